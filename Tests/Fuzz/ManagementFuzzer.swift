@@ -43,7 +43,7 @@ private struct FuzzedManagement: ~Copyable, FuzzedRun {
 
     var script: Script
     private var queue: ManagementCommandQueue
-    private var setup = ManagementSetup(adapter: 0)
+    private var setup = ManagementSetup(adapter: 0, at: BootInstant(nanoseconds: 1_000_000_000))
     private var now = BootInstant(nanoseconds: 1_000_000_000)
 
     /// Whether the setup sent it.
@@ -67,7 +67,8 @@ private struct FuzzedManagement: ~Copyable, FuzzedRun {
     private mutating func obey(_ actions: [ManagementCommandQueue.Action]) {
         for action in actions {
             switch action {
-            case .send(let ticket, let bytes):
+            case .send(let ticket, let secret):
+                let bytes = secret.bytes
                 guard let packet = try? ManagementPacket(bytes.span) else {
                     return require(false, "what is sent is a packet")
                 }
@@ -110,8 +111,12 @@ private struct FuzzedManagement: ~Copyable, FuzzedRun {
             case .pairingMayBegin:
                 require(pairingWaits && !pairingRuns, "a pairing may begin once")
                 (pairingWaits, pairingRuns) = (false, true)
+            case .pairingRefused:
+                require(pairingWaits && !pairingRuns, "a pairing is refused once")
+                pairingWaits = false
             case .madeBondable:
                 require(!pairingRuns, "a pairing is bondable itself")
+            case .secureConnectionsOff, .privacyOn: break
             }
         }
     }
@@ -127,7 +132,7 @@ private struct FuzzedManagement: ~Copyable, FuzzedRun {
     // MARK: What happens
 
     mutating func step() {
-        switch script.byte() % 18 {
+        switch script.byte() % 19 {
         case 0: receive(script.packet())
         case 1, 2: respond(0)
         case 3: respond(script.byte())
@@ -157,8 +162,8 @@ private struct FuzzedManagement: ~Copyable, FuzzedRun {
             obey(setup.pairingBegins())
         case 9:
             (pairingWaits, pairingRuns) = (false, false)
-            obey(setup.pairingEnds())
-        case 10: obey(setup.received(ManagementSettings(rawValue: UInt32(script.word()))))
+            obey(setup.pairingEnds(isBondable: false))
+        case 10: obey(setup.received(ManagementSettings(rawValue: UInt32(script.word())), at: now))
         case 11: adapterLost()
         case 12: socketLost()
         case 13:
@@ -175,6 +180,9 @@ private struct FuzzedManagement: ~Copyable, FuzzedRun {
             let ticket = tickets[Int(script.byte()) % tickets.count]
             guard owners[ticket] == false else { return }
             obey(queue.cancel(ticket))
+        case 18:
+            (pairingWaits, pairingRuns) = (false, false)
+            obey(setup.pairingEnds(isBondable: true))
         default: respond(0x0A)
         }
     }
@@ -205,7 +213,7 @@ private struct FuzzedManagement: ~Copyable, FuzzedRun {
         case .commandStatus(let status):
             if status.status != .success { respondTo(status.command, event.adapter) }
             obey(queue.received(status, adapter: event.adapter, at: now))
-        case .newSettings(let settings) where event.adapter == 0: obey(setup.received(settings))
+        case .newSettings(let settings) where event.adapter == 0: obey(setup.received(settings, at: now))
         case .indexRemoved where event.adapter == 0, .indexAdded where event.adapter == 0: adapterLost()
         default: use(event)
         }
@@ -245,7 +253,7 @@ private struct FuzzedManagement: ~Copyable, FuzzedRun {
 
     mutating func end() {
         (pairingWaits, pairingRuns) = (false, false)
-        obey(setup.pairingEnds())
+        obey(setup.pairingEnds(isBondable: false))
         var rounds = 0
         while isBeginning || endedLoad < requestedLoad || !owners.isEmpty {
             let pausing = setup.nextDeadline

@@ -71,3 +71,28 @@ package struct HCICommandPacket: Hashable, Sendable {
         return writer.bytes
     }
 }
+
+extension HCICommandPacket {
+    /// Overwrites the keys in a command of any program with zeros, for traces.
+    ///
+    /// - Parameter packet: The command after the packet type.
+    package static func blankKeys(in packet: inout [UInt8]) {
+        var reader = ByteReader(packet.span)
+        guard let opcode = reader.u16(), let offset = offsetOfKeys(HCIOpcode(rawValue: opcode)) else { return }
+        // Opcode and length come first.
+        for index in packet.indices.dropFirst(3 + offset) { packet[index] = 0 }
+    }
+
+    /// Where the keys begin in the parameters of a command that has some; they are at its end.
+    ///
+    /// Spec: Core Vol 4 Part E, 7.8.24, 7.8.25 and 7.8.38.
+    private static func offsetOfKeys(_ opcode: HCIOpcode) -> Int? {
+        switch opcode {
+        case .leEnableEncryption: 12
+        // LE Long Term Key Request Reply, LE Add Device To Resolving List.
+        case HCIOpcode(rawValue: 0x201A): 2
+        case HCIOpcode(rawValue: 0x2027): 7
+        default: nil
+        }
+    }
+}

@@ -12,11 +12,16 @@
 // - Every ticket ends exactly once, in a `finish` action.
 // - Responses come only to the socket that sent the command. One without a command that is out is late, after its
 //   time-out or loss, or foreign; both are counted and end nothing.
+// - The first response after a time-out belongs to the command that has timed out, unless the peer that it returns says
+//   otherwise: the kernel responds to commands of one code in their order. A command that times out after such a response
+//   is taken for the one whose response that was.
 // - Command Status with success announces a result that is still to come. Any other status ends the command.
 // - A cancelled command that is out keeps its place until its response comes; only its caller is released. A time-out
 //   makes room.
 // - A packet beyond what the socket accepts is never written: the kernel would refuse it with an error that does not
 //   name the cause, and a list of keys would be missing without notice.
+//
+// A packet may contain keys: it is overwritten as soon as it was written.
 //
 // The queue never acts: it returns what to do, in order. Whoever owns the socket also owns the queue.
 
@@ -107,7 +112,7 @@ package struct ManagementCommandQueue: ~Copyable {
     /// What to do now.
     package enum Action: Hashable, Sendable {
         /// Write this packet to the socket; call `notSent` with the ticket if that fails.
-        case send(Ticket, [UInt8])
+        case send(Ticket, SecretBytes)
         /// Tell the owner of the ticket.
         case finish(Ticket, Result<ManagementCommandComplete, ManagementCommandFailure>)
     }
@@ -131,7 +136,8 @@ package struct ManagementCommandQueue: ~Copyable {
     private struct Entry {
         let ticket: Ticket
         let key: Key
-        let bytes: [UInt8]
+        let peer: ManagementPeer?
+        let bytes: SecretBytes
         let timeout: Duration
     }
 
@@ -139,14 +145,24 @@ package struct ManagementCommandQueue: ~Copyable {
     private struct Pending {
         let ticket: Ticket
         let key: Key
+        /// The peer that the command names, and its response returns.
+        let peer: ManagementPeer?
         let until: BootInstant
         var isCancelled = false
+        /// Whether a response that came while it was out was taken for that of an earlier command.
+        var hasYielded = false
+    }
+
+    /// A command whose response may still come.
+    private struct Overdue {
+        let key: Key
+        let peer: ManagementPeer?
     }
 
     private var entries: [Entry] = []
     private var pending: [Pending] = []
     /// Commands whose responses may still come, the oldest first.
-    private var overdue: [Key] = []
+    private var overdue: [Overdue] = []
     private var lastNumber: UInt64 = 0
     private let largestPacket: Int
 
@@ -173,7 +189,7 @@ package struct ManagementCommandQueue: ~Copyable {
     package mutating func enqueue(
         _ packet: ManagementPacket, timeout: Duration? = nil, at now: BootInstant
     ) -> (Ticket, [Action]) {
-        let bytes = packet.bytes
+        let bytes = SecretBytes(packet.bytes)
         guard bytes.count <= largestPacket else { return refuse(packet, .tooLong(limit: largestPacket)) }
         guard entries.count < Self.capacity else { return refuse(packet, .queueFull) }
         lastNumber &+= 1
@@ -181,7 +197,8 @@ package struct ManagementCommandQueue: ~Copyable {
         let code = ManagementCommandCode(rawValue: packet.code)
         entries.append(
             Entry(
-                ticket: ticket, key: Key(code: code, adapter: packet.adapter), bytes: bytes,
+                ticket: ticket, key: Key(code: code, adapter: packet.adapter),
+                peer: Self.peer(in: packet.parameters, of: code), bytes: bytes,
                 timeout: timeout ?? Self.timeout(of: code)))
         return (ticket, advance(at: now))
     }
@@ -199,7 +216,8 @@ package struct ManagementCommandQueue: ~Copyable {
     package mutating func received(
         _ complete: ManagementCommandComplete, adapter: UInt16?, at now: BootInstant
     ) -> [Action] {
-        guard let command = take(Key(code: complete.command, adapter: adapter)) else { return [] }
+        let peer = Self.peer(in: complete.returnParameters, of: complete.command)
+        guard let command = take(Key(code: complete.command, adapter: adapter), peer) else { return [] }
         let rest = advance(at: now)
         if command.isCancelled { return rest }
         guard complete.status == .success else {
@@ -212,7 +230,7 @@ package struct ManagementCommandQueue: ~Copyable {
     package mutating func received(
         _ status: ManagementCommandStatus, adapter: UInt16?, at now: BootInstant
     ) -> [Action] {
-        guard status.status != .success, let command = take(Key(code: status.command, adapter: adapter)) else {
+        guard status.status != .success, let command = take(Key(code: status.command, adapter: adapter), nil) else {
             return []
         }
         let rest = advance(at: now)
@@ -243,8 +261,10 @@ package struct ManagementCommandQueue: ~Copyable {
         var actions: [Action] = []
         while let index = pending.firstIndex(where: { $0.until <= now }) {
             let command = pending.remove(at: index)
-            if overdue.count == Self.capacity { overdue.removeFirst() }
-            overdue.append(command.key)
+            if !command.hasYielded {
+                if overdue.count == Self.capacity { overdue.removeFirst() }
+                overdue.append(Overdue(key: command.key, peer: command.peer))
+            }
             if !command.isCancelled { actions.append(Self.failed(command.ticket, command.key.code, .timeout)) }
         }
         return actions.isEmpty && entries.isEmpty ? [] : actions + advance(at: now)
@@ -273,19 +293,49 @@ package struct ManagementCommandQueue: ~Copyable {
         }
         pending.removeAll { isLost($0.key) }
         entries.removeAll { isLost($0.key) }
+        overdue.removeAll { isLost($0.key) }
         return actions
     }
 
     /// Takes the command out that a response belongs to; `nil` for a stray response, which is counted.
-    private mutating func take(_ key: Key) -> Pending? {
-        if let index = pending.firstIndex(where: { $0.key == key }) { return pending.remove(at: index) }
-        if let index = overdue.firstIndex(of: key) {
-            overdue.remove(at: index)
-            strays.late += 1
-        } else {
+    ///
+    /// - Parameter peer: The peer that it returns.
+    private mutating func take(_ key: Key, _ peer: ManagementPeer?) -> Pending? {
+        let place = pending.firstIndex { $0.key == key }
+        guard let late = indexOfOverdue(key, peer, besides: place.flatMap { pending[$0].peer }) else {
+            if let place { return pending.remove(at: place) }
             strays.foreign += 1
+            return nil
         }
+        overdue.remove(at: late)
+        strays.late += 1
+        if let place { pending[place].hasYielded = true }
         return nil
+    }
+
+    /// The command that has timed out and that a response belongs to; `nil` if it is the one of the command that is out.
+    private func indexOfOverdue(_ key: Key, _ peer: ManagementPeer?, besides pending: ManagementPeer?) -> Int? {
+        let candidates = overdue.indices.filter { overdue[$0].key == key }
+        guard let peer else { return candidates.first }
+        if let named = candidates.first(where: { overdue[$0].peer == peer }) { return named }
+        return peer == pending ? nil : candidates.first
+    }
+
+    /// The peer with which the parameters begin, of a command about a peer and of its response.
+    private static func peer(in parameters: [UInt8], of code: ManagementCommandCode) -> ManagementPeer? {
+        switch code {
+        case .disconnect, .pairDevice, .cancelPairDevice, .unpairDevice, .userConfirmationReply,
+            .userConfirmationNegativeReply, .userPasskeyReply, .userPasskeyNegativeReply, .addRemoteOutOfBandData,
+            .removeRemoteOutOfBandData:
+            var reader = ByteReader(parameters.span)
+            return reader.managementPeer()
+        default: return nil
+        }
+    }
+
+    /// Whether a command of this code is out for an adapter, whether or not anybody waits for it.
+    package func isOut(_ code: ManagementCommandCode, adapter: UInt16?) -> Bool {
+        pending.contains { $0.key == Key(code: code, adapter: adapter) }
     }
 
     /// Writes what may go now, in order.
@@ -293,7 +343,8 @@ package struct ManagementCommandQueue: ~Copyable {
         var actions: [Action] = []
         while let index = entries.firstIndex(where: { entry in !pending.contains { $0.key == entry.key } }) {
             let next = entries.remove(at: index)
-            pending.append(Pending(ticket: next.ticket, key: next.key, until: now + next.timeout))
+            pending.append(
+                Pending(ticket: next.ticket, key: next.key, peer: next.peer, until: now + next.timeout))
             actions.append(.send(next.ticket, next.bytes))
         }
         return actions

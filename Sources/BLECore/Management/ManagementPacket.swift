@@ -22,7 +22,7 @@ package struct ManagementPacket: Hashable, Sendable {
     /// The index of the adapter, or `nil` if the packet concerns no adapter.
     package let adapter: UInt16?
     /// The encoded parameters.
-    package let parameters: [UInt8]
+    package private(set) var parameters: [UInt8]
 
     /// Creates a packet; parameters beyond 65,535 bytes are truncated.
     package init(code: UInt16, adapter: UInt16?, parameters: [UInt8]) {
@@ -53,5 +53,17 @@ package struct ManagementPacket: Hashable, Sendable {
         return writer.bytes
     }
 
+    /// Overwrites the parameters, which may contain keys, unless there is a copy of them.
+    package mutating func wipe() { parameters.wipe() }
+
     private static let noAdapter: UInt16 = 0xFFFF
+}
+
+extension ManagementPacket: CustomStringConvertible {
+    /// The code and the length: the parameters may contain keys.
+    package var description: String {
+        let bytes = [UInt8(truncatingIfNeeded: code >> 8), UInt8(truncatingIfNeeded: code)]
+        let target = adapter.map { " of adapter \($0)" } ?? ""
+        return "management packet 0x\(Hex.encode(bytes))\(target), \(parameters.count) bytes"
+    }
 }

@@ -105,15 +105,16 @@ package struct BondFile: Hashable, Sendable {
     /// A file with the damaged lines alone, as they were.
     package var bytesOfDamaged: [UInt8] { Self.bytes(generation, damagedLines.map { $0.bytes }) }
 
-    private static func bytes(_ generation: UInt64, _ lines: [[UInt8]]) -> [UInt8] {
+    private static func bytes(_ generation: UInt64, _ lines: consuming [[UInt8]]) -> [UInt8] {
         var bytes: [UInt8] = []
         // So that growing it leaves no copies of keys.
         bytes.reserveCapacity(lines.reduce(128) { $0 + $1.count + 1 })
         bytes += Layout.signature
         bytes += "\(Layout.version) generation \(generation)\n".utf8
-        for line in lines {
-            bytes += line
+        for index in lines.indices {
+            bytes += lines[index]
             bytes.append(Layout.newline)
+            lines[index].wipe()
         }
         bytes += Layout.checksum(of: bytes[...])
         return bytes
@@ -198,7 +199,9 @@ private enum Layout {
     }
 
     static func secret(_ digits: ArraySlice<UInt8>) -> Secret128? {
-        bytes(digits, count: Secret128.length).flatMap { Secret128($0.span) }
+        guard var bytes = bytes(digits, count: Secret128.length) else { return nil }
+        defer { bytes.wipe() }
+        return Secret128(bytes.span)
     }
 
     static func digits(_ bytes: Span<UInt8>) -> [UInt8] {
@@ -296,13 +299,14 @@ extension BondRecord {
     }
 
     private static func longTermKey(_ digits: ArraySlice<UInt8>) -> ManagementLongTermKey? {
-        guard let entry = Layout.bytes(digits, count: 36) else { return nil }
+        guard var entry = Layout.bytes(digits, count: 36) else { return nil }
+        defer { entry.wipe() }
         var reader = ByteReader(entry.span)
         guard let key = reader.longTermKey() else { return nil }
         // Values that have more than one encoding are as they came.
-        var writer = ByteWriter(reserving: entry.count)
-        writer.longTermKey(key)
-        return writer.bytes == entry ? key : nil
+        var again = key.entry
+        defer { again.wipe() }
+        return again == entry ? key : nil
     }
 
     fileprivate var line: [UInt8] {
@@ -324,14 +328,31 @@ extension BondRecord {
         add("state", state.stored.utf8)
         add("generation", "\(generation)".utf8)
         for key in keys {
-            var writer = ByteWriter(reserving: 36)
-            writer.longTermKey(key)
-            add("ltk", Layout.digits(writer.bytes.span))
+            var entry = key.entry
+            var digits = Layout.digits(entry.span)
+            add("ltk", digits)
+            entry.wipe()
+            digits.wipe()
         }
-        if let stored = identityKey.stored { add("irk", stored) }
-        if let signing { add("csrk", signing.stored) }
+        if var stored = identityKey.stored {
+            add("irk", stored)
+            stored.wipe()
+        }
+        if var stored = signing?.stored {
+            add("csrk", stored)
+            stored.wipe()
+        }
         if let adapterPin { add("adapter", Layout.escaped(adapterPin)) }
         return line
+    }
+}
+
+extension ManagementLongTermKey {
+    /// The kernel's entry.
+    fileprivate var entry: [UInt8] {
+        var writer = ByteWriter(reserving: 36)
+        writer.longTermKey(self)
+        return writer.bytes
     }
 }
 

@@ -8,6 +8,9 @@
 // management, and there is no query for that. The first command that names the adapter puts it under management. So an
 // adapter that was off at that command, or at any time since, can pair whenever it is on. One that was on all the time
 // was switched on by somebody else, and is switched off and on once, unless the owner knows better (`Plan.canPair`).
+// In its first two seconds after it was plugged in, an adapter seems to be off while the kernel still has it on: if somebody
+// switches it on then by HCIDEVUP, it stays on as it is, and cannot pair. So what seems to be off in that time counts only
+// when this machine switches it on, by Set Powered.
 //
 // The state of rest: Low Energy on; Secure Connections on, but not "only", in which kernels 6.1 to 7.2 end every encrypted
 // LE link; not bondable; no input and no output. All other settings stay as they are.
@@ -16,7 +19,12 @@
 // - One command of this machine is out at a time, except that a setup does not wait for a load that it replaces.
 // - `begin` ends exactly once, in `finish`; each load ends exactly once, in `listsLoaded`; a pairing that was announced
 //   may begin exactly once, in `pairingMayBegin`.
-// - A power that this machine has switched off is switched on again, whatever fails in between.
+// - A pairing begins only on an adapter that is set up, on, able to pair, and whose lists are loaded. Else the announcement
+//   ends in `pairingRefused`.
+// - After each pairing that has begun, both lists are loaded again: it may have left keys in the kernel that are no bond's,
+//   or removed some that are.
+// - A power that this machine may have switched off is switched on again, whatever fails in between; also by the next
+//   `begin`, if the management interface was lost meanwhile.
 // - Both lists are loaded, Identity Resolving Keys first, also empty ones: until then the kernel does not ask peers for
 //   their identity. The machine holds no key: its owner encodes what is stored at the moment of `load`.
 // - Keys and settings survive power changes, other sockets and the end of a program, but not the removal of the adapter:
@@ -45,6 +53,13 @@ package struct ManagementSetup: ~Copyable {
             self.powersOn = powersOn
             self.mayCyclePower = mayCyclePower
             self.canPair = canPair
+        }
+
+        /// What serves both plans.
+        fileprivate func merged(_ other: Plan) -> Plan {
+            Plan(
+                powersOn: powersOn || other.powersOn, mayCyclePower: mayCyclePower && other.mayCyclePower,
+                canPair: canPair)
         }
     }
 
@@ -82,6 +97,10 @@ package struct ManagementSetup: ~Copyable {
         case listTooLong(List, limit: Int)
         /// The adapter is not set up.
         case notManaged
+        /// The kernel cannot pair with the adapter, or that is not known.
+        case cannotPair
+        /// The adapter is switched off.
+        case switchedOff
         /// Any other failure of a command.
         case command(ManagementCommandFailure)
     }
@@ -99,8 +118,15 @@ package struct ManagementSetup: ~Copyable {
         case listsLoaded(UInt64, Failure?)
         /// The pairing that `pairingBegins` announced may begin.
         case pairingMayBegin
-        /// Another program made the adapter bondable: peers may bond with it unasked.
+        /// The pairing that `pairingBegins` announced cannot begin.
+        case pairingRefused(Failure)
+        /// Another program made the adapter bondable, or it could not be made otherwise: peers may bond with it unasked.
         case madeBondable
+        /// Another program has changed a setting: later pairings are legacy ones.
+        case secureConnectionsOff
+        /// Another program has changed a setting: the kernel pairs with private addresses of its own, and fails where the
+        /// controller uses the public one.
+        case privacyOn
     }
 
     private enum Step: Hashable {
@@ -120,10 +146,10 @@ package struct ManagementSetup: ~Copyable {
     }
 
     private struct Run {
-        let plan: Plan
+        var plan: Plan
         var step = Step.readInformation
         var supported: ManagementSettings = []
-        /// Whether this run has switched the power off.
+        /// Whether this run has switched the power off, or may have.
         var hasCycledPower = false
         /// The first failure, while the power still has to be switched on again.
         var failure: Failure?
@@ -139,6 +165,8 @@ package struct ManagementSetup: ~Copyable {
         case held(Plan)
         case settingUp(Run)
         case managed
+        /// Managed; a pairing has left the adapter bondable, which is being changed. Then lists are loaded.
+        case closing
         /// Managed, and a list is being loaded.
         case loading(List)
     }
@@ -155,6 +183,13 @@ package struct ManagementSetup: ~Copyable {
     private var settings: ManagementSettings = []
     /// Whether the adapter was off at some time since it is under management.
     private var hasBeenOff = false
+    /// Until when an adapter that seems to be off may be on.
+    private var graceEnd: BootInstant
+    /// Whether the power was switched off, and not on again.
+    private var owesPower = false
+    /// Whether the kernel has both lists as they were stored at some time, and the failure of the last load otherwise.
+    private var hasLists = false
+    private var loadFailure: Failure?
     /// What the owner knows about it.
     private var knownToPair: Bool?
     /// Whether somebody else has switched the power off since the lists were loaded.
@@ -165,18 +200,25 @@ package struct ManagementSetup: ~Copyable {
     /// The number of the load that ended last.
     private var endedLoad: UInt64 = 0
 
-    /// The adapter with this index, of which nothing is known.
-    package init(adapter: UInt16) {
+    /// The adapter with this index, of which nothing is known. It may have been plugged in at this moment.
+    package init(adapter: UInt16, at now: BootInstant) {
         self.adapter = adapter
+        graceEnd = now + Self.grace
     }
 
     /// Whether the adapter is set up.
     package var isManaged: Bool {
         switch state {
         case .unmanaged, .held, .settingUp: false
-        case .managed, .loading: true
+        case .managed, .closing, .loading: true
         }
     }
+
+    /// The management interface is open again: the adapter with this index may have been plugged in at this moment.
+    package mutating func interfaceOpened(at now: BootInstant) { graceEnd = now + Self.grace }
+
+    /// Whether the kernel has both lists as they were stored at some time.
+    package var hasKeys: Bool { hasLists }
 
     /// Whether a pairing runs: lists are not loaded until it ends.
     package var isPairing: Bool { pairing == .running }
@@ -192,11 +234,17 @@ package struct ManagementSetup: ~Copyable {
     // MARK: Setup
 
     /// Sets the adapter up. One that is set up, able to pair, and on if it has to be, is left alone. A run that is under way
-    /// serves this call too.
+    /// serves this call too, with what both plans allow and request.
     package mutating func begin(_ plan: Plan) -> [Action] {
         switch state {
-        case .held, .settingUp: return []
-        case .loading, .managed, .unmanaged: break
+        case .held(let held):
+            state = .held(held.merged(plan))
+            return []
+        case .settingUp(var run):
+            run.plan = run.plan.merged(plan)
+            state = .settingUp(run)
+            return []
+        case .loading, .closing, .managed, .unmanaged: break
         }
         if let canPair = plan.canPair {
             if !canPair { hasBeenOff = false }
@@ -230,35 +278,44 @@ package struct ManagementSetup: ~Copyable {
         let number = requestLoad()
         switch state {
         case .unmanaged: return (number, endLoads(upTo: number, .notManaged))
-        case .held, .settingUp, .loading: return (number, [])
+        case .held, .settingUp, .closing, .loading: return (number, [])
         case .managed: return (number, proceed())
         }
     }
 
     // MARK: Pairing
 
-    /// A pairing is to begin: one at a time. It has to wait for `pairingMayBegin`.
+    /// A pairing is to begin: one at a time. It has to wait for `pairingMayBegin`, or ends with `pairingRefused`.
     package mutating func pairingBegins() -> [Action] {
         guard case .none = pairing else { return [] }
+        pairing = .waiting
         switch state {
-        case .settingUp, .loading:
-            pairing = .waiting
-            return []
-        case .unmanaged, .held, .managed:
-            pairing = .running
-            return [.pairingMayBegin]
+        case .held, .settingUp, .closing, .loading: return []
+        case .unmanaged: return letPairingBegin()
+        case .managed:
+            if !hasKeys { _ = requestLoad() }
+            return proceed()
         }
     }
 
     /// The pairing has ended, or is not to begin any more.
-    package mutating func pairingEnds() -> [Action] {
+    ///
+    /// - Parameter isBondable: Whether the owner has not undone what it has set for the pairing, or does not know.
+    package mutating func pairingEnds(isBondable: Bool) -> [Action] {
+        let hasBegun = pairing == .running
         pairing = .none
-        // The owner switches off what it has switched on for the pairing.
-        settings.remove(.bondable)
+        if hasBegun {
+            if isBondable { settings.insert(.bondable) } else { settings.remove(.bondable) }
+        }
         switch state {
         case .held(let plan): return send(Run(plan: plan))
+        case .managed where hasBegun:
+            _ = requestLoad()
+            guard isBondable else { return proceed() }
+            state = .closing
+            return [.send(ManagementSetBondable(false).packet(adapter: adapter))]
         case .managed: return proceed()
-        case .unmanaged, .settingUp, .loading: return []
+        case .unmanaged, .settingUp, .closing, .loading: return []
         }
     }
 
@@ -271,11 +328,14 @@ package struct ManagementSetup: ~Copyable {
     ) -> [Action] {
         if case .failure(let failure) = result {
             if failure.reason == .adapterLost { return adapterLost() }
-            if failure.reason == .socketLost { return lost(.command(failure)) }
+            if failure.reason == .socketLost { return socketLost(.command(failure)) }
         }
         switch state {
         case .unmanaged, .held, .managed:
             return []
+        case .closing:
+            guard code == .setBondable else { return [] }
+            return closed(result)
         case .loading(let list):
             guard code == Self.code(of: list) else { return [] }
             return listFinished(list, Self.failure(of: list, result))
@@ -286,14 +346,19 @@ package struct ManagementSetup: ~Copyable {
     }
 
     /// New Settings was read: another program, or the kernel by itself, has changed them.
-    package mutating func received(_ settings: ManagementSettings) -> [Action] {
-        let wasBondable = self.settings.contains(.bondable)
-        note(settings)
+    package mutating func received(_ settings: ManagementSettings, at now: BootInstant) -> [Action] {
+        let former = self.settings
+        note(settings, at: now)
         guard isManaged else { return [] }
         var actions: [Action] = []
-        if settings.contains(.bondable), !wasBondable, !isPairing { actions.append(.madeBondable) }
+        if settings.contains(.bondable), !former.contains(.bondable), !isPairing { actions.append(.madeBondable) }
+        if !settings.contains(.secureConnections), former.contains(.secureConnections) {
+            actions.append(.secureConnectionsOff)
+        }
+        if settings.contains(.privacy), !former.contains(.privacy) { actions.append(.privacyOn) }
         if !settings.contains(.powered) {
             isStale = true
+            hasLists = false
         } else if isStale {
             isStale = false
             _ = requestLoad()
@@ -310,13 +375,27 @@ package struct ManagementSetup: ~Copyable {
     }
 
     /// The adapter was removed, or one with its number was added: nothing that was set is true any more.
-    package mutating func adapterLost() -> [Action] { lost(.adapterGone) }
+    package mutating func adapterLost() -> [Action] {
+        owesPower = false
+        return lost(.adapterGone)
+    }
+
+    /// The management interface is closed: what becomes of the adapter is not known any more.
+    package mutating func socketLost() -> [Action] {
+        socketLost(.command(ManagementCommandFailure(code: .readControllerInformation, reason: .socketLost)))
+    }
 }
 
 // MARK: - Transitions
 
 extension ManagementSetup {
     private mutating func send(_ run: Run) -> [Action] {
+        var run = run
+        if run.step == .powerOff {
+            // From now on: a command without a response may take effect later.
+            run.hasCycledPower = true
+            owesPower = true
+        }
         state = .settingUp(run)
         switch run.step {
         case .list(let list):
@@ -337,8 +416,13 @@ extension ManagementSetup {
         _ run: Run, _ result: Result<ManagementCommandComplete, ManagementCommandFailure>, at now: BootInstant
     ) -> [Action] {
         var run = run
-        if let failure = take(result, of: &run) {
+        let wasOff = !settings.contains(.powered)
+        if let failure = take(result, of: &run, at: now) {
             let status = failure.status
+            if run.step == .powerOff, status != nil {
+                run.hasCycledPower = false
+                owesPower = false
+            }
             if status == .busy, run.tries < Self.tries {
                 run.tries += 1
                 run.pausesUntil = now + Self.pause
@@ -354,8 +438,12 @@ extension ManagementSetup {
         case .readInformation where !run.supported.contains(.lowEnergy): return failed(run, .noLowEnergy)
         case .powerOff:
             if isPowered { return failed(run, .powerUnchanged) }
-            run.hasCycledPower = true
-        case .powerOn where !isPowered: return failed(run, .powerUnchanged)
+            hasBeenOff = true
+        case .powerOn:
+            if !isPowered { return failed(run, .powerUnchanged) }
+            // By Set Powered, also where it only seemed to be off.
+            if wasOff { hasBeenOff = true }
+            owesPower = false
         default: break
         }
         return advance(run)
@@ -363,10 +451,11 @@ extension ManagementSetup {
 
     /// Takes what the response to a step says; returns the failure if it is none, or does not fit.
     private mutating func take(
-        _ result: Result<ManagementCommandComplete, ManagementCommandFailure>, of run: inout Run
+        _ result: Result<ManagementCommandComplete, ManagementCommandFailure>, of run: inout Run,
+        at now: BootInstant
     ) -> ManagementCommandFailure? {
         do throws(ManagementCommandFailure) {
-            try take(result.get(), of: &run)
+            try take(result.get(), of: &run, at: now)
             return nil
         } catch {
             return error
@@ -374,18 +463,18 @@ extension ManagementSetup {
     }
 
     private mutating func take(
-        _ complete: ManagementCommandComplete, of run: inout Run
+        _ complete: ManagementCommandComplete, of run: inout Run, at now: BootInstant
     ) throws(ManagementCommandFailure) {
         switch run.step {
         case .readInformation:
             let information = try complete.response(to: ManagementReadControllerInformation.self)
             run.supported = information.supportedSettings
-            note(information.currentSettings)
-        case .powerOff, .powerOn: note(try complete.response(to: ManagementSetPowered.self))
-        case .lowEnergy: note(try complete.response(to: ManagementSetLowEnergy.self))
-        case .simplePairing: note(try complete.response(to: ManagementSetSecureSimplePairing.self))
-        case .secureConnections: note(try complete.response(to: ManagementSetSecureConnections.self))
-        case .notBondable: note(try complete.response(to: ManagementSetBondable.self))
+            note(information.currentSettings, at: now)
+        case .powerOff, .powerOn: note(try complete.response(to: ManagementSetPowered.self), at: now)
+        case .lowEnergy: note(try complete.response(to: ManagementSetLowEnergy.self), at: now)
+        case .simplePairing: note(try complete.response(to: ManagementSetSecureSimplePairing.self), at: now)
+        case .secureConnections: note(try complete.response(to: ManagementSetSecureConnections.self), at: now)
+        case .notBondable: note(try complete.response(to: ManagementSetBondable.self), at: now)
         case .capability: _ = try complete.response(to: ManagementSetIOCapability.self)
         case .list(.identityResolvingKeys): _ = try complete.response(to: ManagementLoadIdentityResolvingKeys.self)
         case .list(.longTermKeys): _ = try complete.response(to: ManagementLoadLongTermKeys.self)
@@ -422,7 +511,7 @@ extension ManagementSetup {
         case .list(.longTermKeys):
             actions = endLoads(upTo: begunLoad, nil)
             isStale = false
-            guard !settings.contains(.powered), run.hasCycledPower || run.plan.powersOn else {
+            guard !settings.contains(.powered), run.hasCycledPower || run.plan.powersOn || owesPower else {
                 return actions + finish(run)
             }
             run.step = .powerOn
@@ -445,7 +534,8 @@ extension ManagementSetup {
     private mutating func finish(_ run: Run) -> [Action] {
         if let failure = run.failure {
             state = .unmanaged
-            return [.finish(.failure(failure))] + endLoads(upTo: requestedLoad, failure) + letPairingBegin()
+            return [.finish(.failure(failure))] + endLoads(upTo: requestedLoad, failure)
+                + letPairingBegin(failure)
         }
         state = .managed
         return [.finish(.success(managed(hasCycledPower: run.hasCycledPower)))] + proceed()
@@ -470,32 +560,61 @@ extension ManagementSetup {
         return endLoads(upTo: begunLoad, failure) + proceed()
     }
 
-    private mutating func letPairingBegin() -> [Action] {
+    /// Lets the pairing begin that waits, or refuses it.
+    ///
+    /// - Parameter failure: Why the adapter is not set up.
+    private mutating func letPairingBegin(_ failure: Failure? = nil) -> [Action] {
         guard case .waiting = pairing else { return [] }
+        if let obstacle = failure ?? obstacle {
+            pairing = .none
+            return [.pairingRefused(obstacle)]
+        }
         pairing = .running
         return [.pairingMayBegin]
     }
+
+    /// Why no pairing can begin.
+    private var obstacle: Failure? {
+        if !isManaged { return .notManaged }
+        if !settings.contains(.powered) { return .switchedOff }
+        if canPair != true { return .cannotPair }
+        return hasKeys ? nil : loadFailure ?? .notManaged
+    }
+
+    /// The adapter was left bondable by a pairing, and that was changed, or could not be.
+    private mutating func closed(
+        _ result: Result<ManagementCommandComplete, ManagementCommandFailure>
+    ) -> [Action] {
+        state = .managed
+        let isClosed = if case .success = result { true } else { false }
+        if isClosed { settings.remove(.bondable) }
+        return (isClosed ? [] : [.madeBondable]) + proceed()
+    }
+
+    private mutating func socketLost(_ failure: Failure) -> [Action] { lost(failure) }
 
     private mutating func lost(_ failure: Failure) -> [Action] {
         let isBeginning =
             switch state {
             case .held, .settingUp: true
-            case .unmanaged, .managed, .loading: false
+            case .unmanaged, .managed, .closing, .loading: false
             }
         state = .unmanaged
         settings = []
         hasBeenOff = false
         knownToPair = nil
         isStale = false
+        hasLists = false
+        loadFailure = nil
         return (isBeginning ? [.finish(.failure(failure))] : []) + endLoads(upTo: requestedLoad, failure)
-            + letPairingBegin()
+            + letPairingBegin(failure)
     }
 
     // MARK: What is known
 
-    private mutating func note(_ settings: ManagementSettings) {
+    private mutating func note(_ settings: ManagementSettings, at now: BootInstant) {
         self.settings = settings
-        if !settings.contains(.powered) { hasBeenOff = true }
+        if !settings.contains(.powered), now >= graceEnd { hasBeenOff = true }
     }
 
     private func managed(hasCycledPower: Bool) -> Managed {
@@ -517,6 +636,8 @@ extension ManagementSetup {
         guard number > endedLoad else { return [] }
         begunLoad = max(begunLoad, number)
         endedLoad = number
+        loadFailure = failure
+        if failure == nil { hasLists = true }
         return [.listsLoaded(number, failure)]
     }
 
@@ -568,6 +689,9 @@ extension ManagementSetup {
 
     // MARK: Limits
 
+    /// How long the kernel has an adapter on that was plugged in, while it reports it as off: `HCI_AUTO_OFF_TIMEOUT` with
+    /// as much again for a slow machine.
+    package static let grace: Duration = .seconds(4)
     /// How often a command is sent that the kernel is too busy for, because another program changes the same.
     package static let tries = 10
     /// The pause before each further time.

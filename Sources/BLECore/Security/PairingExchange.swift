@@ -7,14 +7,17 @@
 // Invariants
 // - An exchange ends exactly once, in `finish`, and not before the adapter has been told to be no longer bondable.
 // - Success is reported after the bond is stored. A failure after keys may exist removes them from the kernel first.
-// - Each question is asked once. After the exchange was cancelled, or its time is over, every question gets a no.
+// - Each question is asked once, with a number that no other question has had. After the exchange was cancelled, or its
+//   time is over, every question gets a no.
 // - Whether a key is authenticated is decided by its kind. The security level of the socket repeats what was asked for,
 //   so it only says whether the link is encrypted at all.
 // - The link is not encrypted when the exchange begins: the kernel would succeed at once and make no key.
 // - A peer that claims the identity of another bond is refused, and nothing of that bond is touched.
 // - The adapter is no longer bondable when the bond is stored, however long the disk takes.
 // - Questions about other peers are not this machine's: `refusal(of:)` is the response to them.
-// - Every command but Pair Device ends by itself, in the queue of commands. Pair Device has this machine's deadline.
+// - Every command but Pair Device ends by itself, in the queue of commands. Pair Device has this machine's deadline; a
+//   kernel that does not end it even then is left, and the owner begins no other pairing before it has.
+// - Keys count from Pair Device on: what was reported before belongs to a pairing that somebody else has begun.
 //
 // The order of what the kernel reports varies: keys and the end of Pair Device arrive at one socket, Encryption Change
 // at another. A peer that distributes its keys late has a second for that.
@@ -23,8 +26,11 @@
 package struct PairingExchange: ~Copyable {
     /// What is to be achieved, and by what means.
     package struct Demand: Hashable, Sendable {
-        /// The peer, by the address that its link was made to.
+        /// The peer, as the kernel names its link: by its identity, where the kernel had the key to resolve the address on
+        /// the air when the link came up.
         package var peer: PeerID
+        /// The peer, by the address that its link was made to.
+        package var onAir: PeerID
         /// What the agent can show and ask.
         package var capability: IOCapability
         /// What the peer has told about itself in another way.
@@ -44,12 +50,13 @@ package struct PairingExchange: ~Copyable {
         package var deadline: BootInstant
 
         package init(
-            peer: PeerID, capability: IOCapability, outOfBand: OutOfBandValues? = nil,
+            peer: PeerID, onAir: PeerID? = nil, capability: IOCapability, outOfBand: OutOfBandValues? = nil,
             level: BondRecord.Level = .encrypted, minimumKeySize: UInt8 = 16, hasBond: Bool = false,
             replacesKey: Bool = false, otherBonds: Set<PeerID> = [],
             followsEncryption: Bool = true, deadline: BootInstant
         ) {
             self.peer = peer
+            self.onAir = onAir ?? peer
             self.capability = capability
             self.outOfBand = outOfBand
             self.level = level
@@ -142,6 +149,8 @@ package struct PairingExchange: ~Copyable {
         case linkLost
         /// The adapter or the management interface is gone.
         case adapterLost
+        /// The adapter is not in the state that pairing needs; nothing was begun.
+        case notReady(ManagementSetup.Failure)
     }
 
     /// A command of this machine.
@@ -173,8 +182,8 @@ package struct PairingExchange: ~Copyable {
     package enum Action: Hashable, Sendable {
         /// Send this command for the peer, and call `commandFinished` with its end.
         case send(Command, ManagementPeer)
-        /// Ask the agent, and call `replied`, unless it is only to show something.
-        case ask(Question)
+        /// Ask the agent, and call `replied` with the number, unless it is only to show something.
+        case ask(Question, UInt64)
         /// Read the security level and the key size of the link's socket, and call `securityRead`; at the beginning,
         /// and again in the end.
         case readSecurity
@@ -208,7 +217,16 @@ package struct PairingExchange: ~Copyable {
 
         func concerns(_ peer: ManagementPeer) -> Bool {
             guard let peer = peer.id else { return false }
-            return peer == demand.peer || peer == identity
+            return peer == demand.peer || peer == identity || peer == demand.onAir
+        }
+
+        /// Begins without keys: those that were reported are of another pairing.
+        mutating func forgetKeys() {
+            identity = demand.peer
+            longTermKeys = []
+            identityResolvingKey = nil
+            signatureKey = nil
+            hasFleetingKey = false
         }
 
         /// Whether there is a key for links whose Central is this side.
@@ -238,8 +256,17 @@ package struct PairingExchange: ~Copyable {
     }
 
     private var state = State.idle
+    /// The number of the question that was asked last.
+    package private(set) var lastQuestion: UInt64
+    /// Whether the adapter may be bondable by a command of this machine.
+    package private(set) var mayBeBondable = false
 
-    package init() {}
+    /// Creates an exchange that has not begun.
+    ///
+    /// - Parameter questions: The number of the last question of the exchange before.
+    package init(after questions: UInt64 = 0) {
+        lastQuestion = questions
+    }
 
     /// Whether the exchange has begun and not ended.
     package var isRunning: Bool {
@@ -280,9 +307,11 @@ package struct PairingExchange: ~Copyable {
         return [.readSecurity]
     }
 
-    /// The agent has replied.
-    package mutating func replied(_ reply: Reply, at now: BootInstant) -> [Action] {
-        guard case .pairing(var pairing) = state, let question = pairing.question else { return [] }
+    /// The agent has replied to the question with this number; a reply to an earlier one is late and has no effect.
+    package mutating func replied(_ reply: Reply, to number: UInt64, at now: BootInstant) -> [Action] {
+        guard case .pairing(var pairing) = state, number == lastQuestion, let question = pairing.question else {
+            return []
+        }
         switch (question, reply) {
         case (.justWorks, .yes), (.compare, .yes):
             pairing.question = nil
@@ -391,6 +420,7 @@ package struct PairingExchange: ~Copyable {
     /// A command of this machine has ended.
     package mutating func commandFinished(_ command: Command, _ end: CommandEnd, at now: BootInstant) -> [Action] {
         if end == .lost { return adapterLost() }
+        if case .setBondable(false) = command, case .success = end { mayBeBondable = false }
         switch state {
         case .preparing(let pairing, let commands, let failure):
             guard commands.first == command else { return [] }
@@ -454,7 +484,7 @@ package struct PairingExchange: ~Copyable {
             return asked(.show(notification.passkey), event, at: now)
         case .newIdentityResolvingKey(let new):
             guard let pairing, let identity = new.key.peer.id,
-                new.privateAddress == pairing.demand.peer.address || pairing.concerns(new.key.peer)
+                new.privateAddress == pairing.demand.onAir.address || pairing.concerns(new.key.peer)
             else { return nil }
             return update { pairing in
                 pairing.identity = identity
@@ -497,12 +527,15 @@ package struct PairingExchange: ~Copyable {
 // MARK: - Transitions
 
 extension PairingExchange {
-    private func send(_ command: Command, _ pairing: Pairing) -> Action {
-        .send(command, ManagementPeer(command.isAboutIdentity ? pairing.identity : pairing.demand.peer))
+    private mutating func send(_ command: Command, _ pairing: Pairing) -> Action {
+        if case .setBondable(true) = command { mayBeBondable = true }
+        return .send(command, ManagementPeer(command.isAboutIdentity ? pairing.identity : pairing.demand.peer))
     }
 
     private mutating func prepare(_ pairing: Pairing, _ commands: [Command]) -> [Action] {
         guard let next = commands.first else {
+            var pairing = pairing
+            pairing.forgetKeys()
             state = .pairing(pairing)
             return [send(.pair, pairing)]
         }
@@ -542,7 +575,8 @@ extension PairingExchange {
         }
         pairing.question = question
         state = .pairing(pairing)
-        return [.ask(question)]
+        lastQuestion &+= 1
+        return [.ask(question, lastQuestion)]
     }
 
     /// Changes what is known about the pairing while it runs, and goes on where that was awaited.
@@ -658,7 +692,8 @@ extension PairingExchange {
             commands.append(.setBondable(false))
         }
         state = .leaving(pairing, commands, result)
-        return commands.first.map { [send($0, pairing)] } ?? finish(result)
+        guard let first = commands.first else { return finish(result) }
+        return [send(first, pairing)]
     }
 
     private mutating func finishStored(_ pairing: Pairing, _ outcome: Outcome) -> [Action] {

@@ -28,9 +28,9 @@ extension Adapter {
     ///
     /// - Throws: `BLEError` with `.unsupported`, `.noAdapter`, `.adapterDown`, `.blocked`, `.notPermitted`, `.busy`,
     ///   `.timedOut` (the controller does not respond), `.cancelled`.
-    package func prepare(during operation: String) async throws(BLEError) {
+    package func prepare(during operation: String, mayCyclePower: Bool = true) async throws(BLEError) {
         try await prepareController(during: operation)
-        try await manageFirst(during: operation)
+        try await manageFirst(during: operation, mayCyclePower: mayCyclePower)
     }
 
     /// As `prepare`, without security.
@@ -45,7 +45,7 @@ extension Adapter {
     /// As `prepare`; switches the adapter and its LE side on first, where that is needed and the process may do it.
     package func ready(powerOn: Bool, during operation: String) async throws(BLEError) {
         try find(during: operation)
-        if powerOn, let index = info?.index, let failure = await powerUp(index) {
+        if powerOn, let index = info?.index, let failure = await powerUp(index, during: operation) {
             throw BLEError(failure, subject: subject, during: operation)
         }
         monitor.keepsPower = powerOn
@@ -61,8 +61,9 @@ extension Adapter {
     /// Switches the adapter on, if this process may.
     ///
     /// Also for an adapter that seems to be on: in its first two seconds that does not last.
-    private func powerUp(_ index: UInt16) async -> SystemCallError? {
+    private func powerUp(_ index: UInt16, during operation: String) async -> SystemCallError? {
         guard system.privileges().has(.netAdmin) else { return nil }
+        if await powerUpManaged(during: operation) { return nil }
         let system = system
         // The kernel takes up to half a second; the loop continues meanwhile.
         let failure: SystemCallError?
@@ -240,10 +241,10 @@ extension Adapter {
     /// An adapter that was gone is open again: what has waited for it continues once it is on.
     private func returned(_ found: ControllerInfo) {
         monitor.update(Presence.down)
-        perform(security.use(adapter: found.index))
+        useManagement(of: found.index)
         // An adapter that is there was switched off on purpose; one that comes back is off by itself.
         if monitor.keepsPower {
-            Task(executorPreference: loop) { _ = await self.powerUp(found.index) }
+            Task(executorPreference: loop) { _ = await self.powerUp(found.index, during: "switch the adapter on") }
         } else if found.isUp {
             cameUp()
         }

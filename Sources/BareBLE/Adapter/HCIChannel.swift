@@ -5,7 +5,7 @@ internal import BLELinux
 // and updates of links, which are LE events, on the other.
 //
 // Duties: send commands in their turn (`HCICommandQueue`), know for whom each was sent, read and parse events, count
-// what is wrong with them, and trace every packet.
+// what is wrong with them, and trace every packet, without keys.
 //
 // Invariants
 // - There are two sockets, so that a flood of reports cannot push a response out of the kernel's queue.
@@ -191,8 +191,9 @@ final class HCIChannel {
         guard let trace else { return }
         var reader = ByteReader(packet)
         guard let type = reader.u8().flatMap(HCIPacketType.init(rawValue:)) else { return }
-        trace(
-            TracedHCIPacket(isOutgoing: isOutgoing, type: type, bytes: reader.rest(), adapter: name, time: now()))
+        var bytes = reader.rest()
+        if type == .command { HCICommandPacket.blankKeys(in: &bytes) }
+        trace(TracedHCIPacket(isOutgoing: isOutgoing, type: type, bytes: bytes, adapter: name, time: now()))
     }
 
     // MARK: Counting

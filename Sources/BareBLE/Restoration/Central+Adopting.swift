@@ -44,7 +44,7 @@ extension Central {
                     .invalidArgument, subject: state.name, during: operation, because: "the descriptor leads to \(peer)"
                 )
             }
-            if isToPrepare { try? await adapter.prepare(during: operation) }
+            if isToPrepare { try? await adapter.prepare(during: operation, mayCyclePower: false) }
             isToPrepare = false
             controls = await adapter.controls(adopting: try? socket.hciHandle(), from: own, to: peer)
         }

@@ -55,9 +55,15 @@ extension Adapter {
     }
 
     /// Gives the kernel the keys of all bonds again: anybody may have emptied its lists unseen. While another peer is
-    /// paired they are left as they are.
+    /// paired they are left as they are, and not waited for.
     func loadKeys(until deadline: BootInstant, during operation: String) async throws(BLEError) {
-        guard !security.isPairing else { return }
+        if security.isPairing {
+            if security.hasKeys { return }
+            throw BLEError(
+                .busy, subject: name, during: operation,
+                because: "another peer is being paired, and the kernel does not have the keys of the bonds",
+                hint: "Try again when that has ended.")
+        }
         let (wake, number) = await suspend(until: deadline) { number in perform(security.load(number)) }
         security.stopWaiting(number)
         switch wake {

@@ -29,8 +29,18 @@ extension Adapter {
     /// - Throws: `BLEError` with `.notSupported` without a `SecurityConfiguration`, `.notPermitted`, `.timedOut`,
     ///   `.adapterDown`, `.noAdapter`, `.blocked`, `.cancelled`, and the codes of `BondStore`.
     @discardableResult
-    func manage(during operation: String) async throws(BLEError) -> ManagementSetup.Managed {
+    func manage(
+        during operation: String, mayCyclePower: Bool = true
+    ) async throws(BLEError) -> ManagementSetup.Managed {
         try await prepareController(during: operation)
+        return try await setUp(during: operation, mayCyclePower: mayCyclePower)
+    }
+
+    /// As `manage`, for an adapter that may be off: it is switched on. By the management interface alone: an adapter that is
+    /// switched on by HCIDEVUP soon after it was plugged in stays on without the kernel's Security Manager.
+    private func setUp(
+        during operation: String, mayCyclePower: Bool
+    ) async throws(BLEError) -> ManagementSetup.Managed {
         guard let configuration = securityConfiguration else {
             throw BLEError(
                 .notSupported, subject: name, during: operation, because: "pairing is not configured",
@@ -38,7 +48,7 @@ extension Adapter {
         }
         try await openBonds(configuration, during: operation)
         try openManagement(during: operation)
-        let plan = ManagementSetup.Plan(powersOn: true, mayCyclePower: !links.hasLinks)
+        let plan = ManagementSetup.Plan(powersOn: true, mayCyclePower: mayCyclePower && !links.hasLinks)
         let (wake, number) = await suspend(until: loop.now() + Self.managementTimeout) { number in
             perform(security.manage(plan, number))
         }
@@ -61,23 +71,45 @@ extension Adapter {
 
     /// Puts the adapter under management before its first use, where security is configured: later its links are in the
     /// way. What needs no security works without.
-    func manageFirst(during operation: String) async throws(BLEError) {
+    ///
+    /// - Parameter mayCyclePower: Whether the adapter may be switched off and on for that: not where links are up that
+    ///   another program has made.
+    func manageFirst(during operation: String, mayCyclePower: Bool = true) async throws(BLEError) {
         guard securityConfiguration != nil, !security.isManaged, !hasNoManagement else { return }
         do throws(BLEError) {
-            try await manage(during: operation)
+            try await manage(during: operation, mayCyclePower: mayCyclePower)
         } catch {
             if error.code == .cancelled { throw error }
             hasNoManagement = true
-            logger.warning(
-                "the adapter is not under management: no pairing, and bonded peers are not encrypted",
-                metadata: ["adapter": "\(name)", "reason": "\(error)"])
+            warnOfNoManagement(error)
         }
         guard presence == .up else { throw downError(during: operation) }
     }
 
+    /// Switches the adapter on under the kernel's management, where security is configured.
+    ///
+    /// - Returns: Whether it is on; otherwise it has to be switched on without.
+    func powerUpManaged(during operation: String) async -> Bool {
+        guard securityConfiguration != nil, !hasNoManagement else { return false }
+        do throws(BLEError) {
+            _ = try await setUp(during: operation, mayCyclePower: true)
+            return true
+        } catch {
+            // The next use tries again.
+            if error.code != .cancelled { warnOfNoManagement(error) }
+            return false
+        }
+    }
+
+    private func warnOfNoManagement(_ error: BLEError) {
+        logger.warning(
+            "the adapter is not under management: no pairing, and bonded peers are not encrypted",
+            metadata: ["adapter": "\(name)", "reason": "\(error)"])
+    }
+
     private func openManagement(during operation: String) throws(BLEError) {
         guard let index = info?.index else { throw downError(during: operation) }
-        if security.isOpen { return perform(security.use(adapter: index)) }
+        if security.isOpen { return useManagement(of: index) }
         do throws(SystemCallError) {
             security.open(try system.openManagement(), adapter: index)
             guard let descriptor = security.descriptor else { return }
@@ -91,6 +123,13 @@ extension Adapter {
         } catch {
             throw BLEError(error, subject: name, during: operation)
         }
+    }
+
+    /// The adapter is there again, perhaps with another index.
+    func useManagement(of index: UInt16) {
+        // That it was away may not be read yet.
+        managementReadable()
+        perform(security.use(adapter: index))
     }
 
     func managementReadable() {
@@ -151,7 +190,8 @@ extension Adapter {
         try find(during: "list the bonds")
         try await openBonds(configuration, during: "list the bonds")
         guard let address else { return [] }
-        return security.records.map { Bond($0, adapter: address) }
+        let shared = BondRules.sharedIdentityKeys(of: security.records)
+        return security.records.map { Bond($0, adapter: address, sharedKeys: shared) }
     }
 
     /// Removes a bond: from the disk, from the kernel, and the link.
@@ -186,8 +226,11 @@ extension Adapter {
         let identity = identity(of: peer) ?? peer
         let record = security.record(of: identity)
         if let record, let bond = try keep(record, options.replacing) { return bond }
+        // The kernel has the link under the identity if it had the key of private addresses when the link came up.
+        let kernelName = identity != peer && hasLink(to: identity) ? identity : peer
         let demand = PairingExchange.Demand(
-            peer: peer, capability: options.agent.capability, outOfBand: options.agent.outOfBand?.values,
+            peer: kernelName, onAir: peer, capability: options.agent.capability,
+            outOfBand: options.agent.outOfBand?.values,
             level: max(options.require.level, record?.level ?? .encrypted),
             minimumKeySize: UInt8(clamping: max(7, securityConfiguration?.minimumKeySize ?? 16)),
             hasBond: record != nil, replacesKey: record != nil,
@@ -215,8 +258,8 @@ extension Adapter {
             guard let stored = pairing?.stored, let address else { throw cancelledError(during: operation) }
             return Bond(stored, adapter: address)
         case .paired(.failure(let failure)):
-            // A key of an earlier bond may have been removed from the kernel.
-            perform(security.load(nil))
+            // Without a Security Manager the kernel reports a success, and does nothing.
+            if case .notEncrypted = failure { security.cannotPair() }
             if case .notStored = failure, let reason = pairing?.storeFailure { throw reason }
             throw BLEError(failure, pairing: peer, options, during: operation)
         default:
@@ -246,7 +289,7 @@ extension Adapter {
             case .listsLoaded(let waiter, let failure): wake(waiter, .listsLoaded(failure))
             case .paired(let waiter, let result): wake(waiter, .paired(result))
             case .turn(let waiter): wake(waiter)
-            case .ask(let question): ask(question)
+            case .ask(let question, let number): ask(question, number)
             case .readSecurity: readSecurity()
             case .store(let outcome): store(outcome)
             case .stopAsking:
@@ -257,7 +300,16 @@ extension Adapter {
                     "a pairing was refused", metadata: ["adapter": "\(name)", "peer": "\(peer.map { "\($0)" } ?? "-")"])
             case .madeBondable:
                 logger.warning(
-                    "another program lets every peer bond with the adapter", metadata: ["adapter": "\(name)"])
+                    "every peer may bond with the adapter, by another program or by a failed command",
+                    metadata: ["adapter": "\(name)"])
+            case .secureConnectionsOff:
+                logger.warning(
+                    "another program has switched LE Secure Connections off: later pairings are legacy ones",
+                    metadata: ["adapter": "\(name)"])
+            case .privacyOn:
+                logger.warning(
+                    "another program has given the adapter private addresses: pairing may fail",
+                    metadata: ["adapter": "\(name)"])
             case .lost(let errno):
                 logger.debug("the management interface is gone", metadata: ["adapter": "\(name)", "errno": "\(errno)"])
                 closeManagement()
@@ -266,7 +318,7 @@ extension Adapter {
         armTimer()
     }
 
-    private func ask(_ question: PairingExchange.Question) {
+    private func ask(_ question: PairingExchange.Question, _ number: UInt64) {
         guard let context = pairing else { return }
         let agent = context.options.agent
         let peer = context.peer
@@ -274,11 +326,13 @@ extension Adapter {
         pairing?.asking = Task(executorPreference: loop) { [weak self] in
             let reply = await agent.reply(to: question, about: peer)
             guard !Task.isCancelled else { return }
-            await self?.replied(reply)
+            await self?.replied(reply, to: number)
         }
     }
 
-    private func replied(_ reply: PairingExchange.Reply) { perform(security.replied(reply)) }
+    private func replied(_ reply: PairingExchange.Reply, to number: UInt64) {
+        perform(security.replied(reply, to: number))
+    }
 
     private func readSecurity() {
         let found = pairing.flatMap { try? system.security($0.descriptor) }

@@ -26,6 +26,13 @@ extension BLEError {
                     "Forget bonds that are not used."
                 )
             case .notManaged: (.adapterDown, "the adapter is not under management", nil)
+            case .cannotPair:
+                (
+                    .pairingFailed,
+                    "the adapter was switched on without the kernel's management, so the kernel cannot pair with it",
+                    "Disconnect all peers and try again: the adapter is then switched off and on."
+                )
+            case .switchedOff: (.adapterDown, "the adapter is switched off", "Switch it on.")
             case .command(let failure): (.system, "\(failure)", nil)
             }
         self.init(code, subject: adapter, during: operation, because: reason, hint: hint)
@@ -35,6 +42,10 @@ extension BLEError {
     init(
         _ failure: PairingExchange.Failure, pairing peer: PeerID, _ options: PairingOptions, during operation: String
     ) {
+        if case .notReady(let reason) = failure {
+            self.init(reason, adapter: "\(peer)", during: operation)
+            return
+        }
         let (code, reason, hint): (Code, String, String?) =
             switch failure {
             case .command(_, .busy):
@@ -103,16 +114,14 @@ extension BLEError {
             case .linkLost: (.disconnected, "the link ended", "Connect again.")
             case .adapterLost:
                 (.adapterDown, "the adapter went away or was switched off", "Check that it is plugged in and on.")
+            case .notReady: (.adapterDown, "the adapter is not ready", nil)
             }
         self.init(code, subject: "\(peer)", during: operation, because: reason, hint: hint)
     }
 
     /// The adapter was switched on by a program that does not use the management interface.
     init(cannotPairWith adapter: String, during operation: String) {
-        self.init(
-            .pairingFailed, subject: adapter, during: operation,
-            because: "the adapter was switched on without the kernel's management, so the kernel cannot pair with it",
-            hint: "Disconnect all peers and try again: the adapter is then switched off and on.")
+        self.init(ManagementSetup.Failure.cannotPair, adapter: adapter, during: operation)
     }
 
     private static func refusal(

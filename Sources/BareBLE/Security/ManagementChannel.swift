@@ -20,8 +20,8 @@ final class ManagementChannel {
     enum Purpose: Hashable {
         /// The setup of the adapter, and its lists of keys.
         case setup
-        /// A pairing.
-        case pairing
+        /// A pairing; each of its commands has a number.
+        case pairing(UInt64)
         /// A task waits for the response.
         case task(UInt64)
         case none
@@ -120,7 +120,9 @@ final class ManagementChannel {
     func send(
         _ command: some ManagementCommand, for purpose: Purpose, timeout: Duration? = nil
     ) -> (ticket: ManagementCommandQueue.Ticket, events: [Event]) {
-        send(command.packet(adapter: adapter), for: purpose, timeout: timeout)
+        var packet = command.packet(adapter: adapter)
+        defer { packet.wipe() }
+        return send(packet, for: purpose, timeout: timeout)
     }
 
     /// Sends a packet as a machine has made it.
@@ -133,6 +135,9 @@ final class ManagementChannel {
         purposes[ticket] = (purpose, ManagementCommandCode(rawValue: packet.code))
         return (ticket, perform(actions))
     }
+
+    /// Whether a command of this code is out for the adapter, also one that nothing waits for.
+    func isOut(_ code: ManagementCommandCode) -> Bool { queue.isOut(code, adapter: adapter) }
 
     /// Nothing waits for the response any more; a command that was not sent yet never will be.
     func cancel(_ ticket: ManagementCommandQueue.Ticket) {
@@ -157,8 +162,8 @@ final class ManagementChannel {
         return events
     }
 
-    private func write(_ ticket: ManagementCommandQueue.Ticket, _ packet: [UInt8]) -> [Event] {
-        guard let outcome = socket?.send(packet) else { return perform(queue.socketLost()) }
+    private func write(_ ticket: ManagementCommandQueue.Ticket, _ packet: SecretBytes) -> [Event] {
+        guard let outcome = socket?.send(packet.bytes) else { return perform(queue.socketLost()) }
         switch outcome {
         case .sent: return []
         case .wouldBlock: return perform(queue.notSent(ticket, errno: SystemCallError.tryAgain, at: now()))

@@ -11,6 +11,9 @@ internal import BLELinux
 // - Nobody is paired whom no task of this program pairs: a question about any other peer gets a no at once.
 // - Lists are loaded from `records`, which is what the disk has. The kernel's copy is never taken for a bond.
 // - A task waits for one thing at a time, and is resumed once.
+// - The response to a command of one pairing never reaches another one: each command has a number, and those that are
+//   not sent when the pairing ends never are. While a Pair Device is out that its pairing has left, no other pairing
+//   begins, and no list is loaded.
 // - The coordinator never acts on the adapter, the disk or the agent: it returns actions, in order.
 
 /// Keeps an adapter able to pair, and pairs.
@@ -25,7 +28,7 @@ final class SecurityCoordinator {
         /// A task resumes: no pairing runs any more.
         case turn(UInt64)
         /// Ask the agent, and call `replied`.
-        case ask(PairingExchange.Question)
+        case ask(PairingExchange.Question, number: UInt64)
         /// Read the security of the link's socket, and call `securityRead`.
         case readSecurity
         /// Store the bond, and call `stored`.
@@ -34,8 +37,12 @@ final class SecurityCoordinator {
         case stopAsking
         /// A peer that no task pairs wanted to.
         case refused(PeerID?)
-        /// Another program has made the adapter bondable.
+        /// Another program has made the adapter bondable, or it could not be made otherwise.
         case madeBondable
+        /// Another program has switched LE Secure Connections off.
+        case secureConnectionsOff
+        /// Another program has given the adapter private addresses.
+        case privacyOn
         /// Stop watching the descriptor, and call `close`.
         case lost(errno: Int32)
     }
@@ -53,11 +60,17 @@ final class SecurityCoordinator {
 
     private let channel: ManagementChannel
     private let now: () -> BootInstant
-    private var setup = ManagementSetup(adapter: 0xFFFF)
+    private var setup: ManagementSetup
+    /// The adapter that `setup` is about.
+    private var setupIndex: UInt16?
     private var exchange = PairingExchange()
     private var pairing: (waiter: UInt64, demand: PairingExchange.Demand)?
-    /// The commands of the pairing that are out, by their codes, in the order in which they were sent.
-    private var pairingCommands: [ManagementCommandCode: [PairingExchange.Command]] = [:]
+    /// The commands of the pairing that have not ended, by their numbers.
+    private var pairingCommands: [UInt64: PairingCommand] = [:]
+    private var lastCommand: UInt64 = 0
+    /// Set while the kernel has not ended the Pair Device of a pairing that is over: whether that one has left the adapter
+    /// bondable.
+    private var remains: Bool?
     private var setupWaiters: [UInt64] = []
     private var turnWaiters: [UInt64] = []
     private var loadWaiters: [(waiter: UInt64, load: UInt64)] = []
@@ -69,18 +82,28 @@ final class SecurityCoordinator {
     /// The bonds as they are stored.
     private(set) var records: [BondRecord] = []
 
+    private struct PairingCommand {
+        let command: PairingExchange.Command
+        let ticket: ManagementCommandQueue.Ticket
+    }
+
     init(now: @escaping @Sendable () -> BootInstant) {
         self.now = now
+        setup = ManagementSetup(adapter: 0xFFFF, at: now())
         channel = ManagementChannel(now: now)
     }
 
     var isOpen: Bool { channel.isOpen }
     var descriptor: Int32? { channel.descriptor }
-    var isPairing: Bool { pairing != nil }
+    /// Whether a pairing runs, or has left the kernel one that it has not ended.
+    var isPairing: Bool { pairing != nil || remains != nil }
+    /// Whether the kernel has the keys of all bonds.
+    var hasKeys: Bool { isManaged && setup.hasKeys }
     var isManaged: Bool { channel.isOpen && setup.isManaged }
 
     var nextDeadline: BootInstant? {
-        let deadlines = [channel.nextDeadline, setup.nextDeadline, exchange.nextDeadline]
+        let waiting = exchange.isRunning ? nil : pairing?.demand.deadline
+        let deadlines = [channel.nextDeadline, setup.nextDeadline, exchange.nextDeadline, waiting]
         return deadlines.compactMap(\.self).min()
     }
 
@@ -95,31 +118,49 @@ final class SecurityCoordinator {
     /// Opens the channel for the adapter with this index.
     func open(_ socket: consuming ManagementSocket, adapter: UInt16) {
         channel.open(socket, adapter: adapter)
-        setup = ManagementSetup(adapter: adapter)
+        // A power that was switched off before the former socket was lost is still to be switched on.
+        if setupIndex == adapter { setup.interfaceOpened(at: now()) } else { setUp(adapter) }
+    }
+
+    private func setUp(_ adapter: UInt16) {
+        setup = ManagementSetup(adapter: adapter, at: now())
+        setupIndex = adapter
     }
 
     /// The adapter is there again, perhaps with another index.
     func use(adapter index: UInt16) -> [Action] {
         guard channel.isOpen, channel.adapter != index else { return [] }
-        let actions = perform(channel.use(adapter: index))
-        setup = ManagementSetup(adapter: index)
+        var actions = perform(channel.use(adapter: index))
+        // Its removal was missed, where there was one.
+        actions += lose()
+        setUp(index)
         return actions
     }
 
     /// Closes the channel, which must not be watched any more.
-    func close() -> [Action] { perform(channel.close()) + lose() }
+    func close() -> [Action] {
+        // The adapter may be as it was: what is owed to it stays known.
+        let actions = perform(channel.close()) + perform(setup.socketLost())
+        return actions + losePairing()
+    }
 
     /// Reads what waits at the socket.
     func readable(_ body: ([Action]) -> Void) {
         channel.read { body(perform($0)) }
+        let rest = leaveRemains()
+        if !rest.isEmpty { body(rest) }
     }
 
     func timePassed() -> [Action] {
         let now = now()
         var actions = perform(channel.timePassed())
         actions += perform(setup.timePassed(now))
-        if exchange.isRunning { actions += perform(exchange.timePassed(now)) }
-        return actions
+        if exchange.isRunning {
+            actions += perform(exchange.timePassed(now))
+        } else if let pairing, pairing.demand.deadline <= now {
+            actions += endPairing(pairing.waiter, .failure(.timedOut(nil)))
+        }
+        return actions + leaveRemains()
     }
 
     // MARK: Setup
@@ -181,17 +222,18 @@ final class SecurityCoordinator {
 
     /// Pairs; resumes `waiter` in the end. One pairing at a time.
     func pair(_ demand: PairingExchange.Demand, _ waiter: UInt64) -> [Action] {
-        guard pairing == nil else { return [.paired(waiter, .failure(.command(.pairDevice, .busy)))] }
+        guard !isPairing else { return [.paired(waiter, .failure(.command(.pairDevice, .busy)))] }
         pairing = (waiter, demand)
-        exchange = PairingExchange()
-        pairingCommands = [:]
+        exchange = PairingExchange(after: exchange.lastQuestion)
         return perform(setup.pairingBegins())
     }
 
     /// Has a task wait until no pairing runs.
     func awaitTurn(_ waiter: UInt64) { turnWaiters.append(waiter) }
 
-    func replied(_ reply: PairingExchange.Reply) -> [Action] { perform(exchange.replied(reply, at: now())) }
+    func replied(_ reply: PairingExchange.Reply, to number: UInt64) -> [Action] {
+        perform(exchange.replied(reply, to: number, at: now()))
+    }
 
     func securityRead(_ security: SocketSecurity?) -> [Action] {
         perform(exchange.securityRead(security.map { ($0.level.rawValue, $0.keySize) }))
@@ -211,13 +253,13 @@ final class SecurityCoordinator {
 
     /// The encryption of the link to a peer has changed.
     func encryptionChanged(_ isEncrypted: Bool, of peer: PeerID) -> [Action] {
-        guard pairing?.demand.peer == peer else { return [] }
+        guard pairing?.demand.onAir == peer else { return [] }
         return perform(exchange.encryptionChanged(isEncrypted))
     }
 
     /// The link to a peer has ended.
     func linkEnded(_ peer: PeerID) -> [Action] {
-        guard pairing?.demand.peer == peer else { return [] }
+        guard pairing?.demand.onAir == peer else { return [] }
         return perform(exchange.linkEnded(at: now()))
     }
 
@@ -229,8 +271,10 @@ final class SecurityCoordinator {
             switch event {
             case .finished(.setup, let code, let result):
                 actions += perform(setup.commandFinished(code, result, at: now()))
-            case .finished(.pairing, let code, let result):
-                actions += pairingCommandFinished(code, result)
+            case .finished(.pairing(let number), _, let result):
+                guard let ended = pairingCommands.removeValue(forKey: number) else { continue }
+                actions += perform(
+                    exchange.commandFinished(ended.command, Self.end(of: result), at: now()))
             case .finished:
                 break
             case .received(let content):
@@ -247,22 +291,22 @@ final class SecurityCoordinator {
         return actions
     }
 
+    /// Goes on where the kernel has ended the Pair Device that a pairing has left.
+    private func leaveRemains() -> [Action] {
+        guard let isBondable = remains, !isPairDeviceOut else { return [] }
+        remains = nil
+        return endTurn(isBondable: isBondable)
+    }
+
+    private var isPairDeviceOut: Bool { channel.isOpen && channel.isOut(.pairDevice) }
+
     private func received(_ content: ManagementEvent.Content) -> [Action] {
-        if case .newSettings(let settings) = content { return perform(setup.received(settings)) }
+        if case .newSettings(let settings) = content { return perform(setup.received(settings, at: now())) }
         if exchange.isRunning, let actions = exchange.received(content, at: now()) { return perform(actions) }
         guard let refusal = PairingExchange.refusal(of: content), let adapter = channel.adapter else { return [] }
         counts.refusedPairings += 1
         let packet = refusal.command.packet(refusal.peer, .noInputNoOutput, adapter: adapter)
         return perform(channel.send(packet, for: .none).events) + [.refused(refusal.peer.id)]
-    }
-
-    private func pairingCommandFinished(
-        _ code: ManagementCommandCode, _ result: Result<ManagementCommandComplete, ManagementCommandFailure>
-    ) -> [Action] {
-        guard var commands = pairingCommands[code], !commands.isEmpty else { return [] }
-        let command = commands.removeFirst()
-        pairingCommands[code] = commands
-        return perform(exchange.commandFinished(command, Self.end(of: result), at: now()))
     }
 
     private static func end(
@@ -306,8 +350,11 @@ final class SecurityCoordinator {
                 actions += ended.map { .listsLoaded($0.waiter, failure) }
             case .pairingMayBegin:
                 if let pairing { actions += perform(exchange.begin(pairing.demand)) }
-            case .madeBondable:
-                actions.append(.madeBondable)
+            case .pairingRefused(let failure):
+                if let pairing { actions += endPairing(pairing.waiter, .failure(.notReady(failure))) }
+            case .madeBondable: actions.append(.madeBondable)
+            case .secureConnectionsOff: actions.append(.secureConnectionsOff)
+            case .privacyOn: actions.append(.privacyOn)
             }
         }
         return actions
@@ -322,10 +369,12 @@ final class SecurityCoordinator {
                     actions += perform(exchange.adapterLost())
                     continue
                 }
-                pairingCommands[command.code, default: []].append(command)
+                lastCommand &+= 1
                 let packet = command.packet(peer, capability, adapter: adapter)
-                actions += perform(channel.send(packet, for: .pairing).events)
-            case .ask(let question): actions.append(.ask(question))
+                let (ticket, events) = channel.send(packet, for: .pairing(lastCommand))
+                pairingCommands[lastCommand] = PairingCommand(command: command, ticket: ticket)
+                actions += perform(events)
+            case .ask(let question, let number): actions.append(.ask(question, number: number))
             case .readSecurity: actions.append(.readSecurity)
             case .store(let outcome): actions.append(.store(outcome))
             case .finish(let result):
@@ -340,19 +389,35 @@ final class SecurityCoordinator {
         _ waiter: UInt64, _ result: Result<PairingExchange.Outcome, PairingExchange.Failure>
     ) -> [Action] {
         pairing = nil
-        let turns = turnWaiters
-        turnWaiters = []
-        return [.stopAsking, .paired(waiter, result)] + perform(setup.pairingEnds()) + turns.map { .turn($0) }
+        // What is not sent yet would be a command for the next pairing.
+        for ended in pairingCommands.values { channel.cancel(ended.ticket) }
+        pairingCommands = [:]
+        let actions = [Action.stopAsking, .paired(waiter, result)]
+        if isPairDeviceOut {
+            remains = exchange.mayBeBondable
+            return actions
+        }
+        return actions + endTurn(isBondable: exchange.mayBeBondable)
     }
 
-    /// The adapter is gone, or the interface.
-    private func lose() -> [Action] {
-        var actions = perform(setup.adapterLost())
+    /// Another pairing may begin.
+    private func endTurn(isBondable: Bool) -> [Action] {
+        let turns = turnWaiters
+        turnWaiters = []
+        return perform(setup.pairingEnds(isBondable: isBondable)) + turns.map { .turn($0) }
+    }
+
+    /// The adapter is gone.
+    private func lose() -> [Action] { perform(setup.adapterLost()) + losePairing() }
+
+    /// No command can be sent any more.
+    private func losePairing() -> [Action] {
+        var actions: [Action] = []
         if exchange.isRunning {
             actions += perform(exchange.adapterLost())
         } else if let pairing {
             actions += endPairing(pairing.waiter, .failure(.adapterLost))
         }
-        return actions
+        return actions + leaveRemains()
     }
 }

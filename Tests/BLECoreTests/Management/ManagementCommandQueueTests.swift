@@ -21,14 +21,18 @@ import Testing
         .failure(ManagementCommandFailure(code: code, reason: reason))
     }
 
+    private func send(_ ticket: ManagementCommandQueue.Ticket, _ bytes: [UInt8]) -> ManagementCommandQueue.Action {
+        .send(ticket, SecretBytes(bytes))
+    }
+
     @Test func commandsOfDifferentCodesDoNotWaitForEachOther() throws {
         var queue = queue()
         let (pairing, first) = queue.enqueue(pair, at: start)
         let (power, second) = queue.enqueue(powerOn, at: start)
         let (keys, third) = queue.enqueue(noKeys, at: start)
-        #expect(first == [.send(pairing, pair.bytes)])
-        #expect(second == [.send(power, ManagementPackets.setPowered)])
-        #expect(third == [.send(keys, ManagementPackets.loadNoKeys)])
+        #expect(first == [send(pairing, pair.bytes)])
+        #expect(second == [send(power, ManagementPackets.setPowered)])
+        #expect(third == [send(keys, ManagementPackets.loadNoKeys)])
         let loaded = try complete(ManagementPackets.noKeysLoaded)
         #expect(queue.received(loaded, adapter: 0, at: start) == [.finish(keys, .success(loaded))])
         let powered = try complete(ManagementPackets.powered)
@@ -50,15 +54,15 @@ import Testing
         let (second, nothing) = queue.enqueue(pair, at: start)
         #expect(nothing.isEmpty && queue.count == 1)
         let (third, sent) = queue.enqueue(powerOn, at: start)
-        #expect(sent == [.send(third, ManagementPackets.setPowered)])
+        #expect(sent == [send(third, ManagementPackets.setPowered)])
         // The same code for another adapter does not wait.
         let other = ManagementSetPowered(true).packet(adapter: 1)
         let (fourth, also) = queue.enqueue(other, at: start)
-        #expect(also == [.send(fourth, bytes("05000100 0100 01"))])
+        #expect(also == [send(fourth, bytes("05000100 0100 01"))])
         let refusal = try status(bytes("02000000 0300 1900 05"))
         #expect(
             queue.received(refusal, adapter: 0, at: start) == [
-                .finish(first, failure(.pairDevice, .status(.authenticationFailed))), .send(second, pair.bytes),
+                .finish(first, failure(.pairDevice, .status(.authenticationFailed))), send(second, pair.bytes),
             ])
         let powered = try complete(ManagementPackets.powered)
         #expect(queue.received(powered, adapter: 1, at: start) == [.finish(fourth, .success(powered))])
@@ -118,12 +122,80 @@ import Testing
         #expect(deadline == start + .seconds(6))
         #expect(
             queue.timePassed(start + .seconds(6)) == [
-                .finish(first, failure(.loadLongTermKeys, .timeout)), .send(second, noKeys.bytes),
+                .finish(first, failure(.loadLongTermKeys, .timeout)), send(second, noKeys.bytes),
             ])
         let next = queue.nextDeadline
         #expect(next == start + .seconds(12), "the time counts from the writing")
         #expect(queue.received(try complete(ManagementPackets.powered), adapter: 0, at: start) == [])
         #expect(queue.strays.late == 1 && queue.strays.foreign == 0)
+    }
+
+    /// The kernel's lists would be taken for loaded by the response to an earlier command, and its own would be lost.
+    @Test func aLateResponseIsNotTakenForTheNextCommands() throws {
+        var queue = queue()
+        let (first, _) = queue.enqueue(noKeys, at: start)
+        let (second, _) = queue.enqueue(noKeys, at: start)
+        _ = queue.timePassed(start + .seconds(6))
+        let loaded = try complete(ManagementPackets.noKeysLoaded)
+        #expect(queue.received(loaded, adapter: 0, at: start) == [] && queue.strays.late == 1)
+        let refusal = try status(bytes("02000000 0300 1300 0d"))
+        #expect(
+            queue.received(refusal, adapter: 0, at: start) == [
+                .finish(second, failure(.loadLongTermKeys, .status(.invalidParameters)))
+            ])
+        #expect(first != second)
+    }
+
+    /// The kernel drops responses that are not read in time: the commands after that do not pay for it for ever.
+    @Test func aResponseThatNeverComesCostsOneCommand() throws {
+        var queue = queue()
+        var now = start
+        let loaded = try complete(ManagementPackets.noKeysLoaded)
+        _ = queue.enqueue(noKeys, at: now)
+        now = now + .seconds(6)
+        _ = queue.timePassed(now)
+        let (second, _) = queue.enqueue(noKeys, at: now)
+        #expect(queue.received(loaded, adapter: 0, at: now) == [])
+        now = now + .seconds(6)
+        #expect(queue.timePassed(now) == [.finish(second, failure(.loadLongTermKeys, .timeout))])
+        let (third, _) = queue.enqueue(noKeys, at: now)
+        #expect(queue.received(loaded, adapter: 0, at: now) == [.finish(third, .success(loaded))])
+    }
+
+    @Test func theReturnedPeerSaysWhoseResponseItIs() throws {
+        let other = ManagementPairDevice(
+            ManagementPeer(PeerID(address: BluetoothAddress("C6:00:00:00:00:01")!, type: .random)), .noInputNoOutput
+        ).packet(adapter: 0)
+        var queue = queue()
+        _ = queue.enqueue(pair, timeout: .seconds(1), at: start)
+        _ = queue.timePassed(start + .seconds(1))
+        let (second, _) = queue.enqueue(other, at: start)
+        let isOut = (queue.isOut(.pairDevice, adapter: 0), queue.isOut(.pairDevice, adapter: 1))
+        #expect(isOut == (true, false))
+        let paired = try complete(bytes("01000000 0a00 1900 00 0100000000c602"))
+        #expect(queue.received(paired, adapter: 0, at: start) == [.finish(second, .success(paired))])
+        let isOutStill = queue.isOut(.pairDevice, adapter: 0)
+        #expect(!isOutStill)
+        let late = try complete(bytes("01000000 0a00 1900 10 1122334455c602"))
+        #expect(queue.received(late, adapter: 0, at: start) == [] && queue.strays.late == 1)
+    }
+
+    /// Lists of keys pass through the queue.
+    @Test func noDescriptionShowsThePacket() {
+        var queue = queue()
+        let key = RecordedBonds.secureConnections
+        let packet = ManagementLoadLongTermKeys([key]).packet(adapter: 0)
+        let (_, actions) = queue.enqueue(packet, at: start)
+        var texts = ["\(packet)", "\(actions)", String(reflecting: packet), String(reflecting: actions), ""]
+        dump(packet, to: &texts[4])
+        dump(actions, to: &texts[4])
+        dump(key, to: &texts[4])
+        // The first bytes of the key, and its halves, in decimal and hexadecimal.
+        let halves: [UInt64] = [0xBE9D_5EE4_C126_8CEF, 0x8ED6_0539_9DE3_D7E3]
+        for text in texts {
+            for shown in ["239, 140", "ef8c", "EF8C"] + halves.map({ "\($0)" }) { #expect(!text.contains(shown)) }
+        }
+        #expect(texts[0] == "management packet 0x0013 of adapter 0, 38 bytes")
     }
 
     @Test func aPairingMayTakeMinutes() {
@@ -143,7 +215,7 @@ import Testing
         #expect(queue.cancel(first) == [.finish(first, failure(.loadLongTermKeys, .cancelled))])
         #expect(queue.cancel(first) == [] && queue.count == 1)
         let loaded = try complete(ManagementPackets.noKeysLoaded)
-        #expect(queue.received(loaded, adapter: 0, at: start) == [.send(third, noKeys.bytes)])
+        #expect(queue.received(loaded, adapter: 0, at: start) == [send(third, noKeys.bytes)])
         #expect(queue.strays == ManagementCommandQueue.Strays())
         #expect(queue.cancel(third) == [.finish(third, failure(.loadLongTermKeys, .cancelled))])
         // Nobody waits for it, so its time-out tells nobody.
@@ -158,7 +230,7 @@ import Testing
         let (second, _) = queue.enqueue(noKeys, at: start)
         #expect(
             queue.notSent(first, errno: 11, at: start) == [
-                .finish(first, failure(.loadLongTermKeys, .notSent(errno: 11))), .send(second, noKeys.bytes),
+                .finish(first, failure(.loadLongTermKeys, .notSent(errno: 11))), send(second, noKeys.bytes),
             ])
         #expect(queue.notSent(first, errno: 11, at: start) == [])
     }
@@ -173,12 +245,12 @@ import Testing
         }
         var short = queue(largestPacket: 1_028)
         let (fits, sent) = short.enqueue(load(28), at: start)
-        #expect(sent == [.send(fits, load(28).bytes)] && load(28).bytes.count == 1_016)
+        #expect(sent == [send(fits, load(28).bytes)] && load(28).bytes.count == 1_016)
         let (ticket, actions) = short.enqueue(load(29), at: start)
         #expect(actions == [.finish(ticket, failure(.loadLongTermKeys, .tooLong(limit: 1_028)))])
         var long = queue()
         let (most, all) = long.enqueue(load(1_820), at: start)
-        #expect(all == [.send(most, load(1_820).bytes)] && load(1_820).bytes.count == 65_528)
+        #expect(all == [send(most, load(1_820).bytes)] && load(1_820).bytes.count == 65_528)
     }
 
     @Test func aRemovedAdapterFailsItsCommandsOnly() throws {
@@ -209,7 +281,7 @@ import Testing
             ])
         #expect(queue.socketLost() == [])
         let (again, sent) = queue.enqueue(powerOn, at: start)
-        #expect(sent == [.send(again, ManagementPackets.setPowered)])
+        #expect(sent == [send(again, ManagementPackets.setPowered)])
     }
 
     @Test func aFullQueueSaysSo() {

@@ -5,7 +5,7 @@ import Testing
 /// The setup of an adapter, packet by packet, by the layouts of the kernel's `mgmt.h` and with the responses that kernels
 /// gave.
 @Suite struct ManagementSetupTests {
-    private let start = BootInstant(nanoseconds: 1_000_000_000)
+    private let start = BootInstant(nanoseconds: 10_000_000_000)
 
     // MARK: The sequence
 
@@ -285,6 +285,7 @@ import Testing
         #expect(run.others == [.listsLoaded(number, nil), .pairingMayBegin])
         // One that is not to begin any more does not.
         run.pairingEnds()
+        run.play()
         _ = run.reload()
         run.pairingBegins()
         run.pairingEnds()
@@ -339,7 +340,162 @@ import Testing
         run.pairingBegins()
         run.newSettings(0x0A11)
         run.pairingEnds()
-        #expect(run.others == [.madeBondable, .pairingMayBegin])
+        run.play()
+        #expect(run.others == [.madeBondable, .pairingMayBegin, .listsLoaded(2, nil)])
+    }
+
+    @Test func whatOthersChangeForPairingsIsReported() {
+        var run = Run.managed()
+        run.newSettings(0x0201)
+        run.newSettings(0x0201)
+        run.newSettings(0x2A01)
+        run.newSettings(0x2A01)
+        #expect(run.others == [.secureConnectionsOff, .privacyOn])
+    }
+
+    // MARK: When a pairing may begin
+
+    /// What prevents a pairing, and with which failure.
+    @Test func aPairingBeginsOnAnAdapterThatCanPairOnly() {
+        var unmanaged = Run(supported: Settings.lowEnergyOnly, current: 0)
+        unmanaged.pairingBegins()
+        #expect(unmanaged.others == [.pairingRefused(.notManaged)] && !unmanaged.setup.isPairing)
+
+        var unable = Run(supported: Settings.lowEnergyOnly, current: 0x0201)
+        unable.begin(ManagementSetup.Plan(powersOn: true, mayCyclePower: false))
+        unable.play()
+        unable.pairingBegins()
+        #expect(unable.others.last == .pairingRefused(.cannotPair))
+
+        var off = Run.managed()
+        off.newSettings(0x0A00)
+        off.pairingBegins()
+        off.play()
+        #expect(off.others.last == .pairingRefused(.switchedOff))
+
+        var failing = Run(supported: Settings.lowEnergyOnly, current: 0)
+        failing.statuses[0x18] = [0x14]
+        failing.begin(ManagementSetup.Plan(powersOn: true))
+        failing.pairingBegins()
+        failing.play()
+        #expect(failing.others == [.finish(.failure(.notPermitted)), .pairingRefused(.notPermitted)])
+        // The next one is a new one.
+        failing.pairingBegins()
+        #expect(failing.others.last == .pairingRefused(.notManaged))
+    }
+
+    /// Without the lists, peers are not asked for their identity.
+    @Test func aPairingNeedsTheLists() {
+        var run = Run.managed()
+        run.newSettings(0x0A00)
+        run.statuses[0x30] = [0x0D, 0x0D]
+        run.newSettings(0x0A01)
+        run.play()
+        run.pairingBegins()
+        run.play()
+        #expect(run.others.last == .pairingRefused(.listRefused(.identityResolvingKeys, .invalidParameters)))
+        // They are loaded for it.
+        run.pairingBegins()
+        run.play()
+        #expect(run.others.last == .pairingMayBegin)
+    }
+
+    /// The kernel may have keys that are no bond's, or lack some: whatever a pairing has come to.
+    @Test func afterEachPairingTheListsAreLoaded() {
+        var run = Run.managed()
+        run.pairingBegins()
+        run.pairingEnds()
+        run.play()
+        #expect(run.sent == ["load identityResolvingKeys", "load longTermKeys"])
+        // One that never began has changed nothing.
+        run.statuses[0x30] = [0x0D]
+        _ = run.reload()
+        run.pairingBegins()
+        run.pairingEnds()
+        run.play()
+        #expect(run.sent.count == 3)
+    }
+
+    @Test func anAdapterThatIsLeftBondableIsClosed() {
+        var run = Run.managed()
+        run.pairingBegins()
+        run.pairingEnds(isBondable: true)
+        #expect(run.sent == ["0900 0000 0100 00"])
+        run.play()
+        #expect(run.sent == ["0900 0000 0100 00", "load identityResolvingKeys", "load longTermKeys"])
+        #expect(!run.others.contains(.madeBondable))
+        run.statuses[0x09] = [0x03]
+        run.pairingBegins()
+        run.pairingEnds(isBondable: true)
+        run.play()
+        #expect(run.others.contains(.madeBondable) && run.sent.last == "load longTermKeys")
+    }
+
+    // MARK: Power
+
+    /// The kernel has an adapter on for two seconds after it was plugged in, and reports it as off.
+    @Test func anAdapterThatWasPluggedInOnlySeemsToBeOff() {
+        for isLate in [true, false] {
+            var run = Run(supported: Settings.lowEnergyOnly, current: 0, isPluggedIn: true)
+            if isLate { run.now = run.now + ManagementSetup.grace }
+            run.begin(ManagementSetup.Plan(powersOn: false))
+            run.play()
+            #expect(run.others.last == .finish(.success(run.result(0x0A00, canPair: isLate ? true : nil))))
+            // Somebody switches it on by HCIDEVUP.
+            run.newSettings(0x0A01)
+            run.begin(ManagementSetup.Plan(powersOn: true))
+            run.play()
+            #expect(run.sent.count { $0 == "0500 0000 0100 00" } == (isLate ? 0 : 1))
+            #expect(run.setup.canPair == true)
+        }
+        // Set Powered sets everything up.
+        var run = Run(supported: Settings.lowEnergyOnly, current: 0, isPluggedIn: true)
+        run.begin(ManagementSetup.Plan(powersOn: true))
+        run.play()
+        #expect(run.others.last == .finish(.success(run.result(0x0A01, canPair: true))))
+    }
+
+    /// The kernel may still execute it.
+    @Test func aPowerThatMayBeOffIsSwitchedOnAgain() {
+        var run = Run(supported: Settings.lowEnergyOnly, current: 0x0201)
+        run.begin(ManagementSetup.Plan(powersOn: false))
+        run.respond()
+        #expect(run.sent.last == "0500 0000 0100 00")
+        run.time(out: .setPowered)
+        #expect(run.sent.last == "0500 0000 0100 01")
+        run.play()
+        let failure = ManagementCommandFailure(code: .setPowered, reason: .timeout)
+        #expect(run.others == [.finish(.failure(.command(failure)))])
+    }
+
+    @Test func aPowerThatIsOffWhenTheSocketIsLostIsSwitchedOnByTheNextSetup() {
+        for isLost in [true, false] {
+            var run = Run(supported: Settings.lowEnergyOnly, current: 0x0201)
+            run.begin(ManagementSetup.Plan(powersOn: false))
+            run.respond()
+            run.respond()
+            #expect(run.settings & 1 == 0)
+            if isLost { run.fail(.setLowEnergy, .socketLost) } else { run.lose() }
+            run.forgetPending()
+            run.begin(ManagementSetup.Plan(powersOn: false))
+            run.play()
+            #expect(run.settings & 1 == (isLost ? 1 : 0))
+        }
+    }
+
+    @Test func aSetupThatRunsServesTheNextOneToo() {
+        var run = Run(supported: Settings.lowEnergyOnly, current: 0)
+        run.begin(ManagementSetup.Plan(powersOn: false))
+        run.begin(ManagementSetup.Plan(powersOn: true))
+        run.play()
+        #expect(run.others.last == .finish(.success(run.result(0x0A01, canPair: true))))
+        // A link has come up meanwhile.
+        var linked = Run(supported: Settings.lowEnergyOnly, current: 0x0201)
+        linked.begin(ManagementSetup.Plan(powersOn: true))
+        linked.begin(ManagementSetup.Plan(powersOn: true, mayCyclePower: false))
+        linked.play()
+        #expect(!linked.sent.contains("0500 0000 0100 00"))
+        #expect(linked.others.last == .finish(.success(linked.result(0x0A01, canPair: nil))))
     }
 
     @Test func aLostAdapterEndsEverythingOnce() {
@@ -351,7 +507,7 @@ import Testing
         setup.lose()
         #expect(
             setup.others == [
-                .finish(.failure(.adapterGone)), .listsLoaded(number, .adapterGone), .pairingMayBegin,
+                .finish(.failure(.adapterGone)), .listsLoaded(number, .adapterGone), .pairingRefused(.adapterGone),
             ])
         // By the failure of the command, and then by the event.
         var load = Run.managed()
@@ -392,7 +548,7 @@ private enum Settings {
 
 /// A setup, and a kernel that carries out what it is sent.
 private struct Run: ~Copyable {
-    var setup = ManagementSetup(adapter: 0)
+    var setup: ManagementSetup
     let supported: UInt32
     var settings: UInt32
     /// The statuses of commands by their codes, once each, before they succeed.
@@ -401,16 +557,18 @@ private struct Run: ~Copyable {
     var stuckPower: UInt32?
     /// The longest packet; 1,024 keys are stored.
     var limit = 0xFFFF
-    var now = BootInstant(nanoseconds: 1_000_000_000)
+    var now = BootInstant(nanoseconds: 10_000_000_000)
     /// What was sent: packets as hexadecimal numbers, and loads by their names.
     private(set) var sent: [String] = []
     /// All other actions.
     private(set) var others: [ManagementSetup.Action] = []
     private var pending: [[UInt8]] = []
 
-    init(supported: UInt32, current: UInt32) {
+    /// An adapter that was plugged in long ago, or at this moment.
+    init(supported: UInt32, current: UInt32, isPluggedIn: Bool = false) {
         self.supported = supported
         settings = current
+        setup = ManagementSetup(adapter: 0, at: isPluggedIn ? now : BootInstant(nanoseconds: 0))
     }
 
     /// An adapter for LE that was set up, and on.
@@ -430,7 +588,7 @@ private struct Run: ~Copyable {
 
     mutating func begin(_ plan: ManagementSetup.Plan) { obey(setup.begin(plan)) }
     mutating func pairingBegins() { obey(setup.pairingBegins()) }
-    mutating func pairingEnds() { obey(setup.pairingEnds()) }
+    mutating func pairingEnds(isBondable: Bool = false) { obey(setup.pairingEnds(isBondable: isBondable)) }
 
     mutating func reload() -> UInt64 {
         let (number, actions) = setup.reload()
@@ -440,7 +598,7 @@ private struct Run: ~Copyable {
 
     mutating func newSettings(_ value: UInt32) {
         settings = value
-        obey(setup.received(ManagementSettings(rawValue: value)))
+        obey(setup.received(ManagementSettings(rawValue: value), at: now))
     }
 
     mutating func lose() {
@@ -460,6 +618,19 @@ private struct Run: ~Copyable {
             carryOut(pending.removeFirst())
         }
     }
+
+    /// Lets the kernel carry out the next command alone.
+    mutating func respond() {
+        if !pending.isEmpty { carryOut(pending.removeFirst()) }
+    }
+
+    /// The next command has no response.
+    mutating func time(out code: ManagementCommandCode) {
+        pending.removeFirst()
+        fail(code, .timeout)
+    }
+
+    mutating func forgetPending() { pending = [] }
 
     private mutating func carryOut(_ packet: [UInt8]) {
         let code = packet[0]

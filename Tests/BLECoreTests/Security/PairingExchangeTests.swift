@@ -223,6 +223,74 @@ import Testing
         #expect(run.result == .failure(.linkLost))
     }
 
+    /// The kernel has the link of a bonded peer under its identity; on the air it uses a private address.
+    @Test func aBondedPrivatePeerIsPairedByItsIdentity() throws {
+        let onAir = try #require(PeerID("62:CC:28:F3:EE:75/random"))
+        let run = PairingRun {
+            $0.onAir = onAir
+            $0.hasBond = true
+            $0.replacesKey = true
+        }
+        run.begin()
+        run.finish(.setBondable(true))
+        #expect(run.sent.last == .removeKeys(disconnects: false) && run.sentPeers == [ManagementPeer(run.peer)])
+        run.finish(.removeKeys(disconnects: false))
+        #expect(run.sent == [.pair] && run.sentPeers == [ManagementPeer(run.peer)])
+        try run.receive(Event.passkeyRequest)
+        run.reply(.passkey(1))
+        // By either name the kernel may report the new key, which names the address on the air.
+        try run.receive("18000000 1e00 01 75eef328cc62 1122334455c6 02 000102030405060708090a0b0c0d0e0f")
+        try run.endWell()
+        #expect(run.stores?.identity == run.peer && run.stores?.identityResolvingKey != nil)
+    }
+
+    /// Somebody else's pairing with the peer may be under way when this one begins.
+    @Test func keysFromBeforePairDeviceAreAnotherPairings() throws {
+        let run = PairingRun()
+        run.begin()
+        try run.receive(Event.key(Event.justWorksKey))
+        run.finish(.setBondable(true))
+        try run.receive(Event.identity)
+        try run.receive(Event.key(Event.justWorksKey))
+        run.finish(.pair, failing: .alreadyPaired)
+        run.finish(.removeKeys(disconnects: false))
+        _ = run.sent
+        try run.endWell()
+        let outcome = try #require(run.stores)
+        #expect(outcome.longTermKeys == [RecordedBonds.secureConnections] && outcome.identityResolvingKey == nil)
+    }
+
+    @Test func aLateReplyIsNotTakenForAnotherQuestion() throws {
+        let run = PairingRun()
+        run.beginPairing()
+        try run.receive(Event.confirmation)
+        let first = run.lastQuestion
+        try run.receive(Event.comparison)
+        #expect(run.takeQuestions() == [.justWorks, .compare(123_456)])
+        run.reply(.yes, to: first)
+        #expect(run.sent.isEmpty)
+        run.reply(.yes)
+        #expect(run.sent == [.confirm])
+        // Nor does the next exchange use a number again.
+        var next = PairingExchange(after: run.lastQuestion)
+        _ = next.begin(PairingExchange.Demand(peer: run.peer, capability: .keyboardDisplay, deadline: run.now))
+        #expect(next.lastQuestion == run.lastQuestion)
+    }
+
+    /// The owner then knows that peers may still bond.
+    @Test func whatIsLeftBondableIsKnown() throws {
+        for isRefused in [true, false] {
+            let run = PairingRun()
+            #expect(!run.mayBeBondable)
+            run.begin()
+            #expect(run.mayBeBondable)
+            run.finish(.setBondable(true))
+            run.finish(.pair, failing: .busy)
+            if isRefused { run.finish(.setBondable(false), failing: .busy) } else { run.finish(.setBondable(false)) }
+            #expect(run.result == .failure(.command(.pairDevice, .busy)) && run.mayBeBondable == isRefused)
+        }
+    }
+
     // MARK: Refusals
 
     @Test func withoutProtectionNothingIsPaired() throws {
@@ -603,6 +671,8 @@ private final class PairingRun {
     private var commands: [PairingExchange.Command] = []
     private var unfinished: [PairingExchange.Command] = []
     private var questions: [PairingExchange.Question] = []
+    /// The number of the last question.
+    private(set) var lastQuestion: UInt64 = 0
 
     init(peer: String = "C6:55:44:33:22:11/random", _ change: (inout PairingExchange.Demand) -> Void = { _ in }) {
         self.peer = PeerID(peer)!
@@ -614,6 +684,7 @@ private final class PairingRun {
 
     var result: Result<PairingExchange.Outcome, PairingExchange.Failure>? { results.last }
     var isRunning: Bool { exchange.isRunning }
+    var mayBeBondable: Bool { exchange.mayBeBondable }
     var deadline: BootInstant? { exchange.nextDeadline }
 
     /// The commands since the last time.
@@ -676,7 +747,10 @@ private final class PairingRun {
         return true
     }
 
-    func reply(_ reply: PairingExchange.Reply) { perform(exchange.replied(reply, at: now)) }
+    /// Replies to the last question, or to another one.
+    func reply(_ reply: PairingExchange.Reply, to number: UInt64? = nil) {
+        perform(exchange.replied(reply, to: number ?? lastQuestion, at: now))
+    }
     func encrypt() { perform(exchange.encryptionChanged(true)) }
 
     /// The socket has this security; what is sent before the bond is stored succeeds.
@@ -751,7 +825,10 @@ private final class PairingRun {
                 sentPeers = [peer]
                 if case .setBondable(let isOn) = command { isBondable = isOn }
                 if command == .removeKeys(disconnects: true) { hasDisconnected = true }
-            case .ask(let question): questions.append(question)
+            case .ask(let question, let number):
+                questions.append(question)
+                #expect(number > lastQuestion)
+                lastQuestion = number
             case .readSecurity: readsSecurity = true
             case .store(let outcome): stores = outcome
             case .finish(let result): results.append(result)

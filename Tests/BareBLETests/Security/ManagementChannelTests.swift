@@ -17,7 +17,7 @@ import Testing
         var bench = try Bench()
         let pair = ManagementPairDevice(
             ManagementPeer(PeerID(address: BluetoothAddress("C6:55:44:33:22:11")!, type: .random)), .noInputNoOutput)
-        let (_, none) = bench.channel.send(pair, for: .pairing)
+        let (_, none) = bench.channel.send(pair, for: .pairing(1))
         let (_, also) = bench.channel.send(ManagementSetPowered(true), for: .setup)
         #expect(none.isEmpty && also.isEmpty && bench.channel.unfinishedCommands == 2)
         #expect(
@@ -30,7 +30,7 @@ import Testing
         let events = bench.read()
         guard events.count == 3, case .received(.unknown(7, [0, 0, 0])) = events[0],
             case .finished(.setup, .setPowered, .success(let complete)) = events[1],
-            case .finished(.pairing, .pairDevice, .success) = events[2]
+            case .finished(.pairing(1), .pairDevice, .success) = events[2]
         else {
             Issue.record("\(events)")
             return

@@ -1,0 +1,234 @@
+import BLECore
+import BLELinux
+import Glibc
+import TestSupport
+import Testing
+
+@testable import BareBLE
+
+/// Pairings one after the other on one adapter, with the kernel's end of the management socket in the test. Packets follow
+/// the kernel's `mgmt.h`.
+@Suite struct SecurityCoordinatorTests {
+    private static let first = PeerID("C6:55:44:33:22:11/random")!
+    private static let second = PeerID("C6:55:44:33:22:12/random")!
+
+    @Test func aPairingThatTheKernelDoesNotEndHoldsUpTheNextOne() throws {
+        var bench = try Bench()
+        bench.setUp()
+        bench.pair(Self.first, 1)
+        #expect(bench.kernel() == ["19000300 0800 1122334455c602 03"])
+        // The kernel ends it neither by itself nor when that is requested.
+        bench.passDeadline()
+        #expect(bench.sent.last == "1a000300 0700 1122334455c602")
+        bench.passDeadline()
+        bench.run(besides: [0x1A])
+        #expect(bench.ended == [1: .failure(.timedOut(nil))])
+        // Its end is still to come: it is nobody else's, and no list is loaded before.
+        #expect(bench.coordinator.isPairing)
+        bench.pair(Self.second, 2)
+        #expect(bench.ended[2] == .failure(.command(.pairDevice, .busy)))
+        bench.awaitTurn(3)
+        #expect(bench.kernel().isEmpty && bench.turns.isEmpty)
+        bench.send("01000300 0a00 1900 10 1122334455c602")
+        #expect(bench.turns == [3] && !bench.coordinator.isPairing)
+        bench.pair(Self.second, 4)
+        #expect(bench.sent.suffix(4).map { $0.prefix(8) } == ["30000300", "13000300", "09000300", "19000300"])
+        #expect(bench.sent.last == "19000300 0800 1222334455c602 03" && bench.ended[4] == nil)
+    }
+
+    /// A yes that was not sent yet would be one to a question that nobody has asked.
+    @Test func whatAPairingHasNotSentIsNeverSent() throws {
+        var bench = try Bench()
+        bench.setUp()
+        bench.pair(Self.first, 1)
+        bench.send("0f000300 0c00 1122334455c602 01 2a000000")
+        bench.reply(.yes)
+        #expect(bench.kernel().last == "1c000300 0700 1122334455c602")
+        // The kernel asks once more, and has not responded to the first reply.
+        bench.send("0f000300 0c00 1122334455c602 00 40e20100")
+        bench.reply(.yes)
+        #expect(bench.kernel().isEmpty)
+        bench.send("01000300 0a00 1900 05 1122334455c602")
+        bench.run(besides: [0x1C])
+        #expect(bench.ended[1] == .failure(.refusedByPeer))
+        bench.send("01000300 0a00 1c00 00 1122334455c602")
+        #expect(bench.kernel().isEmpty)
+    }
+
+    @Test func aPairingIsRefusedWhereTheKernelCannotPair() throws {
+        var bench = try Bench()
+        bench.coordinator.use([RecordedBonds.first])
+        bench.pair(Self.first, 1)
+        #expect(bench.ended[1] == .failure(.notReady(.notManaged)) && bench.kernel().isEmpty)
+        #expect(!bench.coordinator.isPairing && !bench.coordinator.hasKeys)
+    }
+
+    @Test func aPairingThatMayNotBeginInTimeEnds() throws {
+        var bench = try Bench()
+        bench.setUp()
+        bench.perform(bench.coordinator.load(nil))
+        bench.pair(Self.first, 1, deadline: .seconds(2))
+        #expect(bench.coordinator.nextDeadline == bench.now + .seconds(2))
+        bench.passDeadline()
+        #expect(bench.ended[1] == .failure(.timedOut(nil)) && !bench.coordinator.isPairing)
+    }
+
+    /// A power that was switched off when the socket was lost.
+    @Test func aPowerIsSwitchedOnAgainAfterTheLossOfTheSocket() throws {
+        var bench = try Bench()
+        bench.settings = 0x0201
+        bench.perform(bench.coordinator.manage(ManagementSetup.Plan(powersOn: false), 9))
+        bench.respond()
+        bench.respond()
+        #expect(bench.settings == 0x0200)
+        bench.perform(bench.coordinator.close())
+        #expect(bench.managed == [false])
+        try bench.open()
+        bench.perform(bench.coordinator.manage(ManagementSetup.Plan(powersOn: false), 9))
+        bench.run()
+        #expect(bench.managed == [false, true] && bench.settings & 1 == 1)
+    }
+}
+
+/// A coordinator for adapter 3, and a kernel that responds to commands of the setup when it is told to.
+private struct Bench: ~Copyable {
+    let coordinator: SecurityCoordinator
+    /// Settings of the adapter as Read Controller Information reports them.
+    var settings: UInt32 = 0
+    private(set) var ended: [UInt64: Result<PairingExchange.Outcome, PairingExchange.Failure>] = [:]
+    private(set) var turns: [UInt64] = []
+    private(set) var managed: [Bool] = []
+    /// All packets to the kernel.
+    private(set) var sent: [String] = []
+    private var unanswered: [[UInt8]] = []
+    private var question: UInt64 = 0
+    private var far: LinkSocket?
+    private let time: Lock<BootInstant>
+
+    init() throws {
+        let time = Lock(BootInstant(nanoseconds: 100_000_000_000))
+        self.time = time
+        coordinator = SecurityCoordinator { time.withLock { $0 } }
+        far = nil
+        try open()
+    }
+
+    var now: BootInstant { time.withLock { $0 } }
+
+    mutating func open() throws {
+        let (near, far) = try LinkSocket.pair()
+        coordinator.open(ManagementSocket(adopting: near), adapter: 3)
+        self.far = LinkSocket(adopting: far)
+        unanswered = []
+    }
+
+    mutating func setUp() {
+        perform(coordinator.manage(ManagementSetup.Plan(powersOn: true), 99))
+        run()
+        sent = []
+    }
+
+    /// Begins a pairing on a link that is not encrypted, up to Pair Device.
+    mutating func pair(_ peer: PeerID, _ waiter: UInt64, deadline: Duration = .seconds(25)) {
+        perform(
+            coordinator.pair(
+                PairingExchange.Demand(peer: peer, capability: .noInputNoOutput, deadline: now + deadline), waiter))
+        if deadline > .seconds(2) { run(besides: [0x19]) }
+    }
+
+    mutating func awaitTurn(_ waiter: UInt64) { coordinator.awaitTurn(waiter) }
+
+    mutating func reply(_ reply: PairingExchange.Reply) { perform(coordinator.replied(reply, to: question)) }
+
+    mutating func passDeadline() {
+        guard let deadline = coordinator.nextDeadline else { return }
+        time.withLock { $0 = max($0, deadline) }
+        perform(coordinator.timePassed())
+        take()
+    }
+
+    /// The packets that the kernel was sent since the last time, and has not responded to.
+    mutating func kernel() -> [String] {
+        take()
+        defer { unanswered = [] }
+        return unanswered.map(Self.text)
+    }
+
+    /// Sends a packet as the kernel.
+    mutating func send(_ packet: String) {
+        _ = far?.send(bytes(packet))
+        read()
+    }
+
+    /// Responds to everything but commands with these codes.
+    mutating func run(besides codes: Set<UInt8> = []) {
+        take()
+        while let index = unanswered.firstIndex(where: { !codes.contains($0[0]) }) {
+            answer(unanswered.remove(at: index))
+            take()
+        }
+    }
+
+    /// Responds to the next command.
+    mutating func respond() {
+        take()
+        if !unanswered.isEmpty { answer(unanswered.removeFirst()) }
+    }
+
+    private mutating func answer(_ packet: [UInt8]) {
+        var returned: [UInt8] = []
+        let bit: UInt32? = [0x05: 1 << 0, 0x09: 1 << 4, 0x0D: 1 << 9, 0x2D: 1 << 11][packet[0]]
+        if let bit {
+            settings = packet[6] == 0 ? settings & ~bit : settings | bit
+            returned = Self.number(settings)
+        } else if packet[0] == 0x04 {
+            returned = [UInt8](repeating: 0, count: 9) + Self.number(0xBE11) + Self.number(settings)
+            returned += [UInt8](repeating: 0, count: 263)
+        } else if packet[0] >= 0x19, packet[0] < 0x20 {
+            returned = Array(packet[6..<13])
+        }
+        let length = returned.count + 3
+        _ = far?.send([1, 0, 3, 0, UInt8(length & 0xFF), UInt8(length >> 8), packet[0], 0, 0] + returned)
+        read()
+    }
+
+    private static func number(_ value: UInt32) -> [UInt8] { (0..<4).map { UInt8(value >> (8 * $0) & 0xFF) } }
+
+    private mutating func take() {
+        var buffer = [UInt8](repeating: 0, count: 4_096)
+        while case .packet(let count, _)? = far?.receive(into: &buffer) {
+            unanswered.append(Array(buffer.prefix(count)))
+            sent.append(Self.text(Array(buffer.prefix(count))))
+        }
+    }
+
+    private mutating func read() {
+        var actions: [SecurityCoordinator.Action] = []
+        coordinator.readable { actions += $0 }
+        perform(actions)
+    }
+
+    mutating func perform(_ actions: [SecurityCoordinator.Action]) {
+        for action in actions {
+            switch action {
+            case .paired(let waiter, let result): ended[waiter] = result
+            case .turn(let waiter): turns.append(waiter)
+            case .managed(_, .success): managed.append(true)
+            case .managed(_, .failure): managed.append(false)
+            case .readSecurity: perform(coordinator.securityRead(SocketSecurity(level: .low, keySize: 0)))
+            case .ask(_, let number): question = number
+            default: break
+            }
+        }
+    }
+
+    /// The header in two words, the parameters after the length: peer and the rest.
+    private static func text(_ packet: [UInt8]) -> String {
+        var words = [packet[0..<4], packet[4..<6]]
+        let rest = packet.dropFirst(6)
+        words += rest.count > 7 ? [rest.prefix(7), rest.dropFirst(7)] : [rest]
+        return words.map { Hex.encode(Array($0)) }.filter { !$0.isEmpty }.joined(separator: " ")
+    }
+}
+
+private func bytes(_ hex: String) -> [UInt8] { (try? Hex.decode(hex)) ?? [] }
