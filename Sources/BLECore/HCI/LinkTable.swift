@@ -55,6 +55,9 @@ package struct LinkTable {
     /// Called by the owner when the controller has dropped a link and nothing else reports it. The table never calls
     /// it.
     package typealias LossHandler = @Sendable () -> Void
+    /// Called by the owner when the encryption of a link has changed, with whether it is encrypted. The table never
+    /// calls it.
+    package typealias EncryptionHandler = @Sendable (_ isEncrypted: Bool) -> Void
 
     private enum Phase {
         case open
@@ -69,6 +72,7 @@ package struct LinkTable {
         /// `nil` where this program did not see the link come up.
         var parameters: ConnectionParameters?
         var lossHandler: LossHandler?
+        var encryptionHandler: EncryptionHandler?
     }
 
     private enum State {
@@ -181,6 +185,16 @@ extension LinkTable {
     /// Keeps a handler for the moment in which the controller is known to have dropped the link.
     package mutating func watchLoss(of link: LinkIdentity, _ handler: @escaping LossHandler) {
         change(link) { $0.lossHandler = handler }
+    }
+
+    /// Keeps a handler for each change of the encryption of a link.
+    package mutating func watchEncryption(of link: LinkIdentity, _ handler: @escaping EncryptionHandler) {
+        change(link) { $0.encryptionHandler = handler }
+    }
+
+    /// The handler for the encryption of this program's link with a handle.
+    package func encryptionHandler(of handle: ConnectionHandle) -> EncryptionHandler? {
+        link(handle)?.encryptionHandler
     }
 
     /// This program has sent Disconnect for a link.

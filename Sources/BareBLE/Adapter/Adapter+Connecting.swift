@@ -17,7 +17,22 @@ internal import Logging
 // another program has is disconnected and initiated again, and at last the kernel connects: its socket has the channel
 // from the start.
 //
+// A bonded peer is one peer under all its names: its link is filed under its identity, as the kernel does it. What it
+// uses on the air is known from scan reports; one that may use private addresses and was not heard lately is listened
+// for first, because an address that it does not use any more would be waited for in vain.
+//
 // What follows which failure is decided by `ConnectRetry`; this file performs its steps.
+
+/// The peer of a connect.
+struct ConnectTarget {
+    /// The peer by the name that its link is filed under: its identity if it is bonded.
+    let peer: PeerID
+    /// The address that the caller gave.
+    let address: PeerID
+    let isBonded: Bool
+    /// What the link must have before its first byte.
+    let required: RequiredEncryption?
+}
 
 extension Adapter {
     /// How a turn with the controller has ended.
@@ -30,27 +45,43 @@ extension Adapter {
     /// Connects to a peer, when it is this connect's turn; without a time-out in many turns, as long as the task lives.
     ///
     /// - Throws: `BLEError` with `.timedOut` (the peer was not heard), `.busy`, `.connectFailed`, `.lowEnergyOff`,
-    ///   `.invalidArgument`, `.cancelled`, and the codes of `prepare`.
+    ///   `.invalidArgument`, `.notBonded`, `.bondRejected`, `.keyTooShort`, `.cancelled`, the codes of `prepare`, and
+    ///   those of `pair` if that is demanded.
     package func connect(
-        _ peer: PeerID, parameters: ConnectionParameters?, timeout: Duration?
+        _ address: PeerID, parameters: ConnectionParameters?, timeout: Duration?,
+        security demand: SecurityDemand = .asBonded
     ) async throws(BLEError) -> AdapterLink {
         let limit = timeout.map { loop.now() + $0 }
         var retry = ConnectRetry(until: limit, at: loop.now())
         var mayLoadAgain = true
+        var patience = Self.firstPatience
+        // The bonds must be known.
+        if securityConfiguration != nil { try await prepare(during: "connect") }
         while true {
+            // It may have been bonded meanwhile, or forgotten.
+            let target = try target(address, demand)
+            try await listen(for: target, until: limit)
             let turn: Turn
             do throws(BLEError) {
-                turn = try await connectInTurn(peer, parameters ?? .balanced, &retry, until: limit)
+                turn = try await connectInTurn(target, parameters ?? .balanced, &retry, until: limit, patience)
             } catch {
                 // Another program may have emptied the kernel's lists in between.
-                guard error.code == .notBonded, mayLoadAgain else { throw error }
+                guard error.code == .notBonded, target.isBonded, mayLoadAgain else { throw error }
                 mayLoadAgain = false
+                securityEvents.report(.keysLoadedAgain(target.peer))
                 continue
             }
             switch consume turn {
             case .connected(let link):
-                return link
+                guard let options = demand.pairing, target.required == nil else { return link }
+                return try await pair(link, options)
             case .notHeard(let error):
+                if mayChangeAddress(target), limit.map({ loop.now() < $0 }) ?? true {
+                    // It may use another address since it was heard. Or it advertises rarely.
+                    bondedLinkEnds[target.peer] = loop.now()
+                    patience *= 2
+                    continue
+                }
                 guard case .next(let pause) = retry.nextTurn(isScanning: scan.hasScans, at: loop.now()) else {
                     throw error
                 }
@@ -68,28 +99,30 @@ extension Adapter {
     }
 
     private func connectInTurn(
-        _ peer: PeerID, _ parameters: ConnectionParameters, _ retry: inout ConnectRetry, until limit: BootInstant?
+        _ target: ConnectTarget, _ parameters: ConnectionParameters, _ retry: inout ConnectRetry,
+        until limit: BootInstant?, _ patience: Duration
     ) async throws(BLEError) -> Turn {
         try await prepare(during: "connect")
-        try checkIsPeer(peer.address, "\(peer)", during: "connect")
-        let hasWaited = try await takeTurn(until: limit, peer)
+        try checkIsPeer(target.address.address, "\(target.address)", during: "connect")
+        let hasWaited = try await takeTurn(until: limit, target.peer)
         defer { passTurn() }
         // The adapter may have gone while others had their turns.
         if hasWaited { try await prepare(during: "connect") }
-        if requiredEncryption(of: peer) != nil { try await loadKeys(until: retry.deadline, during: "connect") }
         retry.beginTurn(at: loop.now())
-        guard mayCommand else { return try await connect(peer, parameters, &retry) }
+        if target.isBonded { try await loadKeys(until: retry.deadline, during: "connect") }
+        guard mayCommand else { return try await connect(target, parameters, &retry, patience) }
         await pauseScan(until: retry.deadline)
         defer { resumeScan() }
-        try await awaitDisconnection(from: peer, until: retry.deadline)
-        try await confirmCancel(for: peer, until: retry.deadline)
-        return try await connect(peer, parameters, &retry)
+        try await awaitDisconnection(from: target.peer, until: retry.deadline)
+        try await confirmCancel(for: target.peer, until: retry.deadline)
+        return try await connect(target, parameters, &retry, patience)
     }
 
     /// Performs the steps of one turn.
     private func connect(
-        _ peer: PeerID, _ parameters: ConnectionParameters, _ retry: inout ConnectRetry
+        _ target: ConnectTarget, _ parameters: ConnectionParameters, _ retry: inout ConnectRetry, _ patience: Duration
     ) async throws(BLEError) -> Turn {
+        let peer = target.peer
         var error = BLEError.notHeard(peer)
         var isScanning = false
         defer { if isScanning { stopScanningForTheKernel() } }
@@ -101,7 +134,8 @@ extension Adapter {
             switch step {
             case .initiate:
                 let failure: Initiator.Failure?
-                switch await initiate(peer, parameters, until: retry.deadline) {
+                let limit = mayChangeAddress(target) ? min(retry.deadline, loop.now() + patience) : retry.deadline
+                switch await initiate(target, parameters, until: limit) {
                 case .success(let complete)?:
                     step = retry.initiated(complete.handle, at: loop.now())
                     continue
@@ -111,10 +145,10 @@ extension Adapter {
                 case nil:
                     failure = nil
                 }
-                step = retry.notInitiated(failure, hasLink: hasLink(to: peer), at: loop.now())
+                step = retry.notInitiated(failure, hasLink: hasLink(to: target), at: loop.now())
             case .attach(let handle, let deadline):
                 do throws(AttachError) {
-                    return .connected(try await attach(peer, to: handle, until: deadline))
+                    return .connected(try await attach(target, to: handle, until: deadline))
                 } catch let reason {
                     if case .encryption(let failure) = reason { throw await notEncrypted(peer, failure) }
                     let end = handle.flatMap { links.lastEnd(of: $0) }
@@ -128,7 +162,7 @@ extension Adapter {
                 if scanning, !isScanning { scanForTheKernel() }
                 isScanning = scanning
                 do throws(AttachError) {
-                    return .connected(try await attach(peer, to: nil, until: retry.deadline))
+                    return .connected(try await attach(target, to: nil, until: retry.deadline))
                 } catch let reason {
                     if case .encryption(let failure) = reason { throw await notEncrypted(peer, failure) }
                     error = self.error(reason, status: nil, peer)
@@ -192,14 +226,14 @@ extension Adapter {
 
     /// Has the controller initiate the connection; `nil` where there is a link to the peer already.
     private func initiate(
-        _ peer: PeerID, _ parameters: ConnectionParameters, until deadline: BootInstant
+        _ target: ConnectTarget, _ parameters: ConnectionParameters, until deadline: BootInstant
     ) async -> Result<LEConnectionComplete, Initiator.Failure>? {
-        if hasLink(to: peer) { return nil }
+        if hasLink(to: target) { return nil }
         // A device with private addresses is initiated by the one that it was heard with.
-        let onAir = requiredEncryption(of: peer).flatMap { addressOnAir(of: $0.identity) } ?? peer
+        let onAir = (target.isBonded ? addressOnAir(of: target.peer) : nil) ?? target.address
         let initiation = LEInitiation(peer: onAir, ownAddressType: traits.ownAddressType, parameters: parameters)
         let isExtended = traits.hasExtendedConnect
-        let isLongRange = isExtended && scan.scanResult(of: peer)?.advertisement?.primaryPHY == .leCoded
+        let isLongRange = isExtended && scan.scanResult(of: target.peer)?.advertisement?.primaryPHY == .leCoded
         let attempt = Initiator.Attempt(
             initiation, phys: isLongRange ? [.le1M, .leCoded] : .le1M, isExtended: isExtended, deadline: deadline)
         links.attemptBegins()
@@ -219,7 +253,9 @@ extension Adapter {
         switch wake {
         case .initiated(.failure(let failure)): throw error(failure, peer)
         case .cancelled: throw cancelledError(during: "connect")
-        case .resumed, .timedOut, .finished, .initiated, .managed, .listsLoaded, .encryption, .paired, .failed: return
+        case .resumed, .timedOut, .finished, .initiated, .managed, .listsLoaded, .encryption, .keyMissing, .paired,
+            .failed:
+            return
         }
     }
 
@@ -239,15 +275,16 @@ extension Adapter {
 
     /// Attaches a socket to a link that came up by command.
     private func attach(
-        _ peer: PeerID, to handle: ConnectionHandle?, until deadline: BootInstant
+        _ target: ConnectTarget, to handle: ConnectionHandle?, until deadline: BootInstant
     ) async throws(AttachError) -> AdapterLink {
         // A socket to a link that is gone would have the kernel look for the peer.
         if let handle, links.lastEnd(of: handle) != nil { throw .connect(.notEstablished, errno: 0) }
-        let required = requiredEncryption(of: peer)
+        let required = target.required
         var socket: LinkSocket
         do throws(AttachError) {
-            socket = try await attach(required?.identity ?? peer, required?.level, until: deadline)
+            socket = try await attach(target.peer, required, on: handle, until: deadline)
         } catch {
+            if case .encryption = error, let handle { await disconnect(handle) }
             guard required != nil, let handle, let failure = rejection(of: handle) else { throw error }
             throw .encryption(failure)
         }
@@ -256,17 +293,25 @@ extension Adapter {
             if let known { await disconnect(known) }
             throw .cancelled
         }
+        var discarded = 0
         if let required {
             do throws(EncryptionFailure) {
                 // The kernel may have made another link, in clear, where ours was gone.
                 if let handle, known != handle { throw .linkLost(links.lastEnd(of: handle)) }
-                try await encrypt(&socket, known, required)
+                discarded = try await encrypt(&socket, known, required)
             } catch {
                 if let known { await disconnect(known) }
+                // A link that never came to life is initiated again, as any other.
+                if case .linkLost(.connectionFailedToBeEstablished?) = error {
+                    throw .connect(.notEstablished, errno: 0)
+                }
                 throw .encryption(error)
             }
+            noteEncrypted(required.identity)
         }
-        return adopt(socket, handle: known, peer)
+        var link = adopt(socket, handle: known, target.peer)
+        link.hasDiscarded = discarded > 0
+        return link
     }
 
     // MARK: Beside the kernel's connect
@@ -308,22 +353,28 @@ extension Adapter {
 
     /// Connects a socket, to a link that is up or by the kernel's own means.
     private func attach(
-        _ peer: PeerID, _ level: SocketSecurity.Level?, until deadline: BootInstant
+        _ peer: PeerID, _ required: RequiredEncryption?, on handle: ConnectionHandle?, until limit: BootInstant
     ) async throws(AttachError) -> LinkSocket {
         guard let info else { throw .connect(.adapterUnavailable, errno: 0) }
+        // A socket whose key the kernel does not have may never be connected, and never fail.
+        let isLimited = required != nil && handle != nil
+        let deadline = isLimited ? min(limit, loop.now() + Self.encryptionTimeout) : limit
         let remaining = max(deadline - loop.now(), .milliseconds(10))
         var socket: LinkSocket
         do throws(SystemCallError) {
             // The kernel's own time-out is the later one, so that it is never taken for another failure.
-            socket = try system.connect(info.address, traits.ownAddressType, peer, remaining + .seconds(1), level)
+            socket = try system.connect(
+                info.address, traits.ownAddressType, peer, remaining + .seconds(1), required?.level)
         } catch {
             throw .connect(ConnectFailure(errno: error.errno, timeRanOut: false), errno: error.errno)
         }
         while socket.isConnecting {
-            switch await awaitWritable(socket.descriptor, until: deadline) {
-            case .timedOut: throw .timedOut
+            switch await awaitWritable(socket.descriptor, until: deadline, encrypting: isLimited ? handle : nil) {
+            case .timedOut: throw isLimited ? .encryption(.keyNotLoaded) : .timedOut
             case .cancelled: throw .cancelled
-            case .resumed, .finished, .initiated, .managed, .listsLoaded, .encryption, .paired, .failed: break
+            case .keyMissing(peer): throw .encryption(.keyNotLoaded)
+            case .resumed, .finished, .initiated, .managed, .listsLoaded, .encryption, .keyMissing, .paired, .failed:
+                break
             }
             if case .failed(let errno) = socket.finishConnect() {
                 throw .connect(ConnectFailure(errno: errno, timeRanOut: loop.now() >= deadline), errno: errno)
@@ -333,14 +384,20 @@ extension Adapter {
     }
 
     /// Waits until a socket that connects is writable, or has failed.
-    func awaitWritable(_ descriptor: Int32, until deadline: BootInstant) async -> Wake {
-        let (wake, _) = await suspend(until: deadline) { number in
+    ///
+    /// - Parameter handle: The link whose encryption it waits for.
+    func awaitWritable(
+        _ descriptor: Int32, until deadline: BootInstant, encrypting handle: ConnectionHandle? = nil
+    ) async -> Wake {
+        let (wake, number) = await suspend(until: deadline) { number in
+            if let handle { security.awaitEncryption(of: handle, number) }
             let wakeUp: EventLoop.Handler = { [weak self] in self?.assumeIsolated { $0.wake(number) } }
             guard loop.onWritable(descriptor, wakeUp) != nil else { return }
             // The kernel cannot watch it: look again a little later.
             _ = loop.schedule(at: loop.now() + .milliseconds(20), wakeUp)
         }
         loop.letGo(descriptor)
+        security.stopWaiting(number)
         return wake
     }
 }

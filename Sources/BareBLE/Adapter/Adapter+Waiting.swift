@@ -17,6 +17,8 @@ extension Adapter {
         case listsLoaded(ManagementSetup.Failure?)
         /// The encryption of a link has changed, or failed.
         case encryption(HCIStatus)
+        /// The kernel wanted to pair a peer, because it does not have the key of the bond.
+        case keyMissing(PeerID)
         /// The pairing has ended.
         case paired(Result<PairingExchange.Outcome, PairingExchange.Failure>)
         /// What it waits for cannot be.

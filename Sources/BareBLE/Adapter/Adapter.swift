@@ -52,6 +52,7 @@ package actor Adapter {
     let addressHash: AddressResolver.Hash?
     let disk = DiskGate()
 
+    nonisolated let securityEvents = SecurityBroadcaster()
     let hci: HCIChannel
     let security: SecurityCoordinator
     let scan = ScanCoordinator()
@@ -64,6 +65,8 @@ package actor Adapter {
     var connectWaiter: UInt64?
     /// The pairing that runs.
     var pairing: PairingContext?
+    /// When the last links to bonded peers ended: their addresses may be others since.
+    var bondedLinkEnds: [PeerID: BootInstant] = [:]
     /// Whether the adapter could not be put under management.
     var hasNoManagement = false
     /// The bonds on the disk, once they are needed.
@@ -309,7 +312,10 @@ extension Adapter {
             wake(links.ended(end))
             updatePins()
             if end.status.isSuccess {
-                if let peer { perform(security.linkEnded(peer)) }
+                if let peer {
+                    perform(security.linkEnded(peer))
+                    if security.record(of: peer) != nil { bondedLinkEnds[peer] = loop.now() }
+                }
                 wake(security.encryptionWaiters(of: end.handle))
             }
         case .encryptionChange(let change):
@@ -318,6 +324,9 @@ extension Adapter {
             if let peer = links.peer(of: change.handle), change.status.isSuccess {
                 perform(security.encryptionChanged(change.isEncrypted, of: peer))
             }
+            links.encryptionHandler(of: change.handle)?(change.status.isSuccess && change.isEncrypted)
+        case .encryptionKeyRefresh(let refresh):
+            links.encryptionHandler(of: refresh.handle)?(refresh.status.isSuccess)
         case .connectionComplete(let complete):
             perform(initiator.received(complete, at: loop.now()))
         default: break

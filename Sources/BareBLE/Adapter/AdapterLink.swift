@@ -7,6 +7,10 @@ package struct AdapterLink: ~Copyable, Sendable {
     package var socket: LinkSocket
     /// The controller's number for the link; `nil` for a stand-in.
     package let handle: ConnectionHandle?
+    /// The peer by the name that the link is filed under: a bonded one by its identity.
+    package let peer: PeerID
+    /// Whether packets were thrown away that had arrived before the link was encrypted.
+    package var hasDiscarded = false
     /// Signal strength, an end at once, and the reason of the end.
     package let controls: LinkControls
 }
@@ -14,7 +18,7 @@ package struct AdapterLink: ~Copyable, Sendable {
 extension Adapter {
     /// Takes charge of a link that is up.
     func adopt(_ socket: consuming LinkSocket, handle: ConnectionHandle?, _ peer: PeerID) -> AdapterLink {
-        AdapterLink(socket: socket, handle: handle, controls: register(handle, peer))
+        AdapterLink(socket: socket, handle: handle, peer: peer, controls: register(handle, peer))
     }
 
     /// Makes `handle` belong to a link to `peer` from now on.
@@ -37,7 +41,11 @@ extension Adapter {
             lastReason: { await self.takeReason(of: link) },
             openChannel: { request async throws(BLEError) in try await self.openChannel(request, on: link) },
             watchLoss: { handler in self.assumeIsolated { $0.links.watchLoss(of: link, handler) } },
+            watchEncryption: { handler in self.assumeIsolated { $0.links.watchEncryption(of: link, handler) } },
+            readEvents: { self.assumeIsolated { $0.commandsReadable() } },
             isUp: { await self.hasLink(to: peer) },
+            security: { descriptor in self.assumeIsolated { $0.linkSecurity(of: peer, descriptor) } },
+            bond: { self.assumeIsolated { $0.bond(with: peer) } },
             pair: { descriptor, options async throws(BLEError) in
                 try await self.pair(peer, descriptor: descriptor, options)
             })

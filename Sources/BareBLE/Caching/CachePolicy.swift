@@ -9,6 +9,13 @@ package struct CachePolicy: Sendable {
     package var load: (@Sendable () -> GATTCache?)?
     /// Stores the cache; `nil` does not.
     package var store: (@Sendable (GATTCache) async -> Void)?
+    /// What is remembered of a bonded peer whose link is encrypted.
+    var remembered: RememberedClient?
+    /// Whether its database may be used without its hash: the program gave no other one, and nothing was discarded that
+    /// may have announced a change.
+    var mayTrust = false
+    /// Remembers a bonded peer for the next link; `nil` does not.
+    var remember: (@Sendable (RememberedClient, BondID) -> Void)?
 
     package init(_ options: ConnectOptions) {
         cache = options.cache

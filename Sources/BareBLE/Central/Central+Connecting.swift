@@ -8,9 +8,16 @@ extension Central {
     /// allows a real cancel, connection parameters and the controller's own reason for a failure; running scans pause
     /// and resume afterwards. Without it, the kernel connects by its own means.
     ///
+    /// A bonded peer may be named by its identity or by any of its private addresses: it is one peer, and
+    /// `Peripheral.id` is its identity. If it may use private addresses and was not heard in the last seconds, a scan
+    /// listens for it first. Its link is encrypted before its first byte, unless `ConnectOptions.security` says
+    /// otherwise.
+    ///
     /// - Throws: `BLEError` with `.timedOut` if the peer was not heard, `.connectFailed`, `.busy` (it is already
-    ///   connected, or has a session), `.lowEnergyOff`, `.noAdapter`, `.adapterDown`, `.blocked`, `.unsupported`,
-    ///   `.invalidArgument`, `.cancelled`. After an error the attempt is over: the peer is not connected later.
+    ///   connected, or has a session), `.bondRejected` (a bonded peer does not accept the key), `.notBonded`,
+    ///   `.keyTooShort`, `.lowEnergyOff`, `.noAdapter`, `.adapterDown`, `.blocked`, `.unsupported`, `.invalidArgument`,
+    ///   `.cancelled`, and the codes of `Peripheral.pair(_:)` if the options demand that. After an error the attempt is
+    ///   over: the peer is not connected later.
     public func connect(
         _ peer: PeerID, _ options: ConnectOptions = ConnectOptions()
     ) async throws(BLEError) -> Peripheral {
@@ -18,23 +25,34 @@ extension Central {
         return try await connectAlone(peer, options)
     }
 
+    /// Returns the name under which a peer is filed: the identity of a bonded one.
+    func name(of peer: PeerID) -> PeerID {
+        guard configuration.security != nil, peer.kind == .resolvablePrivate else { return peer }
+        return adapter.assumeIsolated { $0.bond(with: peer)?.identity } ?? peer
+    }
+
     /// Connects without checking whether the peer has a session.
     func connectAlone(_ peer: PeerID, _ options: ConnectOptions) async throws(BLEError) -> Peripheral {
         let deadline = options.timeout.map { loop.now() + $0 }
         _ = try mtu(options, connectingTo: "\(peer)")
-        let link = try await adapter.connect(peer, parameters: options.parameters, timeout: options.timeout)
+        let link = try await adapter.connect(
+            peer, parameters: options.parameters, timeout: options.timeout, security: options.security)
         keepAdapter()
-        let controls = link.controls
-        return try await peripheral(over: link.socket, to: peer, controls: controls, options, until: deadline)
+        let (peer, controls, hasDiscarded) = (link.peer, link.controls, link.hasDiscarded)
+        // A pairing has a limit of its own.
+        let rest = options.security.pairing == nil ? deadline : options.timeout.map { loop.now() + $0 }
+        return try await peripheral(
+            over: link.socket, to: peer, controls: controls, options, hasDiscarded: hasDiscarded, until: rest)
     }
 
     /// Returns the peripheral at the other end of a link that is up, with the cached state of earlier links.
     package func peripheral(
         over socket: consuming LinkSocket, to peer: PeerID, controls: LinkControls? = nil, _ options: ConnectOptions,
-        policy given: CachePolicy? = nil, until deadline: BootInstant?
+        policy given: CachePolicy? = nil, hasDiscarded: Bool = false, until deadline: BootInstant?
     ) async throws(BLEError) -> Peripheral {
         let mtu = try mtu(options, connectingTo: "\(peer)")
         var policy = given ?? cachePolicy(for: peer, options)
+        remember(peer, over: socket.descriptor, controls, hasDiscarded: hasDiscarded, in: &policy)
         policy.cache = await cache(of: peer, policy, until: deadline)
         let peripheral = Peripheral(
             socket: socket, id: peer, name: "\(peer)", mtu: mtu, loop: loop, configuration: configuration,

@@ -22,6 +22,8 @@ public actor Central {
     /// What was logged of each peer.
     nonisolated let warnings = PeerWarningTable()
     nonisolated let disk = DiskGate()
+    /// What bonded peers keep between links.
+    nonisolated let bondedClients = BondedClients()
 
     /// The event loop: all of the actor's code runs there.
     public nonisolated var unownedExecutor: UnownedSerialExecutor {

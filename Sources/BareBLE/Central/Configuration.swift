@@ -60,6 +60,9 @@ public struct Configuration: Sendable {
     /// each level is requested separately. The closure runs on the event loop, so it must await and not block. Without
     /// it, such an operation fails with `BLEError.Code.insufficientSecurity`, as it does if the closure returns
     /// `false`. The closure may use the peripheral itself; those operations fail in the same way.
+    ///
+    /// It is for programs with means of their own. With `SecurityConfiguration.onDemand` the library pairs instead; if
+    /// both are set, this closure is called.
     public var raiseSecurity: (@Sendable (SecurityRequest) async -> Bool)?
     /// Pairing and bonds; `nil` for none.
     public var security: SecurityConfiguration?
@@ -114,7 +117,7 @@ public struct ConnectOptions: Hashable, Sendable {
     /// The connection parameters to request; `nil` leaves them to the kernel.
     public var parameters: ConnectionParameters?
     /// The cache of an earlier connection to this peer, from `Peripheral.cache()`; it takes precedence over the one in
-    /// `Configuration.cacheDirectory`.
+    /// `Configuration.cacheDirectory`, and over what is remembered of a bonded peer.
     public var cache: GATTCache?
     /// How the cache is validated before it is used.
     public var validation: CacheValidation = .required
@@ -124,11 +127,14 @@ public struct ConnectOptions: Hashable, Sendable {
     /// This takes one or two writes, after the first request of the application. Changes that the peer announces are
     /// handled in any case.
     public var observesServiceChanges = true
+    /// The security that the link must have before it is used. It is not part of what a store keeps of a session.
+    public var security = SecurityDemand.asBonded
 
     /// Creates options, with default values for those not given.
     public init(
         timeout: Duration? = .seconds(15), mtu: Int? = nil, parameters: ConnectionParameters? = nil,
-        cache: GATTCache? = nil, validation: CacheValidation = .required, observesServiceChanges: Bool = true
+        cache: GATTCache? = nil, validation: CacheValidation = .required, observesServiceChanges: Bool = true,
+        security: SecurityDemand = .asBonded
     ) {
         self.timeout = timeout
         self.mtu = mtu
@@ -136,5 +142,6 @@ public struct ConnectOptions: Hashable, Sendable {
         self.cache = cache
         self.validation = validation
         self.observesServiceChanges = observesServiceChanges
+        self.security = security
     }
 }

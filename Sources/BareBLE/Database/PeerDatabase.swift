@@ -344,6 +344,9 @@ extension PeerDatabase {
     /// Whether the peer's hash is unknown although the peer may have one.
     var lacksHash: Bool { state.lacksHash }
 
+    /// Whether a cache waits for the peer's hash.
+    var awaitsHash: Bool { state.awaitsHash }
+
     /// Whether the hash must be read before any other request: a cache waits for it, or one is to be stored, which must
     /// not be older than its hash.
     func mustReadHash() -> Bool {
@@ -361,9 +364,19 @@ extension PeerDatabase {
         return state.isHashRefuted ? nil : state.cache
     }
 
+    /// The database of a bonded peer that may be used without its hash, if the peer is known to announce changes.
+    var trustedCache: GATTCache? { policy.mayTrust ? policy.remembered?.cache : nil }
+
+    /// What is remembered of a bonded peer.
+    var remembered: RememberedClient? { policy.remembered }
+
+    /// Remembers a bonded peer for the next link.
+    var remember: (@Sendable (RememberedClient, BondID) -> Void)? { policy.remember }
+
     /// Resumes with what the link's last owner knew.
     func resume(_ cache: GATTCache?, isServiceChangedEnabled: Bool) {
         state = DatabaseState(cache: cache, validation: .skipped)
+        storedCache = cache
         if isServiceChangedEnabled { observation.resumed() }
     }
 

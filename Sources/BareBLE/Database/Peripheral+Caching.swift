@@ -34,9 +34,14 @@ extension Peripheral {
     /// Reads the hash if a cache waits for it, or if one is to be stored. This precedes all other requests, so that
     /// what is stored with the hash is never older than it.
     func validateCache(in context: CallContext) async throws(BLEError) {
-        guard peerDatabase.mustReadHash() else { return }
+        if await useRemembered(in: context) { return protection.validated() }
+        if end != nil { throw endError(during: context.operation) }
+        guard peerDatabase.mustReadHash() else { return protection.validated() }
+        let awaited = peerDatabase.awaitsHash
         let reading = try await databaseHash(in: context)
         peerDatabase.hashRead(reading)
+        if awaited, !peerDatabase.isFromCache { kept.contradicted() }
+        protection.validated()
         logger.debug(
             "database hash read", metadata: ["peer": "\(name)", "cacheIsUsed": "\(peerDatabase.isFromCache)"])
     }
@@ -112,6 +117,7 @@ extension Peripheral {
                 because: "the peer keeps saying that its services have changed", hint: "Try again in some seconds.")
         }
         log.report(.notice, "what was known of the services is wrong")
+        kept.contradicted()
         if let reading { peerDatabase.hashRead(reading) }
         link.servicesChanged(in: 1...0xFFFF, happened)
         scheduler.servicesChanged()

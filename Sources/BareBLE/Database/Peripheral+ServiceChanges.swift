@@ -216,6 +216,7 @@ extension Peripheral {
     /// Ends the subscriptions to values in `range`; nothing is written to the peer.
     func endSubscriptions(in range: ClosedRange<AttributeHandle>) {
         let error = changed(during: "continue a subscription")
+        kept.servicesChanged(in: range)
         if subscriptionHub.servicesChanged(in: range, endingWith: error) { peerDatabase.serviceChangedLost() }
     }
 

@@ -25,8 +25,17 @@ package struct LinkControls: Sendable {
     /// Has a handler called, on the loop, when the controller is known to have lost the link. Nothing else may report
     /// that.
     package let watchLoss: @Sendable (@escaping @Sendable () -> Void) -> Void
+    /// Has a handler called, on the loop, when the encryption of the link changes, with whether it is encrypted.
+    let watchEncryption: @Sendable (@escaping @Sendable (Bool) -> Void) -> Void
+    /// Reads what the controller has reported, so that it is not known later than what the socket has received. To be
+    /// called on the loop.
+    let readEvents: @Sendable () -> Void
     /// Whether the controller still has the link, as the kernel reports it.
     package let isUp: @Sendable () async -> Bool
+    /// The security of the link, by the descriptor of its socket. To be called on the loop.
+    let security: @Sendable (Int32) -> LinkSecurity
+    /// The bond with the peer, if there is one. To be called on the loop.
+    let bond: @Sendable () -> BondID?
     /// Pairs with the peer; with the descriptor of the link's socket.
     package let pair: @Sendable (Int32, PairingOptions) async throws(BLEError) -> Bond
 }

@@ -11,7 +11,12 @@ extension Peripheral {
             guard let self else { return }
             // Closures that capture nothing take no memory.
             switch signal {
-            case .readable: assumeIsolated { $0.link.readable($0.happened) }
+            case .readable:
+                assumeIsolated { peripheral in
+                    // The end of the encryption must not be overtaken by what comes after it.
+                    if peripheral.protection.isSecured { peripheral.controls?.readEvents() }
+                    if peripheral.end == nil { peripheral.link.readable(peripheral.happened) }
+                }
             case .writable: assumeIsolated { $0.link.writable($0.happened) }
             case .timePassed: assumeIsolated { $0.link.timePassed($0.happened) }
             }
@@ -79,6 +84,7 @@ extension Peripheral {
         logWarnings(isEnd: true)
         link.close(code, happened)
         interruptCollectors()
+        rememberBonded(reason)
         scheduler.linkLost()
         peerDatabase.linkLost()
         let ended = reason.isIntended ? nil : endError(during: "continue a subscription")

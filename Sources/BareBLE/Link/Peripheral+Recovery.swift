@@ -73,13 +73,13 @@ extension Peripheral {
         let known = recovery.known ?? peerDatabase.database
         guard end == nil,
             let action = scheduler.recoveryAction(
-                for: failure, after: recovery.attempts, mayUpgrade: raiseSecurity != nil,
+                for: failure, after: recovery.attempts, mayUpgrade: raiseSecurity != nil || onDemand != nil,
                 isFromEarlierLink: { peerDatabase.isFromCache && peerDatabase.database?.type(at: $0) != nil })
-        else { throw failure }
+        else { throw explained(failure) }
         let isRecovered = try await apply(action, knowing: known, in: context)
         if Task.isCancelled { throw BLEError(.cancelled, subject: name, during: context.operation) }
         if end != nil { throw endError(during: context.operation) }
-        guard isRecovered else { throw failure }
+        guard isRecovered else { throw explained(failure) }
         recovery.attempts.succeeded(action)
         recovery.known = peerDatabase.database
     }
@@ -192,9 +192,12 @@ extension Peripheral {
     }
 
     private func callHook(_ call: CallScheduler.HookCall?) {
-        guard let call, let raiseSecurity else { return }
-        Task(executorPreference: loop) { [weak self] in
-            let isUpgraded = await CallScopes.$current.withValue([call.scope]) { await raiseSecurity(call.request) }
+        guard let call else { return }
+        Task(executorPreference: loop) { [weak self, raiseSecurity] in
+            let isUpgraded = await CallScopes.$current.withValue([call.scope]) {
+                if let raiseSecurity { return await raiseSecurity(call.request) }
+                return await self?.pairOnDemand(call.request) ?? false
+            }
             await self?.hookReturned(isUpgraded, from: call.scope)
         }
     }

@@ -139,6 +139,7 @@ extension Peripheral {
 
     /// Refuses a write that would disable the values of an existing subscription.
     func checkConfiguration(_ handle: AttributeHandle, in context: CallContext) throws(BLEError) {
+        kept.written(handle)
         guard subscriptionHub.ownsConfiguration(at: handle) else { return }
         throw BLEError(
             .busy, subject: name, during: context.operation, because: "a subscription keeps this client configuration",

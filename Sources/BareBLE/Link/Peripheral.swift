@@ -35,6 +35,8 @@ public actor Peripheral {
     nonisolated let log: LinkLog
     let controls: LinkControls?
     let raiseSecurity: (@Sendable (SecurityRequest) async -> Bool)?
+    /// How to pair for a call that is refused; `nil` for a program with means of its own, and for a link without a radio.
+    let onDemand: PairingOptions?
     /// Places in the order of calls that were taken outside the loop.
     nonisolated let places: QueuePlaces
 
@@ -45,6 +47,11 @@ public actor Peripheral {
     var channels = OpenChannels()
     var ending: LinkEnding
     var warnings: LinkWarnings
+    var protection = LinkProtection()
+    /// What a bonded peer has kept from earlier links.
+    var kept: KeptConfigurations
+    /// Reads one of the kept configurations back.
+    var proof: Task<Bool, Never>?
 
     /// The event loop: all of the actor's code runs there.
     public nonisolated var unownedExecutor: UnownedSerialExecutor {
@@ -66,6 +73,9 @@ public actor Peripheral {
         log = LinkLog(logger: configuration.logger, peer: name, warnings: known, loop: loop)
         self.controls = controls
         raiseSecurity = configuration.raiseSecurity
+        let mayPair = configuration.raiseSecurity == nil && controls != nil
+        onDemand = mayPair ? configuration.security?.onDemand : nil
+        kept = KeptConfigurations(policy.remembered)
         places = QueuePlaces()
         link = ATTLink(socket: socket, name: name, mtu: mtu, loop: loop, configuration: configuration)
         scheduler = CallScheduler(places: places, on: loop)
@@ -123,6 +133,7 @@ extension Peripheral {
     /// responds, the protocol allows half a minute for each request.
     func open(timeout: Duration?) async throws(BLEError) {
         do {
+            watchEncryption()
             try startReading()
             let context = context("connect", within: timeout ?? Self.openingTime)
             let mtu = link.largestMTU

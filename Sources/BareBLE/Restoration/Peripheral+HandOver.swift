@@ -46,6 +46,7 @@ extension Peripheral {
         link.adopt(state.client)
         peerDatabase.resume(state.cache, isServiceChangedEnabled: state.subscriptions.contains { $0.isOwn })
         for value in state.subscriptions { subscriptionHub.resume(value, holding: options) }
+        watchEncryption()
         do throws(BLEError) {
             try startReading()
         } catch {

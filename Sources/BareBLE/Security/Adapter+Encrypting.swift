@@ -42,7 +42,9 @@ enum EncryptionFailure: Error {
 
 extension Adapter {
     /// How long the encryption of a link may take.
-    private static let encryptionTimeout: Duration = .seconds(5)
+    static let encryptionTimeout: Duration = .seconds(5)
+    /// The kernel's buffer for a socket holds fewer packets.
+    private static let discardLimit = 4_096
     /// How often the security of the socket is read where the controller's events are not.
     private static let encryptionPause: Duration = .milliseconds(20)
 
@@ -77,9 +79,11 @@ extension Adapter {
     }
 
     /// Waits until a socket that is attached to a link is encrypted, and discards what arrived before.
+    ///
+    /// - Returns: How many packets were discarded.
     func encrypt(
         _ socket: inout LinkSocket, _ handle: ConnectionHandle?, _ required: RequiredEncryption
-    ) async throws(EncryptionFailure) {
+    ) async throws(EncryptionFailure) -> Int {
         let limit = loop.now() + Self.encryptionTimeout
         var failure: HCIStatus?
         while true {
@@ -96,12 +100,25 @@ extension Adapter {
             switch wake {
             case .cancelled: throw .cancelled
             case .encryption(let status) where !status.isSuccess: failure = status
+            case .keyMissing(required.identity): throw .keyNotLoaded
             default: break
             }
         }
-        var discarded = 0
-        while socket.receivePacket() != nil { discarded += 1 }
-        security.discarded(discarded)
+        return discard(&socket)
+    }
+
+    /// Discards what arrived before a link was encrypted, and returns how many packets that were.
+    ///
+    /// The peer may have sent them after that all the same, and wait for a response: for 30 s, and then it would send
+    /// nothing more on this link. So requests are refused, and indications are confirmed; both say nothing.
+    func discard(_ socket: inout LinkSocket) -> Int {
+        var count = 0
+        while count < Self.discardLimit, let packet = socket.receivePacket() {
+            count += 1
+            if let reply = ATTRefusal.reply(toDiscarded: packet) { _ = socket.send(reply) }
+        }
+        security.discarded(count)
+        return count
     }
 
     /// What the controller has reported where a peer does not accept the key of its bond; `nil` for any other end.
@@ -136,10 +153,157 @@ extension Adapter {
     }
 }
 
+// MARK: - Connecting
+
 extension Adapter {
+    /// How long an address that was heard is initiated to without listening again.
+    private static let freshness: Duration = .seconds(10)
+    /// How long a private address is initiated to before the peer is listened for again; each time twice as long.
+    static let firstPatience: Duration = .seconds(5)
+
+    /// Returns what a connect to this address means: a bonded peer's is one to its identity.
+    ///
+    /// - Throws: `BLEError` with `.notBonded` where a bond is demanded, and `.keyTooShort` for a bond whose key is too
+    ///   short by now.
+    func target(_ address: PeerID, _ demand: SecurityDemand) throws(BLEError) -> ConnectTarget {
+        let identity = identity(of: address) ?? address
+        guard let configuration = securityConfiguration, let record = security.record(of: identity) else {
+            if demand == .bonded {
+                throw BLEError(
+                    .notBonded, subject: "\(address)", during: "connect", because: "there is no bond with it",
+                    hint: "Pair with it first, with `Peripheral.pair` or `blescan pair`.")
+            }
+            return ConnectTarget(peer: address, address: address, isBonded: false, required: nil)
+        }
+        guard demand.uses(record) else {
+            return ConnectTarget(peer: identity, address: address, isBonded: true, required: nil)
+        }
+        if let size = record.centralKey?.size, Int(size) < configuration.minimumKeySize {
+            throw BLEError(
+                .keyTooShort, subject: "\(identity)", during: "connect",
+                because: "the key of its bond has \(size) bytes, and \(configuration.minimumKeySize) are required",
+                hint: "Forget the bond and pair again.")
+        }
+        let required = RequiredEncryption(record, minimumKeySize: configuration.minimumKeySize)
+        return ConnectTarget(peer: identity, address: address, isBonded: true, required: required)
+    }
+
+    /// Listens for a bonded peer that may use private addresses, unless it was heard a moment ago.
+    ///
+    /// - Throws: `BLEError` with `.timedOut` if it was not heard, `.cancelled`.
+    func listen(for target: ConnectTarget, until limit: BootInstant?) async throws(BLEError) {
+        guard mayChangeAddress(target), !hasLink(to: target) else { return }
+        let begin = loop.now()
+        func isHeard(since moment: BootInstant) -> Bool {
+            scan.scanResult(of: target.peer).map { $0.lastSeen >= moment } ?? false
+        }
+        if let heard = scan.scanResult(of: target.peer)?.lastSeen, heard + Self.freshness >= begin,
+            bondedLinkEnds[target.peer].map({ $0 <= heard }) ?? true
+        {
+            return
+        }
+        let waiter = Lock<UInt64?>(nil)
+        let settings = ScanSettings.balanced.matching(.peer(target.peer)).duplicates(.all).rssiDelta(nil)
+        let number: ScanID
+        do throws(BLEError) {
+            number = try await subscribe(settings) { [weak self] delivery in
+                guard case .notice = delivery else {
+                    if let number = waiter.withLock({ $0 }) { self?.assumeIsolated { $0.wake(number) } }
+                    return
+                }
+            }
+        } catch {
+            // Where nothing can be heard, the address that was known last may still be the right one.
+            if error.code == .cancelled { throw error }
+            return
+        }
+        var wake = Wake.resumed
+        if !isHeard(since: begin) {
+            (wake, _) = await suspend(until: limit) { number in waiter.withLock { $0 = number } }
+        }
+        await unsubscribe(number)
+        switch wake {
+        case .cancelled: throw cancelledError(during: "connect")
+        case .timedOut: throw .notHeard(target.peer)
+        default: return
+        }
+    }
+
+    /// Whether a bonded peer may use private addresses, which can be recognized.
+    func mayChangeAddress(_ target: ConnectTarget) -> Bool {
+        target.isBonded && mayCommand && addressHash != nil && security.record(of: target.peer)?.resolvingKey != nil
+    }
+
+    /// Whether the kernel has a link to a peer under one of its names.
+    func hasLink(to target: ConnectTarget) -> Bool {
+        if hasLink(to: target.peer) || target.address != target.peer && hasLink(to: target.address) { return true }
+        guard target.isBonded, let onAir = addressOnAir(of: target.peer), onAir != target.peer else { return false }
+        return hasLink(to: onAir)
+    }
+
+    /// Pairs over a link that nothing has been sent on, and files it under the identity that the pairing has told.
+    ///
+    /// - Throws: As `pair` does; the link has ended then.
+    func pair(_ link: consuming AdapterLink, _ options: PairingOptions) async throws(BLEError) -> AdapterLink {
+        let (peer, handle) = (link.peer, link.handle)
+        let bond: Bond
+        do throws(BLEError) {
+            bond = try await pair(peer, descriptor: link.socket.descriptor, options)
+        } catch {
+            if let handle { await disconnect(handle) }
+            throw error
+        }
+        let discarded = discard(&link.socket)
+        // The name may be another one now.
+        var paired = adopt(link.socket, handle: handle, bond.peer)
+        paired.hasDiscarded = discarded > 0
+        return paired
+    }
+
+    /// Notes, once an hour at most, that the key of a bond works.
+    func noteEncrypted(_ identity: PeerID) {
+        guard let store = bondStore, let configuration = securityConfiguration,
+            let record = security.record(of: identity)
+        else { return }
+        let time = configuration.timeOfDay()
+        let isRecent = record.lastEncryptedAt.map { max($0, time) - min($0, time) < 3_600 } ?? false
+        if record.state == .good, isRecent { return }
+        Task(executorPreference: loop) { [weak self] in
+            do throws(BLEError) {
+                let records = try await self?.onDisk(during: "note the encryption") {
+                    () throws(BLEError) -> [BondRecord] in
+                    _ = try store.noteEncrypted(identity, at: time)
+                    return try store.load().records
+                }
+                if let records { await self?.use(records) }
+            } catch {
+                self?.logger.debug("an encryption was not noted", metadata: ["reason": "\(error)"])
+            }
+        }
+    }
+
+    // MARK: The security of links
+
+    /// The security of a link, by the descriptor of its socket.
+    func linkSecurity(of peer: PeerID, _ descriptor: Int32) -> LinkSecurity {
+        guard let found = try? system.security(descriptor) else { return .none }
+        let record = security.record(of: identity(of: peer) ?? peer)
+        let bond = record.flatMap { record in address.map { Bond(record, adapter: $0) } }
+        return LinkSecurity(found, bond: bond)
+    }
+
+    /// The bond with a peer.
+    func bond(with peer: PeerID) -> BondID? {
+        security.record(of: identity(of: peer) ?? peer).map { BondID($0) }
+    }
+
     /// A link to a bonded peer was not encrypted: a bond that the peer rejects is marked.
     func notEncrypted(_ peer: PeerID, _ failure: EncryptionFailure) async -> BLEError {
-        if case .rejected = failure { await markRejected(identity(of: peer) ?? peer) }
+        if case .rejected = failure {
+            let identity = identity(of: peer) ?? peer
+            await markRejected(identity)
+            securityEvents.report(.bondRejected(identity))
+        }
         return error(failure, peer)
     }
 

@@ -298,10 +298,17 @@ extension Adapter {
             case .refused(let peer):
                 logger.debug(
                     "a pairing was refused", metadata: ["adapter": "\(name)", "peer": "\(peer.map { "\($0)" } ?? "-")"])
+                guard let peer else { continue }
+                // A connect whose key the kernel does not have made it pair.
+                for waiter in security.encryptionWaiters { wake(waiter, .keyMissing(peer)) }
+                securityEvents.report(.pairingRefused(peer))
+            case .requested(let peer):
+                securityEvents.report(.securityRequested(peer))
             case .madeBondable:
                 logger.warning(
                     "every peer may bond with the adapter, by another program or by a failed command",
                     metadata: ["adapter": "\(name)"])
+                securityEvents.report(.otherManager)
             case .secureConnectionsOff:
                 logger.warning(
                     "another program has switched LE Secure Connections off: later pairings are legacy ones",
@@ -358,6 +365,7 @@ extension Adapter {
             }
             pairing?.stored = stored
             use(records)
+            if let address { securityEvents.report(.bonded(Bond(stored, adapter: address))) }
             perform(security.stored(true))
         } catch {
             pairing?.storeFailure = error

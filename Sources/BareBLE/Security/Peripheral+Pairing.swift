@@ -19,6 +19,7 @@ extension Peripheral {
     public func pair(_ options: PairingOptions = PairingOptions()) async throws(BLEError) -> Bond {
         let controls = try radio(during: "pair")
         guard let descriptor = link.descriptor else { throw endError(during: "pair") }
+        defer { secured() }
         return try await controls.pair(descriptor, options)
     }
 }

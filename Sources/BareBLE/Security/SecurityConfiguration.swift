@@ -8,6 +8,13 @@ internal import BLELinux
 public struct SecurityConfiguration: Sendable {
     /// Where the bonds are kept.
     public var bonds: BondStore
+    /// How to pair with a peer that refuses a call for lack of security (ATT errors 0x05, 0x0F and 0x0C), before the
+    /// call is repeated once; `nil` lets the call fail.
+    ///
+    /// It happens once on a link for each level that the peer requires, and never for a peer that is bonded: its calls
+    /// fail with `BLEError.Code.insufficientSecurity`, because a better key needs a new pairing. Where the peer or a user
+    /// refuses the pairing, the call fails with `.pairingRefused`.
+    public var onDemand: PairingOptions?
     /// The length of the shortest key that is accepted, 7 to 16 bytes.
     public var minimumKeySize = 16
     /// The time of day, in seconds since 1970.

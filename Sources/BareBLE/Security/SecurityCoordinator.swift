@@ -37,6 +37,8 @@ final class SecurityCoordinator {
         case stopAsking
         /// A peer that no task pairs wanted to.
         case refused(PeerID?)
+        /// A peer without a bond has asked for security; the kernel has refused.
+        case requested(PeerID)
         /// Another program has made the adapter bondable, or it could not be made otherwise.
         case madeBondable
         /// Another program has switched LE Secure Connections off.
@@ -51,6 +53,8 @@ final class SecurityCoordinator {
     struct Counts: Hashable {
         /// Pairings that nobody had asked for.
         var refusedPairings = 0
+        /// Security Requests of peers without a bond.
+        var securityRequests = 0
         /// Loads of the kernel's lists.
         var loads = 0
         var failedLoads = 0
@@ -78,6 +82,8 @@ final class SecurityCoordinator {
     private var encryptions: [(waiter: UInt64, handle: ConnectionHandle)] = []
     /// Why encryption failed, by the link's handle, until that is used again.
     private var encryptionFailures: [ConnectionHandle: HCIStatus] = [:]
+    /// The peer whose question was refused last, until the kernel has reported the end of that pairing.
+    private var lastRefused: PeerID?
     private(set) var counts = Counts()
     /// The bonds as they are stored.
     private(set) var records: [BondRecord] = []
@@ -212,6 +218,9 @@ final class SecurityCoordinator {
         encryptions.filter { $0.handle == handle }.map { $0.waiter }
     }
 
+    /// The tasks that wait for the encryption of any link.
+    var encryptionWaiters: [UInt64] { encryptions.map { $0.waiter } }
+
     /// Packets from before the encryption were thrown away.
     func discarded(_ packets: Int) { counts.discardedPackets += packets }
 
@@ -303,8 +312,19 @@ final class SecurityCoordinator {
     private func received(_ content: ManagementEvent.Content) -> [Action] {
         if case .newSettings(let settings) = content { return perform(setup.received(settings, at: now())) }
         if exchange.isRunning, let actions = exchange.received(content, at: now()) { return perform(actions) }
+        if case .authenticationFailed(let failed) = content, let peer = failed.peer.id {
+            // It also follows a question that was refused here.
+            if lastRefused == peer {
+                lastRefused = nil
+                return []
+            }
+            guard pairing?.demand.peer != peer else { return [] }
+            counts.securityRequests += 1
+            return [.requested(peer)]
+        }
         guard let refusal = PairingExchange.refusal(of: content), let adapter = channel.adapter else { return [] }
         counts.refusedPairings += 1
+        lastRefused = refusal.peer.id
         let packet = refusal.command.packet(refusal.peer, .noInputNoOutput, adapter: adapter)
         return perform(channel.send(packet, for: .none).events) + [.refused(refusal.peer.id)]
     }

@@ -7,6 +7,10 @@ extension Central {
     /// It returns at once: `Session.ready(within:)` waits for the link. A peer has one session of a central at a time,
     /// and no other call connects to it meanwhile; `session(of:)` returns the existing one.
     ///
+    /// A session with a bonded peer stays one session whatever private addresses the peer uses, and each of its links is
+    /// encrypted before its first byte. If the peer rejects the bond's key the session gives up at once, with
+    /// `BLEError.Code.bondRejected`: neither attempts nor a new pairing would tell the right peer from another device.
+    ///
     /// - Parameters:
     ///   - peer: The peer to connect to.
     ///   - options: Options for each link, and the reconnect policy.
@@ -69,11 +73,14 @@ extension Central {
         if session(of: peer) != nil { throw hasSessionError(peer) }
         let adapter = adapter
         let first = Lock(link)
-        let target = SessionTarget(name: "\(peer)", peer: peer) {
+        var target = SessionTarget(name: "\(peer)", peer: peer) {
             await adapter.awaitPresence()
         } connect: { options throws(BLEError) in
             if let link = first.withLock({ $0.take() }) { return link }
             return try await self.connectAlone(peer, options)
+        }
+        target.isPeer = { [weak self] other in
+            other == peer || self?.assumeIsolated { $0.name(of: other) == $0.name(of: peer) } ?? false
         }
         let session = try begin(target, options, handlers, keeper)
         keep(session, with: peer, subscriptions)
@@ -84,8 +91,13 @@ extension Central {
 
     /// Returns the session with a peer; `nil` if there is none that has not ended.
     public func session(of peer: PeerID) -> Session? {
-        guard let session = sessions[peer]?.session, session.state != .ended else { return nil }
-        return session
+        func living(_ session: Session?) -> Session? { session?.state == .ended ? nil : session }
+        if let session = living(sessions[peer]?.session) { return session }
+        // A bonded peer has several names.
+        guard configuration.security != nil else { return nil }
+        let name = name(of: peer)
+        return living(
+            sessions.first { self.name(of: $0.key) == name && living($0.value.session) != nil }?.value.session)
     }
 
     /// Starts a session with an ATT server on a Unix SEQPACKET socket, which it connects to as `connect(toSocket:_:)`

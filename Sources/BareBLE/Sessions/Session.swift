@@ -249,7 +249,9 @@ extension Session {
             throw BLEError(
                 .invalidArgument, subject: name, during: operation, because: "the session has not given its link up")
         }
-        guard link.id == id, link.loop === loop else { throw Self.strangeLinkError(link, during: operation) }
+        guard link.id == id || link.id.map(target.isPeer) ?? false, link.loop === loop else {
+            throw Self.strangeLinkError(link, during: operation)
+        }
         given = link
         start()
     }
@@ -444,8 +446,11 @@ extension Session {
 // MARK: - The machine's actions
 
 extension Session {
-    /// The codes of failures that would recur at each attempt.
-    private static let finalCodes: Set<BLEError.Code> = [.unsupported, .notPermitted, .invalidArgument, .notSupported]
+    /// The codes of failures that would recur at each attempt, and of one that must not be hidden by attempts: whoever
+    /// rejects a bond's key may not be the peer.
+    private static let finalCodes: Set<BLEError.Code> = [
+        .unsupported, .notPermitted, .invalidArgument, .notSupported, .bondRejected, .keyTooShort,
+    ]
     /// The codes that report that the adapter is off or absent.
     private static let adapterCodes: Set<BLEError.Code> = [.noAdapter, .adapterDown, .blocked]
     private static let waiting = "wait for a link"
@@ -469,7 +474,9 @@ extension Session {
         log.report(event, after: lastFailure, at: loop.now())
         switch event {
         case .connecting(let attempt): become(.connecting(attempt: attempt))
-        case .connected: become(.preparing)
+        case .connected:
+            become(.preparing)
+            if let link = current?.link { followSecurity(of: link) }
         case .ready:
             // Their requests precede those of all others.
             beginSubscriptions()
@@ -616,6 +623,20 @@ extension Session {
     private func servicesChanged(_ change: ServiceChange, of link: Peripheral) {
         guard link === current?.link else { return }
         broadcaster.report(.servicesChanged(change.handles), nil)
+    }
+
+    private func followSecurity(of link: Peripheral) {
+        link.assumeIsolated { peripheral in
+            peripheral.onSecured { [weak self, weak link] security in
+                guard let link else { return }
+                self?.assumeIsolated { $0.secured(security, link) }
+            }
+        }
+    }
+
+    private func secured(_ security: LinkSecurity, _ link: Peripheral) {
+        guard link === current?.link else { return }
+        broadcaster.report(.secured(security), nil)
     }
 
     private func linkEnded(_ link: Peripheral, _ reason: DisconnectReason) {

@@ -10,6 +10,8 @@ package struct SessionTarget: Sendable {
     package var options = SessionOptions()
     /// Makes a link.
     package var connect: @Sendable (ConnectOptions) async throws(BLEError) -> Peripheral
+    /// Whether another address is the peer's too; called on the loop.
+    var isPeer: @Sendable (PeerID) -> Bool = { _ in false }
     /// Waits until the adapter can be used, and returns whether it can; `nil` if there is no adapter to wait for.
     package var awaitAdapter: (@Sendable () async -> Bool)?
 

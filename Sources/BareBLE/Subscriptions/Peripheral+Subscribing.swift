@@ -17,7 +17,7 @@ public struct ActiveSubscription: Hashable, Sendable {
 
 extension Peripheral {
     /// The longest time for disabling a configuration, which no task waits for.
-    private static let disablingTimeout: Duration = .seconds(5)
+    static let disablingTimeout: Duration = .seconds(5)
 
     /// Requests the peer to send the characteristic's values, and returns them as a sequence.
     ///
@@ -127,14 +127,8 @@ extension Peripheral {
         _ writes: [SubscriptionHub.CCCDWrite]
     ) -> [Task<Result<Void, OperationFailure>, Never>] {
         writes.map { write in
-            let timeout = write.isDisabling ? Self.disablingTimeout : Self.valueTimeout
-            return Task(executorPreference: loop) {
-                let result = await self.runOperation(
-                    until: self.loop.now() + timeout, isOfCall: false
-                ) { client, id, deadline, now in
-                    let procedure = WriteRequest(handle: write.handle, value: write.value, mtu: client.mtu)
-                    return client.start(procedure, id: id, deadline: deadline, at: now) { .done }
-                }.map { _ in () }
+            Task(executorPreference: loop) {
+                let result = await self.configure(write)
                 if write.isDisabling, case .failure(let failure) = result, failure.saysOutOfSync {
                     await self.resynchronizeLater()
                 }

@@ -119,6 +119,7 @@ extension VirtualPeripheral {
     func endSecurity() {
         requestingSecurity = nil
         guard let central = bonds.current.take() else { return }
-        bonds.keys[central]?.configurations = server.clientConfigurations
+        let keeps = device.security?.keepsConfigurations ?? true
+        bonds.keys[central]?.configurations = keeps ? server.clientConfigurations : [:]
     }
 }

@@ -48,6 +48,9 @@ public struct VirtualSecurity: Hashable, Sendable {
     public var requiresAuthentication = false
     /// A Boolean value that indicates whether the device keeps the key for later connections.
     public var keepsBonds = true
+    /// A Boolean value that indicates whether the device keeps the client configurations of bonded clients for their next
+    /// connection, as the specification demands.
+    public var keepsConfigurations = true
     /// The maximum size of keys in bytes, 7 to 16.
     public var keySize = 16
     /// The identity that the device distributes in a pairing; `nil` for none.

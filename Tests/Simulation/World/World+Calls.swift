@@ -125,6 +125,7 @@ extension World {
             case .connected: "connected"
             case .ready: "ready"
             case .disconnected: "disconnected"
+            case .secured: "secured"
             case .servicesChanged: "servicesChanged"
             case .gaveUp: "gaveUp"
             case .missed: "missed"

@@ -1,0 +1,247 @@
+internal import BLECore
+internal import BLELinux
+
+// What a bonded peer keeps for this client from one link to the next: the configurations that were written into it, and
+// what is known of its services. A server must keep the configurations of bonded clients, and announce to them what has
+// changed meanwhile (Service Changed); so on the next link nothing has to be written or read.
+//
+// Not every server does that. What is believed rests on this evidence, the strongest first:
+//
+// 1. The link is encrypted with the key of the bond, so the peer has the bond. Another device at its address, and one
+//    that was reset, have not: such a link is never handed on.
+// 2. This peer was seen to keep configurations: on the first link after the pairing one of them is read back. If it is
+//    not there, all are written on every link, as without a bond. It is read again when the last link did not end in an
+//    orderly way, because the peer may have been switched off: some keep configurations in a memory that needs power.
+// 3. The peer was asked to announce changes of its services, that configuration is kept too, and no packet was discarded
+//    before the link was encrypted, which may have been the announcement. Else its Database Hash is read, as on any link.
+// 4. Nothing contradicts it later. A Service Changed in a range makes its configurations unknown. A Database Hash that
+//    differs, an attribute that is not there and the error Database Out Of Sync drop all that is remembered.
+//
+// What no evidence shows is a peer that loses its configurations between two orderly links, and keeps the bond, against
+// the specification: it sends nothing, as if its values did not change.
+//
+// Spec: Core Vol 3 Part G, 2.5.2 (attribute caching), 3.3.3.3 (configurations of bonded clients), 7.1.
+
+/// What is remembered of a bonded peer between links.
+struct RememberedClient: Sendable {
+    /// Its known services; `nil` if they must be discovered again.
+    var cache: GATTCache?
+    /// The configurations that are switched on, by the handles of their values.
+    var configurations: [AttributeHandle: Subscriptions.Active] = [:]
+    /// Whether the peer was seen to keep configurations; `nil` while that is not known.
+    var keeps: Bool?
+}
+
+/// The configurations that a bonded peer has kept and that were not used on this link yet.
+struct KeptConfigurations: Sendable {
+    /// What to do to switch a value on.
+    enum Need: Hashable, Sendable {
+        case write
+        /// Read it back first: nothing has shown yet that the peer keeps configurations.
+        case proof
+        /// It is on.
+        case nothing
+    }
+
+    private var configurations: [AttributeHandle: Subscriptions.Active]
+    /// The values that were switched on before the link was encrypted, where it was not from its beginning.
+    private var unproven: Set<AttributeHandle> = []
+    private(set) var keeps: Bool?
+
+    init(_ remembered: RememberedClient?) {
+        configurations = remembered?.configurations ?? [:]
+        keeps = remembered?.keeps
+    }
+
+    /// The configuration of a value that the peer has kept, if it does.
+    func configuration(of valueHandle: AttributeHandle) -> Subscriptions.Active? {
+        keeps == false ? nil : configurations[valueHandle]
+    }
+
+    /// Returns what a write of a configuration needs. What is written, or need not be, is not kept any longer, but in use.
+    mutating func need(_ write: SubscriptionHub.CCCDWrite) -> Need {
+        guard let kept = configuration(of: write.valueHandle), kept.configuration.handle == write.handle,
+            kept.kind.configuration == write.value
+        else {
+            configurations[write.valueHandle] = nil
+            unproven.remove(write.valueHandle)
+            return .write
+        }
+        guard keeps == true else { return .proof }
+        configurations[write.valueHandle] = nil
+        return .nothing
+    }
+
+    /// A kept configuration is in use on this link.
+    mutating func use(_ valueHandle: AttributeHandle) { configurations[valueHandle] = nil }
+
+    /// One of them was read back.
+    mutating func proved(_ isKept: Bool) {
+        keeps = isKept
+        if !isKept { configurations = [:] }
+    }
+
+    /// The program itself writes a descriptor.
+    mutating func written(_ descriptor: AttributeHandle) {
+        for (handle, kept) in configurations where kept.configuration.handle == descriptor {
+            configurations[handle] = nil
+        }
+    }
+
+    /// The link was not encrypted when these values were switched on.
+    mutating func secured(after active: [Subscriptions.Active]) {
+        unproven = Set(active.map(\.valueHandle))
+    }
+
+    /// The peer has changed the services in a range.
+    mutating func servicesChanged(in range: ClosedRange<AttributeHandle>) {
+        for handle in Array(configurations.keys) where range.contains(handle) { configurations[handle] = nil }
+    }
+
+    /// The peer contradicts what was known of it.
+    mutating func contradicted() {
+        configurations = [:]
+        keeps = nil
+    }
+
+    /// Returns what is remembered at the end of a link on which these values are switched on.
+    ///
+    /// - Parameter isOrderly: Whether the peer cannot have lost power with the link.
+    func remembered(_ active: [Subscriptions.Active], _ cache: GATTCache?, isOrderly: Bool) -> RememberedClient {
+        var all = configurations
+        for var value in active where !unproven.contains(value.valueHandle) {
+            value.subscribers = []
+            all[value.valueHandle] = value
+        }
+        return RememberedClient(cache: cache, configurations: all, keeps: isOrderly || keeps == false ? keeps : nil)
+    }
+}
+
+/// What is remembered of bonded peers, by their bonds, for as long as the central lives.
+final class BondedClients: Sendable {
+    private let clients = Lock<[PeerID: (bond: BondID, client: RememberedClient)]>([:])
+
+    /// Returns what is remembered; `nil` also after another pairing with the same peer.
+    func client(of bond: BondID) -> RememberedClient? {
+        clients.withLock { clients in
+            guard let known = clients[bond.identity], known.bond == bond else { return nil }
+            return known.client
+        }
+    }
+
+    /// Remembers one peer for each bond at most; a bond is one of 1,024.
+    func keep(_ client: RememberedClient, of bond: BondID) {
+        clients.withLock { $0[bond.identity] = (bond, client) }
+    }
+}
+
+extension Central {
+    /// Adds what is remembered of a bonded peer to the policy of a link that is encrypted with the bond's key.
+    func remember(
+        _ peer: PeerID, over descriptor: Int32, _ controls: LinkControls?, hasDiscarded: Bool,
+        in policy: inout CachePolicy
+    ) {
+        guard configuration.security != nil, let controls else { return }
+        policy.remember = { [bondedClients] client, bond in bondedClients.keep(client, of: bond) }
+        guard let bond = controls.bond(), controls.security(descriptor).isEncrypted,
+            let client = bondedClients.client(of: bond)
+        else { return }
+        policy.remembered = client
+        policy.mayTrust = !hasDiscarded && policy.cache == nil
+        if policy.cache == nil { policy.cache = client.cache }
+    }
+}
+
+// MARK: - On a link
+
+extension Peripheral {
+    /// Uses what is remembered of a bonded peer without its Database Hash, if the evidence is enough. It takes one request
+    /// while the peer has not been seen to keep configurations, otherwise none.
+    ///
+    /// - Returns: Whether it does.
+    func useRemembered(in context: CallContext) async -> Bool {
+        guard let cache = peerDatabase.trustedCache else { return false }
+        guard let announcer = cache.database.characteristics(ServiceChanged.uuid, in: .genericAttribute).first else {
+            // A server without it never changes its services.
+            guard cache.coverage.includesAll(to: .structure) else { return false }
+            peerDatabase.resume(cache, isServiceChangedEnabled: false)
+            return true
+        }
+        guard let own = kept.configuration(of: announcer.valueHandle), own.kind == .indication,
+            await isKept(own.configuration.handle, own.kind.configuration, until: context.deadline)
+        else { return false }
+        kept.use(announcer.valueHandle)
+        peerDatabase.resume(cache, isServiceChangedEnabled: true)
+        let subscription = LinkState.Subscription(
+            valueHandle: announcer.valueHandle, configuration: own.configuration, kind: own.kind, uuid: announcer.uuid,
+            isWanted: false, isOwn: true)
+        subscriptionHub.resume(subscription, holding: SubscribeOptions())
+        return true
+    }
+
+    /// Switches a value on or off in the peer; sends nothing if a bonded peer has kept that.
+    func configure(_ write: SubscriptionHub.CCCDWrite) async -> Result<Void, OperationFailure> {
+        let timeout = write.isDisabling ? Self.disablingTimeout : Self.valueTimeout
+        let deadline = loop.now() + timeout
+        switch kept.need(write) {
+        case .nothing: return .success(())
+        case .proof:
+            let isKept = await isKept(write.handle, write.value, until: deadline)
+            // The services may have changed meanwhile, or another one was read.
+            if isKept, kept.need(write) == .nothing { return .success(()) }
+        case .write: break
+        }
+        return await runOperation(until: deadline, isOfCall: false) { client, id, deadline, now in
+            let procedure = WriteRequest(handle: write.handle, value: write.value, mtu: client.mtu)
+            return client.start(procedure, id: id, deadline: deadline, at: now) { .done }
+        }.map { _ in () }
+    }
+
+    /// Returns whether the peer keeps configurations. The first one that is needed is read back, and decides for all.
+    private func isKept(
+        _ descriptor: AttributeHandle, _ value: [UInt8], until deadline: BootInstant?
+    ) async -> Bool {
+        if let keeps = kept.keeps { return keeps }
+        if let proof { return await proof.value }
+        let task = Task(executorPreference: loop) {
+            await self.readBack(descriptor, value, until: deadline)
+        }
+        proof = task
+        defer { proof = nil }
+        return await task.value
+    }
+
+    private func readBack(
+        _ descriptor: AttributeHandle, _ value: [UInt8], until deadline: BootInstant?
+    ) async -> Bool {
+        let result = await runOperation(until: deadline, isOfCall: false) { client, id, deadline, now in
+            client.startRead(descriptor, id: id, deadline: deadline, at: now)
+        }
+        switch result {
+        case .success(.value(let found)): kept.proved(found == value)
+        case .failure(.gatt): kept.proved(false)
+        // Nothing was shown.
+        case .success, .failure: return false
+        }
+        return kept.keeps == true
+    }
+
+    /// Remembers what a bonded peer keeps, at the end of a link that was encrypted.
+    func rememberBonded(_ reason: DisconnectReason) {
+        guard let remember = peerDatabase.remember, protection.isSecured, let bond = controls?.bond() else { return }
+        let isOrderly: Bool
+        switch reason {
+        // The next owner of the link may write what it likes.
+        case .detached: return remember(RememberedClient(), bond)
+        case .requested, .byPeer: isOrderly = true
+        case .supervisionTimeout, .attTimeout, .protocolViolation, .adapterLost, .other: isOrderly = false
+        }
+        if protection.isValidated {
+            let active = subscriptionHub.active
+            remember(kept.remembered(active, peerDatabase.checkedCache(), isOrderly: isOrderly), bond)
+        } else if var earlier = peerDatabase.remembered {
+            if !isOrderly, earlier.keeps == true { earlier.keeps = nil }
+            remember(earlier, bond)
+        }
+    }
+}

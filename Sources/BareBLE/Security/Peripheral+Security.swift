@@ -1,0 +1,124 @@
+internal import BLECore
+internal import BLELinux
+
+// What a link knows of its security: when it was encrypted, and what has been tried to get there.
+//
+// Invariants
+// - A link that has been encrypted ends when it no longer is, before another packet is delivered.
+// - Pairing on demand happens once on a link for each level that the peer requires. Then calls fail, with the reason.
+
+/// The security of a link, as its peripheral follows it.
+struct LinkProtection {
+    typealias Handler = @Sendable (LinkSecurity) -> Void
+
+    /// Whether the link has been encrypted.
+    private(set) var isSecured = false
+    /// Whether what is remembered of the peer has been checked on this link.
+    private(set) var isValidated = false
+    /// Called when the link is encrypted.
+    var handler: Handler?
+    private var failures: [SecurityLevel: BLEError] = [:]
+
+    /// The link is encrypted.
+    mutating func secured() { isSecured = true }
+
+    /// What is remembered of the peer has been checked, or dropped.
+    mutating func validated() { isValidated = true }
+
+    /// Why pairing for a level has failed on this link.
+    func failure(of level: SecurityLevel) -> BLEError? { failures[level] }
+
+    mutating func failed(_ level: SecurityLevel, _ error: BLEError) { failures[level] = error }
+}
+
+extension Peripheral {
+    /// After that time the kernel's view follows an event of the controller.
+    private static let settlingTime: Duration = .milliseconds(20)
+
+    /// The security of the link.
+    ///
+    /// `LinkSecurity.none` after the link's end, and for a link without a radio.
+    public var security: LinkSecurity {
+        guard end == nil, let controls, let descriptor = link.descriptor else { return .none }
+        return controls.security(descriptor)
+    }
+
+    /// Has a handler called when the link is encrypted; at once if it is. It replaces an earlier one.
+    func onSecured(_ handler: @escaping LinkProtection.Handler) {
+        protection.handler = handler
+        if protection.isSecured { handler(security) }
+    }
+
+    /// Follows the encryption of the link from its beginning.
+    func watchEncryption() {
+        guard let controls else { return }
+        controls.watchEncryption { [weak self] isEncrypted in
+            self?.assumeIsolated { $0.encryptionChanged(isEncrypted) }
+        }
+        if controls.bond() != nil { secured() }
+    }
+
+    /// Looks whether the link is encrypted.
+    func secured() {
+        guard !protection.isSecured else { return }
+        let security = security
+        guard security.isEncrypted else { return }
+        protection.secured()
+        kept.secured(after: subscriptionHub.active)
+        protection.handler?(security)
+    }
+
+    private func encryptionChanged(_ isEncrypted: Bool) {
+        guard end == nil else { return }
+        if isEncrypted {
+            // This event is read before the kernel itself has acted on it.
+            _ = loop.schedule(at: loop.now() + Self.settlingTime) { [weak self] in
+                self?.assumeIsolated { $0.secured() }
+            }
+        } else if protection.isSecured {
+            // From now on nothing proves who sends.
+            let controls = controls
+            close(.other(.authenticationFailure, errorNumber: nil))
+            Task(executorPreference: loop) { await controls?.disconnect() }
+        }
+    }
+
+    // MARK: On demand
+
+    /// Pairs for a call that the peer has refused; returns whether the call is worth repeating.
+    func pairOnDemand(_ request: SecurityRequest) async -> Bool {
+        guard let onDemand, request.level != .authorization, protection.failure(of: request.level) == nil else {
+            return false
+        }
+        let isBonded = controls?.bond() != nil
+        guard !isBonded, !security.isEncrypted else { return false }
+        do throws(BLEError) {
+            try await pair(onDemand)
+            return true
+        } catch {
+            // A peer that keeps no bonds may still have an encrypted link.
+            if security.isEncrypted { return true }
+            protection.failed(request.level, error)
+            return false
+        }
+    }
+
+    /// Adds to a refusal for lack of security what can be done about it.
+    func explained(_ failure: BLEError) -> BLEError {
+        guard onDemand != nil, let level = failure.requiredSecurity, level != .authorization else { return failure }
+        if let cause = protection.failure(of: level) {
+            let hint = "Pairing failed: \(cause.reason)." + (cause.hint.map { " \($0)" } ?? "")
+            let code: BLEError.Code = cause.code == .pairingRefused ? .pairingRefused : failure.code
+            return BLEError(
+                code, subject: failure.subject, during: failure.operation, because: failure.reason, hint: hint,
+                attError: failure.attError, attributeHandle: failure.attributeHandle, origin: failure.origin)
+        }
+        if security.isEncrypted {
+            return failure.hinting(
+                "The link is encrypted already, and the peer wants a better key: forget the bond, and pair again with "
+                    + "an agent that excludes a man in the middle.")
+        }
+        guard controls?.bond() != nil else { return failure }
+        return failure.hinting("There is a bond, and the link was made without it: connect as the bond demands.")
+    }
+}

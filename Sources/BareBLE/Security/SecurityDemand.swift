@@ -1,0 +1,66 @@
+internal import BLECore
+
+/// The security that a link must have before it is used.
+///
+/// With every demand but `.none` the link to a bonded peer is encrypted before its first byte; what arrives before that
+/// is discarded, because nothing proves who sent it.
+public enum SecurityDemand: Sendable {
+    /// A bonded peer's link is encrypted; any other is in clear.
+    case asBonded
+    /// Nothing is encrypted, although the peer may be bonded: whoever uses its address may be at the other end.
+    case none
+    /// The peer must be bonded; otherwise the connect fails with `BLEError.Code.notBonded`, before anything is sent.
+    case bonded
+    /// A peer without a bond is paired before anything else is sent, which takes as long as `PairingOptions.timeout` at
+    /// most. So is one whose bond the options replace.
+    case pairing(PairingOptions)
+
+    var pairing: PairingOptions? {
+        if case .pairing(let options) = self { options } else { nil }
+    }
+
+    /// Whether the link to a peer with this bond is encrypted with its key.
+    func uses(_ record: BondRecord) -> Bool {
+        switch self {
+        case .asBonded, .bonded: return true
+        case .none: return false
+        case .pairing(let options):
+            switch options.replacing {
+            case .never: return true
+            case .always: return false
+            case .lostByPeer: return record.state == .good
+            }
+        }
+    }
+}
+
+extension SecurityDemand: Hashable {
+    /// What equality compares. Two agents count as equal if they can show and ask the same.
+    private struct Content: Hashable {
+        var kind = 0
+        var capability: IOCapability?
+        var require: RequiredSecurity?
+        var replacing: BondReplacement?
+        var name: String?
+        var timeout: Duration?
+    }
+
+    private var content: Content {
+        switch self {
+        case .asBonded: Content(kind: 0)
+        case .none: Content(kind: 1)
+        case .bonded: Content(kind: 2)
+        case .pairing(let options):
+            Content(
+                kind: 3, capability: options.agent.capability, require: options.require, replacing: options.replacing,
+                name: options.name, timeout: options.timeout)
+        }
+    }
+
+    /// Returns a Boolean value that indicates whether two demands are the same. Closures of agents are not compared, only
+    /// which of them are there.
+    public static func == (left: SecurityDemand, right: SecurityDemand) -> Bool { left.content == right.content }
+
+    /// Hashes what equality compares.
+    public func hash(into hasher: inout Hasher) { hasher.combine(content) }
+}

@@ -1,0 +1,68 @@
+public import BLECore
+internal import BLELinux
+
+/// Something about bonds or the security of links that no call of this program has asked for, or that lasts beyond it.
+public enum SecurityEvent: Hashable, Sendable {
+    /// A pairing has made this bond, which is on the disk.
+    case bonded(Bond)
+    /// The peer did not accept the key of its bond, which is kept and marked.
+    case bondRejected(PeerID)
+    /// A peer without a bond has asked for security, and was refused by the kernel.
+    case securityRequested(PeerID)
+    /// A pairing was refused that no call of this program has begun: a peer, or a local program, wanted it.
+    case pairingRefused(PeerID)
+    /// The kernel did not have the key of a bond any more; the keys of all bonds are loaded again.
+    case keysLoadedAgain(PeerID)
+    /// Another program has changed the security of the adapter.
+    case otherManager
+    /// This number of events was dropped because they were not consumed.
+    case missed(Int)
+}
+
+/// The events of bonds and security, from the creation of the iterator on.
+///
+/// At most 64 wait for one iterator; beyond that the oldest are dropped, and `.missed` counts them. `next()` throws
+/// `BLEError` with `.busy` while another task waits for the next event of this iterator. The sequence does not end by
+/// itself.
+public typealias SecurityEventSequence = BLESequence<SecurityEvent>
+
+extension Central {
+    /// What happens to bonds, and what peers ask for unbidden.
+    public nonisolated var securityEvents: SecurityEventSequence {
+        BLESequence { [self] in
+            let broadcaster = adapter.securityEvents
+            let (buffer, number) = broadcaster.addListener()
+            let token = LifetimeToken { broadcaster.removeListener(number) }
+            return BLESequence<SecurityEvent>.AsyncIterator(buffer, until: token, losses: .before { .missed($0) })
+        }
+    }
+}
+
+/// Reports security events to those who listen.
+final class SecurityBroadcaster: Sendable {
+    private struct State {
+        var listeners: [UInt64: StreamBuffer<SecurityEvent>] = [:]
+        var lastNumber: UInt64 = 0
+    }
+
+    private let state = Lock(State())
+
+    func report(_ event: SecurityEvent) {
+        state.withLock { state in
+            for listener in state.listeners.inOrder { listener.yield(event) }
+        }
+    }
+
+    func addListener() -> (buffer: StreamBuffer<SecurityEvent>, number: UInt64) {
+        let buffer = StreamBuffer<SecurityEvent>(of: nil, capacity: 64, policy: .dropOldest)
+        return state.withLock { state in
+            state.lastNumber &+= 1
+            state.listeners[state.lastNumber] = buffer
+            return (buffer, state.lastNumber)
+        }
+    }
+
+    func removeListener(_ number: UInt64) {
+        state.withLock { $0.listeners[number] = nil }
+    }
+}

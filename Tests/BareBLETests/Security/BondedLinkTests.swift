@@ -1,0 +1,229 @@
+import BLECore
+import BLELinux
+import BareBLE
+import BareBLETestKit
+import TestSupport
+import Testing
+
+/// Links to bonded peers: encrypted before their first byte, or not made.
+@Suite(.virtualTime, .timeLimit(.minutes(5))) struct BondedLinkTests {
+    /// A notification of the protected value in clear: handle 3 of the bench's device or not, it must not arrive.
+    private let forged: [UInt8] = [0x1B, 0x03, 0x00, 0x66]
+
+    @Test(.row("S01", "S02")) func whatAForgerSendsInClearIsNotDelivered() async throws {
+        try await VirtualTime.run { time in
+            let bench = try await SecurityBench(time)
+            try await bench.pair()
+            await bench.device.forgetBonds()
+            var security = VirtualSecurity()
+            security.earlyPackets = [forged, forged]
+            await bench.device.setSecurity(security)
+            let requests = await bench.device.requestCount
+            await #expect(throws: error(.bondRejected)) { _ = try await bench.central.connect(bench.id) }
+            #expect(await bench.device.requestCount == requests, "nothing is sent to it")
+            #expect(await bench.device.pairingCount == 1)
+            #expect(try await bench.central.bonds().first?.rejectedSince != nil, "the bond is kept, and marked")
+            #expect(await bench.device.isConnected == false)
+        }
+    }
+
+    @Test(.row("S01")) func whatComesBeforeEncryptionIsDiscardedAndEndsItsWait() async throws {
+        try await VirtualTime.run { time in
+            let bench = try await SecurityBench(time)
+            try await bench.pair()
+            var security = VirtualSecurity()
+            // A notification, an indication, and a request of the peer's own client.
+            security.earlyPackets = [forged, [0x1D, 0x03, 0x00, 0x01], [0x02, 0x40, 0x00]]
+            await bench.device.setSecurity(security)
+            let peripheral = try await bench.central.connect(bench.id, ConnectOptions(mtu: 23))
+            #expect(await peripheral.statistics.unsolicitedNotifications == 0)
+            #expect(await peripheral.security.isEncrypted)
+            #expect(try await peripheral.read(0xFFF1) == [7])
+            await peripheral.disconnect()
+        }
+    }
+
+    @Test func theSecurityOfALinkIsKnown() async throws {
+        try await VirtualTime.run { time in
+            let security = VirtualSecurity(capability: .displayOnly, passkey: 123_456)
+            let bench = try await SecurityBench(time, security)
+            let first = try await bench.central.connect(bench.id)
+            #expect(await first.security == .none)
+            let passkey = try #require(Passkey(123_456))
+            let bond = try await first.pair(PairingOptions(agent: .passkey(passkey), require: .authenticated))
+            #expect(await first.security.isAuthenticated)
+            await first.disconnect()
+            #expect(await first.security == .none)
+            let second = try await bench.central.connect(bench.id)
+            let found = await second.security
+            #expect(found.level == 4 && found.keySize == 16 && found.isAuthenticated && found.bond?.peer == bond.peer)
+            await second.disconnect()
+        }
+    }
+
+    @Test(.row("S03"), arguments: [true, false]) func keysThatTheKernelHasLostAreLoadedAgain(
+        isConnected: Bool
+    ) async throws {
+        try await VirtualTime.run { time in
+            let bench = try await SecurityBench(time)
+            try await bench.pair()
+            await bench.radio.connectWhilePairing(isConnected)
+            var events = bench.central.securityEvents.makeAsyncIterator()
+            // Another program empties the kernel's lists before the first link comes up.
+            let other = try #require(try? await bench.radio.openManagement().get())
+            let emptying = OneShot {
+                var socket = LinkSocket(adopting: other)
+                _ = socket.send([0x13, 0, 0, 0, 2, 0, 0, 0])
+                _ = socket.send([0x30, 0, 0, 0, 2, 0, 0, 0])
+                _ = socket.release()
+            }
+            await bench.radio.observe { isCommand in if isCommand { emptying.fire() } }
+            let peripheral = try await bench.central.connect(bench.id)
+            #expect(await peripheral.security.isEncrypted)
+            #expect(await bench.device.pairingCount == 1, "nobody was paired")
+            #expect(try await events.next() == .pairingRefused(bench.id))
+            #expect(try await events.next() == .keysLoadedAgain(bench.id))
+            await peripheral.disconnect()
+        }
+    }
+
+    @Test(.row("S06")) func aKeyThatIsTooShortByNowIsNotUsed() async throws {
+        try await VirtualTime.run { time in
+            var security = VirtualSecurity()
+            security.keySize = 7
+            let bench = try await SecurityBench(time, security, configure: { $0.minimumKeySize = 7 })
+            #expect(try await bench.pair().keySize == 7)
+            let strict = SecurityBench.central(bench.radio, bench.bonds)
+            await #expect(throws: error(.keyTooShort)) { _ = try await strict.connect(bench.id) }
+        }
+    }
+
+    @Test(.row("S16")) func aLinkThatIsNoLongerEncryptedEnds() async throws {
+        try await VirtualTime.run { time in
+            let bench = try await SecurityBench(time)
+            try await bench.pair()
+            let peripheral = try await bench.central.connect(bench.id)
+            await bench.radio.stopEncryption(of: bench.device)
+            await bench.device.send(raw: forged)
+            let reason = await peripheral.disconnected()
+            #expect(reason == .other(.authenticationFailure, errorNumber: nil))
+            #expect(await peripheral.statistics.unsolicitedNotifications == 0)
+        }
+    }
+
+    @Test(.row("S04")) func aSecurityRequestOfAStrangerIsRefusedAndReported() async throws {
+        try await VirtualTime.run { time in
+            let bench = try await SecurityBench(time)
+            _ = try await bench.central.bonds()
+            var events = bench.central.securityEvents.makeAsyncIterator()
+            let peripheral = try await bench.central.connect(bench.id)
+            for _ in 0..<50 { await bench.device.requestSecurity() }
+            #expect(try await events.next() == .securityRequested(bench.id))
+            await bench.device.requestSecurity(VirtualSecurityRequest(isBonding: false))
+            while let event = try await events.next() {
+                if event == .pairingRefused(bench.id) { break }
+                #expect(event == .securityRequested(bench.id))
+            }
+            #expect(await bench.device.pairingCount == 0)
+            #expect(await peripheral.security == .none)
+            #expect(try await peripheral.read(0xFFF2) == [8])
+            await peripheral.disconnect()
+        }
+    }
+
+    @Test func bondsAndTheirLossAreReported() async throws {
+        try await VirtualTime.run { time in
+            let bench = try await SecurityBench(time)
+            var events = bench.central.securityEvents.makeAsyncIterator()
+            let bond = try await bench.pair()
+            #expect(try await events.next() == .bonded(bond))
+            await bench.device.forgetBonds()
+            _ = try? await bench.central.connect(bench.id)
+            #expect(try await events.next() == .bondRejected(bench.id))
+        }
+    }
+
+    // MARK: Demands
+
+    @Test func aDemandedBondMustExist() async throws {
+        try await VirtualTime.run { time in
+            let bench = try await SecurityBench(time)
+            let options = ConnectOptions(security: .bonded)
+            await #expect(throws: error(.notBonded)) { _ = try await bench.central.connect(bench.id, options) }
+            try await bench.pair()
+            let peripheral = try await bench.central.connect(bench.id, options)
+            #expect(await peripheral.security.isEncrypted)
+            await peripheral.disconnect()
+        }
+    }
+
+    @Test func aDemandedPairingPrecedesEverything() async throws {
+        try await VirtualTime.run { time in
+            let bench = try await SecurityBench(time, isPrivate: true)
+            let options = ConnectOptions(security: .pairing(PairingOptions()))
+            let peripheral = try await bench.central.connect(bench.id, options)
+            #expect(peripheral.id == SecurityBench.identity)
+            #expect(await peripheral.security.isEncrypted)
+            #expect(try await peripheral.read(0xFFF1) == [7])
+            await peripheral.disconnect()
+            // It is bonded now.
+            let again = try await bench.central.connect(SecurityBench.identity, options)
+            #expect(await bench.device.pairingCount == 1)
+            await again.disconnect()
+        }
+    }
+
+    @Test func aPairingThatIsDemandedAndFailsEndsTheLink() async throws {
+        try await VirtualTime.run { time in
+            var security = VirtualSecurity()
+            security.response = .refuse
+            let bench = try await SecurityBench(time, security)
+            let requests = await bench.device.requestCount
+            await #expect(throws: error(.pairingRefused)) {
+                _ = try await bench.central.connect(bench.id, ConnectOptions(security: .pairing(PairingOptions())))
+            }
+            #expect(await bench.device.requestCount == requests)
+        }
+    }
+
+    @Test(.row("S02")) func aLostBondIsReplacedOnlyWhereTheOptionsSaySo() async throws {
+        try await VirtualTime.run { time in
+            let bench = try await SecurityBench(time)
+            try await bench.pair()
+            await bench.device.forgetBonds()
+            let never = ConnectOptions(security: .pairing(PairingOptions()))
+            let lost = ConnectOptions(security: .pairing(PairingOptions(replacing: .lostByPeer)))
+            // The first connect finds out.
+            await #expect(throws: error(.bondRejected)) { _ = try await bench.central.connect(bench.id, lost) }
+            await #expect(throws: error(.bondRejected)) { _ = try await bench.central.connect(bench.id, never) }
+            #expect(await bench.device.pairingCount == 1)
+            let peripheral = try await bench.central.connect(bench.id, lost)
+            #expect(await bench.device.pairingCount == 2)
+            #expect(try await bench.central.bonds().map(\.rejectedSince) == [nil])
+            await peripheral.disconnect()
+        }
+    }
+
+    @Test func withoutADemandALinkToABondedPeerIsInClear() async throws {
+        try await VirtualTime.run { time in
+            let bench = try await SecurityBench(time)
+            try await bench.pair()
+            let peripheral = try await bench.central.connect(bench.id, ConnectOptions(security: .none))
+            #expect(await peripheral.security == .none)
+            #expect(try await peripheral.read(0xFFF2) == [8])
+            await #expect(throws: error(.insufficientSecurity)) { _ = try await peripheral.read(0xFFF1) }
+            await peripheral.disconnect()
+        }
+    }
+}
+
+/// Something that happens once.
+private final class OneShot: Sendable {
+    private let body: Lock<(@Sendable () -> Void)?>
+
+    init(_ body: @escaping @Sendable () -> Void) {
+        self.body = Lock(body)
+    }
+
+    func fire() { body.withLock { $0.take() }?() }
+}

@@ -1,0 +1,119 @@
+import BLECore
+import BLELinux
+import BareBLE
+import BareBLETestKit
+import TestSupport
+import Testing
+
+/// Calls that a peer refuses for lack of security, and the pairing that follows.
+@Suite(.virtualTime, .timeLimit(.minutes(5))) struct PairingOnDemandTests {
+    @Test func aRefusedReadPairsAndIsRepeatedOnce() async throws {
+        try await VirtualTime.run { time in
+            let bench = try await SecurityBench(time, configure: { $0.onDemand = PairingOptions() })
+            let peripheral = try await bench.central.connect(bench.id)
+            #expect(try await peripheral.read(0xFFF2) == [8])
+            #expect(await bench.device.pairingCount == 0, "only where it is needed")
+            let errors = await bench.device.errorCount
+            #expect(try await peripheral.read(0xFFF1) == [7])
+            #expect(await bench.device.errorCount == errors + 1)
+            #expect(await bench.device.pairingCount == 1)
+            #expect(try await bench.central.bonds().count == 1)
+            await peripheral.disconnect()
+        }
+    }
+
+    @Test func callsThatNeedItAtTheSameTimeShareOnePairing() async throws {
+        try await VirtualTime.run { time in
+            let bench = try await SecurityBench(time, configure: { $0.onDemand = PairingOptions() })
+            let peripheral = try await bench.central.connect(bench.id)
+            async let first = peripheral.read(0xFFF1)
+            async let second = peripheral.read(0xFFF1)
+            let subscription = try await peripheral.subscribe(to: 0xFFF1)
+            #expect(try await [first, second] == [[7], [7]])
+            #expect(await bench.device.pairingCount == 1)
+            try await subscription.unsubscribe()
+            await peripheral.disconnect()
+        }
+    }
+
+    @Test func aRefusedPairingIsTheReasonAndIsNotRepeated() async throws {
+        try await VirtualTime.run { time in
+            var security = VirtualSecurity()
+            security.response = .accept
+            let asked = Lock(0)
+            let agent = PairingAgent(confirm: { _ in
+                asked.withLock { $0 += 1 }
+                return false
+            })
+            let bench = try await SecurityBench(
+                time, security, configure: { $0.onDemand = PairingOptions(agent: agent) })
+            let peripheral = try await bench.central.connect(bench.id)
+            for _ in 0..<3 {
+                do {
+                    _ = try await peripheral.read(0xFFF1)
+                    Issue.record("it is protected")
+                } catch let error as BLEError {
+                    #expect(error.code == .pairingRefused)
+                    #expect(error.attError == .insufficientAuthentication)
+                }
+            }
+            #expect(asked.withLock { $0 } == 1)
+            #expect(try await peripheral.read(0xFFF2) == [8], "the link stays")
+            await peripheral.disconnect()
+        }
+    }
+
+    @Test(.row("T26")) func aBondThatIsNotEnoughIsNotReplaced() async throws {
+        try await VirtualTime.run { time in
+            let bench = try await SecurityBench(
+                time, protection: .authenticated, configure: { $0.onDemand = PairingOptions() })
+            try await bench.pair()
+            let peripheral = try await bench.central.connect(bench.id)
+            do {
+                _ = try await peripheral.read(0xFFF1)
+                Issue.record("it is protected")
+            } catch let error as BLEError {
+                #expect(error.code == .insufficientSecurity)
+                #expect(error.hint?.contains("forget the bond") == true)
+            }
+            #expect(await bench.device.pairingCount == 1)
+            await peripheral.disconnect()
+        }
+    }
+
+    @Test func aMissingAuthorizationNeverPairs() async throws {
+        try await VirtualTime.run { time in
+            let bench = try await SecurityBench(
+                time,
+                change: {
+                    $0.services[0].characteristics.append(
+                        VirtualCharacteristic(
+                            0xFFF3, .read, onRead: .refuse(.insufficientAuthorization)))
+                }, configure: { $0.onDemand = PairingOptions() })
+            let peripheral = try await bench.central.connect(bench.id)
+            await #expect(throws: error(.insufficientSecurity)) { _ = try await peripheral.read(0xFFF3) }
+            #expect(await bench.device.pairingCount == 0)
+            await peripheral.disconnect()
+        }
+    }
+
+    @Test func theProgramsOwnMeansComeFirst() async throws {
+        try await VirtualTime.run { time in
+            let bench = try await SecurityBench(time)
+            let asked = Lock(0)
+            var configuration = Configuration()
+            configuration.security = SecurityConfiguration(bonds: .inMemory)
+            configuration.security?.onDemand = PairingOptions()
+            configuration.raiseSecurity = { _ in
+                asked.withLock { $0 += 1 }
+                return false
+            }
+            let central = Central(configuration, radio: bench.radio)
+            let peripheral = try await central.connect(bench.id)
+            await #expect(throws: error(.insufficientSecurity)) { _ = try await peripheral.read(0xFFF1) }
+            #expect(asked.withLock { $0 } == 1)
+            #expect(await bench.device.pairingCount == 0)
+            await peripheral.disconnect()
+        }
+    }
+}

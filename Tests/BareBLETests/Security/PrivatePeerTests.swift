@@ -1,0 +1,157 @@
+import BLECore
+import BareBLE
+import BareBLETestKit
+import TestSupport
+import Testing
+
+/// Bonded peers that change their addresses are one peer.
+@Suite(.virtualTime, .timeLimit(.minutes(5))) struct PrivatePeerTests {
+    private let identity = SecurityBench.identity
+
+    @Test(.row("S11")) func aSessionStaysOneSessionOverAddresses() async throws {
+        try await VirtualTime.run { time in
+            let bench = try await SecurityBench(time, isPrivate: true)
+            try await bench.pair()
+            let options = SessionOptions(reconnect: .backoff(initial: .seconds(1), jitter: 0))
+            let session = try await bench.central.session(with: identity, options)
+            var events = session.events.makeAsyncIterator()
+            for round in 1...20 {
+                #expect(
+                    try await events.words(upTo: "ready").suffix(3) == ["connected", "secured", "ready"], "\(round)")
+                let peripheral = try await session.ready()
+                #expect(peripheral.id == identity)
+                #expect(try await peripheral.read(0xFFF1) == [7])
+                await bench.radio.disconnect(bench.device)
+                await bench.radio.rotateAddress(of: bench.device)
+            }
+            #expect(await bench.device.pairingCount == 1)
+            await session.disconnect()
+        }
+    }
+
+    @Test(.row("S11")) func anAddressThatResolvesIsTheIdentity() async throws {
+        try await VirtualTime.run { time in
+            let bench = try await SecurityBench(time, isPrivate: true)
+            try await bench.pair()
+            let rotated = await bench.radio.rotateAddress(of: bench.device)
+            let address = try #require(rotated)
+            let peripheral = try await bench.central.connect(address)
+            #expect(peripheral.id == identity)
+            #expect(await peripheral.security.isEncrypted)
+            // A former address is the same peer.
+            for name in [identity, address, bench.id] {
+                await #expect(throws: error(.busy)) { _ = try await bench.central.connect(name) }
+            }
+            await peripheral.disconnect()
+        }
+    }
+
+    @Test func aPeerHasOneSessionUnderAllItsNames() async throws {
+        try await VirtualTime.run { time in
+            let bench = try await SecurityBench(time, isPrivate: true)
+            try await bench.pair()
+            let session = try await bench.central.session(with: bench.id)
+            let link = try await session.ready()
+            #expect(link.id == identity)
+            #expect(await bench.central.session(of: identity) === session)
+            await #expect(throws: error(.busy)) { _ = try await bench.central.session(with: identity) }
+            await #expect(throws: error(.busy)) { _ = try await bench.central.connect(identity) }
+            let released = try await session.releaseLink()
+            try await session.returnLink(released)
+            #expect(try await session.ready() === link)
+            await session.disconnect()
+        }
+    }
+
+    @Test(.row("S11")) func aPeerThatIsAwayTimesOut() async throws {
+        try await VirtualTime.run { time in
+            let bench = try await SecurityBench(time, isPrivate: true)
+            try await bench.pair()
+            await bench.radio.move(bench.device, to: .outOfRange)
+            try await time.clock.sleep(for: .seconds(20))
+            await #expect(throws: error(.timedOut)) {
+                _ = try await bench.central.connect(identity, ConnectOptions(timeout: .seconds(5)))
+            }
+            #expect(await bench.radio.isScanning() == false)
+            await bench.radio.rotateAddress(of: bench.device)
+            await bench.radio.move(bench.device, to: .near)
+            let peripheral = try await bench.central.connect(identity)
+            #expect(await peripheral.security.isEncrypted)
+            await peripheral.disconnect()
+        }
+    }
+
+    @Test(.row("S11", "S02")) func aReplayedAddressEndsAsALostBond() async throws {
+        try await VirtualTime.run { time in
+            let bench = try await SecurityBench(time, isPrivate: true)
+            try await bench.pair()
+            await bench.radio.move(bench.device, to: .outOfRange)
+            // Another device sends the address, and has no key.
+            let forger = await bench.radio.add(SecurityBench.described(VirtualSecurity()))
+            await bench.radio.changeAddress(of: forger, to: bench.id)
+            let requests = await forger.requestCount
+            await #expect(throws: error(.bondRejected)) { _ = try await bench.central.connect(identity) }
+            #expect(await forger.requestCount == requests)
+            #expect(await forger.pairingCount == 0)
+        }
+    }
+
+    @Test(.row("S10")) func aPeerWithoutIdentityGetsALinkAndNoBond() async throws {
+        try await VirtualTime.run { time in
+            let bench = try await SecurityBench(time)
+            let address = PeerID(address: BluetoothAddress(rawValue: 0x5A8D_ED8E_AB1E), type: .random)
+            await bench.radio.changeAddress(of: bench.device, to: address)
+            let peripheral = try await bench.central.connect(address)
+            await #expect(throws: error(.notBonded)) { try await peripheral.pair() }
+            #expect(await peripheral.security.isEncrypted)
+            #expect(await peripheral.security.bond == nil)
+            #expect(try await bench.central.bonds().isEmpty)
+            await peripheral.disconnect()
+        }
+    }
+
+    @Test(.row("S02")) func aSessionEndsAtOnceWhenTheBondIsRejected() async throws {
+        try await VirtualTime.run { time in
+            let bench = try await SecurityBench(time, isPrivate: true)
+            try await bench.pair()
+            let session = try await bench.central.session(
+                with: identity, SessionOptions(reconnect: .backoff(initial: .seconds(1), jitter: 0)))
+            var events = session.events.makeAsyncIterator()
+            _ = try await events.words(upTo: "ready")
+            await bench.device.forgetBonds()
+            await bench.radio.disconnect(bench.device)
+            let words = try await events.words(upTo: "gaveUp bondRejected")
+            #expect(
+                words == [
+                    "disconnected disconnected", "connecting 2", "disconnected bondRejected", "gaveUp bondRejected",
+                ])
+            #expect(session.state == .gaveUp(error(.bondRejected)))
+            #expect(await bench.device.pairingCount == 1)
+            #expect(try await bench.central.bonds().first?.rejectedSince != nil)
+            await session.disconnect()
+        }
+    }
+
+    @Test(.row("S13")) func pairingThatFailsEachTimeIsAttemptedEverMoreRarely() async throws {
+        try await VirtualTime.run { time in
+            var security = VirtualSecurity()
+            security.response = .refuse
+            let bench = try await SecurityBench(time, security)
+            let options = SessionOptions(
+                connect: ConnectOptions(security: .pairing(PairingOptions())),
+                reconnect: .backoff(initial: .seconds(1), max: .seconds(300), jitter: 0))
+            let session = try await bench.central.session(with: bench.id, options)
+            var events = session.events.makeAsyncIterator()
+            var pauses: [Duration] = []
+            while pauses.count < 12, let event = try await events.next() {
+                guard case .disconnected(let loss) = event else { continue }
+                #expect(loss.error.code == .pairingRefused)
+                if let delay = loss.delay { pauses.append(delay) }
+            }
+            #expect(pauses.first == .seconds(1) && pauses.last == .seconds(300))
+            #expect(pauses == pauses.sorted())
+            #expect(await bench.device.pairingCount == 0)
+            await session.disconnect()
+        }
+    }
+}
