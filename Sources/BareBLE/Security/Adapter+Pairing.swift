@@ -313,10 +313,12 @@ extension Adapter {
                 logger.warning(
                     "another program has switched LE Secure Connections off: later pairings are legacy ones",
                     metadata: ["adapter": "\(name)"])
+                securityEvents.report(.otherManager)
             case .privacyOn:
                 logger.warning(
                     "another program has given the adapter private addresses: pairing may fail",
                     metadata: ["adapter": "\(name)"])
+                securityEvents.report(.otherManager)
             case .lost(let errno):
                 logger.debug("the management interface is gone", metadata: ["adapter": "\(name)", "errno": "\(errno)"])
                 closeManagement()

@@ -100,7 +100,7 @@ import Testing
     }
 
     /// Cloned firmware has one key in all devices: which of them it is nobody knows.
-    @Test func anAddressThatTwoCouldHaveMadeBelongsToNone() throws {
+    @Test(.row("S08")) func anAddressThatTwoCouldHaveMadeBelongsToNone() throws {
         let third = address(0xC000_0000_0003)
         var resolver = resolver([belt: try key(0xA5), scale: try key(0xA5), third: try key(0x3C)])
         let shared = resolver.resolution(of: address(0x4123_45E4_86E0))

@@ -35,11 +35,11 @@ import Testing
         #expect(BondRules.minimumKeySize == 16)
     }
 
-    @Test func theKernelsHintDecides() {
+    @Test(.row("S10")) func theKernelsHintDecides() {
         #expect(refusal(good, isForStorage: false) == .notForStorage)
     }
 
-    @Test func theKindIsOneThatAnybodyCannotKnow() {
+    @Test(.row("S07")) func theKindIsOneThatAnybodyCannotKnow() {
         for kind: UInt8 in [4, 5, 255] {
             #expect(refusal(good.with { $0.kind = .init(rawValue: kind) }) == .kind(.init(rawValue: kind)))
         }
@@ -52,7 +52,7 @@ import Testing
         }
     }
 
-    @Test func theSizeIsAtLeastTheMinimum() {
+    @Test(.row("S06")) func theSizeIsAtLeastTheMinimum() {
         let short = good.with {
             $0.size = 15
             $0.key = RecordedBonds.secret("ef8c26c1e45e8cbe9d7e39d53905d600")
@@ -64,7 +64,7 @@ import Testing
         }
     }
 
-    @Test func theKeyIsNotZeroAndFitsItsSize() {
+    @Test(.row("S07")) func theKeyIsNotZeroAndFitsItsSize() {
         #expect(refusal(good.with { $0.key = .zero }) == .zeroKey)
         #expect(refusal(good.with { $0.size = 15 }, minimum: 7) == .longerThanItsSize)
         // Also the key of the other role.
@@ -73,7 +73,9 @@ import Testing
         #expect(refusal(legacy.with(keys: keys)) == .zeroKey)
     }
 
-    @Test("a published key", arguments: ["bf01fb9d4ef3bc36d874f5394138684c", "a599bae4e17ca618228e0756b4e85f01"])
+    @Test(
+        "a published key", .row("S07"),
+        arguments: ["bf01fb9d4ef3bc36d874f5394138684c", "a599bae4e17ca618228e0756b4e85f01"])
     func published(hex: String) throws {
         let key = RecordedBonds.secret(hex)
         #expect(refusal(good.with { $0.key = key }) == .publishedKey)
@@ -81,7 +83,7 @@ import Testing
         #expect(accepted.identityKey == .unusable(.published))
     }
 
-    @Test func theIdentityIsAnAddressThatStays() {
+    @Test(.row("S09")) func theIdentityIsAnAddressThatStays() {
         let invalid = [
             peer("62:CC:28:F3:EE:75"), peer("22:CC:28:F3:EE:75"), peer("A2:CC:28:F3:EE:75"),
             peer("C0:00:00:00:00:00"), peer("FF:FF:FF:FF:FF:FF"), peer("00:00:00:00:00:00", .public),
@@ -142,7 +144,7 @@ import Testing
         #expect(refusal(good, replacing: good.identity, among: [good]) == nil)
     }
 
-    @Test func aReplacementIsNeverWeaker() {
+    @Test(.row("S05")) func aReplacementIsNeverWeaker() {
         func replacing(_ former: BondRecord, by record: BondRecord) -> BondRefusal? {
             refusal(record, replacing: good.identity, minimum: 7, among: [former])
         }
@@ -225,7 +227,7 @@ import Testing
         #expect(left.omissions == [] && left.identities.keys == [twin.resolvingKey])
     }
 
-    @Test func aPinnedBondIsForItsAdapterOnly() {
+    @Test(.row("S18")) func aPinnedBondIsForItsAdapterOnly() {
         let pinned = good.with(adapterPin: "usb-1.2")
         #expect(BondRules.keyLists(of: [pinned], adapter: "usb-1.2").omissions == [])
         for adapter in ["usb-1.3", nil] {

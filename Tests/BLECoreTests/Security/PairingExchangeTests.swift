@@ -196,7 +196,7 @@ import Testing
         #expect(run.result == .failure(.notEncrypted))
     }
 
-    @Test func theIdentityOfAnotherBondIsNotTaken() throws {
+    @Test(.row("S09")) func theIdentityOfAnotherBondIsNotTaken() throws {
         let run = PairingRun(peer: "62:CC:28:F3:EE:75/random") {
             $0.otherBonds = [PeerID("C6:55:44:33:22:11/random")!]
         }
@@ -389,7 +389,7 @@ import Testing
         #expect(run.result == .failure(failure) && run.hasDisconnected)
     }
 
-    @Test func theSocketMustBeEncrypted() throws {
+    @Test(.row("S17")) func theSocketMustBeEncrypted() throws {
         for (level, keySize, failure) in [(1, 16, .notEncrypted), (2, 0, .notEncrypted), (nil, 0, .linkLost)]
             as [(UInt8?, UInt8, PairingExchange.Failure)]
         {
@@ -462,7 +462,7 @@ import Testing
 
     // MARK: Ends from outside
 
-    @Test func theDeadlineEndsAQuestionByANo() throws {
+    @Test(.row("S14")) func theDeadlineEndsAQuestionByANo() throws {
         let run = PairingRun()
         run.beginPairing()
         try run.receive(Event.comparison)
@@ -473,7 +473,7 @@ import Testing
         #expect(run.result == .failure(.timedOut(.compare(123_456))) && !run.hasDisconnected)
     }
 
-    @Test func theDeadlineCancelsWhereThePeerIsSilent() {
+    @Test(.row("S12")) func theDeadlineCancelsWhereThePeerIsSilent() {
         let run = PairingRun()
         run.beginPairing()
         run.passDeadline()
@@ -520,7 +520,7 @@ import Testing
     }
 
     /// From each state: what ends it, and with which failure.
-    @Test(arguments: 0..<5, Interruption.allCases)
+    @Test(.row("S15"), arguments: 0..<5, Interruption.allCases)
     func eachStateEndsOnce(steps: Int, interruption: Interruption) throws {
         let run = PairingRun()
         run.begin()

@@ -2,6 +2,7 @@ import BLECore
 import BLELinux
 import BareBLE
 import Glibc
+import TestSupport
 import Testing
 
 @testable import BareBLETestKit
@@ -120,7 +121,7 @@ struct VirtualPairingTests {
         Hex.encode((0..<4).map { UInt8(truncatingIfNeeded: value >> (8 * $0)) })
     }
 
-    @Test("The library's link is used while it is paired, and reads what was protected; no timer is left")
+    @Test("The library's link is used while it is paired, and reads what was protected; no timer is left", .row("T27"))
     func library() async throws {
         try await VirtualTime.run { time in
             let bench = try await SecurityBench(time, VirtualSecurity(capability: .displayYesNo))

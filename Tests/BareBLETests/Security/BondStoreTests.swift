@@ -128,7 +128,7 @@ import Testing
         #expect(try opened.load().records.count == 2)
     }
 
-    @Test func anIdentityKeyOfAnotherBondIsKept() throws {
+    @Test(.row("S08")) func anIdentityKeyOfAnotherBondIsKept() throws {
         let opened = try open()
         _ = try opened.save(first, isForStorage: true)
         let twin = RecordedBonds.numbered(1).with(identityKey: first.identityKey)
@@ -141,7 +141,7 @@ import Testing
 
     // MARK: Rule 5: replacing
 
-    @Test func aBondIsReplacedByRequestAndNeverByAWeakerOne() throws {
+    @Test(.row("S05")) func aBondIsReplacedByRequestAndNeverByAWeakerOne() throws {
         let opened = try open()
         let stored = try opened.save(first, isForStorage: true)
         let before = try contents
