@@ -56,6 +56,7 @@ extension Adapter {
             // Adapters for LE alone refuse this, and do not need it.
             _ = await run(HCICommandPacket(HCIWriteLEHostSupport(isSupported: true)))
         }
+        try await manageFirst(during: operation)
     }
 
     /// Switches the adapter on, if this process may.
