@@ -69,6 +69,11 @@ extension BLEError {
                 )
             case .cancelled: (.cancelled, "the task was cancelled", nil)
             case .refusedHere(let question): Self.refusal(of: question, options)
+            case .refusedByPeer where options.agent.outOfBand != nil:
+                (
+                    .pairingFailed, "the peer refused, or the out-of-band data is not its own",
+                    "Get the data from the peer again: some devices change it with each pairing."
+                )
             case .refusedByPeer:
                 (
                     .pairingRefused, "the peer refused, or the passkey was wrong",
