@@ -29,9 +29,9 @@ test-fast: ## Run the unit and socketpair tests only (debug)
 	@$(TOOLS)/require python3 python3-venv libbluetooth-dev tshark tmux mosquitto mosquitto-clients
 	@python3 $(TOOLS)/checks.py unit
 
-test-vm: ## Run the kernel tests only: blescan on virtual controllers in a virtual machine
+test-vm: ## Run the kernel tests only, in a virtual machine; KERNELS=6.1,6.12 or KERNELS=all chooses its kernels
 	@$(TOOLS)/require python3 libbluetooth-dev
-	@python3 $(TOOLS)/checks.py kernel
+	@KERNELS='$(KERNELS)' python3 $(TOOLS)/checks.py kernel
 
 simulate: ## Play SEEDS (0..<10000) of the simulation, in a release build
 	@$(TOOLS)/require libbluetooth-dev

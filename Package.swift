@@ -92,6 +92,12 @@ let package = Package(
             path: "Tests/LinkTrials",
             swiftSettings: strict
         ),
+        .executableTarget(
+            name: "pairing-trials",
+            dependencies: ["BareBLE", "BareBLECrypto", .product(name: "Logging", package: "swift-log")],
+            path: "Tests/PairingTrials",
+            swiftSettings: strict
+        ),
         .target(
             name: "CHeapUse",
             path: "Tests/LoadTrials/C"

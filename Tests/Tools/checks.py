@@ -200,19 +200,25 @@ def packaging():
     yield ["Tests/Tools/check-deb"], {}
 
 
-# The group whose guest has the time of this machine, and so needs it for itself. In the others time is counted in instructions.
-HOST_TIME = "legacy"
-COUNTED = ["extended", "doctor", "daemon", "dual", "recovery"]
+# What has the time of this machine, and so needs it for itself. In the other guests time is counted in instructions.
+HOST_TIME = [["legacy"], ["pairing", "--kernel", "6.1"]]
+COUNTED = ["extended", "doctor", "daemon", "dual", "recovery", "pairing"]
 
 
 def kernel():
+    """With $KERNELS, such as `6.1,6.12` or `all`, every group on each of these, one after the other."""
     yield ["swift", "build", "--build-tests"], {}
     yield [*RELEASE, "blescan"], {}
     yield [
         "swift", "build", "--package-path", "Docs/examples", "--scratch-path", ".build/examples", "--product",
         "heart-rate-logger"], {}
-    yield ["python3", "Tests/VM/run.py", *COUNTED], {}
-    yield ["python3", "Tests/VM/run.py", HOST_TIME], {}
+    for groups in machines():
+        yield ["python3", "Tests/VM/run.py", *groups], {}
+
+
+def machines():
+    """The runs of virtual machines; the first one may have others beside it."""
+    return [[]] if os.environ.get("KERNELS") else [COUNTED, *HOST_TIME]
 
 
 STEPS = {step.__name__: step for step in (
@@ -336,23 +342,23 @@ def main(names):
         wanted = max(allowed, 16_384)
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted if most == resource.RLIM_INFINITY else min(wanted, most), most))
     total, done = Tally(), []
-    beside = machines = None
+    beside = None
     if "kernel" in names and len(names) > 1:
         # The virtual machines use one processor, and time in them does not depend on what else this machine does: they run beside the
         # other steps. No later build changes the programs that run in them.
         names = [name for name in names if name != "kernel"]
         print(f"{'kernel':<10} ...", flush=True)
         beside = Run("kernel", done)
-        beside.perform(len(beside.commands) - 2)
-        machines = threading.Thread(target=beside.perform, args=(1,))
-        machines.start()
+        beside.perform(len(beside.commands) - len(machines()))
+        counted = threading.Thread(target=beside.perform, args=(1,))
+        counted.start()
     for name in names:
         print(f"{name:<10} ...", flush=True)
         run = Run(name, done)
         run.perform()
         total.add(run.finish())
     if beside:
-        machines.join()
+        counted.join()
         beside.perform()
         total.add(beside.finish())
     (LOGS / "summary").write_text(f"{total}\n")

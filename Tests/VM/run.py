@@ -5,6 +5,7 @@ Each prints `ok NAME` or `not ok NAME: why`. Logs of the guests' kernels go to .
 """
 
 import argparse
+import os
 import shutil
 import sys
 
@@ -15,6 +16,7 @@ BLESCAN = ROOT / ".build" / "release" / "blescan"
 BUNDLE = ROOT / ".build" / "debug" / "BareBLEPackageTests.xctest"
 LOGGER = ROOT / ".build" / "examples" / "debug" / "heart-rate-logger"
 TRIALS = ROOT / ".build" / "debug" / "link-trials"
+PAIRING = ROOT / ".build" / "debug" / "pairing-trials"
 SUITES = r"\.Kernel[A-Za-z]*Tests"  # the Swift tests that need real adapters, each to itself
 LOGS = ROOT / ".build" / "checks"
 # What runs on which radio, with how many controllers. Few boots: starting the guest takes longer than most tests, so a group may have
@@ -26,41 +28,56 @@ GROUPS = {
     "daemon": ("extended", 1, ("belt", "crowd")),
     "dual": ("dual", 2, ()),
     "recovery": ("extended", 1, ("belt", "crowd")),
+    "pairing": ("extended", 1, ("lock",)),
 }
+# The programs that a group needs, where it does not need all of them.
+PROGRAMS = {"pairing": (PAIRING,)}
 # Their guests have all files in memory, which a sleep leaves as they are.
 SLEEPING = ("recovery",)
 # With one processor at a time, two connects of one run ended in `busy` there: who reacts to an event may be ahead of the kernel itself.
 HOST_TIME = ("legacy",)
+ALL = ("6.12", "6.1")
 BEFORE = {"extended": ("scan", "screen", "record", "rights"), "doctor": ("systemd",)}
 
 
-def run_group(bed, name, only, cycles):
+def kernels(text):
+    return ALL if text == "all" else tuple(text.replace(",", " ").split())
+
+
+def needed(name):
+    """Returns the programs that a group needs."""
+    return PROGRAMS.get(name, (BLESCAN, BUNDLE, LOGGER, TRIALS))
+
+
+def run_group(bed, name, only, cycles, series=None):
     radio, controllers, peers = GROUPS[name]
+    label = f"{name} on {series}" if series else name
     counts = {"ok": 0, "not ok": 0}
 
     def show(line):
         for kind in counts:
             if line.startswith(f"{kind} "):
                 counts[kind] += 1
-                line = f"{kind} kernel, {name}: {line[len(kind) + 1:]}"
+                line = f"{kind} kernel, {label}: {line[len(kind) + 1:]}"
         print(line, flush=True)
 
     # A plain user may not reach this folder, so the guest gets its own copy of the program.
     steps = [f'"$VM_PYTHON" Tests/VM/guest/test_{module}.py "$@"' for module in (*BEFORE.get(name, ()), name)]
     if name == "legacy" and not only:
         steps.insert(0, f'"{BUNDLE}" --testing-library swift-testing --no-parallel --filter "{SUITES}"')
+    copied = BLESCAN in needed(name)
     script = "; ".join([
-        f'/run/vm/busybox cp "{BLESCAN}" /run/vm/blescan && export BLESCAN=/run/vm/blescan', "status=0",
+        *([f'/run/vm/busybox cp "{BLESCAN}" /run/vm/blescan && export BLESCAN=/run/vm/blescan'] if copied else []), "status=0",
         *(f"{step} || status=$?" for step in steps), "exit $status"])
     shutil.rmtree(LOGS / "captures", ignore_errors=True)
     status = bed.boot(
         ["/bin/sh", "-c", script, "sh", *only], radio=radio, controllers=controllers, peers=peers, limit=2400,
-        log=LOGS / f"kernel-{name}.log", show=show, environment={
+        log=LOGS / f"kernel-{label.replace(' on ', '-')}.log", show=show, environment={
             "PYTHONDONTWRITEBYTECODE": "1", "BAREBLE_KERNEL_TESTS": "1", "HEART_RATE_LOGGER": str(LOGGER),
-            "LINK_TRIALS": str(TRIALS), "VM_CYCLES": str(cycles)},
+            "LINK_TRIALS": str(TRIALS), "PAIRING_TRIALS": str(PAIRING), "VM_CYCLES": str(cycles)},
         in_memory=(BLESCAN, LOGGER, TRIALS) if name in SLEEPING else None, host_time=name in HOST_TIME)
     if (status != 0 and not counts["not ok"]) or (not counts["ok"] and not only):
-        print(f"not ok kernel, {name}: the tests ended with status {status} after {counts['ok']} passed", flush=True)
+        print(f"not ok kernel, {label}: the tests ended with status {status} after {counts['ok']} passed", flush=True)
         return False
     is_good = status == 0
     if (LOGS / "captures").is_dir():
@@ -73,19 +90,24 @@ def main():
     options = argparse.ArgumentParser(description="Kernel tests in a virtual machine")
     options.add_argument("groups", nargs="*", metavar="GROUP", help=", ".join(GROUPS))
     options.add_argument("--only", action="append", default=[], help="a test function's name")
+    options.add_argument(
+        "--kernel", type=kernels, default=kernels(os.environ.get("KERNELS", "")), metavar="SERIES,...",
+        help=f"the kernels, instead of the bed's own; all: {', '.join(ALL)}; also by $KERNELS")
     options.add_argument("--cycles", type=int, default=100, help="how often the group daemon connects in one process")
     chosen = options.parse_args()
-    missing = [path for path in (BLESCAN, BUNDLE, LOGGER, TRIALS) if not path.exists()]
+    names = chosen.groups or list(GROUPS)
+    missing = [path for name in names for path in needed(name) if not path.exists()]
     if missing:
         print(f"not ok kernel: {missing[0]} is not built (make test-vm builds it)")
         return 1
     LOGS.mkdir(parents=True, exist_ok=True)
     good = True
     try:
-        bed = Bed()
-        print(f"Debian's kernel {bed.release}", flush=True)
-        for name in chosen.groups or GROUPS:
-            good = run_group(bed, name, chosen.only, chosen.cycles) and good
+        for series in chosen.kernel or (None,):
+            bed = Bed(series)
+            print(f"Debian's kernel {bed.release}", flush=True)
+            for name in names:
+                good = run_group(bed, name, chosen.only, chosen.cycles, series) and good
     except BedError as error:
         print(f"not ok kernel, the bed: {error}", flush=True)
         good = False

@@ -15,7 +15,7 @@ CROWD = [f"D1:00:00:00:01:{number:02X}/random" for number in range(10)]
 BELT_LOG = Path("/run/vm/peers/Belt.log")
 STATE = Path("/run/vm/state")
 MTU, HASH, READ, WRITE = "ATT_EXCHANGE_MTU_REQUEST", "ATT_READ_BY_TYPE_REQUEST", "ATT_READ_REQUEST", "ATT_WRITE_REQUEST"
-SET_POWERED, CONTROL_CHANNEL, NO_DEVICE, BUSY, BLOCKED = 5, 3, 0xFFFF, 0x0A, 0x12
+SET_POWERED, BUSY, BLOCKED = 5, 0x0A, 0x12
 
 
 class BeltLog:
@@ -120,18 +120,10 @@ def set_powered(on, index=0):
     """Switches an adapter as bluetoothctl does, by the kernel's management channel; retries while the kernel is busy
     with it.
     """
-    with socket.socket(31, socket.SOCK_RAW | socket.SOCK_CLOEXEC, 1) as management:
-        bind_to_adapter(management, NO_DEVICE, CONTROL_CHANNEL)
-        management.settimeout(WAIT)
+    with Management() as management:
         end = time.monotonic() + WAIT
         while True:
-            management.send(struct.pack("<HHHB", SET_POWERED, index, 1, on))
-            answer = None
-            while answer is None:
-                event = management.recv(512)
-                code, _, _, command = struct.unpack_from("<HHHH", event)
-                if code in (1, 2) and command == SET_POWERED:
-                    answer = event[8]
+            answer, _ = management.command(SET_POWERED, bytes([on]), index)
             if answer not in (BUSY, BLOCKED) or time.monotonic() > end:
                 same(answer, 0, "answer to Set Powered")
                 return

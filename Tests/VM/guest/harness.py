@@ -6,6 +6,7 @@ in the order in which they are written, each on an adapter that is up, and print
 ok NAME: why`.
 """
 
+import contextlib
 import ctypes
 import errno
 import fcntl
@@ -29,7 +30,7 @@ PULSE, SECOND, LIGHTHOUSE = "D1:00:00:00:00:01/random", "00:1A:7D:5E:C0:02/publi
 NOBODY = "DE:AD:BE:EF:00:01/random"
 PLAIN_USER, CAPABILITY = 65534, "net_raw"
 PATIENCE = 300  # seconds after which a hanging program is ended; the guest is slow, and the host may be busy
-WAIT = 120  # seconds that a test waits for an expected event; no test passes or fails by the time that it took
+WAIT = int(os.environ.get("VM_WAIT", "120"))  # seconds that a test waits for an expected event; no test passes or fails by the time that it took
 vendor = "b1e5{:04x}-7d1c-4f0a-9c3e-2a5b6c7d8e9f".format
 tests = []
 
@@ -203,6 +204,43 @@ def bind_to_adapter(raw, index, channel=0):
         raise OSError(ctypes.get_errno(), "bind")
 
 
+class Management:
+    """The kernel's management interface, as another program uses it."""
+
+    CHANNEL, NO_DEVICE, COMPLETE, STATUS = 3, 0xFFFF, 1, 2
+
+    def __init__(self):
+        self.socket = socket.socket(31, socket.SOCK_RAW | socket.SOCK_CLOEXEC, 1)
+        bind_to_adapter(self.socket, self.NO_DEVICE, self.CHANNEL)
+        self.socket.settimeout(WAIT)
+
+    def command(self, code, parameters=b"", index=0):
+        """Returns the status of a command, and what it returns."""
+        self.socket.send(struct.pack("<HHH", code, index, len(parameters)) + parameters)
+        while True:
+            event = self.socket.recv(4096)
+            kind, _, _, command = struct.unpack_from("<HHHH", event)
+            if kind in (self.COMPLETE, self.STATUS) and command == code:
+                return event[8], event[9:]
+
+    def events(self):
+        """Returns the events that wait, each as its code and its parameters."""
+        found = []
+        self.socket.settimeout(0)
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                event = self.socket.recv(4096)
+                found.append((struct.unpack_from("<H", event)[0], event[6:]))
+        self.socket.settimeout(WAIT)
+        return found
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.socket.close()
+
+
 class ChannelTaker:
     """Takes the ATT channel of links that another program has created by command, as bluetoothd does if it is faster.
 
@@ -301,7 +339,8 @@ def tree(peer):
     return json.loads(Path(f"/run/vm/peers/{peer}.json").read_text())
 
 
-def main():
+def main(before=lambda: None):
+    """Runs the tests that the command line names, or all; each after `before`."""
     wanted = sys.argv[1:]
     failed = 0
     for function in tests:
@@ -312,6 +351,7 @@ def main():
         try:
             if adapters()[:1] == ["hci0"]:
                 control(HCI_UP)
+            before()
             figures = function()
             print(f"ok {name}{f': {figures}' if figures else ''} ({time.monotonic() - began:.1f} s)", flush=True)
         except Exception as error:

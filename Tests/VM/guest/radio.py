@@ -10,6 +10,7 @@ creates hci0 ... hciN-1 (LE 5 with extended advertising; LE 4.2 with --legacy), 
     deafen I, undeafen I    hciI receives no advertising meanwhile
     off NAME, on NAME   switches the peripherals whose names have this prefix off, with their links, and on again
     show I              writes the state of hciI into peers/hciI.json
+    tell NAME TEXT      passes the text to this peripheral, if it can be told something
 """
 
 import argparse
@@ -33,8 +34,8 @@ PEERS = Path("/run/vm/peers")
 class Machine:
     """The controllers that the guest's kernel sees, by index."""
 
-    def __init__(self, air, legacy):
-        self.air, self.legacy, self.plugged = air, legacy, {}
+    def __init__(self, air, legacy, peripherals):
+        self.air, self.legacy, self.plugged, self.peripherals = air, legacy, {}, peripherals
 
     async def plug(self, index):
         transport = await open_transport("vhci")
@@ -102,6 +103,8 @@ class Machine:
                     controller.is_off = verb == "off"
                     if controller.is_off:
                         controller.drop_links(Status.CONNECTION_TIMEOUT_ERROR)
+            case ["tell", name, *words]:
+                await self.peripherals[name].obey(" ".join(words))
             case _:
                 print("radio: no such command:", line.strip(), flush=True)
 
@@ -116,7 +119,8 @@ async def main():
     # Peripherals first: importing their stack takes longer than the kernel waits for a new controller's first response.
     sys.path.insert(0, str(Path(__file__).resolve().parent / "peripherals"))
     alive = [await importlib.import_module(name).start(air, VirtualController, chosen.legacy) for name in chosen.peer]
-    machine = Machine(air, chosen.legacy)
+    machine = Machine(air, chosen.legacy, {
+        peripheral.name: peripheral for made in alive if isinstance(made, list) for peripheral in made if hasattr(peripheral, "obey")})
     for index in range(chosen.controllers):
         await machine.plug(index)
     READY.touch()

@@ -1,0 +1,64 @@
+import BareBLE
+import Glibc
+
+/// A program for the kernel tests that pairs as a test tells it: each line of standard input is a command, and each line
+/// of the output says one thing.
+///
+///     pairing-trials DIRECTORY [SHORTEST-KEY]    keeps the bonds in this directory
+///
+///     ready                      puts the adapter under management
+///     connect PEER               a link, under the peer's name in later commands
+///     pair PEER [WORD]...        pairs in parallel to what follows; `PairingWords` has the words
+///     cancel PEER                cancels the task that pairs
+///     reply yes|no|PASSKEY       the agent's reply to a question
+///     read PEER UUID             a value
+///     subscribe PEER UUID        values, in parallel to what follows
+///     disconnect PEER
+///     find NAME                  scans until a device with this name is heard
+///     identity PEER
+///     bonds
+///     forget PEER
+///     quit
+///
+/// A command ends with one line: its words and what came of it, or `failed`, its words, the error's code and the error.
+@main
+enum PairingTrials {
+    static func main() async {
+        var words = Array(CommandLine.arguments.dropFirst())
+        guard !words.isEmpty else { fail("no directory") }
+        let trial: Trial
+        do {
+            trial = try Trial(directory: words.removeFirst(), shortestKey: words.first.flatMap { Int($0) } ?? 16)
+        } catch {
+            fail("\(error)")
+        }
+        say("began")
+        for await line in lines() {
+            let words = line.split(separator: " ").map(String.init)
+            if words == ["quit"] { break }
+            await trial.perform(words)
+        }
+        exit(0)
+    }
+
+    /// The lines of standard input. A thread of the pool waits for them.
+    private static func lines() -> AsyncStream<String> {
+        let (stream, continuation) = AsyncStream.makeStream(of: String.self)
+        Task.detached {
+            while let line = readLine() { continuation.yield(line) }
+            continuation.finish()
+        }
+        return stream
+    }
+
+    static func say(_ line: String) {
+        // At once: the test waits for the line. Not by the C library, whose streams another thread reads.
+        let bytes = Array((line + "\n").utf8)
+        _ = unsafe bytes.withUnsafeBytes { unsafe write(1, $0.baseAddress, $0.count) }
+    }
+
+    private static func fail(_ reason: String) -> Never {
+        say("failed \(reason)")
+        exit(1)
+    }
+}

@@ -1,0 +1,139 @@
+import BareBLE
+import BareBLECrypto
+import Glibc
+import Logging
+
+/// One central, its links, and the commands of a test.
+actor Trial {
+    private let central: Central
+    private let replies = Replies()
+    private var links: [String: Peripheral] = [:]
+    private var pairings: [String: Task<Void, Never>] = [:]
+
+    private struct NotUnderstood: Error {}
+
+    init(directory: String, shortestKey: Int) throws(BLEError) {
+        var configuration = Configuration()
+        var security = SecurityConfiguration(bonds: try BondStore(directory: directory))
+        security.minimumKeySize = shortestKey
+        configuration.security = security
+        configuration.addressHash = { $0.hash }
+        if unsafe getenv("PAIRING_TRIALS_LOG") != nil {
+            configuration.logger = Logger(label: "pairing-trials") { StreamLogHandler.standardError(label: $0) }
+            configuration.logger.logLevel = .trace
+        }
+        // With a thread of its own: this program's waits for commands.
+        central = Central(configuration)
+    }
+
+    /// Performs one command; `pair` and the values of `subscribe` go on after it.
+    func perform(_ words: [String]) async {
+        await report(words) { [self] in try await result(of: words) }
+    }
+
+    private nonisolated func report(_ words: [String], _ body: () async throws -> String?) async {
+        let command = words.prefix(2).joined(separator: " ")
+        do {
+            if let result = try await body() { PairingTrials.say("\(command) \(result)") }
+        } catch let error as BLEError {
+            PairingTrials.say("failed \(command) \(error.code): \(error)")
+        } catch {
+            PairingTrials.say("failed \(command) \(type(of: error)): \(error)")
+        }
+    }
+
+    /// Returns what came of a command; `nil` for one that reports its end later.
+    private func result(of words: [String]) async throws -> String? {
+        switch (words.first, words.count) {
+        case ("ready", 1):
+            try await central.ready(powerOn: true)
+            return "done"
+        case ("connect", 2):
+            links[words[1]] = try await central.connect(try peer(words[1]))
+            return "done"
+        case ("pair", 2...):
+            try pair(words)
+            return nil
+        case ("cancel", 2):
+            pairings[words[1]]?.cancel()
+            return "done"
+        case ("reply", 2):
+            replies.give(words[1])
+            return nil
+        case ("read", 3):
+            return Hex.encode(try await link(words[1]).read(try characteristic(words[2])))
+        case ("subscribe", 3):
+            try await subscribe(try link(words[1]), words)
+            return "began"
+        case ("disconnect", 2):
+            await links.removeValue(forKey: words[1])?.disconnect()
+            return "done"
+        case ("find", 2):
+            return try await find(words[1])
+        case ("identity", 2):
+            return await central.identity(of: try peer(words[1])).map { "\($0)" } ?? "none"
+        case ("bonds", 1):
+            let bonds = try await central.bonds()
+            for bond in bonds { PairingTrials.say("bond \(describe(bond))") }
+            return "\(bonds.count)"
+        case ("forget", 2):
+            try await central.forgetBond(with: try peer(words[1]))
+            return "done"
+        default:
+            throw NotUnderstood()
+        }
+    }
+
+    private func pair(_ words: [String]) throws {
+        let link = try link(words[1])
+        let options = try PairingWords(words.dropFirst(2)).options(replies)
+        pairings[words[1]] = Task {
+            await report(words) { try await describe(link.pair(options)) }
+        }
+    }
+
+    private func subscribe(_ link: Peripheral, _ words: [String]) async throws {
+        let values = try await link.subscribe(to: try characteristic(words[2]))
+        Task {
+            do {
+                for try await value in values { PairingTrials.say("value \(words[1]) \(Hex.encode(value.bytes))") }
+                PairingTrials.say("ended \(words[1])")
+            } catch {
+                PairingTrials.say("ended \(words[1]) \(error)")
+            }
+        }
+    }
+
+    /// Returns the address under which a device is heard, and its identity.
+    private func find(_ name: String) async throws -> String {
+        for try await event in central.scan(.name(name)) {
+            guard case .found(let found) = event, let peer = found.peer else { continue }
+            return "\(peer) \(await central.identity(of: peer).map { "\($0)" } ?? "none")"
+        }
+        throw NotUnderstood()
+    }
+
+    private nonisolated func describe(_ bond: Bond) -> String {
+        let flags = [
+            bond.isAuthenticated ? "authenticated" : nil, bond.isLegacyPasskey ? "legacy-passkey" : nil,
+            bond.resolvesPrivateAddresses ? "resolves" : nil, bond.rejectedSince != nil ? "rejected" : nil,
+        ]
+        return (["\(bond.peer)", bond.method.rawValue, "\(bond.keySize)"] + flags.compactMap(\.self))
+            .joined(separator: " ")
+    }
+
+    private func peer(_ word: String) throws -> PeerID {
+        guard let peer = PeerID(word) else { throw NotUnderstood() }
+        return peer
+    }
+
+    private func link(_ word: String) throws -> Peripheral {
+        guard let link = links[word] else { throw NotUnderstood() }
+        return link
+    }
+
+    private func characteristic(_ word: String) throws -> CharacteristicReference {
+        guard let uuid = BluetoothUUID(word) else { throw NotUnderstood() }
+        return .uuid(uuid)
+    }
+}

@@ -1,0 +1,544 @@
+"""Kernel tests of pairing and bonds: a program that pairs through the kernel, and locks of another project.
+
+Each test begins with a lock that knows nobody and a kernel without keys. The lock's log has each packet of its links in
+their order, and whether they were encrypted: it is the trace of the air.
+"""
+
+import itertools
+import stat
+import zlib
+
+from locks import *
+
+METHODS = (
+    # The closures of the agent, the lock's capability, and what comes of it with Secure Connections and without.
+    ("", NOTHING, "just-works", "just-works"),
+    ("enter", DISPLAY, "passkey-typed", "passkey-typed"),
+    ("show", KEYBOARD, "passkey-shown", "passkey-shown"),
+    ("show compare", DISPLAY_YES_NO, "numeric-comparison", "just-works"),
+    ("show compare enter", KEYBOARD_DISPLAY, "numeric-comparison", "passkey-shown"),
+    ("show compare enter", DISPLAY_YES_NO, "numeric-comparison", "passkey-typed"),
+)
+QUESTIONS = {"just-works": [], "passkey-typed": ["enter"], "passkey-shown": ["show"], "numeric-comparison": ["compare"]}
+LEGACY, LEGACY_OF_RESPONDER, SECURE = 1, 2, 3  # types of long term keys in the kernel's list
+REQUEST, PUBLIC_KEY, CONFIRM, RANDOM, CHECK = (
+    f"SMP_PAIRING_{name}_COMMAND" for name in ("REQUEST", "PUBLIC_KEY", "CONFIRM", "RANDOM", "DHKEY_CHECK"))
+
+
+def types_of_keys():
+    return {kind for _, kind, _ in kernel_keys()}
+
+
+@test
+def the_adapter_is_switched_off_and_on_once():
+    """G01: an adapter that another program switched on without the management interface."""
+    replug()
+    control(HCI_UP)
+    same(kernel_pairs(), [], "channels of the Security Manager before")
+    with Management() as others, Trial() as trial:
+        trial.do("ready")
+        settings = [struct.unpack("<I", parameters)[0] for code, parameters in others.events() if code == SETTINGS]
+        powers = [bool(each & POWERED) for each in settings]
+        changes = [power for power, _ in itertools.groupby(powers)]
+        assert changes in ([False, True], [True, False, True]), f"changes of the power: {powers}"
+        assert not settings[-1] & BONDABLE, "the adapter is bondable"
+        assert kernel_pairs(), "no Security Manager"
+        trial.connect()
+        trial.pair()
+        same(others.events() and kernel_keys() != [], True, "keys")
+        return kernel_pairs()
+
+
+@test
+def just_works_makes_a_bond_that_is_stored():
+    """G02, with LE Secure Connections and without."""
+    for is_secure, kinds in (True, {SECURE}), (False, {LEGACY, LEGACY_OF_RESPONDER}):
+        forget_everything()
+        tell(sc=is_secure)
+        with beginning() as trial:
+            trial.connect()
+            trial.fails(f"read {LOCK} {SEALED}", "insufficientSecurity")
+            same(trial.pair("name=door"), f"{LOCK} just-works 16 resolves", "the bond")
+            same(stat.S_IMODE(stored().stat().st_mode), 0o600, "mode of the file")
+            assert "name=door" in stored().read_text(), "the bond is not in the file"
+            same(bytes.fromhex(trial.do(f"read {LOCK} {SEALED}")), b"encrypted", "the value")
+            same(types_of_keys(), kinds, "types of the kernel's keys")
+            same({size for *_, size in kernel_keys()}, {16}, "sizes of the kernel's keys")
+
+
+@test
+def a_bond_outlives_the_process_and_the_adapter():
+    """G06: no packet of the Security Manager, and none in clear, on each later link."""
+    with beginning() as trial:
+        trial.connect()
+        trial.pair()
+    log = LockLog()
+    with beginning(keep=True) as trial:
+        trial.connect()
+        same(bytes.fromhex(trial.do(f"read {LOCK} {SEALED}")), b"encrypted", "the value")
+        trial.do(f"disconnect {LOCK}")
+        log.check_encrypted()
+        replug()
+        same(kernel_keys(), [], "keys of the kernel after a replug")
+        trial.do("ready")
+        trial.connect()
+        same(bytes.fromhex(trial.do(f"read {LOCK} {SEALED}")), b"encrypted", "the value after a replug")
+        log.check_encrypted(links=2)
+
+
+def try_all_methods(is_secure):
+    tell(sc=is_secure)
+    with beginning() as trial:
+        for closures, io, *methods in METHODS:
+            method = methods[0 if is_secure else 1]
+            log = LockLog()
+            tell(io=io)
+            trial.connect()
+            seen = trial.say(f"pair {LOCK} {closures} {'' if method == 'passkey-shown' else 'reply=123456'}".replace(
+                "reply=123456", "reply=yes" if method == "numeric-comparison" else "reply=123456"))
+            if method == "passkey-shown":
+                trial.wait_for(lambda lines: any(line.startswith("asked show") for line in lines[seen:]), "a passkey")
+                shown = next(line for line in trial.lines[seen:] if line.startswith("asked show"))
+                tell(type=int(shown.split()[2]))
+            succeeded, bond = trial.end(f"pair {LOCK}", seen)
+            worth = {
+                "just-works": "", "numeric-comparison": " authenticated",
+            }.get(method, " authenticated" if is_secure else " legacy-passkey")
+            same(bond, f"{LOCK} {method} 16{worth} resolves", f"the bond with {closures or 'nothing'} and {io}")
+            same(trial.asked(seen), QUESTIONS[method], f"questions with {closures or 'nothing'} and {io}")
+            if method == "numeric-comparison":
+                number = next(line for line in trial.lines[seen:] if line.startswith("asked compare")).split()[2]
+                same(log.all("compared")[-1]["number"], int(number), "the number that the lock shows")
+            if worth:
+                same(bytes.fromhex(trial.do(f"read {LOCK} {GUARDED}")), b"authenticated", "the value")
+            trial.do(f"forget {LOCK}")
+            trial.do(f"disconnect {LOCK}")
+            tell(forget=True)
+
+
+@test
+def each_agent_pairs_as_the_capabilities_say():
+    """G03 with LE Secure Connections."""
+    try_all_methods(True)
+
+
+@test
+def each_agent_pairs_as_the_capabilities_say_in_legacy_pairing():
+    """G03 without."""
+    try_all_methods(False)
+
+
+@test
+def a_pairing_that_cannot_be_protected_makes_no_key():
+    """G04: the lock has neither input nor output."""
+    log = LockLog()
+    with beginning() as trial:
+        trial.connect()
+        trial.fails(f"pair {LOCK} enter reply=123456 require=authenticated", "pairingFailed", "no input or output")
+        same(bytes.fromhex(trial.do(f"read {LOCK} {OPEN}")), b"open", "the value")
+        same(log.all("encrypted") + log.all("disconnected"), [], "encryption or the link's end")
+        trial.check_nothing_is_left()
+
+
+@row("S14")
+@test
+def a_pairing_that_somebody_refuses_leaves_nothing():
+    """G05: the passkey, our user, the lock, nobody, and a cancelled task; and the next pairing works."""
+    with beginning() as trial:
+        def after(orders, words, code, link_stays):
+            tell(**orders)
+            trial.connect()
+            trial.fails(f"pair {LOCK} {words}", code)
+            if link_stays:
+                same(bytes.fromhex(trial.do(f"read {LOCK} {OPEN}")), b"open", f"the value after {words}")
+            trial.do(f"disconnect {LOCK}")
+            trial.check_nothing_is_left()
+
+        after({"io": DISPLAY}, "enter reply=654321", "pairingRefused", False)
+        after({"io": DISPLAY}, "enter reply=no", "pairingRefused", True)
+        after({"io": NOTHING}, "confirm reply=no", "pairingRefused", True)
+        after({"accept": False}, "", "pairingRefused", False)
+        after({"accept": True, "io": DISPLAY}, "enter timeout=1", "timedOut", True)
+        trial.connect()
+        seen = trial.say(f"pair {LOCK} enter")
+        trial.wait_for(lambda lines: "asked enter" in lines[seen:], "the question")
+        trial.do(f"cancel {LOCK}")
+        trial.check_failure(f"pair {LOCK}", seen, "cancelled")
+        trial.check_nothing_is_left()
+        trial.pair("enter", "reply=123456")
+
+
+@row("S15")
+@test
+def a_link_that_ends_in_a_pairing_leaves_nothing():
+    """G05: at each of the lock's packets."""
+    with beginning() as trial:
+        for packet in REQUEST, PUBLIC_KEY, RANDOM, CHECK:
+            tell(drop_at=packet)
+            trial.connect()
+            trial.fails(f"pair {LOCK}", "disconnected")
+            trial.do(f"disconnect {LOCK}")
+            trial.check_nothing_is_left()
+        trial.connect()
+        trial.pair()
+
+
+@row("S01", "S02")
+@test
+def a_lock_that_has_lost_its_key_is_neither_believed_nor_paired():
+    """G07: and sends notifications as soon as the link is up, as in BLESA."""
+    with beginning() as trial:
+        trial.connect()
+        trial.pair()
+        trial.do(f"disconnect {LOCK}")
+        before = kernel_keys()
+        tell(forget=True, greeting=6)
+        log = LockLog()
+        trial.fails(f"connect {LOCK}", "bondRejected")
+        same([bond[-1] for bond in trial.bonds()], ["rejected"], "the bond's state")
+        same(kernel_keys(), before, "keys of the kernel")
+        log.wait("disconnected")
+        log.check_no_pairing()
+        same([packet for packet in log.names("heard", ATT)], [], "what we said in clear")
+
+
+@row("S02")
+@test
+def a_lock_with_another_key_is_not_paired():
+    """G09."""
+    with beginning() as trial:
+        trial.connect()
+        trial.pair()
+        trial.do(f"disconnect {LOCK}")
+        tell(spoil=True)
+        log = LockLog()
+        trial.fails(f"connect {LOCK}", "bondRejected")
+        same([bond[-1] for bond in trial.bonds()], ["rejected"], "the bond's state")
+        log.check_no_pairing()
+        # What the user does then.
+        trial.do(f"forget {LOCK}")
+        tell(forget=True)
+        trial.connect()
+        trial.pair()
+
+
+@row("S04")
+@test
+def requests_of_strangers_for_a_pairing_are_refused():
+    """G10: with the bonding bit and without, once and fifty times."""
+    with beginning() as trial:
+        for orders in {"requests": 1}, {"requests": 1, "bonding": False}, {"requests": 50, "bonding": True}:
+            log = LockLog()
+            tell(**orders)
+            trial.connect()
+            log.wait("sent", orders["requests"], name="SMP_SECURITY_REQUEST_COMMAND")
+            same(bytes.fromhex(trial.do(f"read {LOCK} {OPEN}")), b"open", "the value")
+            time.sleep(0.5)
+            same(log.all("paired") + log.all("encrypted"), [], "pairings, encryption")
+            trial.do(f"disconnect {LOCK}")
+            trial.check_nothing_is_left()
+
+
+@row("S04")
+@test
+def requests_of_bonded_locks_change_nothing():
+    """G10 and G21: beside our own encryption, asking for the same and for more."""
+    with beginning() as trial:
+        trial.connect()
+        trial.pair()
+        trial.do(f"disconnect {LOCK}")
+        for mitm in False, True:
+            tell(requests=1, mitm=mitm)
+            log = LockLog()
+            for _ in range(5):
+                trial.connect()
+                same(bytes.fromhex(trial.do(f"read {LOCK} {SEALED}")), b"encrypted", "the value")
+                trial.do(f"disconnect {LOCK}")
+            same(set(log.names("sent")), {"SMP_SECURITY_REQUEST_COMMAND"}, "packets of the lock's Security Manager")
+            same(log.names("heard"), [], "packets of ours")
+            same(len(log.all("encrypted", on=True)), 5, "encrypted links")
+
+
+@row("S06")
+@test
+def short_keys_are_refused():
+    """G11."""
+    with beginning() as trial:
+        for size in 7, 15:
+            tell(size=size)
+            log = LockLog()
+            trial.connect()
+            trial.fails(f"pair {LOCK}", "keyTooShort", str(size))
+            log.wait("disconnected")
+            trial.do(f"disconnect {LOCK}")
+            trial.check_nothing_is_left()
+            tell(forget=True)
+
+
+@row("S11")
+@test
+def a_lock_with_private_addresses_is_one_lock():
+    """G12."""
+    tell(privacy=True)
+    with beginning() as trial:
+        address, identity = trial.do("find Lock").split()
+        same(identity, "none", "identity of a stranger")
+        trial.connect(address)
+        same(trial.pair(peer=address).split()[0], LOCK, "identity of the bond")
+        trial.do(f"disconnect {address}")
+        log, count = LockLog(), 5
+        seen = {address}
+        for _ in range(count):
+            tell(rotate=True)
+            address, identity = trial.do("find Lock").split()
+            same(identity, LOCK, "identity in a scan")
+            seen.add(address)
+            trial.connect(address)
+            same(bytes.fromhex(trial.do(f"read {address} {SEALED}")), b"encrypted", "the value")
+            trial.do(f"disconnect {address}")
+        same(len(seen), count + 1, "addresses")
+        log.check_encrypted(links=count)
+        same(len(trial.bonds()), 1, "bonds")
+
+
+@row("S10")
+@test
+def a_lock_that_hides_its_identity_is_not_bonded():
+    """G14: its link is encrypted all the same."""
+    tell(privacy=True, identity=False)
+    with beginning() as trial:
+        address, _ = trial.do("find Lock").split()
+        trial.connect(address)
+        trial.fails(f"pair {address}", "notBonded", "identity")
+        same(bytes.fromhex(trial.do(f"read {address} {SEALED}")), b"encrypted", "the value")
+        trial.check_nothing_is_left()
+
+
+@test
+def a_forgotten_bond_is_nowhere():
+    """G15: while connected, while pairing, and of a stranger."""
+    with beginning() as trial:
+        trial.do(f"forget {LOCK}")
+        trial.connect()
+        trial.pair()
+        log = LockLog()
+        trial.do(f"forget {LOCK}")
+        log.wait("disconnected")
+        trial.check_nothing_is_left()
+        same(kernel_list("identity_resolving_keys"), [], "identity keys of the kernel")
+        trial.do(f"forget {LOCK}")
+        tell(forget=True, io=DISPLAY)
+        trial.do(f"disconnect {LOCK}")
+        trial.connect()
+        seen = trial.say(f"pair {LOCK} enter")
+        trial.wait_for(lambda lines: "asked enter" in lines[seen:], "the question")
+        trial.do(f"forget {LOCK}")
+        trial.say("reply 123456")
+        succeeded, rest = trial.end(f"pair {LOCK}", seen)
+        if succeeded:
+            same(len(trial.bonds()), 1, "bonds of a pairing that was not ended")
+        else:
+            trial.check_nothing_is_left()
+        return rest
+
+
+@test
+def a_killed_program_leaves_the_old_bond_or_the_new_one():
+    """G16: at packets of a pairing, and while it is stored."""
+    def consistent():
+        with beginning(keep=True) as trial:
+            bonds = [bond[0] for bond in trial.bonds()]
+            same(sorted({address for address, *_ in kernel_keys()}), [bond.split("/")[0].lower() for bond in bonds], "keys")
+            return len(bonds)
+
+    counts = []
+    for heard in PUBLIC_KEY, CHECK, None:
+        forget_everything()
+        log = LockLog()
+        with beginning() as trial:
+            trial.connect()
+            seen = trial.say(f"pair {LOCK}")
+            if heard:
+                log.wait("heard", name=heard)
+            else:
+                log.wait("paired")
+            trial.child.kill()
+            counts.append(consistent())
+    return counts
+
+
+@test
+def a_bond_that_cannot_be_stored_is_undone():
+    """G17: on a full disk, and on one that is read-only."""
+    STORE.mkdir(exist_ok=True, mode=0o700)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16k,mode=700", "none", STORE], check=True)
+    try:
+        with beginning(keep=True) as trial:
+            filling = STORE / "filling"
+            with contextlib.suppress(OSError), open(filling, "wb", buffering=0) as file:
+                while True:
+                    file.write(bytes(4096))
+            for is_full in True, False:
+                if not is_full:
+                    # Over the file system that the program has files open on, which cannot become read-only itself.
+                    filling.unlink()
+                    subprocess.run(["mount", "--bind", STORE, STORE], check=True)
+                    subprocess.run(["mount", "-o", "remount,bind,ro", STORE], check=True)
+                trial.connect()
+                trial.fails(f"pair {LOCK}", "bondNotStored")
+                trial.do(f"disconnect {LOCK}")
+                tell(forget=True)
+                same(kernel_keys(), [], "keys of the kernel")
+            subprocess.run(["umount", STORE], check=True)
+            same(trial.bonds(), [], "bonds")
+            trial.connect()
+            trial.pair()
+    finally:
+        subprocess.run(["umount", "-l", STORE])
+
+
+def store(text, mode=0o600):
+    """Replaces the file of bonds."""
+    stored().write_text(text)
+    stored().chmod(mode)
+
+
+def bond_line(number, line):
+    """A stored bond of another identity."""
+    address = f"C0:00:00:00:{number >> 8:02X}:{number & 255:02X}"
+    fields = []
+    for field in line.split()[1:]:
+        if field.startswith("irk="):
+            field = f"irk={number:032x}"
+        if field.startswith("ltk="):
+            field = "ltk=" + bytes.fromhex(address.replace(":", ""))[::-1].hex() + field[len("ltk=") + 12:]
+        fields.append(field)
+    return " ".join([f"{address}/random", *fields])
+
+
+@test
+def a_thousand_bonds_are_loaded_and_damaged_files_are_set_aside():
+    """G18."""
+    with beginning() as trial:
+        trial.connect()
+        trial.pair()
+    text = stored().read_text()
+    header, bond, _ = text.splitlines()
+    body = "\n".join([header, bond, *(bond_line(number, bond) for number in range(1, 1024))]) + "\n"
+    store(f"{body}checksum {zlib.crc32(body.encode()):08x}\n")
+    log = LockLog()
+    with beginning(keep=True) as trial:
+        same(len(trial.bonds()), 1024, "bonds")
+        same(len(kernel_keys()), 1024, "keys of the kernel")
+        same(len(kernel_list("identity_resolving_keys")), 1024, "identity keys of the kernel")
+        trial.connect()
+        same(bytes.fromhex(trial.do(f"read {LOCK} {SEALED}")), b"encrypted", "the value")
+        log.check_encrypted()
+    for damage in text[:len(text) // 2], text.replace("level=2", "level=4"):
+        store(damage)
+        with beginning(keep=True) as trial:
+            same(trial.bonds(), [], "bonds of a damaged file")
+        aside = [path.name for path in STORE.iterdir() if ".damaged" in path.name]
+        assert aside, f"nothing is set aside: {os.listdir(STORE)}"
+    store(text, 0o644)
+    with Trial(keep=True) as trial:
+        trial.fails("bonds", "notPermitted")
+    stored().unlink()
+    os.symlink("/run/vm/elsewhere", stored())
+    with Trial(keep=True) as trial:
+        succeeded, rest = trial.end("bonds", trial.say("bonds"))
+        assert not succeeded, "a link was followed"
+    return rest.split(":")[0]
+
+
+@test
+def a_pairing_needs_a_privilege_and_nothing_else_does():
+    """G20: without CAP_NET_ADMIN."""
+    program = "/run/vm/pairing-trials"
+    shutil.copy(TRIALS, program)
+    store = Path("/run/vm/bonds-of-a-user")
+    shutil.rmtree(store, ignore_errors=True)
+    store.mkdir(mode=0o700)
+    os.chown(store, PLAIN_USER, PLAIN_USER)
+    trial = Program(str(store), program=program, stdin=subprocess.PIPE, user=PLAIN_USER, capabilities=[CAPABILITY])
+    trial.__class__ = Trial
+    with trial:
+        trial.wait_for(lambda lines: "began" in lines, "its beginning")
+        trial.do("ready")
+        trial.connect()
+        same(bytes.fromhex(trial.do(f"read {LOCK} {OPEN}")), b"open", "the value")
+        trial.fails(f"pair {LOCK}", "notPermitted", "CAP_NET_ADMIN")
+        same(bytes.fromhex(trial.do(f"read {LOCK} {OPEN}")), b"open", "the value")
+
+
+@test
+def a_slow_pairing_and_a_bonded_lock_do_not_disturb_each_other():
+    """G22."""
+    with beginning() as trial:
+        trial.connect(LATCH)
+        trial.pair(peer=LATCH)
+        trial.do(f"disconnect {LATCH}")
+        tell(io=DISPLAY)
+        trial.connect()
+        seen = trial.say(f"pair {LOCK} enter")
+        trial.wait_for(lambda lines: "asked enter" in lines[seen:], "the question")
+        log = LockLog("Latch")
+        for _ in range(5):
+            trial.connect(LATCH)
+            same(bytes.fromhex(trial.do(f"read {LATCH} {SEALED}")), b"encrypted", "the value")
+            trial.do(f"disconnect {LATCH}")
+        log.check_encrypted(links=5)
+        trial.say("reply 123456")
+        succeeded, rest = trial.end(f"pair {LOCK}", seen)
+        assert succeeded, rest
+        same(len(trial.bonds()), 2, "bonds")
+
+
+@test
+def bonds_outlive_the_power():
+    """G23: off and on by another program, and rfkill."""
+    with beginning() as trial, Management() as others:
+        trial.connect()
+        trial.pair()
+        log = LockLog()
+
+        def encrypted_again(links):
+            trial.do("ready")
+            trial.do(f"disconnect {LOCK}")
+            trial.connect()
+            same(bytes.fromhex(trial.do(f"read {LOCK} {SEALED}")), b"encrypted", "the value")
+            log.check_encrypted(links)
+
+        for power in False, True:
+            same(others.command(SET_POWERED, bytes([power]))[0], 0, "answer to Set Powered")
+        encrypted_again(1)
+        control(HCI_DOWN)
+        control(HCI_UP)
+        encrypted_again(2)
+        switch = rfkill_switches()[0]
+        switch.write_text("1")
+        switch.write_text("0")
+        encrypted_again(3)
+
+
+@test
+def data_from_elsewhere_authenticate():
+    """G24: out of band, right and wrong."""
+    tell(oob=True, share=True)
+    shared = LockLog.__new__(LockLog)
+    shared.path, shared.start = Path("/run/vm/peers/Lock.log"), 0
+    data = shared.all("shared")[-1]
+    with beginning() as trial:
+        trial.connect()
+        bond = trial.pair(f"oob={data['c']},{data['r']}", "require=authenticated")
+        same(bond, f"{LOCK} out-of-band 16 authenticated resolves", "the bond")
+        trial.do(f"forget {LOCK}")
+        trial.do(f"disconnect {LOCK}")
+        tell(forget=True)
+        trial.connect()
+        trial.fails(f"pair {LOCK} oob={data['r']},{data['c']} require=authenticated", "pairingFailed")
+        trial.check_nothing_is_left()
+
+
+if __name__ == "__main__":
+    main(before=forget_everything)
