@@ -550,6 +550,8 @@ extension PairingExchange {
         // There was no key to remove.
         case .failure(.notPaired) where command == .removeKeys(disconnects: false): nil
         case .failure(.notConnected), .failure(.disconnected): .linkLost
+        // A pairing that neither side refused: the kernel has given it up with its link.
+        case .failure(.failed) where command == .pair: .linkLost
         case .failure(let status): .command(command.code, status)
         case .noResponse: .noResponse(command.code)
         }

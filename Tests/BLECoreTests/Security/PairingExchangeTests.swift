@@ -344,7 +344,7 @@ import Testing
 
     @Test(
         arguments: [
-            (.timeout, .timedOut(nil)), (.disconnected, .linkLost), (.notConnected, .linkLost),
+            (.timeout, .timedOut(nil)), (.disconnected, .linkLost), (.notConnected, .linkLost), (.failed, .linkLost),
             (.busy, .command(.pairDevice, .busy)), (.notPowered, .command(.pairDevice, .notPowered)),
             (.permissionDenied, .command(.pairDevice, .permissionDenied)),
         ] as [(ManagementStatus, PairingExchange.Failure)])
