@@ -222,6 +222,29 @@ def a_lock_with_another_key_is_not_paired():
         trial.pair()
 
 
+@row("S03")
+@test
+def keys_that_another_program_has_removed_are_not_made_again():
+    """G08: after our list was loaded, and before the link is up. The next link has the key again."""
+    with beginning() as trial, Management() as others:
+        trial.connect()
+        trial.pair()
+        trial.do(f"disconnect {LOCK}")
+        radio("off Lock")
+        seen = trial.say(f"connect {LOCK}")
+        until(lambda: doing()["connecting"], "no connection attempt")
+        same(others.command(LOAD_KEYS, bytes(2))[0], 0, "answer to an empty list")
+        log = LockLog()
+        radio("on Lock")
+        succeeded, rest = trial.end(f"connect {LOCK}", seen)
+        assert succeeded, f"a connect without the key: {rest}"
+        same(bytes.fromhex(trial.do(f"read {LOCK} {SEALED}")), b"encrypted", "the value")
+        same(log.all("paired"), [], "pairings")
+        same([event for event in log.events if event.get("channel") == ATT and not event["encrypted"]], [], "packets in clear")
+        same(len(kernel_keys()), 1, "keys of the kernel")
+        return f"{len(log.all('connected'))} links"
+
+
 @row("S04")
 @test
 def requests_of_strangers_for_a_pairing_are_refused():
@@ -298,6 +321,23 @@ def a_lock_with_private_addresses_is_one_lock():
             trial.do(f"disconnect {address}")
         same(len(seen), count + 1, "addresses")
         log.check_encrypted(links=count)
+        same(len(trial.bonds()), 1, "bonds")
+
+
+@row("S11")
+@test
+def a_private_address_without_the_key_proves_nothing():
+    """G13: an address that another device repeats."""
+    tell(privacy=True)
+    with beginning() as trial:
+        address, _ = trial.do("find Lock").split()
+        trial.connect(address)
+        trial.pair(peer=address)
+        trial.do(f"disconnect {address}")
+        tell(forget=True, greeting=3)
+        log = LockLog()
+        trial.fails(f"connect {address}", "bondRejected")
+        log.check_no_pairing()
         same(len(trial.bonds()), 1, "bonds")
 
 
