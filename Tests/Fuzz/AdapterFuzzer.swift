@@ -49,7 +49,7 @@ private struct FuzzedAdapter: ~Copyable, FuzzedRun {
             switch action {
             case .send(let packet):
                 require(wire == nil, "one command is on the wire at a time")
-                wire = HCIOpcode(rawValue: word(packet, 1))
+                wire = packet.opcode
             case .finish(let ticket, let result):
                 guard let owner = owners.removeValue(forKey: ticket) else {
                     return require(false, "every ticket ends exactly once")

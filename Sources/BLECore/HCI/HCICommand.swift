@@ -32,17 +32,21 @@ package protocol HCIQuery: HCICommand {
 }
 
 /// Any command as opcode and parameters, for queues, printers and servers that need not interpret it.
+///
+/// The parameters may contain a key: they are overwritten when no copy of the packet is left.
 package struct HCICommandPacket: Hashable, Sendable {
     /// The opcode.
     package let opcode: HCIOpcode
-    /// The encoded parameters.
-    package let parameters: [UInt8]
+    private let content: SecretBytes
 
     /// Creates a command packet; parameters beyond 255 bytes are truncated.
-    package init(opcode: HCIOpcode, parameters: [UInt8]) {
+    package init(opcode: HCIOpcode, parameters: consuming [UInt8]) {
         self.opcode = opcode
-        self.parameters = parameters.count <= 255 ? parameters : [UInt8](parameters.prefix(255))
+        content = SecretBytes(parameters.count <= 255 ? parameters : [UInt8](parameters.prefix(255)))
     }
+
+    /// The encoded parameters.
+    package var parameters: [UInt8] { content.bytes }
 
     /// Creates a type-erased command.
     package init(_ command: some HCICommand) {
@@ -63,11 +67,12 @@ package struct HCICommandPacket: Hashable, Sendable {
 
     /// The complete packet, including the packet type 0x01.
     package var bytes: [UInt8] {
-        var writer = ByteWriter(reserving: parameters.count + 4)
+        // Reserved in full, so that no shorter copy is left in memory.
+        var writer = ByteWriter(reserving: content.count + 4)
         writer.u8(HCIPacketType.command.rawValue)
         writer.u16(opcode.rawValue)
-        writer.u8(UInt8(truncatingIfNeeded: parameters.count))
-        writer.array(parameters)
+        writer.u8(UInt8(truncatingIfNeeded: content.count))
+        writer.array(content.bytes)
         return writer.bytes
     }
 }

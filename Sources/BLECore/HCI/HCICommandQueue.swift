@@ -25,8 +25,8 @@ package struct HCICommandQueue: ~Copyable {
 
     /// What to do now.
     package enum Action: Hashable, Sendable {
-        /// Write this packet to the socket.
-        case send([UInt8])
+        /// Write this command to the socket.
+        case send(HCICommandPacket)
         /// Tell the owner of the ticket. A Command Status counts as a completion that returns its status.
         case finish(Ticket, Result<HCICommandComplete, HCICommandFailure>)
         /// Another program's command has its response; no status where that holds none.
@@ -184,7 +184,7 @@ package struct HCICommandQueue: ~Copyable {
         }
         entries.removeFirst()
         state = .waiting(next.ticket, next.packet.opcode, until: now + Self.commandTimeout)
-        return [.send(next.packet.bytes)]
+        return [.send(next.packet)]
     }
 
     /// How long a controller may take to respond, and to return a credit.

@@ -13,6 +13,8 @@
 //   others wait. An update whose caller has stopped waiting stays out until its event comes, or until the link layer's
 //   own limit has passed. A link that ends, and an adapter that goes, end what is out on it.
 // - The peers of links that are up are pinned in the table of devices: they do not advertise meanwhile.
+// - The size of the key by which a command of this program has encrypted a link is known from that event to the first
+//   one that ends it: encryption that stops or fails, the end of the link, the beginning of another one with its handle.
 //
 // The table never acts: it returns the numbers of the tasks to resume, in order.
 
@@ -22,6 +24,8 @@ package struct LinkIdentity: Hashable, Sendable {
     package let handle: ConnectionHandle?
     package let number: UInt64
     package let peer: PeerID
+    /// The name by which the kernel has the link: the address on air of a bonded peer whose keys it does not have.
+    package let kernelName: PeerID
 }
 
 /// What a link's update is about, and how it ends.
@@ -104,6 +108,8 @@ package struct LinkTable {
 
     private struct Entry {
         var state = State.unknown
+        /// The size of the key by which a command of this program has encrypted the link.
+        var keySize: UInt8?
         var updates: [LinkUpdate.Kind: Update] = [:]
         /// The tasks that wait for an update to end before they begin theirs.
         var updateTurns: [LinkUpdate.Kind: [UInt64]] = [:]
@@ -143,9 +149,14 @@ extension LinkTable {
     package func peer(of handle: ConnectionHandle) -> PeerID? { link(handle)?.identity.peer }
 
     /// Makes `handle` belong to a link of this program from now on.
-    package mutating func register(_ handle: ConnectionHandle?, _ peer: PeerID) -> LinkIdentity {
+    ///
+    /// - Parameter kernelName: The name by which the kernel has the link, if it is another one.
+    package mutating func register(
+        _ handle: ConnectionHandle?, _ peer: PeerID, kernelName: PeerID? = nil
+    ) -> LinkIdentity {
         lastNumber &+= 1
-        let identity = LinkIdentity(handle: handle, number: lastNumber, peer: peer)
+        let identity = LinkIdentity(
+            handle: handle, number: lastNumber, peer: peer, kernelName: kernelName ?? peer)
         guard let handle else { return identity }
         // A link that had the handle before was handed over, or its end was not reported.
         var link = Link(identity: identity)
@@ -195,6 +206,24 @@ extension LinkTable {
     /// The handler for the encryption of this program's link with a handle.
     package func encryptionHandler(of handle: ConnectionHandle) -> EncryptionHandler? {
         link(handle)?.encryptionHandler
+    }
+
+    /// A command of this program has encrypted the link with a handle, by a key of this size.
+    package mutating func encrypted(_ handle: ConnectionHandle, keySize: UInt8) {
+        entries[handle, default: Entry()].keySize = keySize
+    }
+
+    /// The link with a handle is not encrypted any more.
+    package mutating func encryptionEnded(_ handle: ConnectionHandle) { entries[handle]?.keySize = nil }
+
+    /// The size of the key by which a command of this program has encrypted the link with a handle; `nil` if none has,
+    /// or the link may not be encrypted any more.
+    package func keySize(of handle: ConnectionHandle) -> UInt8? { entries[handle]?.keySize }
+
+    /// The same for a link of this program.
+    package func keySize(of link: LinkIdentity) -> UInt8? {
+        guard let handle = link.handle, isCurrent(link) else { return nil }
+        return keySize(of: handle)
     }
 
     /// This program has sent Disconnect for a link.
@@ -254,6 +283,7 @@ extension LinkTable {
     /// A Connection Complete was read. What waits at the socket for ends must have been read before.
     package mutating func began(_ complete: LEConnectionComplete) {
         guard complete.status.isSuccess else { return }
+        encryptionEnded(complete.handle)
         switch entries[complete.handle]?.state {
         case .endedUnseen(let reason):
             entries[complete.handle]?.state = .ended(reason)
@@ -271,6 +301,7 @@ extension LinkTable {
     package mutating func ended(_ complete: HCIDisconnectionComplete) -> [UInt64] {
         guard complete.status.isSuccess else { return [] }
         let handle = complete.handle
+        encryptionEnded(handle)
         switch entries[handle]?.state {
         case .registered(let link):
             // An owner that closes a link without asking leaves its reason here; the oldest goes.
@@ -294,6 +325,7 @@ extension LinkTable {
         var waiters: [UInt64] = []
         var lost: [Link] = []
         for handle in entries.keys.sorted() {
+            encryptionEnded(handle)
             switch entries[handle]?.state {
             case .registered(let link):
                 lost.append(link)

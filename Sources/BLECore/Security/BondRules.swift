@@ -164,6 +164,17 @@ package enum BondRules {
 
     // MARK: Loading
 
+    /// Returns the key of links whose Central is this side, if it may be used.
+    ///
+    /// - Parameter adapter: The bus identifier of the adapter, if it is known.
+    /// - Throws: `BondRefusal`.
+    package static func centralKey(
+        of bond: BondRecord, adapter: String? = nil
+    ) throws(BondRefusal) -> ManagementLongTermKey {
+        guard bond.isFor(adapter: adapter) else { throw .otherAdapter }
+        return try check(bond)
+    }
+
     /// What the kernel is given of all bonds.
     package struct KeyLists: Hashable, Sendable {
         /// Something of a bond that the kernel is not given.
@@ -197,8 +208,7 @@ package enum BondRules {
                 omissions.append(KeyLists.Omission(identity: bond.identity, reason: reason))
             }
             do throws(BondRefusal) {
-                guard bond.isFor(adapter: adapter) else { throw .otherAdapter }
-                let key = try check(bond)
+                let key = try centralKey(of: bond, adapter: adapter)
                 guard central.count < ManagementLoadLongTermKeys.limit else { throw .listIsFull }
                 central.append(key)
                 for other in bond.keys where other != key { peripheral.append((bond.identity, other)) }

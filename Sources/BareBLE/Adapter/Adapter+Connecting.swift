@@ -21,6 +21,9 @@ internal import Logging
 // uses on the air is known from scan reports; one that may use private addresses and was not heard lately is listened
 // for first, because an address that it does not use any more would be waited for in vain.
 //
+// Where the kernel was given no keys, a link to a bonded peer is encrypted by a command before a socket attaches, and never
+// made by the kernel.
+//
 // What follows which failure is decided by `ConnectRetry`; this file performs its steps.
 
 /// The peer of a connect.
@@ -30,6 +33,9 @@ struct ConnectTarget {
     /// The address that the caller gave.
     let address: PeerID
     let isBonded: Bool
+    /// How its link can be encrypted. By command, the kernel has no keys of this program, and may know the peer by its
+    /// address on air.
+    let means: EncryptionMeans?
     /// What the link must have before its first byte.
     let required: RequiredEncryption?
 }
@@ -56,7 +62,10 @@ extension Adapter {
         var mayLoadAgain = true
         var patience = Self.firstPatience
         // The bonds must be known.
-        if securityConfiguration != nil { try await prepare(during: "connect") }
+        if let configuration = securityConfiguration {
+            try await prepare(during: "connect")
+            if demand != .none { try await openBonds(configuration, during: "connect") }
+        }
         while true {
             // It may have been bonded meanwhile, or forgotten.
             let target = try target(address, demand)
@@ -66,7 +75,7 @@ extension Adapter {
                 turn = try await connectInTurn(target, parameters ?? .balanced, &retry, until: limit, patience)
             } catch {
                 // Another program may have emptied the kernel's lists in between.
-                guard error.code == .notBonded, target.isBonded, mayLoadAgain else { throw error }
+                guard error.code == .notBonded, target.means == .kernel, mayLoadAgain else { throw error }
                 mayLoadAgain = false
                 securityEvents.report(.keysLoadedAgain(target.peer))
                 continue
@@ -109,7 +118,7 @@ extension Adapter {
         // The adapter may have gone while others had their turns.
         if hasWaited { try await prepare(during: "connect") }
         retry.beginTurn(at: loop.now())
-        if target.isBonded { try await loadKeys(until: retry.deadline, during: "connect") }
+        if target.means == .kernel { try await loadKeys(until: retry.deadline, during: "connect") }
         guard mayCommand else { return try await connect(target, parameters, &retry, patience) }
         await pauseScan(until: retry.deadline)
         defer { resumeScan() }
@@ -158,6 +167,9 @@ extension Adapter {
             case .disconnect(let handle):
                 await disconnectAndWait(handle)
                 step = retry.disconnected(at: loop.now())
+            case .connectByKernel where target.required != nil && target.means == .command:
+                // Its socket would be there before the encryption.
+                throw BLEError(channelTakenOf: peer, adapter: name)
             case .connectByKernel(let scanning):
                 if scanning, !isScanning { scanForTheKernel() }
                 isScanning = scanning
@@ -253,8 +265,8 @@ extension Adapter {
         switch wake {
         case .initiated(.failure(let failure)): throw error(failure, peer)
         case .cancelled: throw cancelledError(during: "connect")
-        case .resumed, .timedOut, .finished, .initiated, .managed, .listsLoaded, .encryption, .keyMissing, .paired,
-            .failed:
+        case .resumed, .timedOut, .finished, .initiated, .managed, .listsLoaded, .encryption, .encrypted, .keyMissing,
+            .paired, .failed:
             return
         }
     }
@@ -279,6 +291,7 @@ extension Adapter {
     ) async throws(AttachError) -> AdapterLink {
         // A socket to a link that is gone would have the kernel look for the peer.
         if let handle, links.lastEnd(of: handle) != nil { throw .connect(.notEstablished, errno: 0) }
+        if target.means == .command { return try await attachUnmanaged(target, to: handle, until: deadline) }
         let required = target.required
         var socket: LinkSocket
         do throws(AttachError) {
@@ -312,6 +325,65 @@ extension Adapter {
         var link = adopt(socket, handle: known, target.peer)
         link.hasDiscarded = discarded > 0
         return link
+    }
+
+    /// Attaches a socket to a link to a bonded peer where the kernel was given no keys: once it is encrypted by a
+    /// command, if it has to be, and by the name that the kernel has for it.
+    private func attachUnmanaged(
+        _ target: ConnectTarget, to initiated: ConnectionHandle?, until deadline: BootInstant
+    ) async throws(AttachError) -> AdapterLink {
+        let handle = if let initiated { initiated } else { try linkToTakeOver(target) }
+        let name: PeerID
+        do throws(EncryptionFailure) {
+            if let required = target.required { try await encryptByCommand(handle, of: required.identity) }
+            name = try await kernelName(of: target, handle, until: deadline)
+        } catch {
+            throw await self.end(handle, error)
+        }
+        var socket: LinkSocket
+        do throws(AttachError) {
+            socket = try await attach(name, nil, on: handle, until: deadline)
+        } catch {
+            guard target.required != nil, let failure = rejection(of: handle) else { throw error }
+            throw .encryption(failure)
+        }
+        if Task.isCancelled {
+            await disconnect(handle)
+            throw .cancelled
+        }
+        var discarded = 0
+        if let required = target.required {
+            let attached = (try? socket.hciHandle()) ?? handle
+            do throws(EncryptionFailure) {
+                try checkEncryption(handle, attached: attached)
+            } catch {
+                throw await self.end(attached, error)
+            }
+            discarded = discard(&socket)
+            noteEncrypted(required.identity)
+        }
+        var link = adopt(socket, handle: handle, target.peer, kernelName: name)
+        link.hasDiscarded = discarded > 0
+        return link
+    }
+
+    /// Returns the handle of a link to a peer that is up, as an earlier process leaves it for some seconds.
+    private func linkToTakeOver(_ target: ConnectTarget) throws(AttachError) -> ConnectionHandle {
+        for name in kernelNames(of: target) {
+            guard let info, let handle = system.linkHandle(info.index, name.address) else { continue }
+            // One of this program is in use.
+            if links.peer(of: handle) != nil { throw .connect(.busy, errno: SystemCallError.busy) }
+            return handle
+        }
+        throw .connect(.notEstablished, errno: 0)
+    }
+
+    /// Disconnects a link that is not encrypted, and returns what that means for the connect.
+    private func end(_ handle: ConnectionHandle, _ failure: EncryptionFailure) async -> AttachError {
+        if links.lastEnd(of: handle) == nil { await disconnect(handle) }
+        // A link that never came to life is initiated again, as any other.
+        if case .linkLost(.connectionFailedToBeEstablished?) = failure { return .connect(.notEstablished, errno: 0) }
+        return .encryption(failure)
     }
 
     // MARK: Beside the kernel's connect
@@ -373,7 +445,8 @@ extension Adapter {
             case .timedOut: throw isLimited ? .encryption(.keyNotLoaded) : .timedOut
             case .cancelled: throw .cancelled
             case .keyMissing(peer): throw .encryption(.keyNotLoaded)
-            case .resumed, .finished, .initiated, .managed, .listsLoaded, .encryption, .keyMissing, .paired, .failed:
+            case .resumed, .finished, .initiated, .managed, .listsLoaded, .encryption, .encrypted, .keyMissing, .paired,
+                .failed:
                 break
             }
             if case .failed(let errno) = socket.finishConnect() {

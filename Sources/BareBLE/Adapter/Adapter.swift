@@ -205,6 +205,7 @@ extension Adapter {
         case .connect: perform(initiator.commandFinished(opcode, failure, at: loop.now()))
         // An update that the controller has accepted ends with its event.
         case .update(let key): if let failure { wake(links.updateFailed(key, failure)) }
+        case .encryption(let number): perform(security.encryptionCommandFinished(number, failure))
         case .task(let waiter): wake(waiter, .finished(result))
         }
         if failure == nil || failure?.status != nil { perform(initiator.controllerResponded(opcode)) }
@@ -237,6 +238,7 @@ extension Adapter {
         perform(scan.adapterDown(at: loop.now()))
         perform(initiator.adapterLost())
         let (waiters, handlers) = links.controllerReset()
+        perform(security.controllerReset())
         wake(waiters)
         updatePins()
         logWarnings()
@@ -293,7 +295,7 @@ extension Adapter {
                 // At the other socket the end of the last link with this handle may wait, and that of this one.
                 if complete.status.isSuccess { commandsReadable() }
                 links.began(complete)
-                if complete.status.isSuccess { security.linkBegan(complete.handle) }
+                if complete.status.isSuccess { perform(security.linkBegan(complete.handle)) }
                 perform(initiator.received(complete, at: now))
             case .received(.connectionUpdateComplete(let complete)): wake(links.updated(complete))
             case .received(.phyUpdateComplete(let complete)): wake(links.updated(complete))
@@ -312,6 +314,7 @@ extension Adapter {
             wake(links.ended(end))
             updatePins()
             if end.status.isSuccess {
+                perform(security.linkEnded(end.handle, end.reason))
                 if let peer {
                     perform(security.linkEnded(peer))
                     if security.record(of: peer) != nil { bondedLinkEnds[peer] = loop.now() }
@@ -319,13 +322,16 @@ extension Adapter {
                 wake(security.encryptionWaiters(of: end.handle))
             }
         case .encryptionChange(let change):
-            if !change.status.isSuccess { security.encryptionFailed(change.handle, change.status) }
+            if !change.status.isSuccess || !change.isEncrypted { links.encryptionEnded(change.handle) }
+            perform(security.received(change))
             for waiter in security.encryptionWaiters(of: change.handle) { wake(waiter, .encryption(change.status)) }
             if let peer = links.peer(of: change.handle), change.status.isSuccess {
                 perform(security.encryptionChanged(change.isEncrypted, of: peer))
             }
             links.encryptionHandler(of: change.handle)?(change.status.isSuccess && change.isEncrypted)
         case .encryptionKeyRefresh(let refresh):
+            if !refresh.status.isSuccess { links.encryptionEnded(refresh.handle) }
+            perform(security.received(refresh))
             links.encryptionHandler(of: refresh.handle)?(refresh.status.isSuccess)
         case .connectionComplete(let complete):
             perform(initiator.received(complete, at: loop.now()))

@@ -17,15 +17,20 @@ package struct AdapterLink: ~Copyable, Sendable {
 
 extension Adapter {
     /// Takes charge of a link that is up.
-    func adopt(_ socket: consuming LinkSocket, handle: ConnectionHandle?, _ peer: PeerID) -> AdapterLink {
-        AdapterLink(socket: socket, handle: handle, peer: peer, controls: register(handle, peer))
+    ///
+    /// - Parameter kernelName: The name by which the kernel has the link, if it is another one.
+    func adopt(
+        _ socket: consuming LinkSocket, handle: ConnectionHandle?, _ peer: PeerID, kernelName: PeerID? = nil
+    ) -> AdapterLink {
+        AdapterLink(
+            socket: socket, handle: handle, peer: peer, controls: register(handle, peer, kernelName: kernelName))
     }
 
     /// Makes `handle` belong to a link to `peer` from now on.
     ///
     /// Handles are used again, so each call is checked against the link that it was made for.
-    func register(_ handle: ConnectionHandle?, _ peer: PeerID) -> LinkControls {
-        let link = links.register(handle, peer)
+    func register(_ handle: ConnectionHandle?, _ peer: PeerID, kernelName: PeerID? = nil) -> LinkControls {
+        let link = links.register(handle, peer, kernelName: kernelName)
         updatePins()
         return LinkControls(
             rssi: { () async throws(BLEError) in try await self.rssi(link) },
@@ -43,8 +48,8 @@ extension Adapter {
             watchLoss: { handler in self.assumeIsolated { $0.links.watchLoss(of: link, handler) } },
             watchEncryption: { handler in self.assumeIsolated { $0.links.watchEncryption(of: link, handler) } },
             readEvents: { self.assumeIsolated { $0.commandsReadable() } },
-            isUp: { await self.hasLink(to: peer) },
-            security: { descriptor in self.assumeIsolated { $0.linkSecurity(of: peer, descriptor) } },
+            isUp: { await self.hasLink(to: link.kernelName) },
+            security: { descriptor in self.assumeIsolated { $0.linkSecurity(of: link, descriptor) } },
             bond: { self.assumeIsolated { $0.bond(with: peer) } },
             pair: { descriptor, options async throws(BLEError) in
                 try await self.pair(peer, descriptor: descriptor, options)

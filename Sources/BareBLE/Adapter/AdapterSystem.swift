@@ -39,8 +39,8 @@ package struct AdapterSystem: Sendable {
     /// Starts to open a channel to a peer, beside the link that is up.
     package var openChannel:
         @Sendable (BluetoothAddress, AddressType, PeerID, ChannelRequest) throws(SystemCallError) -> LinkSocket
-    /// Whether a link to this address is up on an adapter, of this or another program.
-    package var hasLink: @Sendable (UInt16, BluetoothAddress) -> Bool
+    /// The handle of the link to this address that is up on an adapter, of this or another program.
+    package var linkHandle: @Sendable (UInt16, BluetoothAddress) -> ConnectionHandle?
     /// Powers an adapter; waits until the kernel is done.
     package var powerUp: @Sendable (UInt16) throws(SystemCallError) -> Void
     /// Whether the adapter of this name is blocked by rfkill.
@@ -49,6 +49,9 @@ package struct AdapterSystem: Sendable {
     package var privileges: @Sendable () -> Privileges
     /// Opens the management interface, which belongs to no adapter.
     package var openManagement: @Sendable () throws(SystemCallError) -> ManagementSocket
+
+    /// Whether a link to this address is up on an adapter, of this or another program.
+    package func hasLink(_ index: UInt16, _ address: BluetoothAddress) -> Bool { linkHandle(index, address) != nil }
 
     /// The kernel.
     package static let kernel = AdapterSystem(
@@ -76,9 +79,9 @@ package struct AdapterSystem: Sendable {
                 // The kernel's own time-out is the later one, so that it is never taken for a refusal.
                 sendTimeout: request.timeout + .seconds(1))
         },
-        hasLink: { index, address in
-            guard let links = try? Controllers.links(of: index) else { return false }
-            return links.contains { $0.address == address && $0.isConnected }
+        linkHandle: { index, address in
+            guard let links = try? Controllers.links(of: index) else { return nil }
+            return links.first { $0.address == address && $0.isConnected }?.handle
         },
         powerUp: { index throws(SystemCallError) in try Controllers.powerUp(index) },
         isBlocked: { name in RadioSwitch.bluetooth().contains { $0.name == name && $0.isBlocked } },

@@ -20,6 +20,8 @@ final class HCIChannel {
         case scan
         case connect
         case update(LinkUpdate.Key)
+        /// The encryption of a link, by its number.
+        case encryption(UInt64)
         /// A task waits for the response.
         case task(UInt64)
         case none
@@ -116,7 +118,10 @@ final class HCIChannel {
         return events
     }
 
-    private func write(_ packet: [UInt8]) -> [Event] {
+    private func write(_ command: HCICommandPacket) -> [Event] {
+        var packet = command.bytes
+        // There may be a key in it.
+        defer { packet.wipe() }
         guard let outcome = sockets?.commands.send(packet) else { return adapterLost() }
         switch outcome {
         case .sent:

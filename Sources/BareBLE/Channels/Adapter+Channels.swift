@@ -13,12 +13,12 @@ extension Adapter {
     ) async throws(BLEError) -> LinkSocket {
         let peer = link.peer
         let deadline = loop.now() + request.timeout
-        guard let info, links.isCurrent(link), system.hasLink(info.index, peer.address) else {
+        guard let info, links.isCurrent(link), system.hasLink(info.index, link.kernelName.address) else {
             throw BLEError(openingChannel: SystemCallError.notConnected, psm: request.psm, peer: peer, adapter: name)
         }
         var socket: LinkSocket
         do throws(SystemCallError) {
-            socket = try system.openChannel(info.address, traits.ownAddressType, peer, request)
+            socket = try system.openChannel(info.address, traits.ownAddressType, link.kernelName, request)
         } catch {
             throw BLEError(openingChannel: error.errno, psm: request.psm, peer: peer, adapter: name)
         }

@@ -8,10 +8,26 @@ internal import Logging
 // is writable then; but any packet of the peer makes it writable too, before it is encrypted or without that. So the
 // level is read from the socket while it is connected, and what arrived before is discarded: nothing proves who sent it.
 //
+// A process that may not manage the adapter can give the kernel no keys. With CAP_NET_RAW it encrypts the link by a command
+// with the stored key, before a socket attaches: `LinkEncryption`. BT_SECURITY knows nothing of that; what proves the
+// encryption is the controller's event, and that nothing has ended it since (`LinkTable.keySize`). What the peer has sent
+// in clear was dropped by the kernel, which had no socket for it.
+//
+// Without that capability too, a bonded peer is not connected to. A level that is requested from the kernel is reached
+// with whatever key it has, or makes it pair, and nothing shows this process which of both has happened.
+//
 // Invariants
 // - A link to a bonded peer is handed on encrypted with at least the level and the key size of the bond, or not at all.
 // - The level that is requested is the one of the stored key: for more the kernel would pair again.
 // - A key that the peer rejects stays on the disk, marked. Only `forgetBond` removes it.
+
+/// How the link to a bonded peer becomes encrypted.
+enum EncryptionMeans {
+    /// The kernel does it, with a key that it was given.
+    case kernel
+    /// The controller does it on a command of this program.
+    case command
+}
 
 /// The security that a link to a bonded peer must have.
 struct RequiredEncryption {
@@ -34,6 +50,8 @@ enum EncryptionFailure: Error {
     case rejected(HCIStatus?)
     /// The kernel did not have the key.
     case keyNotLoaded
+    /// The controller did not take the command that encrypts, or reported another failure than a lost key.
+    case notEncrypted(HCICommandFailure)
     /// Neither encryption nor its failure was reported in time.
     case timedOut
     case linkLost(HCIStatus?)
@@ -48,13 +66,9 @@ extension Adapter {
     /// How often the security of the socket is read where the controller's events are not.
     private static let encryptionPause: Duration = .milliseconds(20)
 
-    /// What a link to a peer must have before its first byte; `nil` without a bond.
-    func requiredEncryption(of peer: PeerID) -> RequiredEncryption? {
-        guard let configuration = securityConfiguration else { return nil }
-        return security.record(of: identity(of: peer) ?? peer).map {
-            RequiredEncryption($0, minimumKeySize: configuration.minimumKeySize)
-        }
-    }
+    /// How links to bonded peers become encrypted: by the kernel, unless it takes no keys from this process; `nil` if
+    /// they cannot be.
+    private var encryptionMeans: EncryptionMeans? { security.isManaged ? .kernel : mayCommand ? .command : nil }
 
     /// Gives the kernel the keys of all bonds again: anybody may have emptied its lists unseen. While another peer is
     /// paired they are left as they are, and not waited for.
@@ -137,6 +151,74 @@ extension Adapter {
         }
     }
 
+    // MARK: By command
+
+    /// Encrypts a link by a command with the key of the bond.
+    func encryptByCommand(_ handle: ConnectionHandle, of identity: PeerID) async throws(EncryptionFailure) {
+        let interruption = WaitInterruption.handled { [weak self] number, _ in
+            self?.assumeIsolated { $0.perform($0.security.cancelEncryption(number)) }
+        }
+        let (wake, _) = await suspend(interruption: interruption) { number in
+            perform(security.encrypt(handle, of: identity, number))
+        }
+        guard case .encrypted(let result) = wake else { throw .cancelled }
+        if case .failure(let reason) = result { throw failure(reason, of: handle) }
+    }
+
+    /// What the failure of an encryption by command means.
+    private func failure(_ reason: LinkEncryption.Failure, of handle: ConnectionHandle) -> EncryptionFailure {
+        switch reason {
+        case .refused(let failure): .notEncrypted(failure)
+        case .failed(.keyMissing?): .rejected(.keyMissing)
+        case .failed(let status):
+            .notEncrypted(
+                HCICommandFailure(opcode: .leEnableEncryption, reason: .status(status ?? .encryptionModeNotAcceptable)))
+        case .timedOut: .timedOut
+        // The kernel drops a link that no socket attaches to in time.
+        case .linkLost(.localHostTerminated?): .timedOut
+        case .linkLost(.keyMissing?): .rejected(.keyMissing)
+        case .linkLost(let reason): Self.failure(of: reason, after: security.encryptionFailure(of: handle))
+        case .cancelled: .cancelled
+        case .busy: .notEncrypted(HCICommandFailure(opcode: .leEnableEncryption, reason: .queueFull))
+        case .noKey: .keyNotLoaded
+        }
+    }
+
+    /// The names that the kernel may have for a bonded peer: its identity if it has the key of its private addresses,
+    /// perhaps from an earlier process, and otherwise the address on air.
+    func kernelNames(of target: ConnectTarget) -> [PeerID] {
+        [target.peer, addressOnAir(of: target.peer), target.address].compactMap(\.self)
+    }
+
+    /// Returns the name by which the kernel has a link to a bonded peer.
+    ///
+    /// The kernel handles an event after this process could read it, and may still be about to file the link. It also
+    /// keeps what arrives until then, and drops it afterwards, if no socket is attached.
+    func kernelName(
+        of target: ConnectTarget, _ handle: ConnectionHandle, until deadline: BootInstant
+    ) async throws(EncryptionFailure) -> PeerID {
+        let names = kernelNames(of: target)
+        while let info, links.lastEnd(of: handle) == nil, loop.now() < deadline {
+            if let name = names.first(where: { system.linkHandle(info.index, $0.address) == handle }) { return name }
+            let (wake, _) = await suspend(until: min(deadline, loop.now() + Self.encryptionPause)) { _ in }
+            if case .cancelled = wake { throw .cancelled }
+        }
+        throw .linkLost(links.lastEnd(of: handle))
+    }
+
+    /// Reads what the controller has reported up to now, and checks that nothing of it has ended the encryption by
+    /// command of the link that a socket is attached to.
+    ///
+    /// If the link was gone, the kernel may have made another one, in clear, and perhaps with the same handle. It acts
+    /// on an event only after this process could read it.
+    func checkEncryption(_ handle: ConnectionHandle, attached: ConnectionHandle) throws(EncryptionFailure) {
+        commandsReadable()
+        reportsReadable()
+        guard attached == handle, links.keySize(of: handle) != nil else {
+            throw Self.failure(of: links.lastEnd(of: handle), after: security.encryptionFailure(of: handle))
+        }
+    }
+
     /// Notes on the disk that the peer does not accept its key.
     func markRejected(_ identity: PeerID) async {
         guard let store = bondStore, let configuration = securityConfiguration else { return }
@@ -164,7 +246,7 @@ extension Adapter {
     /// Returns what a connect to this address means: a bonded peer's is one to its identity.
     ///
     /// - Throws: `BLEError` with `.notBonded` where a bond is demanded, and `.keyTooShort` for a bond whose key is too
-    ///   short by now.
+    ///   short by now; `.notPermitted` where its key may not be used.
     func target(_ address: PeerID, _ demand: SecurityDemand) throws(BLEError) -> ConnectTarget {
         let identity = identity(of: address) ?? address
         guard let configuration = securityConfiguration, let record = security.record(of: identity) else {
@@ -173,11 +255,13 @@ extension Adapter {
                     .notBonded, subject: "\(address)", during: "connect", because: "there is no bond with it",
                     hint: "Pair with it first, with `Peripheral.pair` or `blescan pair`.")
             }
-            return ConnectTarget(peer: address, address: address, isBonded: false, required: nil)
+            return ConnectTarget(peer: address, address: address, isBonded: false, means: nil, required: nil)
         }
+        let means = encryptionMeans
         guard demand.uses(record) else {
-            return ConnectTarget(peer: identity, address: address, isBonded: true, required: nil)
+            return ConnectTarget(peer: identity, address: address, isBonded: true, means: means, required: nil)
         }
+        guard means != nil else { throw .keyNotPermitted(identity) }
         if let size = record.centralKey?.size, Int(size) < configuration.minimumKeySize {
             throw BLEError(
                 .keyTooShort, subject: "\(identity)", during: "connect",
@@ -185,7 +269,7 @@ extension Adapter {
                 hint: "Forget the bond and pair again.")
         }
         let required = RequiredEncryption(record, minimumKeySize: configuration.minimumKeySize)
-        return ConnectTarget(peer: identity, address: address, isBonded: true, required: required)
+        return ConnectTarget(peer: identity, address: address, isBonded: true, means: means, required: required)
     }
 
     /// Listens for a bonded peer that may use private addresses, unless it was heard a moment ago.
@@ -285,10 +369,14 @@ extension Adapter {
     // MARK: The security of links
 
     /// The security of a link, by the descriptor of its socket.
-    func linkSecurity(of peer: PeerID, _ descriptor: Int32) -> LinkSecurity {
-        guard let found = try? system.security(descriptor) else { return .none }
-        let record = security.record(of: identity(of: peer) ?? peer)
+    func linkSecurity(of link: LinkIdentity, _ descriptor: Int32) -> LinkSecurity {
+        let record = security.record(of: identity(of: link.peer) ?? link.peer)
         let bond = record.flatMap { record in address.map { Bond(record, adapter: $0) } }
+        // The kernel does not know how a command has encrypted it, unless it has done so itself since.
+        if let record, let size = links.keySize(of: link) {
+            return LinkSecurity(level: Int(record.level.rawValue), keySize: Int(size), bond: bond)
+        }
+        guard let found = try? system.security(descriptor) else { return .none }
         return LinkSecurity(found, bond: bond)
     }
 
@@ -313,14 +401,20 @@ extension Adapter {
         switch failure {
         case .rejected(let status):
             return BLEError(bondRejectedBy: identity(of: peer) ?? peer, during: operation, status)
+        case .keyNotLoaded where !security.isManaged:
+            return BLEError(
+                .notBonded, subject: "\(peer)", during: operation,
+                because: "its bond was forgotten meanwhile, or may be used on another adapter only")
         case .keyNotLoaded:
             return BLEError(
                 .notBonded, subject: "\(peer)", during: operation,
                 because: "the kernel did not have the key of the bond",
                 hint: "Another program manages the adapter and has removed it: end that one, such as bluetoothd.")
+        case .notEncrypted(let failure): return error(notEncrypting: failure, peer, during: operation)
         case .timedOut:
             return BLEError(
-                .timedOut, subject: "\(peer)", during: operation, because: "the link was not encrypted in time")
+                .timedOut, subject: "\(peer)", during: operation, because: "the link was not encrypted in time",
+                hint: "The peer may be far away or disturbed; try again nearer to it.", origin: .peer)
         case .linkLost(let status):
             return BLEError(
                 .connectFailed, subject: "\(peer)", during: operation,
@@ -328,5 +422,30 @@ extension Adapter {
         case .cancelled:
             return cancelledError(during: operation)
         }
+    }
+
+    /// The error for a link that a command could not encrypt.
+    private func error(
+        notEncrypting failure: HCICommandFailure, _ peer: PeerID, during operation: String
+    ) -> BLEError {
+        guard case .status(let status) = failure.reason else { return error(failure, during: operation) }
+        let (code, hint): (BLEError.Code, String?) =
+            switch status {
+            case .unknownCommand, .unsupportedFeature:
+                (.notSupported, "The controller cannot encrypt by command: give the program CAP_NET_ADMIN.")
+            case .unsupportedRemoteFeature:
+                (.notSupported, "The device cannot encrypt, so it is not the one that was paired, or was changed.")
+            case .commandDisallowed, .invalidParameters:
+                (
+                    .connectFailed,
+                    "Another program, or the kernel, may be encrypting the link: connect again, and let one program use "
+                        + "\(name)."
+                )
+            default: (.connectFailed, status.sentence)
+            }
+        return BLEError(
+            code, subject: "\(peer)", during: operation,
+            because: "the controller did not encrypt the link: \(status.name.lowercased())", hint: hint,
+            hciStatus: status)
     }
 }

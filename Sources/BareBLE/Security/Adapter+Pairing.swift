@@ -102,8 +102,11 @@ extension Adapter {
     }
 
     private func warnOfNoManagement(_ error: BLEError) {
-        logger.warning(
-            "the adapter is not under management: no pairing, and bonded peers are not encrypted",
+        let consequence = mayCommand ? "encrypted by commands to the controller" : "not connected"
+        // Without the right to it, that is as it was set up.
+        let level: Logger.Level = error.code == .notPermitted && mayCommand ? .notice : .warning
+        logger.log(
+            level: level, "the adapter is not under management: no pairing, and bonded peers are \(consequence)",
             metadata: ["adapter": "\(name)", "reason": "\(error)"])
     }
 
@@ -144,7 +147,8 @@ extension Adapter {
 
     // MARK: Bonds
 
-    private func openBonds(_ configuration: SecurityConfiguration, during operation: String) async throws(BLEError) {
+    /// Opens the bonds on the disk, unless that was done.
+    func openBonds(_ configuration: SecurityConfiguration, during operation: String) async throws(BLEError) {
         guard bondStore == nil else { return }
         guard let address, address != .zero else { throw downError(during: operation) }
         let bonds = configuration.bonds
@@ -319,6 +323,11 @@ extension Adapter {
                     "another program has given the adapter private addresses: pairing may fail",
                     metadata: ["adapter": "\(name)"])
                 securityEvents.report(.otherManager)
+            case .encrypt(let command, let number): send(HCICommandPacket(command), for: .encryption(number))
+            case .withdrawEncryption: perform(hci.withdraw(.leEnableEncryption))
+            case .encrypted(let waiter, let result):
+                if case .success(let use) = result { links.encrypted(use.handle, keySize: use.keySize) }
+                wake(waiter, .encrypted(result))
             case .lost(let errno):
                 logger.debug("the management interface is gone", metadata: ["adapter": "\(name)", "errno": "\(errno)"])
                 closeManagement()

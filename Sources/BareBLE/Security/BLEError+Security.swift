@@ -148,6 +148,14 @@ extension BLEError {
         return (.pairingRefused, "the agent said no to the question \(question.words)", nil)
     }
 
+    /// The link to a bonded peer would be in clear: this process can have it encrypted in no way.
+    static func keyNotPermitted(_ peer: PeerID) -> BLEError {
+        BLEError(
+            .notPermitted, subject: "\(peer)", during: "connect",
+            because: "it is bonded, and without CAP_NET_RAW or CAP_NET_ADMIN the key of the bond cannot be used",
+            hint: "Give the program one of them: `setcap cap_net_raw+ep PROGRAM`.")
+    }
+
     /// The peer does not accept the key of its bond.
     init(bondRejectedBy peer: PeerID, during operation: String, _ status: HCIStatus? = nil) {
         self.init(

@@ -4,10 +4,12 @@ internal import BLELinux
 // Pairing and the keys of one adapter.
 //
 // Duties: keep the adapter under management (`ManagementSetup`), pair one peer at a time (`PairingExchange`), say no to
-// every question of the kernel that belongs to no pairing of this program, and keep the kernel's lists as the bonds are
-// stored.
+// every question of the kernel that belongs to no pairing of this program, keep the kernel's lists as the bonds are
+// stored, and encrypt links by command where the kernel takes no keys from this process.
 //
 // Invariants
+// - A link is encrypted by a command (`LinkEncryption`) only where the adapter is not under management; whether that is
+//   so is decided by `Adapter.target`.
 // - Nobody is paired whom no task of this program pairs: a question about any other peer gets a no at once.
 // - Lists are loaded from `records`, which is what the disk has. The kernel's copy is never taken for a bond.
 // - A task waits for one thing at a time, and is resumed once.
@@ -47,6 +49,18 @@ final class SecurityCoordinator {
         case privacyOn
         /// Stop watching the descriptor, and call `close`.
         case lost(errno: Int32)
+        /// Send this command to the controller, and call `encryptionCommandFinished` with the number.
+        case encrypt(LEEnableEncryption, number: UInt64)
+        /// Take LE Enable Encryption out of the queue of commands if it still waits there.
+        case withdrawEncryption
+        /// A task resumes: its link is encrypted with a key of the size given, or is not.
+        case encrypted(UInt64, Result<KeyUse, LinkEncryption.Failure>)
+    }
+
+    /// The encryption of a link by a command.
+    struct KeyUse: Hashable {
+        let handle: ConnectionHandle
+        let keySize: UInt8
     }
 
     /// What is counted.
@@ -82,6 +96,9 @@ final class SecurityCoordinator {
     private var encryptions: [(waiter: UInt64, handle: ConnectionHandle)] = []
     /// Why encryption failed, by the link's handle, until that is used again.
     private var encryptionFailures: [ConnectionHandle: HCIStatus] = [:]
+    private var encryption = LinkEncryption()
+    /// The task that waits for the encryption by a command, and the key that is used.
+    private var commanding: (waiter: UInt64, key: ManagementLongTermKey)?
     /// The peer whose question was refused last, until the kernel has reported the end of that pairing.
     private var lastRefused: PeerID?
     private(set) var counts = Counts()
@@ -109,7 +126,9 @@ final class SecurityCoordinator {
 
     var nextDeadline: BootInstant? {
         let waiting = exchange.isRunning ? nil : pairing?.demand.deadline
-        let deadlines = [channel.nextDeadline, setup.nextDeadline, exchange.nextDeadline, waiting]
+        let deadlines = [
+            channel.nextDeadline, setup.nextDeadline, exchange.nextDeadline, encryption.nextDeadline, waiting,
+        ]
         return deadlines.compactMap(\.self).min()
     }
 
@@ -161,6 +180,7 @@ final class SecurityCoordinator {
         let now = now()
         var actions = perform(channel.timePassed())
         actions += perform(setup.timePassed(now))
+        actions += perform(encryption.timePassed(now))
         if exchange.isRunning {
             actions += perform(exchange.timePassed(now))
         } else if let pairing, pairing.demand.deadline <= now {
@@ -205,10 +225,66 @@ final class SecurityCoordinator {
     func awaitEncryption(of handle: ConnectionHandle, _ waiter: UInt64) { encryptions.append((waiter, handle)) }
 
     /// A link has come up: nothing is known of its encryption.
-    func linkBegan(_ handle: ConnectionHandle) { encryptionFailures[handle] = nil }
+    func linkBegan(_ handle: ConnectionHandle) -> [Action] {
+        encryptionFailures[handle] = nil
+        return perform(encryption.linkBegan(handle))
+    }
 
-    /// The encryption of a link has failed.
-    func encryptionFailed(_ handle: ConnectionHandle, _ status: HCIStatus) { encryptionFailures[handle] = status }
+    /// An Encryption Change was read.
+    func received(_ change: HCIEncryptionChange) -> [Action] {
+        if !change.status.isSuccess { encryptionFailures[change.handle] = change.status }
+        return perform(encryption.received(change))
+    }
+
+    /// An Encryption Key Refresh Complete was read.
+    func received(_ refresh: HCIEncryptionKeyRefresh) -> [Action] { perform(encryption.received(refresh)) }
+
+    /// A link has ended.
+    func linkEnded(_ handle: ConnectionHandle, _ reason: HCIStatus) -> [Action] {
+        perform(encryption.linkEnded(handle, reason))
+    }
+
+    /// The controller was reset, or the adapter went away: it has no links any more.
+    func controllerReset() -> [Action] { perform(encryption.adapterLost()) }
+
+    /// Encrypts a link by a command with the key of a bond; resumes `waiter` when that has ended. Links are made in
+    /// turns, and so are they encrypted.
+    func encrypt(_ handle: ConnectionHandle, of identity: PeerID, _ waiter: UInt64) -> [Action] {
+        guard commanding == nil else { return [.encrypted(waiter, .failure(.busy))] }
+        // The bond may have been forgotten meanwhile.
+        guard let key = record(of: identity).flatMap({ try? BondRules.centralKey(of: $0) }) else {
+            return [.encrypted(waiter, .failure(.noKey))]
+        }
+        commanding = (waiter, key)
+        return perform(encryption.begin(handle, at: now()))
+    }
+
+    /// LE Enable Encryption has its response, or failed for the reason given.
+    func encryptionCommandFinished(_ number: UInt64, _ failure: HCICommandFailure?) -> [Action] {
+        perform(encryption.commandFinished(number, failure))
+    }
+
+    /// The task does not wait for its encryption any longer.
+    func cancelEncryption(_ waiter: UInt64) -> [Action] {
+        commanding?.waiter == waiter ? perform(encryption.cancel()) : []
+    }
+
+    private func perform(_ requests: [LinkEncryption.Action]) -> [Action] {
+        var actions: [Action] = []
+        for request in requests {
+            guard let (waiter, key) = commanding else { continue }
+            switch request {
+            case .send(let handle, let number):
+                let command = LEEnableEncryption(handle: handle, rand: key.rand, ediv: key.ediv, key: key.key)
+                actions.append(.encrypt(command, number: number))
+            case .withdraw: actions.append(.withdrawEncryption)
+            case .finish(let result):
+                commanding = nil
+                actions.append(.encrypted(waiter, result.map { KeyUse(handle: $0, keySize: key.size) }))
+            }
+        }
+        return actions
+    }
 
     /// Why the encryption of the last link with a handle failed.
     func encryptionFailure(of handle: ConnectionHandle) -> HCIStatus? { encryptionFailures[handle] }

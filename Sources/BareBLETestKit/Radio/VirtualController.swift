@@ -26,7 +26,7 @@ package struct VirtualController: Sendable {
         /// Change the link's PHYs, for transmitting and receiving.
         case changePHY(ConnectionHandle, PHY, PHY)
         /// Encrypt the link with this key.
-        case encrypt(ConnectionHandle, Secret128)
+        case encrypt(ConnectionHandle, VirtualKey)
     }
 
     /// A pending connection attempt.
@@ -61,6 +61,8 @@ package struct VirtualController: Sendable {
     var reportsExtended = false
     package private(set) var call: Call?
     package var links: [ConnectionHandle: Link] = [:]
+    /// The commands about links that it refuses.
+    package var refusals: [HCIOpcode: HCIStatus] = [:]
 
     /// Creates a controller in its state after reset.
     package init(address: BluetoothAddress, isExtended: Bool) {
@@ -196,6 +198,7 @@ extension VirtualController {
         guard let handle = reader.u16(), let link = links[handle] else {
             return [isAnsweredAtOnce ? complete(opcode, .unknownConnection) : status(opcode, .unknownConnection)]
         }
+        if let refusal = refusals[opcode] { return [status(opcode, refusal)] }
         let taken = status(opcode, .success)
         switch opcode {
         case .readRSSI:
@@ -211,9 +214,10 @@ extension VirtualController {
             guard let parameters else { return [status(opcode, .invalidParameters)] }
             return [taken, .update(handle, parameters)]
         case .leEnableEncryption:
-            // Rand and EDIV name the key to the peer, which is known by its value here.
-            guard reader.skip(10), let key = reader.secret() else { return [status(opcode, .invalidParameters)] }
-            return [taken, .encrypt(handle, key)]
+            let rand = reader.u64()
+            let ediv = reader.u16()
+            guard let rand, let ediv, let key = reader.secret() else { return [status(opcode, .invalidParameters)] }
+            return [taken, .encrypt(handle, VirtualKey(rand: rand, ediv: ediv, value: key))]
         case .leSetPHY:
             let rules = reader.u8()
             let transmit = reader.u8()

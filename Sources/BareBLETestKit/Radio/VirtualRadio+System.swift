@@ -49,10 +49,10 @@ extension VirtualRadio {
             // No peripheral here accepts L2CAP channels.
             throw SystemCallError(call: "connect", errno: ECONNREFUSED)
         }
-        system.hasLink = { index, address in
+        system.linkHandle = { index, address in
             self.assumeIsolated { radio in
                 let handles = radio.controllers[index]?.links.keys.sorted() ?? []
-                return handles.contains { handle in
+                return handles.first { handle in
                     let name = VirtualManagement.LinkName(adapter: index, handle: handle)
                     return radio.management.peer(of: name)?.address == address
                 }

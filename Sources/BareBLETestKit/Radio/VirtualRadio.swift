@@ -48,6 +48,9 @@ public actor VirtualRadio {
     var lastClient: UInt64 = 0
     var management = VirtualManagement()
     var managementSockets: [UInt64: PeerLink] = [:]
+    /// The number of packets that programs have sent to the management interface.
+    package internal(set) var managementCommands = 0
+    var encryptionTime = VirtualRadio.usualEncryptionTime
     /// The links of the programs' sockets, by descriptor.
     var sockets: [Int32: VirtualManagement.LinkName] = [:]
     var pairingTimeouts: [VirtualManagement.LinkName: TimerID] = [:]

@@ -2,16 +2,33 @@ package import BLECore
 
 // The peripheral's side of security: its bonds, the security of its link, and what its user sees.
 
+/// A Long Term Key with the numbers that name it to the peer, zero for LE Secure Connections.
+package struct VirtualKey: Hashable, Sendable {
+    package let rand: UInt64
+    package let ediv: UInt16
+    package var value: Secret128
+
+    package init(rand: UInt64, ediv: UInt16, value: Secret128) {
+        self.rand = rand
+        self.ediv = ediv
+        self.value = value
+    }
+
+    package init(_ key: ManagementLongTermKey) {
+        self.init(rand: key.rand, ediv: key.ediv, value: key.key)
+    }
+}
+
 /// A key that a peripheral keeps for a central.
 package struct VirtualBond: Hashable, Sendable {
-    package var key: Secret128
+    package var key: VirtualKey
     /// The security of a link that the key encrypts.
     package var security: VirtualLinkSecurity
     /// The client configurations at the end of the last link.
     var configurations: [AttributeHandle: [UInt8]] = [:]
 
     package init(_ key: ManagementLongTermKey, _ security: VirtualLinkSecurity) {
-        self.key = key.key
+        self.key = VirtualKey(key)
         self.security = security
     }
 }
@@ -72,8 +89,8 @@ extension VirtualPeripheral {
     /// Replaces the key of each bond with another one, so that no central's key fits any more.
     public func replaceBondKeys() {
         for (address, bond) in bonds.keys {
-            let bytes = bond.key.withBytes { bytes in (0..<bytes.count).map { ~bytes[$0] } }
-            bonds.keys[address]?.key = Secret128(padding: bytes)
+            let bytes = bond.key.value.withBytes { bytes in (0..<bytes.count).map { ~bytes[$0] } }
+            bonds.keys[address]?.key.value = Secret128(padding: bytes)
         }
     }
 
@@ -100,8 +117,11 @@ extension VirtualPeripheral {
     }
 
     /// A central encrypts the link with this key.
-    package func encrypted(with key: Secret128, by central: BluetoothAddress) -> VirtualEncryption {
-        guard let bond = bonds.keys[central] else { return .keyMissing }
+    package func encrypted(with key: VirtualKey, by central: BluetoothAddress) -> VirtualEncryption {
+        // It looks its key up by Rand and EDIV.
+        guard let bond = bonds.keys[central], bond.key.rand == key.rand, bond.key.ediv == key.ediv else {
+            return .keyMissing
+        }
         guard bond.key == key else { return .otherKey }
         bonds.encryptions += 1
         bonds.current = central

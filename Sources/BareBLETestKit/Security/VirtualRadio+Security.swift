@@ -7,8 +7,8 @@ internal import Glibc
 // encryption that controllers and peripherals perform.
 
 extension VirtualRadio {
-    /// The time that a controller takes to encrypt a link.
-    static let encryptionTime: Duration = .milliseconds(10)
+    /// The time that a controller takes to encrypt a link, unless it is set.
+    static let usualEncryptionTime: Duration = .milliseconds(10)
     /// The time between two looks whether a socket that waits for its encryption was closed.
     static let pollTime: Duration = .milliseconds(500)
 
@@ -28,6 +28,7 @@ extension VirtualRadio {
             link.start(
                 packet: { [weak self] packet in
                     self?.assumeIsolated { radio in
+                        radio.managementCommands += 1
                         radio.perform(radio.management.received(packet, from: number))
                     }
                 },
@@ -69,6 +70,17 @@ extension VirtualRadio {
         management.connectsWhilePairing = isConnected
     }
 
+    /// Sets the time that controllers take to encrypt a link.
+    package func delayEncryption(by time: Duration) {
+        encryptionTime = time
+    }
+
+    /// Makes the controller of an adapter refuse a command about a link from now on; `nil` accepts it again.
+    package func refuse(_ opcode: HCIOpcode, with status: HCIStatus?, _ name: String = "hci0") {
+        guard let index = index(of: name) else { return }
+        controllers[index]?.controller.refusals[opcode] = status
+    }
+
     /// Performs what the kernel has decided.
     func perform(_ actions: [VirtualManagement.Action]) {
         for action in actions {
@@ -77,7 +89,7 @@ extension VirtualRadio {
             case .setPower(let adapter, let isUp): setPower(adapter, isUp)
             case .enableLowEnergy(let adapter): _ = machine.withLock { $0.withoutLowEnergy.remove(adapter) }
             case .encrypt(let name, let key):
-                encrypt(name.adapter, name.handle, with: key.key, isKernels: true)
+                encrypt(name.adapter, name.handle, with: VirtualKey(key), isKernels: true)
             case .disconnect(let name): end(name.adapter, name.handle, .localHostTerminated, reporting: true)
             case .encrypted(let name, let security, let bond): paired(name, security, bond)
             case .reportEncryption(let name): reportEncryption(name.adapter, name.handle)
@@ -142,7 +154,8 @@ extension VirtualRadio {
         controllers[adapter]?.links[handle]?.isAttached = true
         keepUp(adapter, handle)
         if let level { perform(management.socketConnected(name, level)) }
-        let early = link.peripheral.assumeIsolated { $0.security?.earlyPackets ?? [] }
+        // What it has sent in clear, before there was a socket, is lost.
+        let early = link.isEncrypted ? [] : link.peripheral.assumeIsolated { $0.security?.earlyPackets ?? [] }
         // Whatever the peer sends makes the kernel report the socket as connected.
         guard management.isWaiting(name), early.isEmpty else {
             attach(adapter, handle, end.take())
@@ -187,9 +200,9 @@ extension VirtualRadio {
     // MARK: Encryption
 
     /// Encrypts a link with a stored key, for the kernel or for a command of a program.
-    func encrypt(_ adapter: UInt16, _ handle: ConnectionHandle, with key: Secret128, isKernels: Bool) {
+    func encrypt(_ adapter: UInt16, _ handle: ConnectionHandle, with key: VirtualKey, isKernels: Bool) {
         guard let fate = controllers[adapter]?.links[handle]?.fate else { return }
-        _ = loop.schedule(at: loop.now() + Self.encryptionTime) { [weak self] in
+        _ = loop.schedule(at: loop.now() + encryptionTime) { [weak self] in
             self?.assumeIsolated { radio in
                 guard let running = radio.controllers[adapter], let link = running.links[handle], link.fate === fate
                 else { return }
@@ -255,7 +268,7 @@ extension VirtualRadio {
         }
         peripheral.assumeIsolated { $0.requestingSecurity = request }
         guard let first = peripheral.assumeIsolated({ $0.security?.request }) else { return }
-        _ = loop.schedule(at: loop.now() + Self.encryptionTime) { request(first) }
+        _ = loop.schedule(at: loop.now() + encryptionTime) { request(first) }
     }
 
     // MARK: Private addresses

@@ -10,11 +10,11 @@ import Testing
     @Test func oneAtATimeInOrder() {
         var queue = HCICommandQueue()
         let (first, sent) = queue.enqueue(address, at: start)
-        #expect(sent == [.send(address.bytes)])
+        #expect(sent == [.send(address)])
         let (second, nothing) = queue.enqueue(version, at: start)
         #expect(nothing.isEmpty)
         let answer = done(.readAddress, [0, 1, 2, 3, 4, 5, 6])
-        #expect(queue.received(answer, at: start) == [.finish(first, .success(answer)), .send(version.bytes)])
+        #expect(queue.received(answer, at: start) == [.finish(first, .success(answer)), .send(version)])
         let other = done(.readLocalVersion, [0])
         #expect(queue.received(other, at: start) == [.finish(second, .success(other))])
         let deadline = queue.nextDeadline
@@ -50,7 +50,7 @@ import Testing
         #expect(queue.timePassed(start + .milliseconds(1999)) == [])
         let late = start + .seconds(2)
         let timeout = HCICommandFailure(opcode: .readAddress, reason: .timeout)
-        #expect(queue.timePassed(late) == [.finish(first, .failure(timeout)), .send(version.bytes)])
+        #expect(queue.timePassed(late) == [.finish(first, .failure(timeout)), .send(version)])
         #expect(queue.received(done(.readAddress, [0]), at: late) == [.foreign(.readAddress, .success)])
         let answer = done(.readLocalVersion, [0])
         #expect(queue.received(answer, at: late) == [.finish(second, .success(answer))])
@@ -63,13 +63,13 @@ import Testing
         #expect(nothing.isEmpty)
         #expect(queue.received(HCICommandComplete(credits: 0, opcode: .none, returnParameters: []), at: start) == [])
         let more = HCICommandComplete(credits: 1, opcode: .none, returnParameters: [])
-        #expect(queue.received(more, at: start) == [.send(address.bytes)])
+        #expect(queue.received(more, at: start) == [.send(address)])
         let last = HCICommandComplete(credits: 0, opcode: .readAddress, returnParameters: [0])
         #expect(queue.received(last, at: start) == [.finish(ticket, .success(last))])
         _ = queue.enqueue(version, at: start)
         let deadline = queue.nextDeadline
         #expect(deadline == start + .seconds(2))
-        #expect(queue.timePassed(start + .seconds(2)) == [.send(version.bytes)])
+        #expect(queue.timePassed(start + .seconds(2)) == [.send(version)])
     }
 
     @Test func onlyWhatWasNotSentIsTakenOut() {
@@ -102,7 +102,7 @@ import Testing
         #expect(queue.cancel(first, at: start) == [.finish(first, .failure(cancelled))])
         #expect(queue.cancel(first, at: start) == [])
         #expect(queue.count == 1)
-        #expect(queue.received(done(.readAddress, [0]), at: start) == [.send(version.bytes)])
+        #expect(queue.received(done(.readAddress, [0]), at: start) == [.send(version)])
         let (third, _) = queue.enqueue(address, at: start)
         #expect(queue.cancel(third, at: start) == [.finish(third, .failure(cancelled))])
         let answer = done(.readLocalVersion, [0])
@@ -122,7 +122,7 @@ import Testing
             ])
         #expect(queue.adapterLost() == [])
         let (_, again) = queue.enqueue(address, at: start)
-        #expect(again == [.send(address.bytes)])
+        #expect(again == [.send(address)])
     }
 
     @Test func aPacketThatCannotBeWrittenFailsAlone() {
@@ -130,7 +130,7 @@ import Testing
         let (first, _) = queue.enqueue(address, at: start)
         _ = queue.enqueue(version, at: start)
         let failure = HCICommandFailure(opcode: .readAddress, reason: .notSent(errno: 1))
-        #expect(queue.notSent(errno: 1, at: start) == [.finish(first, .failure(failure)), .send(version.bytes)])
+        #expect(queue.notSent(errno: 1, at: start) == [.finish(first, .failure(failure)), .send(version)])
     }
 
     @Test func aFullQueueSaysSo() {

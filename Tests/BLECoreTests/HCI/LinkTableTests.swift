@@ -36,6 +36,27 @@ import Testing
         #expect(table.takeReason(of: second) == .connectionTimeout)
     }
 
+    @Test(.row("S19")) func theKeyOfALinkIsKnownOnlyWhileNothingHasEndedIt() throws {
+        let ends: [(String, (inout LinkTable) throws -> Void)] = [
+            ("off", { $0.encryptionEnded(handle) }), ("end", { _ = try $0.ended(disconnection()) }),
+            ("another link", { $0.began(try connection()) }), ("reset", { _ = $0.controllerReset() }),
+        ]
+        for (name, end) in ends {
+            var table = LinkTable()
+            table.encrypted(handle, keySize: 16)
+            let link = table.register(handle, peer, kernelName: other)
+            #expect(table.keySize(of: handle) == 16 && table.keySize(of: link) == 16)
+            #expect(link.peer == peer && link.kernelName == other)
+            #expect(table.keySize(of: 0x41) == nil)
+            try end(&table)
+            #expect(table.keySize(of: handle) == nil && table.keySize(of: link) == nil, "\(name)")
+            // The handle is used again, for a link that is encrypted too.
+            let next = table.register(handle, other)
+            table.encrypted(handle, keySize: 7)
+            #expect(table.keySize(of: next) == 7 && table.keySize(of: link) == nil, "\(name)")
+        }
+    }
+
     @Test func onlySoManyReasonsAreKept() throws {
         var table = LinkTable()
         let links = try (0...LinkTable.reasonLimit).map { _ in

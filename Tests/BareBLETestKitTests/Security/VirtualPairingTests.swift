@@ -111,7 +111,7 @@ struct VirtualPairingTests {
             #expect(await bench.read(5) == (isAuthenticated ? "0b02" : "010a050005"))
             // The peer keeps the key that this side will use.
             let bond = await bench.device.bonds.keys.values.first
-            let key = bond?.key.withBytes { bytes in Hex.encode((0..<bytes.count).map { bytes[$0] }) }
+            let key = bond?.key.value.withBytes { bytes in Hex.encode((0..<bytes.count).map { bytes[$0] }) }
             #expect(events.first?.suffix(32) == key.map { $0[...] })
             #expect(try await bench.exchange("19000000 0800 \(Self.peer) 03") == [Self.completed("13")])
         }

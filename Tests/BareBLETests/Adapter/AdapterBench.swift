@@ -131,7 +131,7 @@ extension AdapterSystem {
             kernel.withLock { $0.channelEnd = LinkSocketBox(LinkSocket(adopting: theirs)) }
             return socket
         }
-        system.hasLink = { _, _ in kernel.withLock { $0.isLinked } }
+        system.linkHandle = { _, _ in kernel.withLock { $0.isLinked ? 0x0040 : nil } }
         system.powerUp = { index throws(SystemCallError) in
             kernel.withLock {
                 $0.controllers = $0.controllers.map {
