@@ -16,6 +16,10 @@ struct WriteSignerKeyTests {
         let signed = try #require(signer.sign(try Hex.decode(value), for: handle))
         #expect(Hex.encode(signed.bytes) == pdu)
         #expect(signer.counter == counter + 1)
+        let secret = try #require(Secret128(try Hex.decode(key).span))
+        let message = WriteSignatureMessage(key: secret, packet: signed.bytes.dropLast(8))
+        #expect(message.code == signed.bytes.suffix(8))
+        #expect(!"\(message)".contains("\(try Hex.decode(key)[0]), "))
         // The next number makes another signature.
         #expect(signer.sign(try Hex.decode(value), for: handle) != signed)
     }

@@ -47,6 +47,40 @@ struct RecorderRadioTests {
         return (packets, try RecordedLink.links(in: folder["radio.btsnoop"]), id)
     }
 
+    @Test("The key of a command that encrypts a link is in no recording")
+    func keys() async throws {
+        let folder = try Folder()
+        let recorder = try Recorder(btsnoop: folder["keys.btsnoop"])
+        let key = try await VirtualTime.run { time in
+            let radio = VirtualRadio(time: time)
+            var lock = VirtualDevice(
+                name: "Lock",
+                services: [VirtualService(0xFFF0, [VirtualCharacteristic(0xFFF1, .read, value: [7])])])
+            lock.security = VirtualSecurity(hasSecureConnections: false)
+            let id = try #require(await radio.id(of: await radio.add(lock)))
+            let bonds = BondStore.inMemory
+            var configuration = Configuration()
+            configuration.security = SecurityConfiguration(bonds: bonds)
+            let pairing = try await Central(configuration, radio: radio).connect(id)
+            try await pairing.pair()
+            await pairing.disconnect()
+            await radio.setPermissions(.commands)
+            recorder.attach(to: &configuration)
+            let device = try await Central(configuration, radio: radio).connect(id)
+            #expect(await device.security.isEncrypted)
+            #expect(try await device.read(0xFFF1) == [7])
+            await device.disconnect()
+            let stored = try bonds.open(adapter: VirtualRadio.address(of: 0)).load().records.first
+            return try #require(stored?.centralKey)
+        }
+        try await recorder.finish()
+        let file = [UInt8](try Data(contentsOf: URL(filePath: folder["keys.btsnoop"])))
+        let secret = key.key.withBytes { bytes in Hex.encode((0..<16).map { bytes[$0] }) }
+        #expect(!Hex.encode(file).contains(secret))
+        let blanked = LEEnableEncryption(handle: 0x40, rand: key.rand, ediv: key.ediv, key: .zero)
+        #expect(Hex.encode(file).contains(Hex.encode(blanked.parameters)))
+    }
+
     @Test("Commands, reports and one link, whose packets name the controller's handle", arguments: [true, false])
     func controllersLink(extended: Bool) async throws {
         let (packets, links, id) = try await session(extended: extended)

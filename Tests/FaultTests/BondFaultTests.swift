@@ -35,6 +35,36 @@ import Testing
         try StoredThing.bonds.put(bytes, in: folder)
     }
 
+    @Test("bonds that cannot be written are used as they are", .row("O24"), arguments: [EROFS, EACCES])
+    func unwritable(errno: Int32) throws {
+        let folder = try Folder()
+        func prepare() throws -> [BondRecord] {
+            let store = try open(folder)
+            _ = try store.save(Self.bond, isForStorage: true)
+            return try store.load().records
+        }
+        let records = try prepare()
+        var refusals = 0
+        // One of these calls opens the lock.
+        for index in 0..<6 {
+            let plan = try FaultPlan()
+            plan.take(path: folder.path)
+            plan.set(SystemCalls(.open), .fail(errno), skip: index)
+            guard let store = try? open(folder) else { continue }
+            plan.clear()
+            #expect(try store.load().records == records)
+            do throws(BLEError) {
+                _ = try store.markRejected(Self.bond.identity, at: 5)
+                _ = try store.noteEncrypted(Self.bond.identity, at: Self.bond.bondedAt)
+            } catch {
+                refusals += 1
+                #expect(error.code == .bondNotStored && error.errorNumber == EROFS, "\(error)")
+                #expect(try store.load().records == records)
+            }
+        }
+        #expect(refusals == 1)
+    }
+
     /// The error is the same whichever call fails, and the bonds on the disk are the former ones.
     @Test(
         "each call of a change fails", .row("O24"), arguments: changes, [ENOSPC, EDQUOT, EROFS, EIO, EACCES, ENOMEM])

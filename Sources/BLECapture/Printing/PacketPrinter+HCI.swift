@@ -4,7 +4,11 @@ extension PacketPrinter {
     // MARK: Commands
 
     mutating func describeCommand(_ packet: CapturedPacket, _ printed: inout PrintedPacket) {
-        var reader = ByteReader(packet.bytes.span)
+        // Captures of other programs have the keys in it.
+        var bytes = packet.bytes
+        HCICommandPacket.blankKeys(in: &bytes)
+        printed.bytes = bytes
+        var reader = ByteReader(bytes.span)
         guard let opcode = reader.u16(), reader.skip(1) else {
             printed.title = "Command without a complete opcode"
             printed.details = PacketNames.dump(packet.bytes)

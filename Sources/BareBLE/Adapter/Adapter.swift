@@ -69,6 +69,8 @@ package actor Adapter {
     var bondedLinkEnds: [PeerID: BootInstant] = [:]
     /// Whether the adapter could not be put under management.
     var hasNoManagement = false
+    /// The peers whose rejected bonds could not be marked on the disk, which was logged.
+    var unmarkedBonds: Set<PeerID> = []
     /// The bonds on the disk, once they are needed.
     var bondStore: OpenBondStore?
     var warningThrottle = WarningThrottle()

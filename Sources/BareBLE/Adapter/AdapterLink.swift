@@ -51,6 +51,10 @@ extension Adapter {
             isUp: { await self.hasLink(to: link.kernelName) },
             security: { descriptor in self.assumeIsolated { $0.linkSecurity(of: link, descriptor) } },
             bond: { self.assumeIsolated { $0.bond(with: peer) } },
+            prepareSignature: { operation, code async throws(BLEError) in
+                try await self.prepareSignature(for: peer, during: operation, code)
+            },
+            sign: { value, handle in self.assumeIsolated { $0.sign(value, for: handle, to: peer) } },
             pair: { descriptor, options async throws(BLEError) in
                 try await self.pair(peer, descriptor: descriptor, options)
             })

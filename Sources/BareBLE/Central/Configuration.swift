@@ -93,6 +93,13 @@ public struct Configuration: Sendable {
     ///
     /// Spec: Random address hash function ah, Core Vol 3 Part H, 2.2.2.
     public var addressHash: (@Sendable (_ message: AddressHashMessage) -> UInt32)?
+    /// Computes the code of a write that is signed with the key of a bond, for `Peripheral.writeSigned(_:to:timeout:)`;
+    /// `nil` signs no such writes.
+    ///
+    /// With `import BareBLECrypto` it is `{ $0.code }`. Called on the event loop; it must return quickly.
+    ///
+    /// Spec: Signature Generation, Core Vol 3 Part H, 2.4.5.
+    public var writeSignature: (@Sendable (_ message: WriteSignatureMessage) -> [UInt8])?
     /// A Boolean value that indicates whether a peer's protocol errors close the link; otherwise they are counted and
     /// tolerated.
     public var isStrict = false

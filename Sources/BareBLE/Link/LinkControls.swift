@@ -36,6 +36,10 @@ package struct LinkControls: Sendable {
     let security: @Sendable (Int32) -> LinkSecurity
     /// The bond with the peer, if there is one. To be called on the loop.
     let bond: @Sendable () -> BondID?
+    /// Makes sure that a write can be signed with the key of the bond, by codes that the closure computes.
+    let prepareSignature: @Sendable (String, @escaping BondSigners.Code) async throws(BLEError) -> Void
+    /// Signs a write, if that is prepared. To be called on the loop.
+    let sign: @Sendable ([UInt8], AttributeHandle) -> BondSigners.Outcome
     /// Pairs with the peer; with the descriptor of the link's socket.
     package let pair: @Sendable (Int32, PairingOptions) async throws(BLEError) -> Bond
 }

@@ -37,6 +37,8 @@ public actor Peripheral {
     let raiseSecurity: (@Sendable (SecurityRequest) async -> Bool)?
     /// How to pair for a call that is refused; `nil` for a program with means of its own, and for a link without a radio.
     let onDemand: PairingOptions?
+    /// Computes the codes of writes that are signed with the key of a bond.
+    let writeSignature: BondSigners.Code?
     /// Places in the order of calls that were taken outside the loop.
     nonisolated let places: QueuePlaces
 
@@ -75,6 +77,7 @@ public actor Peripheral {
         raiseSecurity = configuration.raiseSecurity
         let mayPair = configuration.raiseSecurity == nil && controls != nil
         onDemand = mayPair ? configuration.security?.onDemand : nil
+        writeSignature = configuration.writeSignature
         kept = KeptConfigurations(policy.remembered)
         places = QueuePlaces()
         link = ATTLink(socket: socket, name: name, mtu: mtu, loop: loop, configuration: configuration)

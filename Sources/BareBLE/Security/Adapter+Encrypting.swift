@@ -230,6 +230,8 @@ extension Adapter {
                     return try store.load().records
                 })
         } catch {
+            // The peer may be connected to over and over.
+            guard unmarkedBonds.insert(identity).inserted else { return }
             logger.warning("a bond could not be marked", metadata: ["peer": "\(identity)", "reason": "\(error)"])
         }
     }

@@ -19,7 +19,8 @@ internal import Glibc
 ///
 /// The directory belongs to the user of the program, and nobody else may write to it; the files are readable by their
 /// owner only. A file is replaced as a whole, so that it has either the old bonds or the new ones, even after a crash
-/// or on a full disk. One process uses the bonds of an adapter at a time, by `ADDRESS.lock` in the same directory.
+/// or on a full disk. One process uses the bonds of an adapter at a time, by `ADDRESS.lock` in the same directory. In a
+/// directory that this process cannot write to, bonds are used as they are, and nothing can be stored.
 ///
 /// A damaged file is renamed to `ADDRESS.bonds.damaged`, and one of a newer version to `ADDRESS.bonds.other-version`;
 /// where that exists, a number follows, from 2 on. All of them still contain keys.
@@ -91,6 +92,9 @@ public struct BondStore: Sendable {
                         hint: isOwn
                             ? "Another central of it uses the same adapter."
                             : "End that one first, or let it use another adapter or directory.")
+                case .system(let error) where [EROFS, EACCES].contains(error.errno):
+                    // Nothing is written without the lock, and a file that another process replaces is read as a whole.
+                    return OpenBondStore(adapter, .files(files, nil), turn: Lock(()))
                 case .system(let error):
                     throw BLEError(error, bonds: files.lockPath, during: operation)
                 }
@@ -181,7 +185,8 @@ package final class OpenBondStore: Sendable {
     }
 
     fileprivate enum Place: Sendable {
-        case files(BondFiles, OwnedFileLock)
+        /// Without a lock, nothing may be written.
+        case files(BondFiles, OwnedFileLock?)
         case memory(BondMemory)
     }
 
@@ -386,6 +391,9 @@ package final class OpenBondStore: Sendable {
     private func write(_ file: BondFile, during operation: String) throws(BLEError) {
         switch place {
         case .memory(let memory): memory.write(file, adapter)
+        case .files(let files, nil):
+            throw BLEError(
+                SystemCallError(call: "open", errno: EROFS), bonds: files.path(files.name), during: operation)
         case .files(let files, _):
             let folder = try StoredFolder.ofBonds(files.directory, during: operation)
             var bytes = file.bytes

@@ -102,6 +102,8 @@ final class SecurityCoordinator {
     /// The peer whose question was refused last, until the kernel has reported the end of that pairing.
     private var lastRefused: PeerID?
     private(set) var counts = Counts()
+    /// Signs writes with the keys of bonds.
+    var signers = BondSigners()
     /// The bonds as they are stored.
     private(set) var records: [BondRecord] = []
 

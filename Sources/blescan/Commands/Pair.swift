@@ -24,7 +24,8 @@ struct Pair: AsyncParsableCommand {
             is not paired again: forget the bond first.
 
             Pairing needs CAP_NET_ADMIN, and switches the adapter off and on once,
-            which ends its links. bluetoothd must not use the same adapter.
+            which ends its links. bluetoothd must not use the same adapter. The commands
+            that use the bond later need CAP_NET_RAW alone.
             """)
 
     @Argument(

@@ -24,6 +24,20 @@ struct PacketPrinterTests {
         CapturedPacket(direction: .sent, kind: .command, bytes: try Hex.decode(hex), timestamp: .zero)
     }
 
+    @Test("The key in a command that encrypts a link is not printed, also from a capture of another program")
+    func keys() throws {
+        var printer = PacketPrinter()
+        let key = "a4e41d70088de98196ae36dec58877be"
+        let printed = printer.print(
+            try Self.command("1920 1c 4000 8512f2f27da034bc 86b3".filter { $0 != " " } + key))
+        let text = "\(printed) \(Hex.encode(printed.bytes))".lowercased().filter { $0 != " " && $0 != "\n" }
+        #expect(printed.title.hasPrefix("LE Enable Encryption"))
+        #expect(text.contains("8512f2f27da0"), "Rand names the key, and is none")
+        for start in stride(from: 0, to: 28, by: 4) {
+            #expect(!text.contains(key.dropFirst(start).prefix(4)))
+        }
+    }
+
     /// The first two packets are the screen in the program's own contract.
     static let exchange: [(hex: String, sent: Bool, at: Int64, title: String, details: [String])] = [
         (
