@@ -16,10 +16,12 @@ struct WriteSignerKeyTests {
         let signed = try #require(signer.sign(try Hex.decode(value), for: handle))
         #expect(Hex.encode(signed.bytes) == pdu)
         #expect(signer.counter == counter + 1)
-        let secret = try #require(Secret128(try Hex.decode(key).span))
+        let bytes = try Hex.decode(key)
+        let unchecked = Secret128(bytes.span)
+        let secret = try #require(unchecked)
         let message = WriteSignatureMessage(key: secret, packet: signed.bytes.dropLast(8))
         #expect(message.code == signed.bytes.suffix(8))
-        #expect(!"\(message)".contains("\(try Hex.decode(key)[0]), "))
+        #expect(!"\(message)".contains("\(bytes[0]), \(bytes[1])"))
         // The next number makes another signature.
         #expect(signer.sign(try Hex.decode(value), for: handle) != signed)
     }

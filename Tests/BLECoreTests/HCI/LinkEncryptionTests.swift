@@ -25,7 +25,8 @@ import Testing
         }
 
         func event(_ hex: String) throws {
-            switch try HCIEvent(try Hex.decode(hex).span) {
+            let bytes = try Hex.decode(hex)
+            switch try HCIEvent(bytes.span) {
             case .encryptionChange(let change): take(encryption.received(change))
             case .encryptionKeyRefresh(let refresh): take(encryption.received(refresh))
             case .disconnectionComplete(let end): take(encryption.linkEnded(end.handle, end.reason))

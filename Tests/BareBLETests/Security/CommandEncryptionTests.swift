@@ -306,7 +306,8 @@ import Testing
             }
             let requests = await bench.device.requestCount
             await #expect(throws: error(.connectFailed)) { _ = try await restricted.central.connect(bench.id) }
-            #expect(!isArmed.withLock(\.self))
+            let hasNotEnded = isArmed.withLock { $0 }
+            #expect(!hasNotEnded)
             #expect(await bench.device.requestCount == requests)
             let peripheral = try await restricted.central.connect(bench.id)
             #expect(await peripheral.security.isEncrypted)
