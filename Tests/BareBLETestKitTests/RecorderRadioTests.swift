@@ -62,7 +62,7 @@ struct RecorderRadioTests {
             var configuration = Configuration()
             configuration.security = SecurityConfiguration(bonds: bonds)
             let pairing = try await Central(configuration, radio: radio).connect(id)
-            try await pairing.pair()
+            let bond = try await pairing.pair()
             await pairing.disconnect()
             await radio.setPermissions(.commands)
             recorder.attach(to: &configuration)
@@ -70,7 +70,7 @@ struct RecorderRadioTests {
             #expect(await device.security.isEncrypted)
             #expect(try await device.read(0xFFF1) == [7])
             await device.disconnect()
-            let stored = try bonds.open(adapter: VirtualRadio.address(of: 0)).load().records.first
+            let stored = try bonds.open(adapter: bond.adapter).load().records.first
             return try #require(stored?.centralKey)
         }
         try await recorder.finish()

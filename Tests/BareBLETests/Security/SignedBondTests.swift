@@ -161,9 +161,8 @@ import Testing
         try await VirtualTime.run { time in
             let bench = try await Self.bench(time)
             try await bench.pair()
-            for (code, failure) in [
-                (nil, error(.notSupported)), ({ _ in [1, 2, 3] }, error(.invalidArgument)),
-            ] as [((@Sendable (WriteSignatureMessage) -> [UInt8])?, BLEError)] {
+            let short: @Sendable (WriteSignatureMessage) -> [UInt8] = { _ in [1, 2, 3] }
+            for (code, failure) in [(nil, error(.notSupported)), (short, error(.invalidArgument))] {
                 let signing = Signing(bench, code)
                 let device = try await signing.central.connect(bench.id, inClear)
                 let handle = try await Self.handle(of: device)
