@@ -37,16 +37,14 @@ import Testing
 
     @Test("bonds that cannot be written are used as they are", .row("O24"), arguments: [EROFS, EACCES])
     func unwritable(errno: Int32) throws {
-        let folder = try Folder()
-        func prepare() throws -> [BondRecord] {
-            let store = try open(folder)
-            _ = try store.save(Self.bond, isForStorage: true)
-            return try store.load().records
-        }
-        let records = try prepare()
         var refusals = 0
         // One of these calls opens the lock.
         for index in 0..<6 {
+            let folder = try Folder()
+            var former: OpenBondStore? = try open(folder)
+            _ = try former?.save(Self.bond, isForStorage: true)
+            let records = try #require(try former?.load().records)
+            former = nil
             let plan = try FaultPlan()
             plan.take(path: folder.path)
             plan.set(SystemCalls(.open), .fail(errno), skip: index)

@@ -369,6 +369,9 @@ extension Adapter {
 
     /// Returns the handle of a link to a peer that is up, as an earlier process leaves it for some seconds.
     private func linkToTakeOver(_ target: ConnectTarget) throws(AttachError) -> ConnectionHandle {
+        // The kernel may list a link whose beginning was not read yet.
+        commandsReadable()
+        reportsReadable()
         for name in kernelNames(of: target) {
             guard let info, let handle = system.linkHandle(info.index, name.address) else { continue }
             // One of this program is in use.

@@ -144,8 +144,8 @@ import Testing
             await #expect(throws: error(.tooLong)) {
                 try await stranger.writeSigned([UInt8](repeating: 1, count: 9), to: .handle(handle))
             }
+            try await stranger.pair()
             await stranger.disconnect()
-            try await bench.pair()
             let keyless = try await signing.central.connect(bench.id, inClear)
             await #expect(throws: error(.notSupported)) { try await keyless.writeSigned([1], to: .handle(handle)) }
             await keyless.disconnect()
