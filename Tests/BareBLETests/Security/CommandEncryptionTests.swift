@@ -346,7 +346,8 @@ import Testing
             await bench.radio.observe { isCommand in
                 if !isCommand, restricted.linkCommands.last == .leEnableEncryption { running.withLock { $0 }?.cancel() }
             }
-            let task = Task {
+            // On the loop, so that the time does not pass before it continues.
+            let task = Task(executorPreference: bench.radio.loop) {
                 while running.withLock({ $0 == nil }) { await Task.yield() }
                 return try await restricted.central.connect(bench.id)
             }
@@ -356,7 +357,7 @@ import Testing
             while bench.radio.system.hasLink(0, bench.id.address) {
                 try await time.clock.sleep(for: .milliseconds(10))
             }
-            #expect(restricted.linkCommands.contains(.leEnableEncryption))
+            #expect(restricted.linkCommands == [.leExtendedCreateConnection, .leEnableEncryption, .disconnect])
             await bench.radio.delayEncryption(by: .milliseconds(10))
             let peripheral = try await restricted.central.connect(bench.id)
             #expect(await peripheral.security.isEncrypted)
