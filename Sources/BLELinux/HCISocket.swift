@@ -11,6 +11,7 @@
 // - After `.gone` the adapter was unplugged or reset by the driver; its number may return for another adapter.
 //   Power-down and power-up alone leave the socket bound and working.
 
+package import BLECore
 internal import CBluetooth
 internal import Glibc
 
@@ -142,6 +143,26 @@ package struct HCISocket: ~Copyable, Sendable {
         try SystemCallError.check(
             "SO_RCVBUF", unsafe ble_set_option(descriptor, SOL_SOCKET, SO_RCVBUF, &size, 4))
     }
+
+    /// Returns the open sockets of all programs, as the kernel's monitor reports them to a new listener; `nil` without
+    /// CAP_NET_RAW.
+    package static func openSockets() -> [MonitorControlOpen]? {
+        guard var monitor = try? HCISocket(channel: .monitor, adapter: nil) else { return nil }
+        var buffer = [UInt8](repeating: 0, count: bufferSize)
+        var found: [MonitorControlOpen] = []
+        // What exists is reported at once; events of adapters may never end.
+        for _ in 0..<monitorLimit {
+            guard case .packet(let count, _) = monitor.receive(into: &buffer) else { break }
+            guard case .controlOpen(let socket)? = try? MonitorPacket(buffer.span.extracting(first: count)) else {
+                continue
+            }
+            found.append(socket)
+        }
+        return found
+    }
+
+    /// More packets than the kernel keeps for a socket.
+    private static let monitorLimit = 4_096
 
     static func socketAddress(_ channel: Channel, _ index: UInt16?) -> sockaddr_hci {
         var address = sockaddr_hci()

@@ -8,12 +8,18 @@ import Glibc
 ///
 ///     ready                      puts the adapter under management
 ///     connect PEER               a link, under the peer's name in later commands
-///     pair PEER [WORD]...        pairs in parallel to what follows; `PairingWords` has the words
+///     link PEER                  the same, without a request of its own
+///     pair PEER [WORD]...        pairs in parallel to what follows; `PairingWords` has the words. A line `disk` before its
+///                                end says what the file of bonds is like at that moment
 ///     cancel PEER                cancels the task that pairs
 ///     reply yes|no|PASSKEY       the agent's reply to a question
 ///     read PEER UUID             a value
 ///     subscribe PEER UUID        values, in parallel to what follows
 ///     disconnect PEER
+///     session PEER UUID          a session that reads a value on each of its links, in parallel to what follows
+///     end PEER                   ends the session
+///     events                     what happens to bonds, in parallel to what follows
+///     devices                    how many advertisers are known
 ///     find NAME                  scans until a device with this name is heard
 ///     identity PEER
 ///     bonds

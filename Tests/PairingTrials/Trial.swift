@@ -6,13 +6,16 @@ import Logging
 /// One central, its links, and the commands of a test.
 actor Trial {
     private let central: Central
+    private let directory: String
     private let replies = Replies()
     private var links: [String: Peripheral] = [:]
+    private var sessions: [String: Session] = [:]
     private var pairings: [String: Task<Void, Never>] = [:]
 
     private struct NotUnderstood: Error {}
 
     init(directory: String, shortestKey: Int) throws(BLEError) {
+        self.directory = directory
         var configuration = Configuration()
         var security = SecurityConfiguration(bonds: try BondStore(directory: directory))
         security.minimumKeySize = shortestKey
@@ -51,6 +54,10 @@ actor Trial {
         case ("connect", 2):
             links[words[1]] = try await central.connect(try peer(words[1]))
             return "done"
+        case ("link", 2):
+            let options = ConnectOptions(mtu: 23, observesServiceChanges: false)
+            links[words[1]] = try await central.connect(try peer(words[1]), options)
+            return "done"
         case ("pair", 2...):
             try pair(words)
             return nil
@@ -68,6 +75,17 @@ actor Trial {
         case ("disconnect", 2):
             await links.removeValue(forKey: words[1])?.disconnect()
             return "done"
+        case ("session", 3):
+            try await beginSession(words)
+            return "began"
+        case ("end", 2):
+            await sessions.removeValue(forKey: words[1])?.disconnect()
+            return "done"
+        case ("events", 1):
+            reportEvents()
+            return nil
+        case ("devices", 1):
+            return "\(await central.scanStatistics(since: .zero).devices)"
         case ("find", 2):
             return try await find(words[1])
         case ("identity", 2):
@@ -88,8 +106,48 @@ actor Trial {
         let link = try link(words[1])
         let options = try PairingWords(words.dropFirst(2)).options(replies)
         pairings[words[1]] = Task {
-            await report(words) { try await describe(link.pair(options)) }
+            await report(words) {
+                let bond = try await link.pair(options)
+                PairingTrials.say("disk \(file(of: bond))")
+                return describe(bond)
+            }
         }
+    }
+
+    private func beginSession(_ words: [String]) async throws {
+        let (name, characteristic) = (words[1], try characteristic(words[2]))
+        let session = try await central.session(
+            with: try peer(name),
+            onReady: { link in
+                PairingTrials.say("value \(name) \(Hex.encode(try await link.read(characteristic)))")
+            })
+        sessions[name] = session
+        Task {
+            for try await event in session.events { PairingTrials.say("session-event \(name) \(event)") }
+        }
+    }
+
+    private func reportEvents() {
+        let events = central.securityEvents
+        Task {
+            var iterator = events.makeAsyncIterator()
+            PairingTrials.say("events began")
+            while let event = try await iterator.next() { PairingTrials.say("event \(event)") }
+        }
+    }
+
+    /// Returns the mode of the file of bonds, and whether it has this one, at this moment.
+    private nonisolated func file(of bond: Bond) -> String {
+        let path = "\(directory)/\(bond.adapter.description.filter { $0 != ":" }).bonds"
+        let descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else { return "none" }
+        defer { close(descriptor) }
+        var status = stat()
+        var bytes = [UInt8](repeating: 0, count: 1 << 20)
+        let count = unsafe bytes.withUnsafeMutableBytes { unsafe read(descriptor, $0.baseAddress, $0.count) }
+        guard unsafe fstat(descriptor, &status) == 0, count > 0 else { return "unreadable" }
+        let text = String(decoding: bytes.prefix(count), as: UTF8.self)
+        return "\(String(status.st_mode & 0o7777, radix: 8)) \(text.contains("\(bond.peer) ") ? "has" : "lacks") it"
     }
 
     private func subscribe(_ link: Peripheral, _ words: [String]) async throws {

@@ -31,13 +31,13 @@ GROUPS = {
     "pairing": ("extended", 1, ("lock",)),
 }
 # The programs that a group needs, where it does not need all of them.
-PROGRAMS = {"pairing": (PAIRING,)}
+PROGRAMS = {"pairing": (PAIRING, BLESCAN)}
 # Their guests have all files in memory, which a sleep leaves as they are.
 SLEEPING = ("recovery",)
 # With one processor at a time, two connects of one run ended in `busy` there: who reacts to an event may be ahead of the kernel itself.
 HOST_TIME = ("legacy",)
 ALL = ("6.12", "6.1", "7.2")
-BEFORE = {"extended": ("scan", "screen", "record", "rights"), "doctor": ("systemd",)}
+BEFORE = {"extended": ("scan", "screen", "record", "rights"), "doctor": ("systemd",), "pairing": ("bonded",)}
 
 
 def kernels(text):

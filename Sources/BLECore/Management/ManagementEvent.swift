@@ -28,6 +28,8 @@ package struct ManagementEvent: Hashable, Sendable {
         case userPasskeyRequest(ManagementUserPasskeyRequest)
         /// 0x0011: a pairing has failed.
         case authenticationFailed(ManagementAuthenticationFailed)
+        /// 0x0015: another program has taken a peer, or all of them, off the list of blocked ones.
+        case deviceUnblocked(ManagementPeer)
         /// 0x0016: another program has removed the keys of a peer.
         case deviceUnpaired(ManagementDeviceUnpaired)
         /// 0x0017: the passkey that this side has to show.
@@ -66,6 +68,7 @@ package struct ManagementEvent: Hashable, Sendable {
             case 0x000F: .userConfirmationRequest(try ManagementUserConfirmationRequest(parameters))
             case 0x0010: .userPasskeyRequest(try ManagementUserPasskeyRequest(parameters))
             case 0x0011: .authenticationFailed(try ManagementAuthenticationFailed(parameters))
+            case 0x0015: .deviceUnblocked(try ManagementPeer("mgmt_ev_device_unblocked", parameters))
             case 0x0016: .deviceUnpaired(try ManagementDeviceUnpaired(parameters))
             case 0x0017: .passkeyNotify(try ManagementPasskeyNotify(parameters))
             case 0x0018: .newIdentityResolvingKey(try ManagementNewIdentityResolvingKey(parameters))

@@ -237,7 +237,7 @@ package struct ManagementNewSignatureKey: Hashable, Sendable {
 
 extension ManagementPeer {
     /// Decodes parameters that are a peer and nothing else.
-    fileprivate init(_ format: StaticString, _ parameters: Span<UInt8>) throws(MalformedPacket) {
+    init(_ format: StaticString, _ parameters: Span<UInt8>) throws(MalformedPacket) {
         var reader = ByteReader(parameters)
         guard let peer = reader.managementPeer() else {
             throw MalformedPacket(format, at: parameters.count, .tooShort)

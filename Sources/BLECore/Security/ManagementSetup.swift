@@ -122,6 +122,8 @@ package struct ManagementSetup: ~Copyable {
         case pairingRefused(Failure)
         /// Another program made the adapter bondable, or it could not be made otherwise: peers may bond with it unasked.
         case madeBondable
+        /// The setup has found the adapter bondable: another program manages it, or has done so.
+        case wasBondable
         /// Another program has changed a setting: later pairings are legacy ones.
         case secureConnectionsOff
         /// Another program has changed a setting: the kernel pairs with private addresses of its own, and fails where the
@@ -488,6 +490,7 @@ extension ManagementSetup {
         var actions: [Action] = []
         switch run.step {
         case .readInformation:
+            if settings.contains(.bondable) { actions.append(.wasBondable) }
             let mayBeUnable = settings.contains(.powered) && canPair != true
             run.step = mayBeUnable && run.plan.mayCyclePower ? .powerOff : .lowEnergy
         case .powerOff:

@@ -505,7 +505,7 @@ package struct PairingExchange: ~Copyable {
             guard let pairing, !pairing.demand.followsEncryption, pairing.concerns(end.peer) else { return nil }
             return linkEnded(at: now)
         case .commandComplete, .commandStatus, .indexAdded, .indexRemoved, .newSettings, .deviceConnected,
-            .authenticationFailed, .deviceUnpaired, .unknown:
+            .authenticationFailed, .deviceUnblocked, .deviceUnpaired, .unknown:
             return nil
         }
     }

@@ -51,8 +51,8 @@ extension Adapter {
     /// Connects to a peer, when it is this connect's turn; without a time-out in many turns, as long as the task lives.
     ///
     /// - Throws: `BLEError` with `.timedOut` (the peer was not heard), `.busy`, `.connectFailed`, `.lowEnergyOff`,
-    ///   `.invalidArgument`, `.notBonded`, `.bondRejected`, `.keyTooShort`, `.cancelled`, the codes of `prepare`, and
-    ///   those of `pair` if that is demanded.
+    ///   `.invalidArgument`, `.notBonded`, `.bondRejected`, `.keyTooShort`, `.adapterShared`, `.cancelled`, the codes of
+    ///   `prepare`, and those of `pair` if that is demanded.
     package func connect(
         _ address: PeerID, parameters: ConnectionParameters?, timeout: Duration?,
         security demand: SecurityDemand = .asBonded
@@ -75,7 +75,7 @@ extension Adapter {
                 turn = try await connectInTurn(target, parameters ?? .balanced, &retry, until: limit, patience)
             } catch {
                 // Another program may have emptied the kernel's lists in between.
-                guard error.code == .notBonded, target.means == .kernel, mayLoadAgain else { throw error }
+                guard error.code == .adapterShared, mayLoadAgain else { throw error }
                 mayLoadAgain = false
                 securityEvents.report(.keysLoadedAgain(target.peer))
                 continue

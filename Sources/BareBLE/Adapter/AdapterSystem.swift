@@ -49,6 +49,8 @@ package struct AdapterSystem: Sendable {
     package var privileges: @Sendable () -> Privileges
     /// Opens the management interface, which belongs to no adapter.
     package var openManagement: @Sendable () throws(SystemCallError) -> ManagementSocket
+    /// Whether bluetoothd has the management interface open, as far as that can be seen.
+    package var runsBluetoothd: @Sendable () -> Bool
 
     /// Whether a link to this address is up on an adapter, of this or another program.
     package func hasLink(_ index: UInt16, _ address: BluetoothAddress) -> Bool { linkHandle(index, address) != nil }
@@ -86,5 +88,8 @@ package struct AdapterSystem: Sendable {
         powerUp: { index throws(SystemCallError) in try Controllers.powerUp(index) },
         isBlocked: { name in RadioSwitch.bluetooth().contains { $0.name == name && $0.isBlocked } },
         privileges: { Privileges.current() },
-        openManagement: { () throws(SystemCallError) in try ManagementSocket() })
+        openManagement: { () throws(SystemCallError) in try ManagementSocket() },
+        runsBluetoothd: {
+            HCISocket.openSockets()?.contains { $0.format == .control && $0.program == "bluetoothd" } ?? false
+        })
 }

@@ -409,9 +409,9 @@ extension Adapter {
                 because: "its bond was forgotten meanwhile, or may be used on another adapter only")
         case .keyNotLoaded:
             return BLEError(
-                .notBonded, subject: "\(peer)", during: operation,
-                because: "the kernel did not have the key of the bond",
-                hint: "Another program manages the adapter and has removed it: end that one, such as bluetoothd.")
+                .adapterShared, subject: "\(peer)", during: operation,
+                because: "the kernel did not have the key of the bond: another program has removed it",
+                hint: "End the program that manages the adapter too, such as bluetoothd.")
         case .notEncrypted(let failure): return error(notEncrypting: failure, peer, during: operation)
         case .timedOut:
             return BLEError(

@@ -123,6 +123,7 @@ extension Adapter {
                 perform(security.close())
                 throw failure
             }
+            if system.runsBluetoothd() { perform(security.foundOtherManager()) }
         } catch {
             throw BLEError(error, subject: name, during: operation)
         }
@@ -265,6 +266,10 @@ extension Adapter {
             // Without a Security Manager the kernel reports a success, and does nothing.
             if case .notEncrypted = failure { security.cannotPair() }
             if case .notStored = failure, let reason = pairing?.storeFailure { throw reason }
+            // Whoever replies to the kernel first decides, and bluetoothd without an agent refuses at once.
+            if case .refusedByPeer = failure, security.hasOtherManager {
+                throw BLEError(pairingSharedWithOthers: peer, during: operation)
+            }
             throw BLEError(failure, pairing: peer, options, during: operation)
         default:
             throw cancelledError(during: operation)
@@ -311,6 +316,16 @@ extension Adapter {
             case .madeBondable:
                 logger.warning(
                     "every peer may bond with the adapter, by another program or by a failed command",
+                    metadata: ["adapter": "\(name)"])
+                securityEvents.report(.otherManager)
+            case .wasBondable:
+                logger.warning(
+                    "the adapter was bondable: another program manages it, or has done so",
+                    metadata: ["adapter": "\(name)"])
+                securityEvents.report(.otherManager)
+            case .otherManager:
+                logger.warning(
+                    "bluetoothd manages the adapter too: it refuses pairings, and removes the keys of bonds",
                     metadata: ["adapter": "\(name)"])
                 securityEvents.report(.otherManager)
             case .secureConnectionsOff:

@@ -129,6 +129,14 @@ extension BLEError {
         self.init(ManagementSetup.Failure.cannotPair, adapter: adapter, during: operation)
     }
 
+    /// A pairing was refused while another program manages the adapter.
+    init(pairingSharedWithOthers peer: PeerID, during operation: String) {
+        self.init(
+            .adapterShared, subject: "\(peer)", during: operation,
+            because: "it was refused, by the peer or by another program that manages the adapter",
+            hint: "End that program, such as bluetoothd, and put the peer into its pairing mode.")
+    }
+
     private static func refusal(
         of question: PairingExchange.Question, _ options: PairingOptions
     ) -> (Code, String, String?) {

@@ -43,6 +43,10 @@ final class SecurityCoordinator {
         case requested(PeerID)
         /// Another program has made the adapter bondable, or it could not be made otherwise.
         case madeBondable
+        /// The adapter was bondable when it was put under management.
+        case wasBondable
+        /// Another program manages the adapter: it runs, or has begun to.
+        case otherManager
         /// Another program has switched LE Secure Connections off.
         case secureConnectionsOff
         /// Another program has given the adapter private addresses.
@@ -104,6 +108,8 @@ final class SecurityCoordinator {
     private(set) var counts = Counts()
     /// Signs writes with the keys of bonds.
     var signers = BondSigners()
+    /// Whether another program has changed the security of the adapter since that was put under management, or before.
+    private(set) var hasOtherManager = false
     /// The bonds as they are stored.
     private(set) var records: [BondRecord] = []
 
@@ -152,6 +158,7 @@ final class SecurityCoordinator {
     private func setUp(_ adapter: UInt16) {
         setup = ManagementSetup(adapter: adapter, at: now())
         setupIndex = adapter
+        hasOtherManager = false
     }
 
     /// The adapter is there again, perhaps with another index.
@@ -387,7 +394,13 @@ final class SecurityCoordinator {
 
     private var isPairDeviceOut: Bool { channel.isOpen && channel.isOut(.pairDevice) }
 
+    /// A program is known to manage every adapter.
+    func foundOtherManager() -> [Action] { [changedByOthers(.otherManager)] }
+
     private func received(_ content: ManagementEvent.Content) -> [Action] {
+        // bluetoothd clears the list of blocked peers when it begins, right before it empties the lists of keys, which is
+        // reported to nobody.
+        if case .deviceUnblocked(let peer) = content, peer.address == .zero { return foundOtherManager() }
         if case .newSettings(let settings) = content { return perform(setup.received(settings, at: now())) }
         if exchange.isRunning, let actions = exchange.received(content, at: now()) { return perform(actions) }
         if case .authenticationFailed(let failed) = content, let peer = failed.peer.id {
@@ -450,12 +463,18 @@ final class SecurityCoordinator {
                 if let pairing { actions += perform(exchange.begin(pairing.demand)) }
             case .pairingRefused(let failure):
                 if let pairing { actions += endPairing(pairing.waiter, .failure(.notReady(failure))) }
-            case .madeBondable: actions.append(.madeBondable)
-            case .secureConnectionsOff: actions.append(.secureConnectionsOff)
-            case .privacyOn: actions.append(.privacyOn)
+            case .madeBondable: actions.append(changedByOthers(.madeBondable))
+            case .wasBondable: actions.append(changedByOthers(.wasBondable))
+            case .secureConnectionsOff: actions.append(changedByOthers(.secureConnectionsOff))
+            case .privacyOn: actions.append(changedByOthers(.privacyOn))
             }
         }
         return actions
+    }
+
+    private func changedByOthers(_ action: Action) -> Action {
+        hasOtherManager = true
+        return action
     }
 
     private func perform(_ requests: [PairingExchange.Action]) -> [Action] {

@@ -45,6 +45,7 @@ extension VirtualRadio {
             }
         }
         system.openManagement = { () throws(SystemCallError) in try self.managementSocket() }
+        system.runsBluetoothd = { self.assumeIsolated { $0.runsBluetoothd } }
         system.openChannel = { _, _, _, _ throws(SystemCallError) in
             // No peripheral here accepts L2CAP channels.
             throw SystemCallError(call: "connect", errno: ECONNREFUSED)

@@ -47,6 +47,8 @@ public actor VirtualRadio {
     var unplugged: [(index: UInt16, controller: VirtualController)] = []
     var lastClient: UInt64 = 0
     var management = VirtualManagement()
+    /// Whether bluetoothd is seen to have the management interface open.
+    var runsBluetoothd = false
     var managementSockets: [UInt64: PeerLink] = [:]
     /// The number of packets that programs have sent to the management interface.
     package internal(set) var managementCommands = 0

@@ -81,6 +81,9 @@ extension VirtualRadio {
         controllers[index]?.controller.refusals[opcode] = status
     }
 
+    /// Sets whether bluetoothd is seen to have the management interface open.
+    package func runBluetoothd(_ runs: Bool) { runsBluetoothd = runs }
+
     /// Performs what the kernel has decided.
     func perform(_ actions: [VirtualManagement.Action]) {
         for action in actions {

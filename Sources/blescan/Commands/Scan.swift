@@ -1,6 +1,7 @@
 import ArgumentParser
 import BLECore
 import BareBLE
+import BareBLECrypto
 
 struct Scan: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -19,6 +20,9 @@ struct Scan: AsyncParsableCommand {
 
             Every JSON object says which scanner heard it, when, and how many reports
             were dropped before it because the reader was too slow.
+
+            A bonded device that changes its private address is one device, with its
+            identity beside the address.
             """)
 
     @Option(
@@ -52,6 +56,8 @@ struct Scan: AsyncParsableCommand {
         help: ArgumentHelp("Adapter to use: hci0, or its address.", valueName: "hciN"),
         transform: AdapterArgument.init(argument:))
     var adapter: AdapterArgument?
+
+    @OptionGroup var bonds: BondOptions
 
     @OptionGroup var recording: RecordingOptions
 
@@ -87,9 +93,11 @@ struct Scan: AsyncParsableCommand {
     private func scan(_ recording: SessionRecording?) async throws -> ScanEnd {
         var configuration = Configuration()
         configuration.adapter = adapter?.selector ?? .first
+        configuration.addressHash = { $0.hash }
         recording?.attach(to: &configuration)
         let central = Central(configuration)
         try await central.ready(powerOn: true, timeout: .seconds(2))
+        await central.setIdentityKeys(try identityKeys(of: central.adapterAddress))
         let adapterName = await central.adapterName
         if showsScreen { return try await scanOnScreen(central, adapterName) }
         let output = LineOutput()
@@ -102,6 +110,19 @@ struct Scan: AsyncParsableCommand {
                 heartbeat: heartbeat?.duration)
         } onCancel: {
             output.giveUp()
+        }
+    }
+
+    /// Returns the keys of the bonds by which private addresses are recognized. A scan does without those of the usual
+    /// directory that it may not read.
+    private func identityKeys(of adapter: BluetoothAddress?) throws -> [PeerID: Secret128] {
+        // A service may have no home directory.
+        guard let directory = try? BondDirectory(bonds) else { return [:] }
+        do {
+            return try directory.identityKeys(of: adapter)
+        } catch let error as BLEError where !directory.isNamed {
+            Console.warn("bonded devices are not recognized by their private addresses: \(error)")
+            return [:]
         }
     }
 

@@ -40,21 +40,7 @@ enum ManagementInterface {
     /// CAP_NET_RAW.
     ///
     /// This process must have none open, or it finds itself.
-    static func openers() -> [SocketOpener]? {
-        guard var monitor = try? HCISocket(channel: .monitor, adapter: nil) else { return nil }
-        var buffer = [UInt8](repeating: 0, count: HCISocket.bufferSize)
-        var found: [SocketOpener] = []
-        let clock = ContinuousClock()
-        let end = clock.now + commandTimeout
-        // The existing ones are reported at once; events of adapters may never end.
-        while clock.now < end, case .packet(let count, _) = monitor.receive(into: &buffer) {
-            guard case .controlOpen(let socket)? = try? MonitorPacket(buffer.span.extracting(first: count)) else {
-                continue
-            }
-            if let opener = SocketOpener(socket) { found.append(opener) }
-        }
-        return found
-    }
+    static func openers() -> [SocketOpener]? { HCISocket.openSockets()?.compactMap { SocketOpener($0) } }
 }
 
 extension ManagementFacts {

@@ -86,6 +86,16 @@ struct BondDirectory: Sendable {
         }
         return try BondStore(directory: path).all()
     }
+
+    /// Returns the keys by which the private addresses of devices with a bond of `adapter` are recognized, by identity.
+    ///
+    /// - Throws: As `stored()`.
+    func identityKeys(of adapter: BluetoothAddress?) throws -> [PeerID: Secret128] {
+        let records = try stored().filter { $0.adapter == adapter }.flatMap(\.records)
+        return Dictionary(
+            records.compactMap { record in record.resolvingKey.map { (record.identity, $0.key) } },
+            uniquingKeysWith: { first, _ in first })
+    }
 }
 
 /// The bonds that a command uses.

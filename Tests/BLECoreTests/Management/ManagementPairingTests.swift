@@ -237,6 +237,7 @@ import Testing
             case .userPasskeyRequest(let enter) = try content("10000000 0700 \(name)"),
             case .passkeyNotify(let show) = try content("17000000 0c00 \(name) 40e20100 03"),
             case .authenticationFailed(let failed) = try content("11000000 0800 \(name) 05"),
+            case .deviceUnblocked(let unblocked) = try content("15000000 0700 00000000000000"),
             case .deviceUnpaired(let unpaired) = try content("16000000 0700 \(name)"),
             case .deviceConnected(let up) = try content("0b000000 1000 \(name) 08000000 0300 020106"),
             case .deviceDisconnected(let down) = try content("0c000000 0800 \(name) 04")
@@ -245,6 +246,7 @@ import Testing
             return
         }
         #expect(compare.number == 123_456 && justWorks.number == nil)
+        #expect(unblocked == ManagementPeer(address: .zero, rawType: 0))
         #expect(show.passkey == 123_456 && show.entered == 3)
         #expect(failed.status == .authenticationFailed && down.reason == .authenticationFailure)
         #expect(up.flags == 8 && up.data == [2, 1, 6])

@@ -344,6 +344,15 @@ import Testing
         #expect(run.others == [.madeBondable, .pairingMayBegin, .listsLoaded(2, nil)])
     }
 
+    /// As bluetoothd leaves it; the setup ends that.
+    @Test func anAdapterThatIsFoundBondableIsReported() {
+        var run = Run(supported: Settings.lowEnergyOnly, current: 0x0A11)
+        run.begin(ManagementSetup.Plan(powersOn: true))
+        run.play()
+        #expect(run.others.first == .wasBondable && run.others.count { $0 == .wasBondable } == 1)
+        #expect(run.sent.contains("0900 0000 0100 00"))
+    }
+
     @Test func whatOthersChangeForPairingsIsReported() {
         var run = Run.managed()
         run.newSettings(0x0201)

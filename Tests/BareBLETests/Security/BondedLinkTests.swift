@@ -87,6 +87,56 @@ import Testing
         }
     }
 
+    @Test(.row("S03")) func keysThatAreRemovedAgainAndAgainMeanASharedAdapter() async throws {
+        try await VirtualTime.run { time in
+            let bench = try await SecurityBench(time)
+            try await bench.pair()
+            let requests = await bench.device.requestCount
+            let other = try #require(try? await bench.radio.openManagement().get())
+            await bench.radio.observe { isCommand in
+                guard isCommand else { return }
+                var socket = LinkSocket(adopting: other)
+                _ = socket.send([0x13, 0, 0, 0, 2, 0, 0, 0])
+                _ = socket.release()
+            }
+            await #expect(throws: error(.adapterShared)) { _ = try await bench.central.connect(bench.id) }
+            #expect(await bench.device.requestCount == requests, "nothing is sent in clear")
+            #expect(await bench.device.pairingCount == 1, "nobody was paired")
+            await bench.radio.observe(nil)
+            let peripheral = try await bench.central.connect(bench.id)
+            #expect(await peripheral.security.isEncrypted)
+            await peripheral.disconnect()
+        }
+    }
+
+    /// Whoever replies to the kernel's question first decides.
+    @Test(.row("S03"), arguments: [true, false]) func aRefusalIsNotThePeersAloneWhereAnotherProgramManages(
+        isBefore: Bool
+    ) async throws {
+        try await VirtualTime.run { time in
+            var security = VirtualSecurity()
+            security.response = .refuse
+            let bench = try await SecurityBench(time, security)
+            var events = bench.central.securityEvents.makeAsyncIterator()
+            if !isBefore { _ = try await bench.central.ready(powerOn: true) }
+            let other = try #require(try? await bench.radio.openManagement().get())
+            var socket = LinkSocket(adopting: other)
+            _ = socket.send([0x09, 0, 0, 0, 1, 0, 1])
+            await #expect(throws: error(.adapterShared)) { try await bench.pair() }
+            #expect(try await events.next() == .otherManager)
+        }
+    }
+
+    @Test(.row("S03")) func bluetoothdIsNoticedWhenTheAdapterIsPutUnderManagement() async throws {
+        try await VirtualTime.run { time in
+            let bench = try await SecurityBench(time)
+            await bench.radio.runBluetoothd(true)
+            var events = bench.central.securityEvents.makeAsyncIterator()
+            try await bench.central.ready(powerOn: true)
+            #expect(try await events.next() == .otherManager)
+        }
+    }
+
     @Test(.row("S06")) func aKeyThatIsTooShortByNowIsNotUsed() async throws {
         try await VirtualTime.run { time in
             var security = VirtualSecurity()

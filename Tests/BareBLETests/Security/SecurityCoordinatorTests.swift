@@ -73,6 +73,19 @@ import Testing
         #expect(bench.ended[1] == .failure(.timedOut(nil)) && !bench.coordinator.isPairing)
     }
 
+    /// bluetoothd clears the list of blocked peers when it begins; what a user unblocks is one peer.
+    @Test(.row("S03")) func aProgramThatClearsTheBlockedPeersManagesTheAdapter() throws {
+        var bench = try Bench()
+        bench.setUp()
+        bench.send("15000300 0700 1122334455c602")
+        #expect(!bench.coordinator.hasOtherManager && bench.others == 0)
+        bench.send("15000300 0700 00000000000000")
+        #expect(bench.coordinator.hasOtherManager && bench.others == 1)
+        // Another adapter is another matter.
+        bench.perform(bench.coordinator.use(adapter: 4))
+        #expect(!bench.coordinator.hasOtherManager)
+    }
+
     /// A power that was switched off when the socket was lost.
     @Test func aPowerIsSwitchedOnAgainAfterTheLossOfTheSocket() throws {
         var bench = try Bench()
@@ -98,6 +111,8 @@ private struct Bench: ~Copyable {
     private(set) var ended: [UInt64: Result<PairingExchange.Outcome, PairingExchange.Failure>] = [:]
     private(set) var turns: [UInt64] = []
     private(set) var managed: [Bool] = []
+    /// How often another manager was reported.
+    private(set) var others = 0
     /// All packets to the kernel.
     private(set) var sent: [String] = []
     private var unanswered: [[UInt8]] = []
@@ -217,6 +232,7 @@ private struct Bench: ~Copyable {
             case .managed(_, .failure): managed.append(false)
             case .readSecurity: perform(coordinator.securityRead(SocketSecurity(level: .low, keySize: 0)))
             case .ask(_, let number): question = number
+            case .otherManager: others += 1
             default: break
             }
         }

@@ -1,7 +1,7 @@
 """BlueZ as the peer: bluetoothd on hci1, on a private message bus, with a GATT application that bluetoothctl serves.
 
 `Peer` starts it all and waits until it advertises; `Peer.stop()` ends it. bluetoothd takes every existing adapter, ours
-too; most machines run it, and it must not disturb this library.
+too; most machines run it, and it must not disturb this library. `Daemon` is bluetoothd alone, on the adapter under test.
 """
 
 import fcntl
@@ -56,6 +56,44 @@ def address(index):
     with socket.socket(31, socket.SOCK_RAW, 1) as control:
         fcntl.ioctl(control, HCI_GET_DEVICE_INFO, request)
     return request[10:16][::-1].hex(":").upper()
+
+
+class Daemon:
+    """bluetoothd and its message bus, beside the program under test; it has the adapter hci0 when this is entered."""
+
+    def __init__(self):
+        self.out = open("/run/vm/bluez-beside.log", "w")
+        self.children = []
+
+    def launch(self, name, *arguments):
+        self.children.append(subprocess.Popen(
+            [program(name), *arguments], stdin=subprocess.DEVNULL, stdout=self.out, stderr=self.out, env=environment()))
+        return self.children[-1]
+
+    def __enter__(self):
+        Path(BUS).unlink(missing_ok=True)
+        Path("/run/vm/bus.conf").write_text(BUS_CONFIGURATION)
+        try:
+            self.launch("dbus-daemon", "--nofork", "--nopidfile", "--config-file=/run/vm/bus.conf")
+            Peer.until(lambda: os.path.exists(BUS), "the message bus did not start")
+            self.bluetoothd = self.launch(*DAEMON)
+            Peer.until(
+                lambda: "hci0 registered" in Path(self.out.name).read_text(errors="replace"), "bluetoothd has no adapter")
+        except Exception:
+            self.__exit__()
+            raise
+        return self
+
+    def stop(self):
+        """Ends bluetoothd as its service manager does. It may leave the adapter off."""
+        self.bluetoothd.terminate()
+        self.bluetoothd.wait(WAIT)
+
+    def __exit__(self, *_):
+        for child in reversed(self.children):
+            child.kill()
+            child.wait()
+        self.out.close()
 
 
 class Peer:

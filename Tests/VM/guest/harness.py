@@ -241,6 +241,33 @@ class Management:
         self.socket.close()
 
 
+class Monitor:
+    """The kernel's monitor: it shows the management commands of every program."""
+
+    CHANNEL, NO_DEVICE, COMMAND = 2, 0xFFFF, 16
+
+    def __init__(self):
+        self.socket = socket.socket(31, socket.SOCK_RAW | socket.SOCK_CLOEXEC, 1)
+        bind_to_adapter(self.socket, self.NO_DEVICE, self.CHANNEL)
+        self.socket.settimeout(0)
+        self.found = []
+
+    def commands(self):
+        """Returns the codes of the commands since the monitor was opened."""
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                packet = self.socket.recv(4096)
+                if struct.unpack_from("<H", packet)[0] == self.COMMAND:
+                    self.found.append(struct.unpack_from("<H", packet, 10)[0])
+        return self.found
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.socket.close()
+
+
 class ChannelTaker:
     """Takes the ATT channel of links that another program has created by command, as bluetoothd does if it is faster.
 

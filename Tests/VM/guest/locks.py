@@ -36,6 +36,16 @@ class LockLog:
         until(lambda: len(self.all(kind, **more)) >= count, f"the lock does not note {kind} {more}: {self.events[-6:]}")
         return self.all(kind, **more)[-1]
 
+    def links(self):
+        """Returns the events of each link, the link's begin included."""
+        found = []
+        for event in self.events:
+            if event["event"] == "connected":
+                found.append([])
+            if found:
+                found[-1].append(event)
+        return found
+
     def names(self, direction, channel=SECURITY):
         """Returns the names of the packets that the lock has sent or heard."""
         return [event["name"] for event in self.all(direction, channel=channel)]
@@ -161,6 +171,7 @@ def stored():
 def forget_everything():
     """Makes the locks and the kernel as they are in the beginning."""
     for name in "Lock", "Latch":
+        radio(f"on {name}")
         tell(name, reset=True, forget=True, rotate=False)
     # A pairing holds pointers into the lists until its link has ended, two seconds after a program was killed: the kernel dies of an
     # empty list before.

@@ -8,6 +8,7 @@ import itertools
 import stat
 import zlib
 
+import bluez
 from locks import *
 
 METHODS = (
@@ -23,6 +24,8 @@ QUESTIONS = {"just-works": [], "passkey-typed": ["enter"], "passkey-shown": ["sh
 LEGACY, LEGACY_OF_RESPONDER, SECURE = 1, 2, 3  # types of long term keys in the kernel's list
 REQUEST, PUBLIC_KEY, CONFIRM, RANDOM, CHECK = (
     f"SMP_PAIRING_{name}_COMMAND" for name in ("REQUEST", "PUBLIC_KEY", "CONFIRM", "RANDOM", "DHKEY_CHECK"))
+MTU_EXCHANGE = {"ATT_EXCHANGE_MTU_REQUEST", "ATT_EXCHANGE_MTU_RESPONSE"}
+IDENTITY, ASKS = "SMP_IDENTITY_INFORMATION_COMMAND", "SMP_SECURITY_REQUEST_COMMAND"
 
 
 def types_of_keys():
@@ -58,8 +61,10 @@ def just_works_makes_a_bond_that_is_stored():
         with beginning() as trial:
             trial.connect()
             trial.fails(f"read {LOCK} {SEALED}", "insufficientSecurity")
+            seen = len(trial.lines)
             same(trial.pair("name=door"), f"{LOCK} just-works 16 resolves", "the bond")
-            same(stat.S_IMODE(stored().stat().st_mode), 0o600, "mode of the file")
+            same(trial.lines[seen], "disk 600 has it\n", "the file of bonds when the call returned")
+            same(stat.S_IMODE(stored().parent.stat().st_mode), 0o700, "mode of the directory")
             assert "name=door" in stored().read_text(), "the bond is not in the file"
             same(bytes.fromhex(trial.do(f"read {LOCK} {SEALED}")), b"encrypted", "the value")
             same(types_of_keys(), kinds, "types of the kernel's keys")
@@ -171,9 +176,9 @@ def a_pairing_that_somebody_refuses_leaves_nothing():
 @row("S15")
 @test
 def a_link_that_ends_in_a_pairing_leaves_nothing():
-    """G05: at each of the lock's packets."""
+    """G05: in each phase, at packets of both; last, when the link is encrypted and keys are distributed."""
     with beginning() as trial:
-        for packet in REQUEST, PUBLIC_KEY, RANDOM, CHECK:
+        for packet in REQUEST, PUBLIC_KEY, CONFIRM, RANDOM, CHECK, IDENTITY:
             tell(drop_at=packet)
             trial.connect()
             trial.fails(f"pair {LOCK}", "disconnected")
@@ -226,6 +231,8 @@ def a_lock_with_another_key_is_not_paired():
 @test
 def keys_that_another_program_has_removed_are_not_made_again():
     """G08: after our list was loaded, and before the link is up. The next link has the key again."""
+    # Else a lock that may have changed its address is listened for first.
+    tell(identity=False)
     with beginning() as trial, Management() as others:
         trial.connect()
         trial.pair()
@@ -264,8 +271,66 @@ def requests_of_strangers_for_a_pairing_are_refused():
 
 @row("S04")
 @test
+def requests_without_end_take_no_memory():
+    """G10."""
+    def memory():
+        lines = Path(f"/proc/{trial.child.pid}/status").read_text().splitlines()
+        return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS"))
+
+    with beginning() as trial:
+        trial.connect()
+
+        def hear(count):
+            log = LockLog()
+            tell(request=count)
+            log.wait("sent", count, name=ASKS)
+            # It has read what came before that.
+            same(bytes.fromhex(trial.do(f"read {LOCK} {OPEN}")), b"open", "the value")
+            log.wait("heard", count, name="SMP_PAIRING_FAILED_COMMAND")
+
+        hear(100)
+        before, count = memory(), 500
+        hear(count)
+        grown = memory() - before
+        assert grown * 1024 < count * 128, f"{grown} KiB more after {count} requests"
+        return f"{grown} KiB"
+
+
+@row("S04")
+@test
+def requests_at_any_moment_change_nothing():
+    """G21: a hundred links on which the lock asks for security while this side encrypts."""
+    with beginning() as trial:
+        trial.connect()
+        trial.pair()
+        trial.do(f"disconnect {LOCK}")
+        log, count = LockLog(), 100
+        for number in range(count):
+            # At another moment each time.
+            if number % 10 == 0:
+                tell(requests=1, turns=number * 10)
+            trial.do(f"link {LOCK}")
+            trial.do(f"disconnect {LOCK}")
+        log.wait("disconnected", count)
+        same(len(log.links()), count, "links")
+        for link in log.links():
+            # One that arrives later has the kernel refresh the encryption, as the specification demands.
+            late = [event for event in link if event.get("name") == ASKS and event["encrypted"]]
+            times = len([event for event in link if event["event"] == "encrypted" and event["on"]])
+            assert 1 <= times <= 1 + len(late), f"encrypted {times} times: {link}"
+        same(log.names("heard"), [], "packets of our Security Manager")
+        same(set(log.names("sent")), {ASKS}, "packets of the lock's Security Manager")
+        same([event for event in log.events if event.get("channel") == ATT and not event["encrypted"]], [], "packets in clear")
+        same({kind for _, kind, _ in kernel_keys()}, {SECURE}, "types of the kernel's keys")
+        early, all_of_them = len(log.all("sent", name=ASKS, encrypted=False)), len(log.all("sent", name=ASKS))
+        assert 0 < early < all_of_them, f"{early} of {all_of_them} requests before the encryption"
+        return f"{early} of {all_of_them} requests before the encryption"
+
+
+@row("S04")
+@test
 def requests_of_bonded_locks_change_nothing():
-    """G10 and G21: beside our own encryption, asking for the same and for more."""
+    """G10: beside our own encryption, asking for the same and for more."""
     with beginning() as trial:
         trial.connect()
         trial.pair()
@@ -309,7 +374,8 @@ def a_lock_with_private_addresses_is_one_lock():
         trial.connect(address)
         same(trial.pair(peer=address).split()[0], LOCK, "identity of the bond")
         trial.do(f"disconnect {address}")
-        log, count = LockLog(), 5
+        same(trial.do("find Lock").split()[1], LOCK, "its identity under the address that was a stranger's")
+        log, count = LockLog(), 20
         seen = {address}
         for _ in range(count):
             tell(rotate=True)
@@ -320,8 +386,36 @@ def a_lock_with_private_addresses_is_one_lock():
             same(bytes.fromhex(trial.do(f"read {address} {SEALED}")), b"encrypted", "the value")
             trial.do(f"disconnect {address}")
         same(len(seen), count + 1, "addresses")
+        same(trial.do("devices"), "2", "devices that were heard, the latch among them")
         log.check_encrypted(links=count)
         same(len(trial.bonds()), 1, "bonds")
+
+
+@row("S11")
+@test
+def a_session_stays_with_a_lock_that_changes_its_address():
+    """G12: each time the link is lost."""
+    tell(privacy=True)
+    with beginning() as trial:
+        address, _ = trial.do("find Lock").split()
+        trial.connect(address)
+        trial.pair(peer=address)
+        trial.do(f"disconnect {address}")
+        log, count = LockLog(), 4
+        trial.do(f"session {LOCK} {SEALED}")
+        for number in range(1, count + 1):
+            trial.wait_for(
+                lambda lines: lines.count(f"value {LOCK} {b'encrypted'.hex()}") >= number, f"the value of link {number}")
+            if number < count:
+                radio("off Lock")
+                log.wait("disconnected", number)
+                tell(rotate=True)
+                radio("on Lock")
+        trial.do(f"end {LOCK}")
+        log.check_encrypted(links=count)
+        same(len({link["address"] for link in log.all("connected")}), count, "addresses")
+        events = [line.split()[2] for line in trial.lines if line.startswith("session-event")]
+        same(len([event for event in events if event.startswith("secured")]), count, f"links that are secured: {events}")
 
 
 @row("S11")
@@ -522,15 +616,21 @@ def a_slow_pairing_and_a_bonded_lock_do_not_disturb_each_other():
         trial.connect()
         seen = trial.say(f"pair {LOCK} enter")
         trial.wait_for(lambda lines: "asked enter" in lines[seen:], "the question")
-        log = LockLog("Latch")
-        for _ in range(5):
-            trial.connect(LATCH)
-            same(bytes.fromhex(trial.do(f"read {LATCH} {SEALED}")), b"encrypted", "the value")
-            trial.do(f"disconnect {LATCH}")
-        log.check_encrypted(links=5)
-        trial.say("reply 123456")
-        succeeded, rest = trial.end(f"pair {LOCK}", seen)
-        assert succeeded, rest
+        log, count = LockLog("Latch"), 20
+        with Monitor() as monitor:
+            def loads():
+                return {LOAD_KEYS, LOAD_IDENTITIES} & set(monitor.commands())
+
+            for _ in range(count):
+                trial.connect(LATCH)
+                same(bytes.fromhex(trial.do(f"read {LATCH} {SEALED}")), b"encrypted", "the value")
+                trial.do(f"disconnect {LATCH}")
+                same(loads(), set(), "lists that are loaded while the lock pairs")
+            log.check_encrypted(links=count)
+            trial.say("reply 123456")
+            succeeded, rest = trial.end(f"pair {LOCK}", seen)
+            assert succeeded, rest
+            until(lambda: len(loads()) == 2, "the lists are not loaded after the pairing")
         same(len(trial.bonds()), 2, "bonds")
 
 
@@ -578,6 +678,76 @@ def data_from_elsewhere_authenticate():
         trial.connect()
         trial.fails(f"pair {LOCK} oob={data['r']},{data['c']} require=authenticated", "pairingFailed")
         trial.check_nothing_is_left()
+
+
+@row("S03")
+@test
+def bluetoothd_that_begins_later_is_noticed_and_changes_no_bond():
+    """G19: it empties the kernel's lists and lets every peer bond."""
+    with beginning() as trial:
+        trial.do("events")
+        trial.connect()
+        trial.pair()
+        trial.do(f"disconnect {LOCK}")
+        log, seen = LockLog(), len(trial.lines)
+        with bluez.Daemon() as others:
+            trial.wait_for(lambda lines: "event otherManager" in lines[seen:], "the event")
+            results = [beside_bluetoothd(trial) for _ in range(3)]
+            others.stop()
+        trial.do("ready")
+        trial.connect()
+        same(bytes.fromhex(trial.do(f"read {LOCK} {SEALED}")), b"encrypted", "the value after bluetoothd")
+        check_no_pairing_beside_bluetoothd(log)
+        return results
+
+
+@row("S03")
+@test
+def bluetoothd_that_was_there_before_is_noticed_and_changes_no_bond():
+    """G19: and a pairing beside it makes a bond, or says why not."""
+    with beginning() as trial:
+        trial.connect()
+        trial.pair()
+    log = LockLog()
+    with bluez.Daemon() as others, Trial(keep=True) as trial:
+        trial.do("events")
+        trial.do("ready")
+        trial.wait_for(lambda lines: "event otherManager" in lines, "the event")
+        results = [beside_bluetoothd(trial) for _ in range(3)]
+        check_no_pairing_beside_bluetoothd(log)
+        succeeded, rest = trial.end(f"connect {LATCH}", trial.say(f"connect {LATCH}"))
+        if succeeded:
+            succeeded, rest = trial.end(f"pair {LATCH}", trial.say(f"pair {LATCH}"))
+        assert succeeded or rest.startswith("adapterShared: "), f"a pairing beside bluetoothd: {rest}"
+        others.stop()
+        return [*results, rest]
+
+
+def beside_bluetoothd(trial):
+    """Connects to the bonded lock: the link is encrypted, or the error says that the adapter is shared."""
+    succeeded, rest = trial.end(f"connect {LOCK}", trial.say(f"connect {LOCK}"))
+    if succeeded:
+        same(bytes.fromhex(trial.do(f"read {LOCK} {SEALED}")), b"encrypted", "the value beside bluetoothd")
+        trial.do(f"disconnect {LOCK}")
+    else:
+        assert rest.startswith(("adapterShared: ", "busy: ")), f"a connect beside bluetoothd: {rest}"
+    return rest.split(":")[0]
+
+
+def check_no_pairing_beside_bluetoothd(log):
+    """Where bluetoothd is faster, a link that is to be encrypted is its own first, which asks for the MTU in clear and is
+    disconnected; the next one is encrypted before its first packet.
+    """
+    log.check_no_pairing()
+    links = log.links()
+    encrypted = [link for link in links if any(event["event"] == "encrypted" and event["on"] for event in link)]
+    assert encrypted, f"no link was encrypted: {links}"
+    for link in links:
+        packets = [event for event in link if event.get("channel") == ATT]
+        if link in encrypted:
+            same([packet for packet in packets if not packet["encrypted"]], [], "packets in clear on an encrypted link")
+        else:
+            same({packet["name"] for packet in packets} - MTU_EXCHANGE, set(), "packets on a link of bluetoothd")
 
 
 if __name__ == "__main__":

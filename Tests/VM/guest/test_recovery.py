@@ -144,15 +144,6 @@ def bluetoothd_comes_and_goes_under_the_daemon():
     """It also takes the adapter, configures it again and receives the same events."""
     log = BeltLog()
     with running(BELT) as program:
-        children, out = [], open("/run/vm/bluez-beside.log", "w")
-        Path(bluez.BUS).unlink(missing_ok=True)
-        Path("/run/vm/bus.conf").write_text(bluez.BUS_CONFIGURATION)
-
-        def launch(name, *arguments):
-            children.append(subprocess.Popen(
-                [bluez.program(name), *arguments], stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=bluez.environment()))
-            return children[-1]
-
         def settled(what):
             """Checks that beats continue, on this link or on the next one, and again after a further loss of the
             link.
@@ -163,21 +154,12 @@ def bluetoothd_comes_and_goes_under_the_daemon():
             radio("drop 0")
             recovers(program, link + 1, f"a lost link {what}")
 
-        try:
-            launch("dbus-daemon", "--nofork", "--nopidfile", "--config-file=/run/vm/bus.conf")
-            until(lambda: os.path.exists(bluez.BUS), "the message bus did not start")
-            bluetoothd = launch(*bluez.DAEMON)
-            until(lambda: "hci0 registered" in Path(out.name).read_text(errors="replace"), "bluetoothd has no adapter")
+        with bluez.Daemon() as others:
             settled("beside bluetoothd")
-            bluetoothd.terminate()
-            bluetoothd.wait(WAIT)
+            others.stop()
             # It may leave the adapter off; then another program switches it on.
             set_powered(True)
             settled("after bluetoothd")
-        finally:
-            for child in reversed(children):
-                child.kill()
-                child.wait()
         stop(program)
         links = len(links_in(program.lines))
         check_handshakes(program, log, links)

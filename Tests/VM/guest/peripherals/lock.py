@@ -39,7 +39,8 @@ class Manner:
     entered: int | None = None  # that its user enters; else what `type` says
     greeting: int = 0  # notifications that it sends as soon as a link is up
     requests: int = 0  # Security Requests that it sends then
-    drop_at: str = ""  # it drops the link at the first packet with this name
+    turns: int = 0  # of its event loop that pass before those
+    drop_at: str = ""  # it drops the link in place of the first packet with this name, its own or one that it hears
     oob: bool = False
 
 
@@ -119,19 +120,24 @@ class Lock:
         send, hear = host.send_l2cap_pdu, channels.on_pdu
 
         def sent(handle, channel, packet):
-            self.carry("sent", channel, packet)
-            send(handle, channel, packet)
+            if not self.is_dropped_at(self.carry("sent", channel, packet)):
+                send(handle, channel, packet)
 
         def heard(connection, channel, packet):
-            if self.carry("heard", channel, packet) == self.manner.drop_at:
-                self.manner.drop_at = ""
-                self.controller.drop_links(8)
-            else:
+            if not self.is_dropped_at(self.carry("heard", channel, packet)):
                 hear(connection, channel, packet)
 
         host.send_l2cap_pdu, channels.on_pdu = sent, heard
         await self.advertise()
         return self
+
+    def is_dropped_at(self, name):
+        """Drops the link if its time has come with a packet of this name."""
+        if name is None or name != self.manner.drop_at:
+            return False
+        self.manner.drop_at = ""
+        self.controller.drop_links(8)
+        return True
 
     def carry(self, direction, channel, packet):
         kinds = {ATT: ATT_PDU, SECURITY: smp.SMP_Command}
@@ -166,11 +172,14 @@ class Lock:
     async def greet(self, connection):
         for number in range(self.manner.greeting):
             await self.device.gatt_server.notify_subscriber(connection, self.beat, bytes([number]), force=True)
+        for _ in range(self.manner.turns):
+            await asyncio.sleep(0)
         self.request(self.manner.requests)
 
     def request(self, count):
         for _ in range(count):
-            self.device.request_pairing(self.connection)
+            if self.connection:
+                self.device.request_pairing(self.connection)
 
     def disconnected(self, reason):
         self.note("disconnected", reason=int(reason))
