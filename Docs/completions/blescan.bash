@@ -188,7 +188,7 @@ _blescan_scan() {
     repeating_flags=()
     non_repeating_flags=(--redact --json --passive --long-range --plain --version -h --help)
     repeating_options=(--service --address --company)
-    non_repeating_options=(--for --count --each --format --scanner-id --heartbeat --name --min-rssi --adapter --record --color)
+    non_repeating_options=(--for --count --each --format --scanner-id --heartbeat --name --min-rssi --adapter --bonds --record --color)
     __blescan_offer_flags_options 0
 
     # Offer option value completions
@@ -229,6 +229,9 @@ _blescan_scan() {
         return
         ;;
     '--adapter')
+        return
+        ;;
+    '--bonds')
         return
         ;;
     '--record')

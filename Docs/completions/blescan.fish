@@ -23,7 +23,7 @@ function __blescan_parse_tokens -S
         __blescan_parse_subcommand 0 'version' 'h/help'
         switch $unparsed_tokens[1]
         case 'scan'
-            __blescan_parse_subcommand 0 'for=' 'count=' 'each=' 'format=' 'scanner-id=' 'redact' 'json' 'heartbeat=' 'service=+' 'name=' 'address=+' 'company=+' 'min-rssi=' 'passive' 'long-range' 'adapter=' 'record=' 'plain' 'color=' 'version' 'h/help'
+            __blescan_parse_subcommand 0 'for=' 'count=' 'each=' 'format=' 'scanner-id=' 'redact' 'json' 'heartbeat=' 'service=+' 'name=' 'address=+' 'company=+' 'min-rssi=' 'passive' 'long-range' 'adapter=' 'bonds=' 'record=' 'plain' 'color=' 'version' 'h/help'
         case 'explore'
             __blescan_parse_subcommand 1 'no-read' 'mtu=' 'cache=' 'pair' 'passkey=' 'adapter=' 'timeout=' 'bonds=' 'record=' 'trace' 'json' 'version' 'h/help'
         case 'read'
@@ -129,6 +129,7 @@ complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_option
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan scan" passive' -l 'passive' -d 'Only listen: request no scan responses.'
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan scan" long-range' -l 'long-range' -d 'Listen on the coded PHY too, where the adapter can.'
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan scan" adapter' -l 'adapter' -d 'Adapter to use: hci0, or its address.' -rfka ''
+complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan scan" bonds' -l 'bonds' -d 'The directory of the bonds, in place of $XDG_STATE_HOME/bareble/bonds, or /var/lib/bareble/bonds for root.' -rfka ''
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan scan" record' -l 'record' -d 'Write all packets to this new btsnoop file, for Wireshark, btmon -r and replay. Those of ATT come from a socket; the ACL frames around them are made for the file.' -rfka ''
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan scan" plain' -l 'plain' -d 'Print lines on a terminal too, instead of the live table.'
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan scan" color' -l 'color' -d 'Colours in the live table.' -rfka 'auto always never'
