@@ -250,6 +250,17 @@ import Testing
         _ = folder
     }
 
+    /// A scan recognizes bonded devices without the management of the adapter.
+    @Test func aScanHasTheIdentityKeysOfItsAdapterAlone() throws {
+        let (path, folder) = try Self.directory()
+        let adapter = BluetoothAddress(rawValue: 0x0011_2233_4401)
+        let key = try #require(RecordedBonds.first.resolvingKey?.key)
+        #expect(try BondDirectory(path).identityKeys(of: adapter) == [RecordedBonds.phone: key])
+        #expect(try BondDirectory(path).identityKeys(of: BluetoothAddress(rawValue: 0x0011_2233_4402)).isEmpty)
+        #expect(try BondDirectory(path).identityKeys(of: nil).isEmpty)
+        _ = folder
+    }
+
     @Test func anAdapterWithoutRightsStillForgets() async throws {
         let folder = try TestFolder()
         try await VirtualTime.run { time in
