@@ -27,11 +27,11 @@ GROUPS = {
     "doctor": ("extended", 2, ("pulse",)),
     "daemon": ("extended", 1, ("belt", "crowd")),
     "dual": ("dual", 2, ()),
-    "recovery": ("extended", 1, ("belt", "crowd")),
+    "recovery": ("extended", 1, ("belt", "crowd", "lock")),
     "pairing": ("extended", 1, ("lock",)),
 }
 # The programs that a group needs, where it does not need all of them.
-PROGRAMS = {"pairing": (PAIRING, BLESCAN)}
+PROGRAMS = {"pairing": (PAIRING, BLESCAN), "recovery": (BLESCAN, LOGGER, TRIALS, PAIRING)}
 # Their guests have all files in memory, which a sleep leaves as they are.
 SLEEPING = ("recovery",)
 # With one processor at a time, two connects of one run ended in `busy` there: who reacts to an event may be ahead of the kernel itself.
@@ -75,7 +75,7 @@ def run_group(bed, name, only, cycles, series=None):
         log=LOGS / f"kernel-{label.replace(' on ', '-')}.log", show=show, environment={
             "PYTHONDONTWRITEBYTECODE": "1", "BAREBLE_KERNEL_TESTS": "1", "HEART_RATE_LOGGER": str(LOGGER),
             "LINK_TRIALS": str(TRIALS), "PAIRING_TRIALS": str(PAIRING), "VM_CYCLES": str(cycles)},
-        in_memory=(BLESCAN, LOGGER, TRIALS) if name in SLEEPING else None, host_time=name in HOST_TIME)
+        in_memory=needed(name) if name in SLEEPING else None, host_time=name in HOST_TIME)
     if (status != 0 and not counts["not ok"]) or (not counts["ok"] and not only):
         print(f"not ok kernel, {label}: the tests ended with status {status} after {counts['ok']} passed", flush=True)
         return False

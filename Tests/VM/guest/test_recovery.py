@@ -7,6 +7,7 @@ import contextlib
 import subprocess
 
 import bluez
+import locks
 from belts import *
 
 HCI_RESET_IOCTL, HCI_RESET = 0x400448CB, bytes([1, 0x03, 0x0C, 0])
@@ -113,11 +114,7 @@ def the_daemon_goes_on_after_the_machine_went_to_sleep():
         scan = Program("scan", "--json", "--each", "packet", timeout=300)
         try:
             scan.wait_for_lines(3)
-            ahead = boot_clock_ahead()
-            Path("/sys/power/mem_sleep").write_text("deep")
-            Path("/sys/power/state").write_text("mem")
-            slept = boot_clock_ahead() - ahead
-            assert abs(slept - NIGHT) < 600, f"the boot clock leapt by {slept:.0f} s"
+            slept = sleep_for_a_night()
             heard = len(scan.lines)
             recovers(program, 2, "the night")
             scan.wait_for_lines(heard + 3)
@@ -131,6 +128,35 @@ def the_daemon_goes_on_after_the_machine_went_to_sleep():
             scan.child.kill()
             scan.finish()
             radio("off Crowd 0")
+
+
+@row("O19")
+@test
+def bonds_outlive_a_night():
+    """The kernel ends the link before it sleeps; the next one is encrypted with the stored key, without a pairing."""
+    locks.forget_everything()
+    with locks.beginning() as trial:
+        trial.connect()
+        trial.pair()
+        log = locks.LockLog()
+        slept = sleep_for_a_night()
+        log.wait("disconnected")
+        trial.do(f"disconnect {locks.LOCK}")
+        trial.do("ready")
+        trial.connect()
+        same(bytes.fromhex(trial.do(f"read {locks.LOCK} {locks.SEALED}")), b"encrypted", "the value")
+        log.check_encrypted()
+        return f"{slept:.0f} s"
+
+
+def sleep_for_a_night():
+    """Suspends the machine to memory; returns the number of seconds by which the boot clock has leapt."""
+    ahead = boot_clock_ahead()
+    Path("/sys/power/mem_sleep").write_text("deep")
+    Path("/sys/power/state").write_text("mem")
+    slept = boot_clock_ahead() - ahead
+    assert abs(slept - NIGHT) < 600, f"the boot clock leapt by {slept:.0f} s"
+    return slept
 
 
 def boot_clock_ahead():
