@@ -38,7 +38,9 @@ from cache import (
 HERE = Path(__file__).resolve().parent
 BOOTS = 3  # of one command, when the guest's kernel dies
 ALSO_IN_MEMORY = ("/etc/passwd", "/etc/group", "/etc/nsswitch.conf", "/usr/bin/dbus-daemon")  # where they are
-UNCOUNTED = "6.1."  # kernels that do not boot with counted instructions
+# Kernels without counted instructions: 6.1 does not boot with them, and 7.2 stalls for up to minutes, because the emulator then runs the
+# processors in turns and one waits in a loop for a lock that the other holds.
+UNCOUNTED = ("6.1.", "7.2.")
 NIGHT = datetime.timedelta(hours=8)  # for which a guest sleeps, by the clock on its board
 BOOT_MODULES = ("virtio_pci", "virtio_console", "9p", "9pnet_virtio", "overlay")
 
