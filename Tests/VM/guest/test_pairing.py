@@ -598,24 +598,63 @@ def a_thousand_bonds_are_loaded_and_damaged_files_are_set_aside():
     return rest.split(":")[0]
 
 
+USERS = Path("/run/vm/bonds-of-a-user")
+
+
+def unprivileged():
+    """The program that pairs with CAP_NET_RAW alone, and with the bonds in a directory of its user."""
+    program = "/run/vm/pairing-trials"
+    shutil.copy(TRIALS, program)
+    for path in USERS, *USERS.iterdir():
+        os.chown(path, PLAIN_USER, PLAIN_USER)
+    trial = Program(str(USERS), program=program, stdin=subprocess.PIPE, user=PLAIN_USER, capabilities=[CAPABILITY])
+    trial.__class__ = Trial
+    return trial.wait_for(lambda lines: "began" in lines, "its beginning")
+
+
 @test
 def a_pairing_needs_a_privilege_and_nothing_else_does():
     """G20: without CAP_NET_ADMIN."""
-    program = "/run/vm/pairing-trials"
-    shutil.copy(TRIALS, program)
-    store = Path("/run/vm/bonds-of-a-user")
-    shutil.rmtree(store, ignore_errors=True)
-    store.mkdir(mode=0o700)
-    os.chown(store, PLAIN_USER, PLAIN_USER)
-    trial = Program(str(store), program=program, stdin=subprocess.PIPE, user=PLAIN_USER, capabilities=[CAPABILITY])
-    trial.__class__ = Trial
-    with trial:
-        trial.wait_for(lambda lines: "began" in lines, "its beginning")
+    shutil.rmtree(USERS, ignore_errors=True)
+    USERS.mkdir(mode=0o700)
+    with unprivileged() as trial:
         trial.do("ready")
         trial.connect()
         same(bytes.fromhex(trial.do(f"read {LOCK} {OPEN}")), b"open", "the value")
         trial.fails(f"pair {LOCK}", "notPermitted", "CAP_NET_ADMIN")
         same(bytes.fromhex(trial.do(f"read {LOCK} {OPEN}")), b"open", "the value")
+
+
+@test
+def a_bond_is_used_without_that_privilege():
+    """G20: this library has the controller encrypt, with the key from the disk; the kernel has none."""
+    for is_secure in True, False:
+        forget_everything()
+        shutil.rmtree(USERS, ignore_errors=True)
+        tell(sc=is_secure)
+        with beginning(store=USERS, keep=False) as trial:
+            trial.connect()
+            trial.pair()
+        until(lambda: doing()["links"] == [], "the link of the program that has paired stays")
+        with Management() as management:
+            for code in LOAD_IDENTITIES, LOAD_KEYS:
+                same(management.command(code, bytes(2))[0], 0, "answer to an empty list")
+        log = LockLog()
+        with unprivileged() as trial:
+            trial.do("ready")
+            for _ in range(2):
+                trial.connect()
+                same(bytes.fromhex(trial.do(f"read {LOCK} {SEALED}")), b"encrypted", "the value")
+                trial.do(f"disconnect {LOCK}")
+            log.check_encrypted(links=2)
+            same(kernel_keys(), [], "keys of the kernel")
+            tell(forget=True, greeting=3)
+            lost = LockLog()
+            trial.fails(f"connect {LOCK}", "bondRejected")
+            same([bond[-1] for bond in trial.bonds()], ["rejected"], "the bond's state")
+            lost.wait("disconnected")
+            lost.check_no_pairing()
+            same(lost.names("heard", ATT), [], "what was sent in clear")
 
 
 @test
