@@ -189,3 +189,20 @@ package enum ATTPacket: Hashable, Sendable {
         }
     }
 }
+
+extension ATTPacket {
+    /// Returns the reply that ends the peer's wait for a packet that was discarded; `nil` for a packet that needs none.
+    ///
+    /// A request gets an Error Response (Request Not Supported), an indication its confirmation: neither discloses
+    /// anything.
+    ///
+    /// Spec: Core Vol 3 Part F, 3.3.2 (sequential protocol), 3.4.1.1, 3.4.7.3.
+    package static func reply(toDiscarded packet: [UInt8]) -> [UInt8]? {
+        guard let opcode = packet.first.map(ATTOpcode.init(rawValue:)) else { return nil }
+        switch opcode.kind {
+        case .request: return ATTErrorResponse(requestOpcode: opcode, handle: 0, code: .requestNotSupported).bytes
+        case .indication: return ATTHandleValueConfirmation().bytes
+        case .response, .command, .notification, .confirmation: return nil
+        }
+    }
+}

@@ -2,6 +2,21 @@ import BLECore
 import Testing
 
 @Suite struct ATTPacketTests {
+    @Test(arguments: UInt8.min...UInt8.max) func whatIsDiscardedEndsThePeersWaitAndNothingElse(first: UInt8) {
+        let reply = ATTPacket.reply(toDiscarded: [first, 0x03, 0x00])
+        let isCommand = first & 0x40 != 0
+        switch first {
+        case 0x1D: #expect(reply == [0x1E])
+        case _ where !isCommand && first.isMultiple(of: 2) && first != 0x1E:
+            #expect(reply == [0x01, first, 0x00, 0x00, 0x06])
+        default: #expect(reply == nil)
+        }
+    }
+
+    @Test func anEmptyPacketNeedsNoReply() {
+        #expect(ATTPacket.reply(toDiscarded: []) == nil)
+    }
+
     @Test(arguments: ATTGoldenPDU.all) func goldenBytes(golden: ATTGoldenPDU) throws {
         #expect(try ATTPacket(golden.bytes) == golden.packet)
         #expect(Hex.encode(golden.packet.bytes) == golden.hex)
