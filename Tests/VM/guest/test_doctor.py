@@ -67,7 +67,7 @@ def raw_scan():
 def a_good_adapter_passes_every_check():
     findings, outcome = doctor_that_sees("reports")
     outcome.must(DONE)
-    same({o["check"] for o in outcome.objects[:-1]}, set(range(1, 16)), "checks")
+    same({o["check"] for o in outcome.objects[:-1]}, set(range(1, 17)), "checks")
     # The effect of the kernel's bug and the log depend on the kernel, and what can pair on how the adapter was switched on.
     bad = {word for word, o in findings.items() if o["level"] != "ok"}
     bad -= {"kernel-fault", "kernel-log", "connect", "pairing-off"}
