@@ -69,7 +69,7 @@ import Testing
             ("bind monitor", EPERM, .notPermitted(.netRaw)), ("HCIDEVUP", ERFKILL, .blocked),
             ("bind", ENODEV, .adapterGone),
             ("send", EPIPE, .adapterGone), ("send", ENETDOWN, .adapterDown), ("bind", EBUSY, .inUse),
-            ("bind", EUSERS, .inUse), ("HCIDEVUP", EADDRNOTAVAIL, .noAddress), ("HCIDEVUP", ETIMEDOUT, .noAnswer),
+            ("bind", EUSERS, .inUse), ("HCIDEVUP", EADDRNOTAVAIL, .noAddress), ("HCIDEVUP", ETIMEDOUT, .noResponse),
             ("socket", EMFILE, .outOfResources), ("bind", EIO, .other(errno: EIO)),
         ]
         for (call, errno, meaning) in table {

@@ -117,7 +117,7 @@ import Testing
         let plan = try FaultPlan()
         plan.pretendBluetooth(PretendedMachine.address.rawValue)
         let table: [(Int32, LocalFailure?)] = [
-            (ERFKILL, .blocked), (ENODEV, .adapterGone), (EPERM, .notPermitted(.netAdmin)), (ETIMEDOUT, .noAnswer),
+            (ERFKILL, .blocked), (ENODEV, .adapterGone), (EPERM, .notPermitted(.netAdmin)), (ETIMEDOUT, .noResponse),
             (EBUSY, .inUse), (EADDRNOTAVAIL, .noAddress), (EALREADY, nil), (EINTR, nil),
         ]
         for (errno, meaning) in table {

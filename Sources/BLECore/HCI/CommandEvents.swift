@@ -35,7 +35,7 @@ package struct HCICommandComplete: Hashable, Sendable {
     /// - Throws: `HCICommandFailure` with the controller's status, or with the defect of the parameters.
     package func parameters<Query: HCIQuery>(of query: Query.Type) throws(HCICommandFailure) -> Query.ReturnParameters {
         guard opcode == Query.opcode, let status else {
-            throw HCICommandFailure(opcode: Query.opcode, reason: .noAnswer)
+            throw HCICommandFailure(opcode: Query.opcode, reason: .noResponse)
         }
         guard status.isSuccess else { throw HCICommandFailure(opcode: opcode, reason: .status(status)) }
         do throws(MalformedPacket) {
@@ -86,7 +86,7 @@ package struct HCICommandFailure: Error, Hashable, Sendable, CustomStringConvert
         /// The controller's response does not fit the command.
         case malformed(MalformedPacket)
         /// The controller's response lacks the requested parameters.
-        case noAnswer
+        case noResponse
         /// Too many commands are queued.
         case queueFull
         /// The caller no longer waits for the response.
@@ -121,7 +121,7 @@ package struct HCICommandFailure: Error, Hashable, Sendable, CustomStringConvert
             case .status(let status): status.description
             case .timeout: "the controller did not respond within 2 s"
             case .malformed(let packet): packet.description
-            case .noAnswer: "the controller's response is empty"
+            case .noResponse: "the controller's response is empty"
             case .queueFull: "too many commands are queued"
             case .cancelled: "cancelled"
             case .adapterLost: "the adapter was removed, switched off or reset"

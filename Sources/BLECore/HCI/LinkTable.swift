@@ -148,6 +148,11 @@ extension LinkTable {
     /// The peer of this program's link with a handle.
     package func peer(of handle: ConnectionHandle) -> PeerID? { link(handle)?.identity.peer }
 
+    /// The handles of this program's links to a peer.
+    package func handles(of peer: PeerID) -> [ConnectionHandle] {
+        entries.keys.filter { self.peer(of: $0) == peer }.sorted()
+    }
+
     /// Makes `handle` belong to a link of this program from now on.
     ///
     /// - Parameter kernelName: The name by which the kernel has the link, if it is another one.

@@ -13,6 +13,8 @@ private enum Layout {
     static let never: UInt8 = 0
     static let backoff: UInt8 = 1
     static let custom: UInt8 = 2
+    static let observes: UInt8 = 1
+    static let requiresBond: UInt8 = 2
 }
 
 extension RestorationState {
@@ -93,7 +95,7 @@ extension PersistedPeer {
             writer.u16(parameters.timeout)
         }
         writer.u8(validation.code)
-        writer.u8(observesServiceChanges ? 1 : 0)
+        writer.u8((observesServiceChanges ? Layout.observes : 0) | (requiresBond ? Layout.requiresBond : 0))
         let stored = subscriptions.prefix(RestorationState.limit)
         writer.u16(UInt16(clamping: stored.count))
         for subscription in stored {
@@ -173,7 +175,10 @@ extension ByteReader {
             throw .state(at: offset, .invalidField("validation"))
         }
         wanted.validation = validation
-        wanted.observesServiceChanges = try storedFlag("observes", in: RestorationState.form)
+        guard let flags = u8() else { throw .state(at: offset, .tooShort) }
+        guard flags <= Layout.observes | Layout.requiresBond else { throw .state(at: offset, .invalidField("flags")) }
+        wanted.observesServiceChanges = flags & Layout.observes != 0
+        wanted.requiresBond = flags & Layout.requiresBond != 0
         for _ in 0..<(try stateCount("number of subscriptions")) {
             wanted.subscriptions.append(try wantedSubscription())
         }

@@ -41,6 +41,8 @@ public struct PersistedPeer: Hashable, Sendable {
     public var validation: CacheValidation
     /// A Boolean value that indicates whether to subscribe to the peer's Service Changed characteristic.
     public var observesServiceChanges: Bool
+    /// A Boolean value that indicates whether the peer must be bonded, and the link encrypted.
+    public var requiresBond: Bool
     /// The subscriptions of the session.
     public var subscriptions: [PersistedSubscription]
 
@@ -49,7 +51,8 @@ public struct PersistedPeer: Hashable, Sendable {
         _ peer: PeerID, reconnect: ReconnectPolicy = .backoff(), resetBackoffAfter: Duration = .seconds(10),
         readyTimeout: Duration? = .seconds(30), timeout: Duration? = .seconds(15), mtu: Int? = nil,
         parameters: ConnectionParameters? = nil, validation: CacheValidation = .required,
-        observesServiceChanges: Bool = true, subscriptions: [PersistedSubscription] = []
+        observesServiceChanges: Bool = true, requiresBond: Bool = false,
+        subscriptions: [PersistedSubscription] = []
     ) {
         self.peer = peer
         self.reconnect = reconnect
@@ -60,6 +63,7 @@ public struct PersistedPeer: Hashable, Sendable {
         self.parameters = parameters
         self.validation = validation
         self.observesServiceChanges = observesServiceChanges
+        self.requiresBond = requiresBond
         self.subscriptions = subscriptions
     }
 }
@@ -126,7 +130,7 @@ extension PersistedPeer {
     @available(
         *, deprecated,
         renamed:
-            "init(_:reconnect:resetBackoffAfter:readyTimeout:timeout:mtu:parameters:validation:observesServiceChanges:subscriptions:)"
+            "init(_:reconnect:resetBackoffAfter:readyTimeout:timeout:mtu:parameters:validation:observesServiceChanges:requiresBond:subscriptions:)"
     )
     public init(
         _ peer: PeerID, reconnect: ReconnectPolicy = .backoff(), provenAfter: Duration,

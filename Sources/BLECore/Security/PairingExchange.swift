@@ -156,6 +156,7 @@ package struct PairingExchange: ~Copyable {
     /// A command of this machine.
     package enum Command: Hashable, Sendable {
         case setBondable(Bool)
+        case disconnect
         case removeKeys(disconnects: Bool)
         case addOutOfBandData(OutOfBandValues)
         case clearOutOfBandData
@@ -624,9 +625,10 @@ extension PairingExchange {
     }
 
     private mutating func settle(_ pairing: Pairing, until: BootInstant) -> [Action] {
-        // Nothing of the other bond is removed; the owner drops the link, and loads the lists again.
+        // Nothing of the other bond is removed. The kernel has the link under its identity now, so that it could be taken
+        // for a link to that peer. The owner loads the lists again.
         if pairing.demand.otherBonds.contains(pairing.identity) {
-            return leave(pairing, [], .failure(.identityTaken))
+            return leave(pairing, [.disconnect], .failure(.identityTaken))
         }
         guard pairing.hasKey, pairing.isEncrypted else {
             state = .settling(pairing, until: until)
@@ -676,9 +678,11 @@ extension PairingExchange {
         // The kernel refused to pair: what it has of this peer is not of this pairing.
         if case .command = failure, !hasKeys { return leave(pairing, [], .failure(failure)) }
         // The keys are another bond's.
-        if pairing.demand.otherBonds.contains(pairing.identity) { return leave(pairing, [], .failure(failure)) }
-        // Without an identity the encryption is good for this link.
-        let disconnects = hasKeys && failure != .noIdentity
+        if pairing.demand.otherBonds.contains(pairing.identity) {
+            return leave(pairing, [.disconnect], .failure(failure))
+        }
+        // Without an identity, or with a peer that keeps no bonds, the encryption is good for this link.
+        let disconnects = hasKeys && failure != .noIdentity && failure != .noKey
         return leave(pairing, [.removeKeys(disconnects: disconnects)], .failure(failure))
     }
 
@@ -736,6 +740,7 @@ extension PairingExchange.Command {
     package var code: ManagementCommandCode {
         switch self {
         case .setBondable: .setBondable
+        case .disconnect: .disconnect
         case .removeKeys: .unpairDevice
         case .addOutOfBandData: .addRemoteOutOfBandData
         case .clearOutOfBandData: .removeRemoteOutOfBandData
@@ -754,6 +759,7 @@ extension PairingExchange.Command {
     package func packet(_ peer: ManagementPeer, _ capability: IOCapability, adapter: UInt16) -> ManagementPacket {
         switch self {
         case .setBondable(let isOn): ManagementSetBondable(isOn).packet(adapter: adapter)
+        case .disconnect: ManagementDisconnect(peer).packet(adapter: adapter)
         case .removeKeys(let disconnects):
             ManagementUnpairDevice(peer, disconnects: disconnects).packet(adapter: adapter)
         case .addOutOfBandData(let values):

@@ -27,7 +27,7 @@ internal import Logging
 // What follows which failure is decided by `ConnectRetry`; this file performs its steps.
 
 /// The peer of a connect.
-struct ConnectTarget {
+struct ConnectTarget: Equatable {
     /// The peer by the name that its link is filed under: its identity if it is bonded.
     let peer: PeerID
     /// The address that the caller gave.
@@ -46,6 +46,10 @@ extension Adapter {
         case connected(AdapterLink)
         /// The peer was not heard: a connect without a time-out has another turn.
         case notHeard(BLEError)
+        /// The link was not encrypted.
+        case notEncrypted(EncryptionFailure, BLEError)
+        /// The peer was bonded, or its bond forgotten, while others had their turns.
+        case bondChanged
     }
 
     /// Connects to a peer, when it is this connect's turn; without a time-out in many turns, as long as the task lives.
@@ -62,32 +66,30 @@ extension Adapter {
         var mayLoadAgain = true
         var patience = Self.firstPatience
         // The bonds must be known.
-        if let configuration = securityConfiguration {
+        if bonds.configuration != nil {
             try await prepare(during: "connect")
-            if demand != .none { try await openBonds(configuration, during: "connect") }
+            if demand != .none { try await openBonds(during: "connect") }
         }
         while true {
             // It may have been bonded meanwhile, or forgotten.
             let target = try target(address, demand)
             try await listen(for: target, until: limit)
-            let turn: Turn
-            do throws(BLEError) {
-                turn = try await connectInTurn(target, parameters ?? .balanced, &retry, until: limit, patience)
-            } catch {
-                // Another program may have emptied the kernel's lists in between.
-                guard error.code == .adapterShared, mayLoadAgain else { throw error }
-                mayLoadAgain = false
-                securityEvents.report(.keysLoadedAgain(target.peer))
-                continue
-            }
+            let turn = try await connectInTurn(
+                target, demand, parameters ?? .balanced, &retry, until: limit, patience)
             switch consume turn {
             case .connected(let link):
                 guard let options = demand.pairing, target.required == nil else { return link }
                 return try await pair(link, options)
+            case .bondChanged: continue
+            case .notEncrypted(let failure, let error):
+                // Another program may have emptied the kernel's lists in between.
+                guard failure.mayLackKey, target.means == .kernel, mayLoadAgain else { throw error }
+                mayLoadAgain = false
+                if case .keyNotLoaded = failure { securityEvents.report(.keysLoadedAgain(target.peer)) }
             case .notHeard(let error):
                 if mayChangeAddress(target), limit.map({ loop.now() < $0 }) ?? true {
                     // It may use another address since it was heard. Or it advertises rarely.
-                    bondedLinkEnds[target.peer] = loop.now()
+                    bonds.linkEnded(target.peer, at: loop.now())
                     patience *= 2
                     continue
                 }
@@ -108,8 +110,8 @@ extension Adapter {
     }
 
     private func connectInTurn(
-        _ target: ConnectTarget, _ parameters: ConnectionParameters, _ retry: inout ConnectRetry,
-        until limit: BootInstant?, _ patience: Duration
+        _ target: ConnectTarget, _ demand: SecurityDemand, _ parameters: ConnectionParameters,
+        _ retry: inout ConnectRetry, until limit: BootInstant?, _ patience: Duration
     ) async throws(BLEError) -> Turn {
         try await prepare(during: "connect")
         try checkIsPeer(target.address.address, "\(target.address)", during: "connect")
@@ -117,8 +119,12 @@ extension Adapter {
         defer { passTurn() }
         // The adapter may have gone while others had their turns.
         if hasWaited { try await prepare(during: "connect") }
+        if try self.target(target.address, demand) != target { return .bondChanged }
         retry.beginTurn(at: loop.now())
-        if target.means == .kernel { try await loadKeys(until: retry.deadline, during: "connect") }
+        if target.means == .kernel {
+            let omitted = demand.pairing != nil && target.required == nil ? target.peer : nil
+            try await loadKeys(leavingOut: omitted, until: retry.deadline, during: "connect")
+        }
         guard mayCommand else { return try await connect(target, parameters, &retry, patience) }
         await pauseScan(until: retry.deadline)
         defer { resumeScan() }
@@ -159,7 +165,9 @@ extension Adapter {
                 do throws(AttachError) {
                     return .connected(try await attach(target, to: handle, until: deadline))
                 } catch let reason {
-                    if case .encryption(let failure) = reason { throw await notEncrypted(peer, failure) }
+                    if case .encryption(let failure) = reason {
+                        return .notEncrypted(failure, await notEncrypted(peer, failure))
+                    }
                     let end = handle.flatMap { links.lastEnd(of: $0) }
                     error = self.error(reason, status: end, peer)
                     step = retry.notAttached(reason.failure, end: end, at: loop.now())
@@ -176,7 +184,9 @@ extension Adapter {
                 do throws(AttachError) {
                     return .connected(try await attach(target, to: nil, until: retry.deadline))
                 } catch let reason {
-                    if case .encryption(let failure) = reason { throw await notEncrypted(peer, failure) }
+                    if case .encryption(let failure) = reason {
+                        return .notEncrypted(failure, await notEncrypted(peer, failure))
+                    }
                     error = self.error(reason, status: nil, peer)
                     step = retry.kernelFailed(reason.failure, at: loop.now())
                 }
@@ -290,15 +300,21 @@ extension Adapter {
         _ target: ConnectTarget, to handle: ConnectionHandle?, until deadline: BootInstant
     ) async throws(AttachError) -> AdapterLink {
         // A socket to a link that is gone would have the kernel look for the peer.
-        if let handle, links.lastEnd(of: handle) != nil { throw .connect(.notEstablished, errno: 0) }
+        if let handle, links.lastEnd(of: handle) != nil {
+            if target.required != nil, let failure = rejection(by: target.peer, of: handle) {
+                throw .encryption(failure)
+            }
+            throw .connect(.notEstablished, errno: 0)
+        }
         if target.means == .command { return try await attachUnmanaged(target, to: handle, until: deadline) }
         let required = target.required
+        if required != nil { _ = security.takeRejection(by: target.peer) }
         var socket: LinkSocket
         do throws(AttachError) {
             socket = try await attach(target.peer, required, on: handle, until: deadline)
         } catch {
             if case .encryption = error, let handle { await disconnect(handle) }
-            guard required != nil, let handle, let failure = rejection(of: handle) else { throw error }
+            guard required != nil, let failure = rejection(by: target.peer, of: handle) else { throw error }
             throw .encryption(failure)
         }
         let known = (try? socket.hciHandle()) ?? handle
@@ -320,7 +336,8 @@ extension Adapter {
                 }
                 throw .encryption(error)
             }
-            noteEncrypted(required.identity)
+            bonds.recordEncryption(required.identity)
+            securityEvents.report(.encrypted(required.identity))
         }
         var link = adopt(socket, handle: known, target.peer)
         link.hasDiscarded = discarded > 0
@@ -332,7 +349,8 @@ extension Adapter {
     private func attachUnmanaged(
         _ target: ConnectTarget, to initiated: ConnectionHandle?, until deadline: BootInstant
     ) async throws(AttachError) -> AdapterLink {
-        let handle = if let initiated { initiated } else { try linkToTakeOver(target) }
+        let handle: ConnectionHandle
+        if let initiated { handle = initiated } else { handle = try linkToTakeOver(target) }
         let name: PeerID
         do throws(EncryptionFailure) {
             if let required = target.required { try await encryptByCommand(handle, of: required.identity) }
@@ -344,7 +362,7 @@ extension Adapter {
         do throws(AttachError) {
             socket = try await attach(name, nil, on: handle, until: deadline)
         } catch {
-            guard target.required != nil, let failure = rejection(of: handle) else { throw error }
+            guard target.required != nil, let failure = rejection(by: target.peer, of: handle) else { throw error }
             throw .encryption(failure)
         }
         if Task.isCancelled {
@@ -360,7 +378,8 @@ extension Adapter {
                 throw await self.end(attached, error)
             }
             discarded = discard(&socket)
-            noteEncrypted(required.identity)
+            bonds.recordEncryption(required.identity)
+            securityEvents.report(.encrypted(required.identity))
         }
         var link = adopt(socket, handle: handle, target.peer, kernelName: name)
         link.hasDiscarded = discarded > 0
@@ -433,7 +452,7 @@ extension Adapter {
         guard let info else { throw .connect(.adapterUnavailable, errno: 0) }
         // A socket whose key the kernel does not have may never be connected, and never fail.
         let isLimited = required != nil && handle != nil
-        let deadline = isLimited ? min(limit, loop.now() + Self.encryptionTimeout) : limit
+        let deadline = isLimited ? min(limit, loop.now() + encryptionTimeout(of: handle)) : limit
         let remaining = max(deadline - loop.now(), .milliseconds(10))
         var socket: LinkSocket
         do throws(SystemCallError) {
@@ -445,7 +464,7 @@ extension Adapter {
         }
         while socket.isConnecting {
             switch await awaitWritable(socket.descriptor, until: deadline, encrypting: isLimited ? handle : nil) {
-            case .timedOut: throw isLimited ? .encryption(.keyNotLoaded) : .timedOut
+            case .timedOut: throw isLimited ? .encryption(.timedOut) : .timedOut
             case .cancelled: throw .cancelled
             case .keyMissing(peer): throw .encryption(.keyNotLoaded)
             case .resumed, .finished, .initiated, .managed, .listsLoaded, .encryption, .encrypted, .keyMissing, .paired,

@@ -120,8 +120,7 @@ extension Adapter {
             case .cancelled: throw gaveUpError(wake, on: link, during: context.operation)
             case .timedOut where context.isOver(at: now): throw gaveUpError(wake, on: link, during: context.operation)
             case .resumed, .finished, .initiated, .managed, .listsLoaded, .encryption, .encrypted, .keyMissing, .paired,
-                .failed,
-                .timedOut:
+                .failed, .timedOut:
                 break
             }
             // The handle may belong to another link by now.

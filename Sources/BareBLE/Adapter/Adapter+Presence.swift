@@ -174,7 +174,7 @@ extension Adapter {
             return try await run(HCICommandPacket(query)).get().parameters(of: Query.self)
         } catch {
             switch error.reason {
-            case .status, .malformed, .noAnswer: return nil
+            case .status, .malformed, .noResponse: return nil
             case .timeout, .queueFull, .cancelled, .adapterLost, .notSent:
                 throw self.error(error, during: operation)
             }

@@ -21,8 +21,8 @@ extension Adapter {
         case encrypted(Result<SecurityCoordinator.KeyUse, LinkEncryption.Failure>)
         /// The kernel wanted to pair a peer, because it does not have the key of the bond.
         case keyMissing(PeerID)
-        /// The pairing has ended.
-        case paired(Result<PairingExchange.Outcome, PairingExchange.Failure>)
+        /// The pairing has ended; with the bond that was stored.
+        case paired(Result<BondRecord?, PairingFailure>)
         /// What it waits for cannot be.
         case failed(BLEError)
         case timedOut

@@ -12,6 +12,8 @@ package import Logging
 // | `ScanCoordinator` | the scan session, the scans, the table of devices, the assembler of reports |
 // | `Initiator` (BLECore) | the connection attempt, its cancel, the turns of connects; `ConnectRetry` what a connect retries |
 // | `LinkTable` (BLECore) | one entry for each connection handle |
+// | `BondedDevices` | the bonds of this adapter, and their store |
+// | `SecurityCoordinator` | the management interface, the pairing that runs, the keys that the kernel has |
 // | `PresenceMonitor` | which adapter this is, how it is, and what follows that |
 // | `Waiters` | the tasks that wait for any of these |
 //
@@ -47,13 +49,12 @@ package actor Adapter {
     /// Counts what the buffers of scans have dropped.
     nonisolated let droppedEvents = DropCounter()
 
-    let securityConfiguration: SecurityConfiguration?
     /// Compares private addresses with keys.
     let addressHash: AddressResolver.Hash?
-    let disk = DiskGate()
 
     nonisolated let securityEvents = SecurityBroadcaster()
     let hci: HCIChannel
+    let bonds: BondedDevices
     let security: SecurityCoordinator
     let scan = ScanCoordinator()
     var initiator = Initiator()
@@ -65,14 +66,8 @@ package actor Adapter {
     var connectWaiter: UInt64?
     /// The pairing that runs.
     var pairing: PairingContext?
-    /// When the last links to bonded peers ended: their addresses may be others since.
-    var bondedLinkEnds: [PeerID: BootInstant] = [:]
-    /// Whether the adapter could not be put under management.
-    var hasNoManagement = false
-    /// The peers whose rejected bonds could not be marked on the disk, which was logged.
-    var unmarkedBonds: Set<PeerID> = []
-    /// The bonds on the disk, once they are needed.
-    var bondStore: OpenBondStore?
+    /// Why the adapter could not be put under management; tried again when it comes up, and by `ready`.
+    var managementFailure: BLEError?
     var warningThrottle = WarningThrottle()
     private var timer: TimerID?
 
@@ -94,10 +89,12 @@ package actor Adapter {
         self.logger = logger
         self.system = system
         waiting = Waiters(on: loop)
-        securityConfiguration = security
         self.addressHash = addressHash
         hci = HCIChannel(trace: trace) { loop.now() }
-        self.security = SecurityCoordinator { loop.now() }
+        let bonds = BondedDevices(security, on: loop, logger: logger)
+        self.bonds = bonds
+        self.security = SecurityCoordinator(bonds: { bonds.records }) { loop.now() }
+        bonds.onChange { [weak self] in self?.assumeIsolated { $0.bondsChanged() } }
     }
 
     isolated deinit {
@@ -319,7 +316,7 @@ extension Adapter {
                 perform(security.linkEnded(end.handle, end.reason))
                 if let peer {
                     perform(security.linkEnded(peer))
-                    if security.record(of: peer) != nil { bondedLinkEnds[peer] = loop.now() }
+                    bonds.linkEnded(peer, at: loop.now())
                 }
                 wake(security.encryptionWaiters(of: end.handle))
             }

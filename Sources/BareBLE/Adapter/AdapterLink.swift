@@ -5,14 +5,17 @@ package import BLELinux
 package struct AdapterLink: ~Copyable, Sendable {
     /// The socket, connected and not watched yet.
     package var socket: LinkSocket
-    /// The controller's number for the link; `nil` for a stand-in.
-    package let handle: ConnectionHandle?
-    /// The peer by the name that the link is filed under: a bonded one by its identity.
-    package let peer: PeerID
-    /// Whether packets were thrown away that had arrived before the link was encrypted.
+    /// The link; its peer is named as the link is filed, a bonded one by its identity.
+    package let identity: LinkIdentity
+    /// Whether packets were discarded that had arrived before the link was encrypted.
     package var hasDiscarded = false
     /// Signal strength, an end at once, and the reason of the end.
     package let controls: LinkControls
+
+    /// The controller's number for the link; `nil` for a stand-in.
+    package var handle: ConnectionHandle? { identity.handle }
+    /// The peer by the name that the link is filed under.
+    package var peer: PeerID { identity.peer }
 }
 
 extension Adapter {
@@ -22,17 +25,22 @@ extension Adapter {
     func adopt(
         _ socket: consuming LinkSocket, handle: ConnectionHandle?, _ peer: PeerID, kernelName: PeerID? = nil
     ) -> AdapterLink {
-        AdapterLink(
-            socket: socket, handle: handle, peer: peer, controls: register(handle, peer, kernelName: kernelName))
+        let link = register(handle, peer, kernelName: kernelName)
+        return AdapterLink(socket: socket, identity: link, controls: controls(of: link))
     }
 
     /// Makes `handle` belong to a link to `peer` from now on.
     ///
-    /// Handles are used again, so each call is checked against the link that it was made for.
-    func register(_ handle: ConnectionHandle?, _ peer: PeerID, kernelName: PeerID? = nil) -> LinkControls {
+    func register(_ handle: ConnectionHandle?, _ peer: PeerID, kernelName: PeerID? = nil) -> LinkIdentity {
         let link = links.register(handle, peer, kernelName: kernelName)
         updatePins()
-        return LinkControls(
+        return link
+    }
+
+    /// Returns what the adapter can do for a link. Handles are used again, so each call is checked against the link that
+    /// it was made for.
+    func controls(of link: LinkIdentity) -> LinkControls {
+        LinkControls(
             rssi: { () async throws(BLEError) in try await self.rssi(link) },
             parameters: { () async throws(BLEError) in try await self.parameters(link) },
             requestParameters: { parameters, timeout async throws(BLEError) in
@@ -48,16 +56,24 @@ extension Adapter {
             watchLoss: { handler in self.assumeIsolated { $0.links.watchLoss(of: link, handler) } },
             watchEncryption: { handler in self.assumeIsolated { $0.links.watchEncryption(of: link, handler) } },
             readEvents: { self.assumeIsolated { $0.commandsReadable() } },
-            isUp: { await self.hasLink(to: link.kernelName) },
+            isUp: { await self.kernelName(of: link) != nil },
             security: { descriptor in self.assumeIsolated { $0.linkSecurity(of: link, descriptor) } },
-            bond: { self.assumeIsolated { $0.bond(with: peer) } },
+            bond: { self.assumeIsolated { $0.bond(with: link.peer) } },
             prepareSignature: { operation, code async throws(BLEError) in
-                try await self.prepareSignature(for: peer, during: operation, code)
+                try await self.prepareSignature(for: link.peer, during: operation, code)
             },
-            sign: { value, handle in self.assumeIsolated { $0.sign(value, for: handle, to: peer) } },
+            sign: { value, handle in self.assumeIsolated { $0.sign(value, for: handle, to: link.peer) } },
             pair: { descriptor, options async throws(BLEError) in
-                try await self.pair(peer, descriptor: descriptor, options)
+                try await self.pair(link, descriptor: descriptor, options)
             })
+    }
+
+    /// The name by which the kernel has a link: after a pairing it is the identity that the peer has distributed. `nil`
+    /// if it has none.
+    func kernelName(of link: LinkIdentity) -> PeerID? {
+        if hasLink(to: link.kernelName) { return link.kernelName }
+        guard let identity = identity(of: link.peer), hasLink(to: identity) else { return nil }
+        return identity
     }
 
     /// Whether the kernel has a link to a peer, of this or another program.
@@ -76,7 +92,7 @@ extension Adapter {
         return Int(rssi)
     }
 
-    private func disconnect(_ link: LinkIdentity) async {
+    func disconnect(_ link: LinkIdentity) async {
         guard let handle = link.handle, links.isCurrent(link), mayCommand else { return }
         links.disconnecting(link)
         await disconnect(handle)

@@ -32,7 +32,7 @@ extension BLEError {
                     .adapterDown, "the controller has no address of its own",
                     "Give it one as root: `btmgmt static-addr ADDRESS`, then switch it on."
                 )
-            case .noAnswer:
+            case .noResponse:
                 (.timedOut, "the controller does not respond", "Unplug it and plug it in again.")
             case .outOfResources:
                 (.system, "the process or the machine has run out of descriptors or memory", error.remedy)
@@ -56,7 +56,7 @@ extension BLEError {
             self.init(
                 .timedOut, subject: subject, during: operation, because: "the controller did not respond to \(command)",
                 hint: "If this recurs, switch the adapter off and on, or unplug it.", origin: .adapter)
-        case .malformed, .noAnswer:
+        case .malformed, .noResponse:
             self.init(
                 .malformedReply, subject: subject, during: operation, because: "\(failure)",
                 hint: "The controller's firmware is at fault.")

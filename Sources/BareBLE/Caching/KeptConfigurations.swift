@@ -129,9 +129,14 @@ final class BondedClients: Sendable {
         }
     }
 
-    /// Remembers one peer for each bond at most; a bond is one of 1,024.
+    /// Remembers one peer for each bond.
     func keep(_ client: RememberedClient, of bond: BondID) {
         clients.withLock { $0[bond.identity] = (bond, client) }
+    }
+
+    /// Drops what is remembered of peers without a bond: the bonds are these from now on, 1,024 at most.
+    func keepOnly(_ bonds: Set<PeerID>) {
+        clients.withLock { clients in clients = clients.filter { bonds.contains($0.key) } }
     }
 }
 

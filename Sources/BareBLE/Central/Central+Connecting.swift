@@ -58,7 +58,8 @@ extension Central {
         let peripheral = Peripheral(
             socket: socket, id: peer, name: "\(peer)", mtu: mtu, loop: loop, configuration: configuration,
             warnings: warnings, policy: policy, controls: controls)
-        try await peripheral.open(timeout: deadline.map { max(.seconds(1), $0 - loop.now()) })
+        try await peripheral.open(
+            security: options.security, timeout: deadline.map { max(.seconds(1), $0 - loop.now()) })
         return peripheral
     }
 

@@ -134,7 +134,7 @@ public struct ConnectOptions: Hashable, Sendable {
     /// This takes one or two writes, after the first request of the application. Changes that the peer announces are
     /// handled in any case.
     public var observesServiceChanges = true
-    /// The security that the link must have before it is used. It is not part of what a store keeps of a session.
+    /// The security that the link must have before it is used. Of a session, a store keeps whether a bond is required.
     public var security = SecurityDemand.asBonded
 
     /// Creates options, with default values for those not given.

@@ -13,12 +13,12 @@ extension Adapter {
     ) async throws(BLEError) -> LinkSocket {
         let peer = link.peer
         let deadline = loop.now() + request.timeout
-        guard let info, links.isCurrent(link), system.hasLink(info.index, link.kernelName.address) else {
+        guard let info, links.isCurrent(link), let kernelName = kernelName(of: link) else {
             throw BLEError(openingChannel: SystemCallError.notConnected, psm: request.psm, peer: peer, adapter: name)
         }
         var socket: LinkSocket
         do throws(SystemCallError) {
-            socket = try system.openChannel(info.address, traits.ownAddressType, link.kernelName, request)
+            socket = try system.openChannel(info.address, traits.ownAddressType, kernelName, request)
         } catch {
             throw BLEError(openingChannel: error.errno, psm: request.psm, peer: peer, adapter: name)
         }
@@ -37,7 +37,7 @@ extension Adapter {
                 throw BLEError(
                     .timedOut, subject: "\(peer)", during: BLEError.opening(request.psm),
                     because: "the peer did not respond in time",
-                    hint: "It may require a paired link, which this version does not make; otherwise allow more time.")
+                    hint: "It may require an encrypted link: pair first. Otherwise allow more time.")
             case (.pending, _), (.connected, _):
                 continue
             }

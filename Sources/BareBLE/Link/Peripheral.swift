@@ -134,9 +134,11 @@ extension Peripheral {
     ///
     /// A failure ends the link, also at the controller. Without a timeout the limit is a minute: as long as the peer
     /// responds, the protocol allows half a minute for each request.
-    func open(timeout: Duration?) async throws(BLEError) {
-        do {
+    func open(security demand: SecurityDemand = .asBonded, timeout: Duration?) async throws(BLEError) {
+        do throws(BLEError) {
             watchEncryption()
+            // Its encryption may have ended while the cache was loaded.
+            if let error = securityError(demand, during: "connect") { throw error }
             try startReading()
             let context = context("connect", within: timeout ?? Self.openingTime)
             let mtu = link.largestMTU

@@ -14,7 +14,9 @@ extension Central {
     /// The link is consumed, even if the call throws.
     ///
     /// - Throws: `BLEError` with `.invalidArgument` for a link that was adopted before, for a descriptor that is not a
-    ///   SEQPACKET socket, and for one that leads to another peer; `.disconnected` if the link has ended meanwhile.
+    ///   SEQPACKET socket, and for one that leads to another peer; `.disconnected` if the link has ended meanwhile;
+    ///   `.notBonded` for a link to a bonded peer that the kernel does not report as encrypted, as one that was encrypted
+    ///   without CAP_NET_ADMIN; the codes of `BondStore` if the bonds cannot be read.
     public func adopt(
         _ link: DetachedLink, holding options: SubscribeOptions = SubscribeOptions()
     ) async throws(BLEError) -> Peripheral {
@@ -39,7 +41,10 @@ extension Central {
         }
         var controls: LinkControls?
         if case .radio(let own, let peer) = endpoint {
-            guard peer == state.peer else {
+            if configuration.security != nil { try await adapter.readBonds(during: operation) }
+            // The kernel names a peer by its identity after a pairing.
+            let identity = if let named = state.peer { await adapter.identity(of: named) } else { nil as PeerID? }
+            guard peer == state.peer || peer == identity else {
                 throw BLEError(
                     .invalidArgument, subject: state.name, during: operation, because: "the descriptor leads to \(peer)"
                 )
@@ -67,7 +72,7 @@ extension Adapter {
         adopting handle: ConnectionHandle?, from own: BluetoothAddress, to peer: PeerID
     ) -> LinkControls? {
         guard address == own else { return nil }
-        return register(handle, peer)
+        return controls(of: register(handle, peer))
     }
 }
 

@@ -175,7 +175,7 @@ extension PersistedPeer {
             readyTimeout: options.readyTimeout,
             timeout: options.connect.timeout, mtu: options.connect.mtu, parameters: options.connect.parameters,
             validation: options.connect.validation, observesServiceChanges: options.connect.observesServiceChanges,
-            subscriptions: subscriptions)
+            requiresBond: options.connect.security.requiresBond, subscriptions: subscriptions)
     }
 }
 
@@ -184,7 +184,8 @@ extension SessionOptions {
         self.init(
             connect: ConnectOptions(
                 timeout: wanted.timeout, mtu: wanted.mtu, parameters: wanted.parameters, validation: wanted.validation,
-                observesServiceChanges: wanted.observesServiceChanges),
+                observesServiceChanges: wanted.observesServiceChanges,
+                security: wanted.requiresBond ? .bonded : .asBonded),
             reconnect: wanted.reconnect, resetBackoffAfter: wanted.resetBackoffAfter, readyTimeout: wanted.readyTimeout)
     }
 }

@@ -48,6 +48,8 @@ extension Peripheral {
         for value in state.subscriptions { subscriptionHub.resume(value, holding: options) }
         watchEncryption()
         do throws(BLEError) {
+            // Nothing proves who has sent what waits in the socket.
+            if let error = securityError(.asBonded, during: "adopt a link") { throw error }
             try startReading()
         } catch {
             close(.other(nil, errorNumber: error.errorNumber))

@@ -30,7 +30,7 @@ enum EncryptionMeans {
 }
 
 /// The security that a link to a bonded peer must have.
-struct RequiredEncryption {
+struct RequiredEncryption: Equatable {
     let identity: PeerID
     let level: SocketSecurity.Level
     let keySize: UInt8
@@ -56,11 +56,21 @@ enum EncryptionFailure: Error {
     case timedOut
     case linkLost(HCIStatus?)
     case cancelled
+
+    /// Whether it is worthwhile to give the kernel the keys again: without one it may also never report anything.
+    var mayLackKey: Bool {
+        switch self {
+        case .keyNotLoaded, .timedOut: true
+        case .rejected, .notEncrypted, .linkLost, .cancelled: false
+        }
+    }
 }
 
 extension Adapter {
-    /// How long the encryption of a link may take.
-    static let encryptionTimeout: Duration = .seconds(5)
+    /// How long the encryption of a link takes at the most, where its parameters are the usual ones.
+    private static let encryptionTimeout: Duration = .seconds(5)
+    /// The encryption takes at most so many connection events in which the peer listens, some of them repeated.
+    private static let encryptionEvents = 16
     /// The kernel's buffer for a socket holds fewer packets.
     private static let discardLimit = 4_096
     /// How often the security of the socket is read where the controller's events are not.
@@ -72,7 +82,11 @@ extension Adapter {
 
     /// Gives the kernel the keys of all bonds again: anybody may have emptied its lists unseen. While another peer is
     /// paired they are left as they are, and not waited for.
-    func loadKeys(until deadline: BootInstant, during operation: String) async throws(BLEError) {
+    ///
+    /// - Parameter omitted: A peer whose bond is to be replaced: with its key the kernel would encrypt the link first.
+    func loadKeys(
+        leavingOut omitted: PeerID? = nil, until deadline: BootInstant, during operation: String
+    ) async throws(BLEError) {
         if security.isPairing {
             if security.hasKeys { return }
             throw BLEError(
@@ -80,7 +94,9 @@ extension Adapter {
                 because: "another peer is being paired, and the kernel does not have the keys of the bonds",
                 hint: "Try again when that has ended.")
         }
-        let (wake, number) = await suspend(until: deadline) { number in perform(security.load(number)) }
+        let (wake, number) = await suspend(until: deadline) { number in
+            perform(security.load(number, leavingOut: omitted))
+        }
         security.stopWaiting(number)
         switch wake {
         case .listsLoaded(nil): return
@@ -98,27 +114,44 @@ extension Adapter {
     func encrypt(
         _ socket: inout LinkSocket, _ handle: ConnectionHandle?, _ required: RequiredEncryption
     ) async throws(EncryptionFailure) -> Int {
-        let limit = loop.now() + Self.encryptionTimeout
+        let limit = loop.now() + encryptionTimeout(of: handle)
         var failure: HCIStatus?
+        // Set once the controller's event was read, on which the kernel has not acted yet.
+        var isSettling = false
         while true {
+            // It may have been read while the socket was attached.
+            if let handle { failure = failure ?? security.encryptionFailure(of: handle) }
             if let handle, let end = links.lastEnd(of: handle) { throw Self.failure(of: end, after: failure) }
             guard let found = try? system.security(socket.descriptor) else { throw .linkLost(nil) }
             if required.isMet(by: found) { break }
             if let failure { throw Self.failure(of: nil, after: failure) }
-            guard loop.now() < limit else { throw .keyNotLoaded }
-            let pause = mayCommand && handle != nil ? limit : min(limit, loop.now() + Self.encryptionPause)
+            guard loop.now() < limit else { throw .timedOut }
+            let isNotified = mayCommand && handle != nil && !isSettling
+            let pause = isNotified ? limit : min(limit, loop.now() + Self.encryptionPause)
             let (wake, number) = await suspend(until: pause) { number in
-                if let handle { security.awaitEncryption(of: handle, number) }
+                guard let handle else { return }
+                security.awaitEncryption(of: handle, number)
+                // Other jobs may have run since the look above.
+                let hasFailed = failure == nil && security.encryptionFailure(of: handle) != nil
+                if hasFailed || links.lastEnd(of: handle) != nil { self.wake(number) }
             }
             security.stopWaiting(number)
             switch wake {
             case .cancelled: throw .cancelled
             case .encryption(let status) where !status.isSuccess: failure = status
+            case .encryption: isSettling = true
             case .keyMissing(required.identity): throw .keyNotLoaded
             default: break
             }
         }
         return discard(&socket)
+    }
+
+    /// How long the encryption of a link may take: long intervals need more time.
+    func encryptionTimeout(of handle: ConnectionHandle?) -> Duration {
+        guard let parameters = handle.flatMap({ links.parameters(of: $0) }) else { return Self.encryptionTimeout }
+        let event = parameters.interval.upperBound * (Int(parameters.latency) + 1)
+        return max(Self.encryptionTimeout, event * Self.encryptionEvents)
     }
 
     /// Discards what arrived before a link was encrypted, and returns how many packets that were.
@@ -129,19 +162,24 @@ extension Adapter {
         var count = 0
         while count < Self.discardLimit, let packet = socket.receivePacket() {
             count += 1
-            if let reply = ATTRefusal.reply(toDiscarded: packet) { _ = socket.send(reply) }
+            if let reply = ATTPacket.reply(toDiscarded: packet) { _ = socket.send(reply) }
         }
         security.discarded(count)
         return count
     }
 
-    /// What the controller has reported where a peer does not accept the key of its bond; `nil` for any other end.
-    func rejection(of handle: ConnectionHandle) -> EncryptionFailure? {
+    /// What the controller or the kernel has reported where a peer does not accept the key of its bond; `nil` for any
+    /// other end.
+    func rejection(by peer: PeerID, of handle: ConnectionHandle?) -> EncryptionFailure? {
         // The socket may have reported the end before these events were read.
         commandsReadable()
-        let failure = Self.failure(of: links.lastEnd(of: handle), after: security.encryptionFailure(of: handle))
-        if case .rejected = failure { return failure }
-        return nil
+        managementReadable()
+        let isRejected = security.takeRejection(by: peer)
+        if let handle {
+            let failure = Self.failure(of: links.lastEnd(of: handle), after: security.encryptionFailure(of: handle))
+            if case .rejected = failure { return failure }
+        }
+        return isRejected ? .rejected(nil) : nil
     }
 
     private static func failure(of end: HCIStatus?, after encryption: HCIStatus?) -> EncryptionFailure {
@@ -218,23 +256,6 @@ extension Adapter {
             throw Self.failure(of: links.lastEnd(of: handle), after: security.encryptionFailure(of: handle))
         }
     }
-
-    /// Notes on the disk that the peer does not accept its key.
-    func markRejected(_ identity: PeerID) async {
-        guard let store = bondStore, let configuration = securityConfiguration else { return }
-        let time = configuration.timeOfDay()
-        do throws(BLEError) {
-            use(
-                try await onDisk(during: "mark the bond") { () throws(BLEError) -> [BondRecord] in
-                    _ = try store.markRejected(identity, at: time)
-                    return try store.load().records
-                })
-        } catch {
-            // The peer may be connected to over and over.
-            guard unmarkedBonds.insert(identity).inserted else { return }
-            logger.warning("a bond could not be marked", metadata: ["peer": "\(identity)", "reason": "\(error)"])
-        }
-    }
 }
 
 // MARK: - Connecting
@@ -248,10 +269,11 @@ extension Adapter {
     /// Returns what a connect to this address means: a bonded peer's is one to its identity.
     ///
     /// - Throws: `BLEError` with `.notBonded` where a bond is demanded, and `.keyTooShort` for a bond whose key is too
-    ///   short by now; `.notPermitted` where its key may not be used.
+    ///   short by now; `.notPermitted` where its key may not be used; `.pairingFailed` for a bond that is weaker than a
+    ///   pairing would have to be.
     func target(_ address: PeerID, _ demand: SecurityDemand) throws(BLEError) -> ConnectTarget {
         let identity = identity(of: address) ?? address
-        guard let configuration = securityConfiguration, let record = security.record(of: identity) else {
+        guard let configuration = bonds.configuration, let record = bonds.record(of: identity) else {
             if demand == .bonded {
                 throw BLEError(
                     .notBonded, subject: "\(address)", during: "connect", because: "there is no bond with it",
@@ -260,6 +282,9 @@ extension Adapter {
             return ConnectTarget(peer: address, address: address, isBonded: false, means: nil, required: nil)
         }
         let means = encryptionMeans
+        if let options = demand.pairing, demand.uses(record) {
+            try checkStrength(of: record, options.require, during: "connect")
+        }
         guard demand.uses(record) else {
             return ConnectTarget(peer: identity, address: address, isBonded: true, means: means, required: nil)
         }
@@ -284,7 +309,7 @@ extension Adapter {
             scan.scanResult(of: target.peer).map { $0.lastSeen >= moment } ?? false
         }
         if let heard = scan.scanResult(of: target.peer)?.lastSeen, heard + Self.freshness >= begin,
-            bondedLinkEnds[target.peer].map({ $0 <= heard }) ?? true
+            bonds.lastLinkEnd(of: target.peer).map({ $0 <= heard }) ?? true
         {
             return
         }
@@ -317,7 +342,7 @@ extension Adapter {
 
     /// Whether a bonded peer may use private addresses, which can be recognized.
     func mayChangeAddress(_ target: ConnectTarget) -> Bool {
-        target.isBonded && mayCommand && addressHash != nil && security.record(of: target.peer)?.resolvingKey != nil
+        target.isBonded && mayCommand && addressHash != nil && bonds.record(of: target.peer)?.resolvingKey != nil
     }
 
     /// Whether the kernel has a link to a peer under one of its names.
@@ -331,48 +356,32 @@ extension Adapter {
     ///
     /// - Throws: As `pair` does; the link has ended then.
     func pair(_ link: consuming AdapterLink, _ options: PairingOptions) async throws(BLEError) -> AdapterLink {
-        let (peer, handle) = (link.peer, link.handle)
+        let identity = link.identity
         let bond: Bond
         do throws(BLEError) {
-            bond = try await pair(peer, descriptor: link.socket.descriptor, options)
+            bond = try await pair(identity, descriptor: link.socket.descriptor, options)
         } catch {
-            if let handle { await disconnect(handle) }
+            await disconnect(identity)
             throw error
+        }
+        // Its handle may belong to another link by now.
+        guard links.isCurrent(identity) else {
+            throw BLEError(
+                .disconnected, subject: "\(bond.peer)", during: "connect",
+                because: "the link has ended after the pairing", hint: "Connect again; there is a bond now.")
         }
         let discarded = discard(&link.socket)
         // The name may be another one now.
-        var paired = adopt(link.socket, handle: handle, bond.peer)
+        var paired = adopt(link.socket, handle: identity.handle, bond.peer)
         paired.hasDiscarded = discarded > 0
         return paired
-    }
-
-    /// Notes, once an hour at most, that the key of a bond works.
-    func noteEncrypted(_ identity: PeerID) {
-        guard let store = bondStore, let configuration = securityConfiguration,
-            let record = security.record(of: identity)
-        else { return }
-        let time = configuration.timeOfDay()
-        let isRecent = record.lastEncryptedAt.map { max($0, time) - min($0, time) < 3_600 } ?? false
-        if record.state == .good, isRecent { return }
-        Task(executorPreference: loop) { [weak self] in
-            do throws(BLEError) {
-                let records = try await self?.onDisk(during: "note the encryption") {
-                    () throws(BLEError) -> [BondRecord] in
-                    _ = try store.noteEncrypted(identity, at: time)
-                    return try store.load().records
-                }
-                if let records { await self?.use(records) }
-            } catch {
-                self?.logger.debug("an encryption was not noted", metadata: ["reason": "\(error)"])
-            }
-        }
     }
 
     // MARK: The security of links
 
     /// The security of a link, by the descriptor of its socket.
     func linkSecurity(of link: LinkIdentity, _ descriptor: Int32) -> LinkSecurity {
-        let record = security.record(of: identity(of: link.peer) ?? link.peer)
+        let record = bonds.record(of: identity(of: link.peer) ?? link.peer)
         let bond = record.flatMap { record in address.map { Bond(record, adapter: $0) } }
         // The kernel does not know how a command has encrypted it, unless it has done so itself since.
         if let record, let size = links.keySize(of: link) {
@@ -384,14 +393,14 @@ extension Adapter {
 
     /// The bond with a peer.
     func bond(with peer: PeerID) -> BondID? {
-        security.record(of: identity(of: peer) ?? peer).map { BondID($0) }
+        bonds.record(of: identity(of: peer) ?? peer).map { BondID($0) }
     }
 
     /// A link to a bonded peer was not encrypted: a bond that the peer rejects is marked.
     func notEncrypted(_ peer: PeerID, _ failure: EncryptionFailure) async -> BLEError {
         if case .rejected = failure {
             let identity = identity(of: peer) ?? peer
-            await markRejected(identity)
+            await bonds.markRejected(identity)
             securityEvents.report(.bondRejected(identity))
         }
         return error(failure, peer)

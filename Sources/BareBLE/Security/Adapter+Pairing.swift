@@ -6,7 +6,12 @@ internal import Logging
 
 /// What a pairing needs besides the machine.
 struct PairingContext {
+    /// The task that pairs.
+    let waiter: UInt64
     let peer: PeerID
+    /// The peer's identity, as far as it was known when the pairing began.
+    let identity: PeerID
+    let link: LinkIdentity
     /// The descriptor of the link's socket, while `isUp`.
     let descriptor: Int32
     let options: PairingOptions
@@ -41,12 +46,12 @@ extension Adapter {
     private func setUp(
         during operation: String, mayCyclePower: Bool
     ) async throws(BLEError) -> ManagementSetup.Managed {
-        guard let configuration = securityConfiguration else {
+        guard bonds.configuration != nil else {
             throw BLEError(
                 .notSupported, subject: name, during: operation, because: "pairing is not configured",
                 hint: "Set `Configuration.security`.")
         }
-        try await openBonds(configuration, during: operation)
+        try await openBonds(during: operation)
         try openManagement(during: operation)
         let plan = ManagementSetup.Plan(powersOn: true, mayCyclePower: mayCyclePower && !links.hasLinks)
         let (wake, number) = await suspend(until: loop.now() + Self.managementTimeout) { number in
@@ -59,6 +64,7 @@ extension Adapter {
             commandsReadable()
             checkPresence()
             guard presence == .up else { throw downError(during: operation) }
+            managementFailure = nil
             return managed
         case .managed(.failure(let failure)): throw BLEError(failure, adapter: name, during: operation)
         case .cancelled: throw cancelledError(during: operation)
@@ -75,12 +81,21 @@ extension Adapter {
     /// - Parameter mayCyclePower: Whether the adapter may be switched off and on for that: not where links are up that
     ///   another program has made.
     func manageFirst(during operation: String, mayCyclePower: Bool = true) async throws(BLEError) {
-        guard securityConfiguration != nil, !security.isManaged, !hasNoManagement else { return }
+        guard bonds.configuration != nil, managementFailure == nil else { return }
+        // One that is managed and cannot pair can be helped where it has no links.
+        if security.isManaged, security.canPair == true || links.hasLinks || !mayCyclePower { return }
+        do throws(BLEError) {
+            try await openBonds(during: operation)
+        } catch {
+            if error.code == .cancelled { throw error }
+            // A connect fails for the same reason. The next use tries again.
+            return
+        }
         do throws(BLEError) {
             try await manage(during: operation, mayCyclePower: mayCyclePower)
         } catch {
             if error.code == .cancelled { throw error }
-            hasNoManagement = true
+            managementFailure = error
             warnOfNoManagement(error)
         }
         guard presence == .up else { throw downError(during: operation) }
@@ -90,12 +105,12 @@ extension Adapter {
     ///
     /// - Returns: Whether it is on; otherwise it has to be switched on without.
     func powerUpManaged(during operation: String) async -> Bool {
-        guard securityConfiguration != nil, !hasNoManagement else { return false }
+        guard bonds.configuration != nil else { return false }
         do throws(BLEError) {
             _ = try await setUp(during: operation, mayCyclePower: true)
             return true
         } catch {
-            // The next use tries again.
+            // Another use tries again.
             if error.code != .cancelled { warnOfNoManagement(error) }
             return false
         }
@@ -148,72 +163,53 @@ extension Adapter {
 
     // MARK: Bonds
 
-    /// Opens the bonds on the disk, unless that was done.
-    func openBonds(_ configuration: SecurityConfiguration, during operation: String) async throws(BLEError) {
-        guard bondStore == nil else { return }
+    /// Opens the bonds and reads them, unless that was done.
+    func openBonds(during operation: String) async throws(BLEError) {
+        guard bonds.configuration != nil, !bonds.isOpen else { return }
         guard let address, address != .zero else { throw downError(during: operation) }
-        let bonds = configuration.bonds
-        let (store, contents) = try await onDisk(during: operation) {
-            () throws(BLEError) -> (OpenBondStore, OpenBondStore.Contents) in
-            let store = try bonds.open(adapter: address)
-            return (store, try store.load())
-        }
-        // Another task may have opened them meanwhile; then this one failed with `.busy`.
-        bondStore = store
-        if let damage = contents.damage {
-            logger.warning("bonds were damaged", metadata: ["adapter": "\(name)", "reason": "\(damage)"])
-        }
-        use(contents.records)
+        try await bonds.open(adapter: address, during: operation)
     }
 
-    /// The bonds are these from now on.
-    func use(_ records: [BondRecord]) {
-        security.use(records)
+    /// Finds the adapter and reads its bonds.
+    func readBonds(during operation: String) async throws(BLEError) {
+        try find(during: operation)
+        try await openBonds(during: operation)
+    }
+
+    /// The bonds are other ones from now on.
+    func bondsChanged() {
         var keys: [PeerID: Secret128] = [:]
-        for record in records { keys[record.identity] = record.resolvingKey?.key }
-        setIdentityKeys(keys, addressHash)
-    }
-
-    /// Runs work that blocks for as long as the disk takes.
-    func onDisk<Value: Sendable>(
-        during operation: String, _ work: @Sendable @escaping () throws(BLEError) -> Value
-    ) async throws(BLEError) -> Value {
-        let result: Result<Value, BLEError>
-        do throws(WorkFailure) {
-            result = try await disk.run(on: loop) { () -> Result<Value, BLEError> in
-                do throws(BLEError) { return .success(try work()) } catch { return .failure(error) }
-            }
-        } catch {
-            throw .noRoom(during: operation)
+        for record in bonds.records { keys[record.identity] = record.resolvingKey?.key }
+        if !keys.isEmpty, addressHash == nil {
+            logger.warning(
+                "bonded devices with private addresses are not recognized: `Configuration.addressHash` is not set",
+                metadata: ["adapter": "\(name)"])
         }
-        return try result.get()
+        setIdentityKeys(keys, addressHash)
     }
 
     /// The bonds of this adapter.
     package func bonds() async throws(BLEError) -> [Bond] {
-        guard let configuration = securityConfiguration else { return [] }
-        try find(during: "list the bonds")
-        try await openBonds(configuration, during: "list the bonds")
+        guard bonds.configuration != nil else { return [] }
+        try await readBonds(during: "list the bonds")
         guard let address else { return [] }
-        let shared = BondRules.sharedIdentityKeys(of: security.records)
-        return security.records.map { Bond($0, adapter: address, sharedKeys: shared) }
+        let shared = BondRules.sharedIdentityKeys(of: bonds.records)
+        return bonds.records.map { Bond($0, adapter: address, sharedKeys: shared) }
     }
 
     /// Removes a bond: from the disk, from the kernel, and the link.
     package func forgetBond(with peer: PeerID) async throws(BLEError) {
         let operation = "forget the bond"
-        guard let configuration = securityConfiguration else { return }
-        try find(during: operation)
-        try await openBonds(configuration, during: operation)
-        guard let store = bondStore else { return }
+        guard bonds.configuration != nil else { return }
+        try await readBonds(during: operation)
         let identity = identity(of: peer) ?? peer
-        use(
-            try await onDisk(during: operation) { () throws(BLEError) -> [BondRecord] in
-                _ = try store.forget(identity)
-                return try store.load().records
-            })
+        try await bonds.forget(identity, during: operation)
         try await manage(during: operation)
-        perform(security.unpair(identity))
+        let (wake, number) = await suspend { number in perform(security.unpair(identity, number)) }
+        security.stopWaiting(number)
+        // Without a key in the kernel that has not ended the link.
+        for handle in links.handles(of: identity) { await disconnect(handle) }
+        if case .cancelled = wake { throw cancelledError(during: operation) }
     }
 
     // MARK: Pairing
@@ -221,72 +217,116 @@ extension Adapter {
     /// Pairs with a peer over its link.
     ///
     /// - Parameter descriptor: The descriptor of the link's socket.
-    package func pair(
-        _ peer: PeerID, descriptor: Int32, _ options: PairingOptions
+    func pair(
+        _ link: LinkIdentity, descriptor: Int32, _ options: PairingOptions
     ) async throws(BLEError) -> Bond {
         let operation = "pair"
+        let peer = link.peer
         let deadline = loop.now() + options.timeout
         let managed = try await manage(during: operation)
-        guard managed.canPair == true else { throw BLEError(cannotPairWith: name, during: operation) }
-        let identity = identity(of: peer) ?? peer
-        let record = security.record(of: identity)
-        if let record, let bond = try keep(record, options.replacing) { return bond }
-        // The kernel has the link under the identity if it had the key of private addresses when the link came up.
-        let kernelName = identity != peer && hasLink(to: identity) ? identity : peer
-        let demand = PairingExchange.Demand(
-            peer: kernelName, onAir: peer, capability: options.agent.capability,
-            outOfBand: options.agent.outOfBand?.values,
-            level: max(options.require.level, record?.level ?? .encrypted),
-            minimumKeySize: UInt8(clamping: max(7, securityConfiguration?.minimumKeySize ?? 16)),
-            hasBond: record != nil, replacesKey: record != nil,
-            otherBonds: Set(security.records.map { $0.identity }).subtracting([identity]),
-            followsEncryption: mayCommand, deadline: deadline)
-        while security.isPairing {
-            let (wake, number) = await suspend(until: deadline) { security.awaitTurn($0) }
-            security.stopWaiting(number)
-            if case .cancelled = wake { throw cancelledError(during: operation) }
-            if case .timedOut = wake {
-                throw BLEError(
-                    .timedOut, subject: "\(peer)", during: operation, because: "another peer is being paired")
-            }
-        }
+        guard managed.canPair != false else { throw BLEError(cannotPairWith: name, during: operation) }
         let interruption = WaitInterruption.handled { [weak self] number, _ in
             self?.assumeIsolated { $0.perform($0.security.cancelPairing(number)) }
         }
-        let (wake, _) = await suspend(interruption: interruption) { number in
-            pairing = PairingContext(peer: peer, descriptor: descriptor, options: options)
-            perform(security.pair(demand, number))
-        }
-        defer { pairing = nil }
-        switch wake {
-        case .paired(.success):
-            guard let stored = pairing?.stored, let address else { throw cancelledError(during: operation) }
-            return Bond(stored, adapter: address)
-        case .paired(.failure(let failure)):
-            // Without a Security Manager the kernel reports a success, and does nothing.
-            if case .notEncrypted = failure { security.cannotPair() }
-            if case .notStored = failure, let reason = pairing?.storeFailure { throw reason }
-            // Whoever replies to the kernel first decides, and bluetoothd without an agent refuses at once.
-            if case .refusedByPeer = failure, security.hasOtherManager {
-                throw BLEError(pairingSharedWithOthers: peer, during: operation)
+        while true {
+            // It may have been bonded while another pairing ran.
+            if let bond = try bondToKeep(with: link, descriptor: descriptor, options) { return bond }
+            guard !security.isPairing else {
+                let (wake, number) = await suspend(until: deadline) { number in
+                    if security.isPairing { security.awaitTurn(number) } else { self.wake(number) }
+                }
+                security.stopWaiting(number)
+                if case .cancelled = wake { throw cancelledError(during: operation) }
+                if case .timedOut = wake {
+                    throw BLEError(
+                        .timedOut, subject: "\(peer)", during: operation, because: "another peer is being paired")
+                }
+                continue
             }
-            throw BLEError(failure, pairing: peer, options, during: operation)
-        default:
-            throw cancelledError(during: operation)
+            let demand = demand(for: peer, options, until: deadline)
+            var isBegun = false
+            let (wake, _) = await suspend(interruption: interruption) { number in
+                // Other jobs may have run since the look above.
+                guard !security.isPairing else { return self.wake(number) }
+                isBegun = true
+                pairing = PairingContext(
+                    waiter: number, peer: peer, identity: identity(of: peer) ?? peer, link: link,
+                    descriptor: descriptor, options: options)
+                perform(security.pair(demand, number))
+            }
+            switch wake {
+            case .paired(.success(let stored)):
+                guard let stored, let address else { throw cancelledError(during: operation) }
+                return Bond(stored, adapter: address)
+            case .paired(.failure(let failure)):
+                throw error(failure, pairing: peer, options)
+            case .resumed where !isBegun: continue
+            default: throw cancelledError(during: operation)
+            }
         }
     }
 
-    /// Returns the bond that is kept, or `nil` if it may be replaced.
-    private func keep(_ record: BondRecord, _ replacement: BondReplacement) throws(BLEError) -> Bond? {
-        guard let address else { return nil }
+    /// What is demanded of a pairing with a peer.
+    private func demand(
+        for peer: PeerID, _ options: PairingOptions, until deadline: BootInstant
+    ) -> PairingExchange.Demand {
+        let identity = identity(of: peer) ?? peer
+        let record = bonds.record(of: identity)
+        // The kernel has the link under the identity if it had the key of private addresses when the link came up.
+        let kernelName = identity != peer && hasLink(to: identity) ? identity : peer
+        return PairingExchange.Demand(
+            peer: kernelName, onAir: peer, capability: options.agent.capability,
+            outOfBand: options.agent.outOfBand?.values,
+            level: max(options.require.level, record?.level ?? .encrypted),
+            minimumKeySize: UInt8(clamping: max(7, bonds.configuration?.minimumKeySize ?? 16)),
+            hasBond: record != nil, replacesKey: record != nil,
+            otherBonds: Set(bonds.records.map { $0.identity }).subtracting([identity]),
+            followsEncryption: mayCommand, deadline: deadline)
+    }
+
+    /// Returns the bond that makes a pairing unnecessary; `nil` if there is none, or it may be replaced.
+    ///
+    /// - Throws: `BLEError` with `.bondRejected`; `.pairingFailed` for a bond that is weaker than required, and where
+    ///   the link is not encrypted with its key.
+    private func bondToKeep(
+        with link: LinkIdentity, descriptor: Int32, _ options: PairingOptions
+    ) throws(BLEError) -> Bond? {
+        guard let address, let record = bonds.record(of: identity(of: link.peer) ?? link.peer) else { return nil }
         let isRejected = if case .rejected = record.state { true } else { false }
-        switch replacement {
+        switch options.replacing {
         case .always: return nil
-        case .lostByPeer: return isRejected ? nil : Bond(record, adapter: address)
-        case .never:
-            guard isRejected else { return Bond(record, adapter: address) }
-            throw BLEError(bondRejectedBy: record.identity, during: "pair")
+        case .lostByPeer: if isRejected { return nil }
+        case .never: if isRejected { throw BLEError(bondRejectedBy: record.identity, during: "pair") }
         }
+        try checkStrength(of: record, options.require, during: "pair")
+        guard linkSecurity(of: link, descriptor).isEncrypted else {
+            throw BLEError(
+                .pairingFailed, subject: "\(link.peer)", during: "pair",
+                because: "there is a bond, and this link was made without it",
+                hint: "Connect again: the link is encrypted with the key of the bond then.")
+        }
+        return Bond(record, adapter: address)
+    }
+
+    /// - Throws: `BLEError` with `.pairingFailed` for a bond that is weaker than required.
+    func checkStrength(
+        of record: BondRecord, _ required: RequiredSecurity, during operation: String
+    ) throws(BLEError) {
+        guard record.level < required.level else { return }
+        throw BLEError(
+            .pairingFailed, subject: "\(record.identity)", during: operation,
+            because: "there is a bond, and its key is weaker than required",
+            hint: "Pair again with `replacing: .always`, or forget the bond first.")
+    }
+
+    /// The error for a pairing that has failed.
+    private func error(_ failure: PairingFailure, pairing peer: PeerID, _ options: PairingOptions) -> BLEError {
+        if let reason = failure.storeFailure, case .notStored = failure.reason { return reason }
+        // Whoever replies to the kernel first decides, and bluetoothd without an agent refuses at once.
+        if case .refusedByPeer = failure.reason, security.hasOtherManager {
+            return BLEError(pairingSharedWithOthers: peer, during: "pair")
+        }
+        return BLEError(failure.reason, pairing: peer, options, during: "pair")
     }
 
     // MARK: What the coordinator returns
@@ -296,7 +336,8 @@ extension Adapter {
             switch action {
             case .managed(let waiter, let result): wake(waiter, .managed(result))
             case .listsLoaded(let waiter, let failure): wake(waiter, .listsLoaded(failure))
-            case .paired(let waiter, let result): wake(waiter, .paired(result))
+            case .paired(let waiter, let result): paired(waiter, result)
+            case .unpaired(let waiter): wake(waiter)
             case .turn(let waiter): wake(waiter)
             case .ask(let question, let number): ask(question, number)
             case .readSecurity: readSecurity()
@@ -367,37 +408,59 @@ extension Adapter {
         perform(security.replied(reply, to: number))
     }
 
+    private func paired(_ waiter: UInt64, _ result: Result<PairingExchange.Outcome, PairingExchange.Failure>) {
+        let context = pairing?.waiter == waiter ? pairing : nil
+        if context != nil { pairing = nil }
+        // Without a Security Manager the kernel reports a success, and does nothing.
+        if case .failure(.notEncrypted) = result, let link = context?.link, links.isCurrent(link) {
+            security.cannotPair()
+        }
+        wake(
+            waiter,
+            .paired(
+                result.map { _ in context?.stored }
+                    .mapError { PairingFailure(reason: $0, storeFailure: context?.storeFailure) }))
+    }
+
     private func readSecurity() {
-        let found = pairing.flatMap { try? system.security($0.descriptor) }
-        perform(security.securityRead(found))
+        // The end of the link may not be read yet; the socket's security is noise after it.
+        commandsReadable()
+        guard let pairing, links.isCurrent(pairing.link) else { return perform(security.securityRead(nil)) }
+        perform(security.securityRead(try? system.security(pairing.descriptor)))
     }
 
     private func store(_ outcome: PairingExchange.Outcome) {
-        guard let store = bondStore, let context = pairing, let configuration = securityConfiguration else {
+        guard let context = pairing, let configuration = bonds.configuration else {
             return perform(security.stored(false))
         }
         let record = BondRecord(outcome, name: context.options.name, bondedAt: configuration.timeOfDay())
-        let replaced = context.options.replacing == .never ? nil : outcome.identity
-        let minimum = configuration.minimumKeySize
-        Task(executorPreference: loop) { [weak self] in await self?.store(record, in: store, replaced, minimum) }
+        // Not the bond of any identity that the peer may claim.
+        let replaced = context.options.replacing == .never ? nil : context.identity
+        Task(executorPreference: loop) { [weak self] in
+            await self?.store(record, replacing: replaced, for: context.waiter)
+        }
     }
 
-    private func store(_ record: BondRecord, in store: OpenBondStore, _ replaced: PeerID?, _ minimum: Int) async {
+    private func store(_ record: BondRecord, replacing replaced: PeerID?, for waiter: UInt64) async {
         do throws(BLEError) {
-            let (stored, records) = try await onDisk(during: "store the bond") {
-                () throws(BLEError) -> (BondRecord, [BondRecord]) in
-                let stored = try store.save(record, isForStorage: true, replacing: replaced, minimumKeySize: minimum)
-                return (stored, try store.load().records)
-            }
-            pairing?.stored = stored
-            use(records)
+            let stored = try await bonds.save(record, replacing: replaced, during: "store the bond")
             if let address { securityEvents.report(.bonded(Bond(stored, adapter: address))) }
+            guard pairing?.waiter == waiter else { return }
+            pairing?.stored = stored
             perform(security.stored(true))
         } catch {
+            guard pairing?.waiter == waiter else { return }
             pairing?.storeFailure = error
             perform(security.stored(false))
         }
     }
+}
+
+/// Why a pairing has failed.
+struct PairingFailure: Error {
+    let reason: PairingExchange.Failure
+    /// Why its bond was not stored.
+    let storeFailure: BLEError?
 }
 
 extension BondRecord {

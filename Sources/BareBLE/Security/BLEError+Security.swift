@@ -95,7 +95,7 @@ extension BLEError {
             case .keyTooShort(let size):
                 (
                     .keyTooShort, "the key has \(size) bytes",
-                    "Lower `SecurityConfiguration.minimumKeySize` only if anybody may read the link."
+                    "Lower `SecurityConfiguration.minimumKeySize` only if the link may be eavesdropped on."
                 )
             case .alreadyEncrypted:
                 (
@@ -121,7 +121,9 @@ extension BLEError {
                 (.adapterDown, "the adapter went away or was switched off", "Check that it is plugged in and on.")
             case .notReady: (.adapterDown, "the adapter is not ready", nil)
             }
-        self.init(code, subject: "\(peer)", during: operation, because: reason, hint: hint)
+        let isPeers = if case .refusedByPeer = failure { true } else { false }
+        self.init(
+            code, subject: "\(peer)", during: operation, because: reason, hint: hint, origin: isPeers ? .peer : nil)
     }
 
     /// The adapter was switched on by a program that does not use the management interface.
@@ -153,7 +155,11 @@ extension BLEError {
                 .pairingFailed, "the peer needs an agent \(question.words)", "Give the agent the closure `\(missing)`."
             )
         }
-        return (.pairingRefused, "the agent said no to the question \(question.words)", nil)
+        let hint: String? =
+            question == .justWorks && agent.enter != nil
+            ? "The peer asks for no passkey. If it has none, pair without one: that does not prove which device it is."
+            : nil
+        return (.pairingRefused, "the agent rejected the question \(question.words)", hint)
     }
 
     /// The link to a bonded peer would be in clear: this process can have it encrypted in no way.

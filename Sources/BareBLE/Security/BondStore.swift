@@ -94,7 +94,7 @@ public struct BondStore: Sendable {
                             : "End that one first, or let it use another adapter or directory.")
                 case .system(let error) where [EROFS, EACCES].contains(error.errno):
                     // Nothing is written without the lock, and a file that another process replaces is read as a whole.
-                    return OpenBondStore(adapter, .files(files, nil), turn: Lock(()))
+                    return OpenBondStore(adapter, .unwritable(files, errno: error.errno), turn: Lock(()))
                 case .system(let error):
                     throw BLEError(error, bonds: files.lockPath, during: operation)
                 }
@@ -185,8 +185,9 @@ package final class OpenBondStore: Sendable {
     }
 
     fileprivate enum Place: Sendable {
-        /// Without a lock, nothing may be written.
-        case files(BondFiles, OwnedFileLock?)
+        case files(BondFiles, OwnedFileLock)
+        /// The lock was refused with this error number: nothing may be written.
+        case unwritable(BondFiles, errno: Int32)
         case memory(BondMemory)
     }
 
@@ -360,7 +361,7 @@ package final class OpenBondStore: Sendable {
         case .memory(let memory):
             let file = memory.read(adapter)
             return Contents(records: file.records, generation: file.generation)
-        case .files(let files, _):
+        case .files(let files, _), .unwritable(let files, _):
             let folder = try StoredFolder.ofBonds(files.directory, during: operation)
             var bytes: [UInt8]
             do throws(StoredFolder.Exposure) {
@@ -391,9 +392,9 @@ package final class OpenBondStore: Sendable {
     private func write(_ file: BondFile, during operation: String) throws(BLEError) {
         switch place {
         case .memory(let memory): memory.write(file, adapter)
-        case .files(let files, nil):
+        case .unwritable(let files, let errno):
             throw BLEError(
-                SystemCallError(call: "open", errno: EROFS), bonds: files.path(files.name), during: operation)
+                SystemCallError(call: "open", errno: errno), bonds: files.path(files.name), during: operation)
         case .files(let files, _):
             let folder = try StoredFolder.ofBonds(files.directory, during: operation)
             var bytes = file.bytes

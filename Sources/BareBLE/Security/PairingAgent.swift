@@ -90,8 +90,11 @@ public struct PairingAgent: Sendable {
     /// An agent that shows and asks nothing.
     public static var justWorks: PairingAgent { PairingAgent() }
 
-    /// An agent that enters a passkey that is known before, such as one printed on the peer.
-    public static func passkey(_ passkey: Passkey) -> PairingAgent { PairingAgent(enter: { _ in passkey }) }
+    /// An agent that enters a passkey that is known before, such as one printed on the peer. It refuses a peer that does
+    /// not ask for it: any device could be that one.
+    public static func passkey(_ passkey: Passkey) -> PairingAgent {
+        PairingAgent(enter: { _ in passkey }, confirm: { _ in false })
+    }
 
     var capability: IOCapability {
         if enter != nil { return show != nil && compare != nil ? .keyboardDisplay : .keyboardOnly }

@@ -9,14 +9,10 @@ internal import BLELinux
 
 /// The security of a link, as its peripheral follows it.
 struct LinkProtection {
-    typealias Handler = @Sendable (LinkSecurity) -> Void
-
     /// Whether the link has been encrypted.
     private(set) var isSecured = false
     /// Whether what is remembered of the peer has been checked on this link.
     private(set) var isValidated = false
-    /// Called when the link is encrypted.
-    var handler: Handler?
     private var failures: [SecurityLevel: BLEError] = [:]
 
     /// The link is encrypted.
@@ -43,10 +39,20 @@ extension Peripheral {
         return controls.security(descriptor)
     }
 
-    /// Has a handler called when the link is encrypted; at once if it is. It replaces an earlier one.
-    func onSecured(_ handler: @escaping LinkProtection.Handler) {
-        protection.handler = handler
-        if protection.isSecured { handler(security) }
+    /// Returns why a link may not be used: `.notBonded` for a link to a bonded peer that is not encrypted, and for a peer
+    /// without a bond that is demanded. `nil` if it may.
+    func securityError(_ demand: SecurityDemand, during operation: String) -> BLEError? {
+        guard demand != .none, let controls else { return nil }
+        if controls.bond() == nil {
+            guard demand.requiresBond else { return nil }
+            return BLEError(
+                .notBonded, subject: name, during: operation, because: "there is no bond with it",
+                hint: "Pair with it first, with `Peripheral.pair` or `blescan pair`.")
+        }
+        guard !security.isEncrypted else { return nil }
+        return BLEError(
+            .notBonded, subject: name, during: operation,
+            because: "there is a bond, and this link is not encrypted with its key", hint: "Connect again.")
     }
 
     /// Follows the encryption of the link from its beginning.
@@ -65,7 +71,6 @@ extension Peripheral {
         guard security.isEncrypted else { return }
         protection.secured()
         kept.secured(after: subscriptionHub.active)
-        protection.handler?(security)
     }
 
     private func encryptionChanged(_ isEncrypted: Bool) {

@@ -11,7 +11,7 @@ internal import BLELinux
 // - A link is encrypted by a command (`LinkEncryption`) only where the adapter is not under management; whether that is
 //   so is decided by `Adapter.target`.
 // - Nobody is paired whom no task of this program pairs: a question about any other peer gets a no at once.
-// - Lists are loaded from `records`, which is what the disk has. The kernel's copy is never taken for a bond.
+// - Lists are loaded from the records of `BondedDevices`, which are what the disk has. The kernel's copy is never taken for a bond.
 // - A task waits for one thing at a time, and is resumed once.
 // - The response to a command of one pairing never reaches another one: each command has a number, and those that are
 //   not sent when the pairing ends never are. While a Pair Device is out that its pairing has left, no other pairing
@@ -27,6 +27,8 @@ final class SecurityCoordinator {
         case listsLoaded(UInt64, ManagementSetup.Failure?)
         /// A task resumes: its pairing has ended.
         case paired(UInt64, Result<PairingExchange.Outcome, PairingExchange.Failure>)
+        /// A task resumes: the kernel has removed the keys of a peer, or had none.
+        case unpaired(UInt64)
         /// A task resumes: no pairing runs any more.
         case turn(UInt64)
         /// Ask the agent, and call `replied`.
@@ -82,6 +84,8 @@ final class SecurityCoordinator {
 
     private let channel: ManagementChannel
     private let now: () -> BootInstant
+    /// Returns the bonds as they are stored.
+    private let bonds: () -> [BondRecord]
     private var setup: ManagementSetup
     /// The adapter that `setup` is about.
     private var setupIndex: UInt16?
@@ -103,22 +107,23 @@ final class SecurityCoordinator {
     private var encryption = LinkEncryption()
     /// The task that waits for the encryption by a command, and the key that is used.
     private var commanding: (waiter: UInt64, key: ManagementLongTermKey)?
+    /// Bonded peers whose links the kernel ended because they did not accept their keys.
+    private var rejecting: Set<PeerID> = []
+    /// The peer whose keys the kernel is not given.
+    private var omittedPeer: PeerID?
     /// The peer whose question was refused last, until the kernel has reported the end of that pairing.
     private var lastRefused: PeerID?
     private(set) var counts = Counts()
-    /// Signs writes with the keys of bonds.
-    var signers = BondSigners()
     /// Whether another program has changed the security of the adapter since that was put under management, or before.
     private(set) var hasOtherManager = false
-    /// The bonds as they are stored.
-    private(set) var records: [BondRecord] = []
 
     private struct PairingCommand {
         let command: PairingExchange.Command
         let ticket: ManagementCommandQueue.Ticket
     }
 
-    init(now: @escaping @Sendable () -> BootInstant) {
+    init(bonds: @escaping () -> [BondRecord], now: @escaping @Sendable () -> BootInstant) {
+        self.bonds = bonds
         self.now = now
         setup = ManagementSetup(adapter: 0xFFFF, at: now())
         channel = ManagementChannel(now: now)
@@ -131,6 +136,8 @@ final class SecurityCoordinator {
     /// Whether the kernel has the keys of all bonds.
     var hasKeys: Bool { isManaged && setup.hasKeys }
     var isManaged: Bool { channel.isOpen && setup.isManaged }
+    /// Whether the kernel can pair with the adapter; `nil` if nothing has shown it.
+    var canPair: Bool? { setup.canPair }
 
     var nextDeadline: BootInstant? {
         let waiting = exchange.isRunning ? nil : pairing?.demand.deadline
@@ -139,12 +146,6 @@ final class SecurityCoordinator {
         ]
         return deadlines.compactMap(\.self).min()
     }
-
-    /// The bond of a peer, by its identity.
-    func record(of identity: PeerID) -> BondRecord? { records.first { $0.identity == identity } }
-
-    /// The bonds have been read from the disk, or changed there.
-    func use(_ records: [BondRecord]) { self.records = records }
 
     // MARK: Channel
 
@@ -207,17 +208,20 @@ final class SecurityCoordinator {
     }
 
     /// Loads both lists; resumes `waiter`, if any, when the kernel has them.
-    func load(_ waiter: UInt64?) -> [Action] {
+    ///
+    /// - Parameter omitted: A peer whose keys are left out, until the lists are loaded again or a pairing begins.
+    func load(_ waiter: UInt64?, leavingOut omitted: PeerID? = nil) -> [Action] {
+        omittedPeer = omitted
         let (number, actions) = setup.reload()
         counts.loads += 1
         if let waiter { loadWaiters.append((waiter, number)) }
         return perform(actions)
     }
 
-    /// Removes the keys of a peer from the kernel, and drops its link.
-    func unpair(_ identity: PeerID) -> [Action] {
+    /// Removes the keys of a peer from the kernel, and drops its link; resumes `waiter` when that has ended.
+    func unpair(_ identity: PeerID, _ waiter: UInt64) -> [Action] {
         let command = ManagementUnpairDevice(ManagementPeer(identity), disconnects: true)
-        return perform(channel.send(command, for: .none).events)
+        return perform(channel.send(command, for: .task(waiter)).events)
     }
 
     /// A task does not wait any longer.
@@ -261,7 +265,8 @@ final class SecurityCoordinator {
     func encrypt(_ handle: ConnectionHandle, of identity: PeerID, _ waiter: UInt64) -> [Action] {
         guard commanding == nil else { return [.encrypted(waiter, .failure(.busy))] }
         // The bond may have been forgotten meanwhile.
-        guard let key = record(of: identity).flatMap({ try? BondRules.centralKey(of: $0) }) else {
+        guard let key = bonds().first(where: { $0.identity == identity }).flatMap({ try? BondRules.centralKey(of: $0) })
+        else {
             return [.encrypted(waiter, .failure(.noKey))]
         }
         commanding = (waiter, key)
@@ -306,7 +311,11 @@ final class SecurityCoordinator {
     /// The tasks that wait for the encryption of any link.
     var encryptionWaiters: [UInt64] { encryptions.map { $0.waiter } }
 
-    /// Packets from before the encryption were thrown away.
+    /// Returns whether the kernel has ended a link to a bonded peer because that did not accept its key, since the last
+    /// call. It is known without the controller's events too.
+    func takeRejection(by identity: PeerID) -> Bool { rejecting.remove(identity) != nil }
+
+    /// Packets from before the encryption were discarded.
     func discarded(_ packets: Int) { counts.discardedPackets += packets }
 
     /// A link has shown that the kernel cannot pair.
@@ -318,6 +327,7 @@ final class SecurityCoordinator {
     func pair(_ demand: PairingExchange.Demand, _ waiter: UInt64) -> [Action] {
         guard !isPairing else { return [.paired(waiter, .failure(.command(.pairDevice, .busy)))] }
         pairing = (waiter, demand)
+        omittedPeer = nil
         exchange = PairingExchange(after: exchange.lastQuestion)
         return perform(setup.pairingBegins())
     }
@@ -369,7 +379,9 @@ final class SecurityCoordinator {
                 guard let ended = pairingCommands.removeValue(forKey: number) else { continue }
                 actions += perform(
                     exchange.commandFinished(ended.command, Self.end(of: result), at: now()))
-            case .finished:
+            case .finished(.task(let waiter), _, _):
+                actions.append(.unpaired(waiter))
+            case .finished(.none, _, _):
                 break
             case .received(let content):
                 actions += received(content)
@@ -402,6 +414,11 @@ final class SecurityCoordinator {
         // reported to nobody.
         if case .deviceUnblocked(let peer) = content, peer.address == .zero { return foundOtherManager() }
         if case .newSettings(let settings) = content { return perform(setup.received(settings, at: now())) }
+        if case .deviceDisconnected(let end) = content, end.reason == .authenticationFailure, let peer = end.peer.id,
+            bonds().contains(where: { $0.identity == peer })
+        {
+            rejecting.insert(peer)
+        }
         if exchange.isRunning, let actions = exchange.received(content, at: now()) { return perform(actions) }
         if case .authenticationFailed(let failed) = content, let peer = failed.peer.id {
             // It also follows a question that was refused here.
@@ -443,7 +460,7 @@ final class SecurityCoordinator {
             case .send(let packet):
                 actions += perform(channel.send(packet, for: .setup).events)
             case .load(let list):
-                let lists = BondRules.keyLists(of: records)
+                let lists = BondRules.keyLists(of: bonds().filter { $0.identity != omittedPeer })
                 let events =
                     switch list {
                     case .identityResolvingKeys: channel.send(lists.identities, for: .setup).events

@@ -19,6 +19,14 @@ public enum SecurityDemand: Sendable {
         if case .pairing(let options) = self { options } else { nil }
     }
 
+    /// Whether a link without a bond is not used.
+    var requiresBond: Bool {
+        switch self {
+        case .asBonded, .none: false
+        case .bonded, .pairing: true
+        }
+    }
+
     /// Whether the link to a peer with this bond is encrypted with its key.
     func uses(_ record: BondRecord) -> Bool {
         switch self {

@@ -5,6 +5,8 @@ internal import BLELinux
 public enum SecurityEvent: Hashable, Sendable {
     /// A pairing has made this bond, which is on the disk.
     case bonded(Bond)
+    /// A link to a bonded peer was encrypted with the key of its bond, before its first byte.
+    case encrypted(PeerID)
     /// The peer did not accept the key of its bond, which is kept and marked.
     case bondRejected(PeerID)
     /// A peer without a bond has asked for security, and was refused by the kernel.
@@ -16,12 +18,12 @@ public enum SecurityEvent: Hashable, Sendable {
     /// Another program has changed the security of the adapter.
     case otherManager
     /// This number of events was dropped because they were not consumed.
-    case missed(Int)
+    case dropped(Int)
 }
 
 /// The events of bonds and security, from the creation of the iterator on.
 ///
-/// At most 64 wait for one iterator; beyond that the oldest are dropped, and `.missed` counts them. `next()` throws
+/// At most 64 wait for one iterator; beyond that the oldest are dropped, and `.dropped` counts them. `next()` throws
 /// `BLEError` with `.busy` while another task waits for the next event of this iterator. The sequence does not end by
 /// itself.
 public typealias SecurityEventSequence = BLESequence<SecurityEvent>
@@ -33,7 +35,7 @@ extension Central {
             let broadcaster = adapter.securityEvents
             let (buffer, number) = broadcaster.addListener()
             let token = LifetimeToken { broadcaster.removeListener(number) }
-            return BLESequence<SecurityEvent>.AsyncIterator(buffer, until: token, losses: .before { .missed($0) })
+            return BLESequence<SecurityEvent>.AsyncIterator(buffer, until: token, losses: .before { .dropped($0) })
         }
     }
 }

@@ -54,6 +54,8 @@ extension Central {
         }
         guard link.loop === loop else { throw Session.strangeLinkError(link, during: operation) }
         if let error = link.assumeIsolated({ $0.end == nil ? nil : $0.endError(during: operation) }) { throw error }
+        let demand = options.connect.security
+        if let error = link.assumeIsolated({ $0.securityError(demand, during: operation) }) { throw error }
         return try session(
             with: peer, options, SessionHandlers(onReady: onReady, reconnect: decide), beginningWith: link)
     }

@@ -221,7 +221,7 @@ extension Session {
     ///
     /// - Throws: `BLEError` with `.disconnected` if no link is ready.
     public func releaseLink() async throws(BLEError) -> Peripheral {
-        let link = try takeReadyLink(during: "give the link up")
+        let link = try takeReadyLink(during: "release the link")
         let epoch = work.number
         perform(machine.pause())
         let pumps = subscriptions.pumps
@@ -241,17 +241,20 @@ extension Session {
     /// `onReady` prepares it, as each link; one that has ended meanwhile is replaced as the policy says.
     ///
     /// - Throws: `BLEError` with `.disconnected` after the session has ended; `.invalidArgument` if it is not paused,
-    ///   and for a link to another peer. The link stays the caller's then.
+    ///   and for a link to another peer; `.notBonded` for a link without the security that the session demands. The
+    ///   link stays the caller's then.
     public func returnLink(_ link: Peripheral) throws(BLEError) {
-        let operation = "take the link back"
+        let operation = "return the link"
         if machine.isEnding { throw endedError(during: operation) }
         guard machine.isPaused else {
             throw BLEError(
-                .invalidArgument, subject: name, during: operation, because: "the session has not given its link up")
+                .invalidArgument, subject: name, during: operation, because: "the session has not released its link")
         }
         guard link.id == id || link.id.map(target.isPeer) ?? false, link.loop === loop else {
             throw Self.strangeLinkError(link, during: operation)
         }
+        let demand = options.connect.security
+        if let error = link.assumeIsolated({ $0.securityError(demand, during: operation) }) { throw error }
         given = link
         start()
     }
@@ -446,10 +449,11 @@ extension Session {
 // MARK: - The machine's actions
 
 extension Session {
-    /// The codes of failures that would recur at each attempt, and of one that must not be hidden by attempts: whoever
-    /// rejects a bond's key may not be the peer.
+    /// The codes of failures that would recur at each attempt, and of those that must not be hidden by attempts: a device
+    /// that rejects a bond's key may be another one.
     private static let finalCodes: Set<BLEError.Code> = [
-        .unsupported, .notPermitted, .invalidArgument, .notSupported, .bondRejected, .keyTooShort,
+        .unsupported, .notPermitted, .invalidArgument, .notSupported, .bondRejected, .keyTooShort, .notBonded,
+        .bondNotStored,
     ]
     /// The codes that report that the adapter is off or absent.
     private static let adapterCodes: Set<BLEError.Code> = [.noAdapter, .adapterDown, .blocked]
@@ -476,7 +480,6 @@ extension Session {
         case .connecting(let attempt): become(.connecting(attempt: attempt))
         case .connected:
             become(.preparing)
-            if let link = current?.link { followSecurity(of: link) }
         case .ready:
             // Their requests precede those of all others.
             beginSubscriptions()
@@ -625,20 +628,6 @@ extension Session {
         broadcaster.report(.servicesChanged(change.handles), nil)
     }
 
-    private func followSecurity(of link: Peripheral) {
-        link.assumeIsolated { peripheral in
-            peripheral.onSecured { [weak self, weak link] security in
-                guard let link else { return }
-                self?.assumeIsolated { $0.secured(security, link) }
-            }
-        }
-    }
-
-    private func secured(_ security: LinkSecurity, _ link: Peripheral) {
-        guard link === current?.link else { return }
-        broadcaster.report(.secured(security), nil)
-    }
-
     private func linkEnded(_ link: Peripheral, _ reason: DisconnectReason) {
         guard link === current?.link else { return }
         let error = link.assumeIsolated { $0.endError(during: "keep the link") }
@@ -651,6 +640,8 @@ extension Session {
 
     private func kind(of error: BLEError) -> ReconnectMachine.FailureKind {
         if Self.adapterCodes.contains(error.code), target.awaitAdapter != nil { return .adapterLost }
+        // A user who refuses is not asked again; a peer may be put into its pairing mode.
+        if error.code == .pairingRefused, error.origin != .peer { return .final }
         return Self.finalCodes.contains(error.code) ? .final : .passing
     }
 

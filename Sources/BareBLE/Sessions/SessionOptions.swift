@@ -107,8 +107,6 @@ public enum ConnectionEvent: Equatable, Sendable {
     case connecting(attempt: Int)
     /// The link is up; `onReady` begins.
     case connected
-    /// The link is encrypted: right after `.connected` for a bonded peer, and after each pairing.
-    case secured(LinkSecurity)
     /// The link is ready for use.
     case ready
     /// The link was lost, or could not be made.

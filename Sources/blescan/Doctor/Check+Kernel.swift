@@ -95,7 +95,7 @@ enum KernelFault: Hashable, Sendable {
 
 /// Kernel messages about a failing controller.
 enum KernelTrouble: CaseIterable, Hashable, Sendable {
-    case noAnswer
+    case noResponse
     case refused
     case broken
     case firmware
@@ -105,7 +105,7 @@ enum KernelTrouble: CaseIterable, Hashable, Sendable {
         let text = message.lowercased()
         guard text.contains("bluetooth") || text.contains(/\bhci\d/) else { return nil }
         if text.contains("tx timeout") || text.contains("(-110)") || text.contains("failed: -110") {
-            self = .noAnswer
+            self = .noResponse
         } else if text.contains("failed: -16") {
             self = .refused
         } else if text.contains("frame reassembly failed") {
@@ -121,7 +121,7 @@ enum KernelTrouble: CaseIterable, Hashable, Sendable {
 
     var remedy: String {
         switch self {
-        case .noAnswer: "the controller hung: unplug it and plug it in again, or switch the machine off and on"
+        case .noResponse: "the controller hung: unplug it and plug it in again, or switch the machine off and on"
         case .refused: "two programs sent scan commands: let one scan"
         case .broken: "the serial line loses bytes: check its speed and flow control, and the firmware"
         case .firmware: "install the adapter's firmware (Debian: firmware-* packages), then plug it in again"

@@ -43,7 +43,7 @@ import Testing
             try refused.parameters(of: HCIReadRSSI.self)
         }
         let other = try complete("0e0401031000")
-        #expect(throws: HCICommandFailure(opcode: .readRSSI, reason: .noAnswer)) {
+        #expect(throws: HCICommandFailure(opcode: .readRSSI, reason: .noResponse)) {
             try other.parameters(of: HCIReadRSSI.self)
         }
         let short = try complete("0e0601051400b303")

@@ -182,8 +182,8 @@ import Testing
             let link = try bench.radio.system.connect(own, .public, identity, .seconds(20), nil)
             let descriptor = link.descriptor
             let adapter = await bench.central.adapter
-            _ = await adapter.register(0x0040, onAir)
-            let bond = try await adapter.pair(onAir, descriptor: descriptor, PairingOptions(replacing: .always))
+            let identified = await adapter.register(0x0040, onAir)
+            let bond = try await adapter.pair(identified, descriptor: descriptor, PairingOptions(replacing: .always))
             #expect(bond.peer == identity)
             #expect(await bench.lock.pairingCount == 2)
             _ = (link.descriptor, reports.descriptor)

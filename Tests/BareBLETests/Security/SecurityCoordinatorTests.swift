@@ -57,7 +57,7 @@ import Testing
 
     @Test func aPairingIsRefusedWhereTheKernelCannotPair() throws {
         var bench = try Bench()
-        bench.coordinator.use([RecordedBonds.first])
+        bench.records.withLock { $0 = [RecordedBonds.first] }
         bench.pair(Self.first, 1)
         #expect(bench.ended[1] == .failure(.notReady(.notManaged)) && bench.kernel().isEmpty)
         #expect(!bench.coordinator.isPairing && !bench.coordinator.hasKeys)
@@ -119,11 +119,15 @@ private struct Bench: ~Copyable {
     private var question: UInt64 = 0
     private var far: LinkSocket?
     private let time: Lock<BootInstant>
+    /// The bonds as they are stored.
+    let records: Lock<[BondRecord]>
 
     init() throws {
+        let records = Lock<[BondRecord]>([])
+        self.records = records
         let time = Lock(BootInstant(nanoseconds: 100_000_000_000))
         self.time = time
-        coordinator = SecurityCoordinator { time.withLock { $0 } }
+        coordinator = SecurityCoordinator(bonds: { records.withLock { $0 } }) { time.withLock { $0 } }
         far = nil
         try open()
     }

@@ -89,7 +89,6 @@ extension ConnectionEvent {
         case .connected: "connected"
         case .ready: "ready"
         case .disconnected(let loss): "disconnected \(loss.error.code)"
-        case .secured: "secured"
         case .servicesChanged: "servicesChanged"
         case .gaveUp(let error): "gaveUp \(error.code)"
         case .ended: "ended"

@@ -125,7 +125,6 @@ extension World {
             case .connected: "connected"
             case .ready: "ready"
             case .disconnected: "disconnected"
-            case .secured: "secured"
             case .servicesChanged: "servicesChanged"
             case .gaveUp: "gaveUp"
             case .missed: "missed"

@@ -18,9 +18,9 @@ import Testing
     /// The messages are those of users' reports.
     @Test(
         arguments: [
-            ("Bluetooth: hci0: command 0x0c03 tx timeout", KernelTrouble.noAnswer),
-            ("Bluetooth: hci0: Opcode 0x0c1a failed: -110", .noAnswer),
-            ("Bluetooth: hci0: Reading Intel version command failed (-110)", .noAnswer),
+            ("Bluetooth: hci0: command 0x0c03 tx timeout", KernelTrouble.noResponse),
+            ("Bluetooth: hci0: Opcode 0x0c1a failed: -110", .noResponse),
+            ("Bluetooth: hci0: Reading Intel version command failed (-110)", .noResponse),
             ("Bluetooth: hci0: Opcode 0x200c failed: -16", .refused),
             ("Bluetooth: hci0: Frame reassembly failed (-84)", .broken),
             ("Bluetooth: hci0: Failed to load Intel firmware file intel/ibt-20-1-3.sfi (-2)", .firmware),

@@ -58,7 +58,7 @@ import Testing
             try Golden.expect(outcome.output, matches: "doctor-report.txt")
         } else {
             let objects = try outcome.objects()
-            #expect(objects.count == 16)
+            #expect(objects.count == 17)
             #expect((objects.last?["kernel"] as? String)?.hasPrefix("6.1.0-") == true)
             #expect(objects.last?["version"] is String && objects.last?["architecture"] is String)
         }

@@ -1,0 +1,276 @@
+internal import BLECore
+internal import BLELinux
+internal import Logging
+
+// The bonds of one adapter while a program uses it: the open store, and the records as the disk has them.
+//
+// Duties
+// - Opens the store once, however many tasks need it at the same time.
+// - Does one job on the disk after the other, each on a thread of its own, and takes over what the disk has afterwards,
+//   in that order. A caller waits 5 s at most; what a late job has changed is taken over when it ends.
+// - Knows when links to bonded peers ended.
+//
+// Invariants
+// - All state belongs to the event loop's thread.
+// - `records` is what the disk had after the last job, with the changes that this job has reported as done.
+// - While a store is configured and not open, nothing is known of any bond: no link may be used that a bond could concern.
+
+/// The bonds of an adapter, and their store.
+// Unchecked: only the loop's thread touches its state.
+final class BondedDevices: @unchecked Sendable {
+    /// A call on the open store, on another thread.
+    typealias Job<Value> = @Sendable (OpenBondStore) throws(BLEError) -> Value
+
+    private enum State {
+        case closed
+        case opening
+        case open(OpenBondStore)
+    }
+
+    /// What a job has left.
+    private struct Outcome: Sendable {
+        var opened: OpenBondStore?
+        var contents: OpenBondStore.Contents?
+    }
+
+    /// The longest time for which a task waits for the disk, its turn included.
+    static let storageTime: Duration = .seconds(5)
+
+    let configuration: SecurityConfiguration?
+    private let loop: EventLoop
+    private let logger: Logger
+    private let disk = DiskGate()
+    private var state = State.closed
+    private var isWorking = false
+    private let turns: Waiters<Void>
+    /// The tasks whose job is on the disk.
+    private let workers: Waiters<Void>
+    private(set) var records: [BondRecord] = []
+    private var linkEnds: [PeerID: BootInstant] = [:]
+    /// The peers whose rejected bonds could not be marked on the disk, which was logged.
+    private var unmarked: Set<PeerID> = []
+    private var signers = BondSigners()
+    /// Called after the records have changed.
+    private var changeHandler: (@Sendable () -> Void)?
+
+    init(_ configuration: SecurityConfiguration?, on loop: EventLoop, logger: Logger) {
+        self.configuration = configuration
+        self.loop = loop
+        self.logger = logger
+        turns = Waiters(on: loop)
+        workers = Waiters(on: loop)
+    }
+
+    /// Whether the bonds are known.
+    var isOpen: Bool { if case .open = state { true } else { false } }
+
+    /// The bond of a peer, by its identity.
+    func record(of identity: PeerID) -> BondRecord? { records.first { $0.identity == identity } }
+
+    /// Has a handler called on the loop after the records have changed. It replaces an earlier one.
+    func onChange(_ handler: @escaping @Sendable () -> Void) { changeHandler = handler }
+
+    // MARK: Links
+
+    /// A link to a peer has ended, or was not heard at its address: it may use another one since.
+    func linkEnded(_ identity: PeerID, at time: BootInstant) {
+        if record(of: identity) != nil { linkEnds[identity] = time }
+    }
+
+    /// When the last link to a peer ended; `nil` if none did.
+    func lastLinkEnd(of identity: PeerID) -> BootInstant? { linkEnds[identity] }
+
+    // MARK: The store
+
+    /// Opens the store and reads the bonds, unless that was done.
+    ///
+    /// - Throws: `BLEError` with the codes of `BondStore`, `.timedOut` if the disk does not respond, `.cancelled`.
+    func open(adapter: BluetoothAddress, during operation: String) async throws(BLEError) {
+        guard let bonds = configuration?.bonds, !isOpen else { return }
+        let limit = loop.now() + Self.storageTime
+        try await takeTurn(until: limit, during: operation)
+        if isOpen { return passTurn() }
+        state = .opening
+        let contents = try await work(until: limit, during: operation) { () throws(BLEError) in
+            let store = try bonds.open(adapter: adapter)
+            let contents = try store.load()
+            return (contents, Outcome(opened: store, contents: contents))
+        }
+        guard let damage = contents.damage else { return }
+        logger.warning("bonds were damaged", metadata: ["adapter": "\(adapter)", "reason": "\(damage)"])
+    }
+
+    /// Does a job with the open store.
+    ///
+    /// - Throws: `BLEError` with the codes of the job; `.timedOut` if the disk does not respond: the job may be done later.
+    ///   `.cancelled`.
+    func change<Value: Sendable>(during operation: String, _ job: @escaping Job<Value>) async throws(BLEError) -> Value
+    {
+        let limit = loop.now() + Self.storageTime
+        try await takeTurn(until: limit, during: operation)
+        guard case .open(let store) = state else {
+            passTurn()
+            throw BLEError(.adapterDown, during: operation, because: "the bonds are not open")
+        }
+        return try await work(until: limit, during: operation) { () throws(BLEError) in
+            let value = try job(store)
+            // What the job has done is done, whether or not the file can be read after it.
+            return (value, Outcome(contents: try? store.load()))
+        }
+    }
+
+    /// Stores the bond that a pairing has made; returns the stored record.
+    func save(
+        _ record: BondRecord, replacing replaced: PeerID?, during operation: String
+    ) async throws(BLEError) -> BondRecord {
+        let minimum = configuration?.minimumKeySize ?? BondRules.minimumKeySize
+        let stored = try await change(during: operation) { store throws(BLEError) in
+            try store.save(record, isForStorage: true, replacing: replaced, minimumKeySize: minimum)
+        }
+        if self.record(of: stored.identity) != stored {
+            use(records.filter { $0.identity != stored.identity } + [stored])
+        }
+        return stored
+    }
+
+    /// Removes the bond with a peer.
+    func forget(_ identity: PeerID, during operation: String) async throws(BLEError) {
+        _ = try await change(during: operation) { store throws(BLEError) in try store.forget(identity) }
+        if record(of: identity) != nil { use(records.filter { $0.identity != identity }) }
+    }
+
+    /// Records on the disk that a peer does not accept its key.
+    func markRejected(_ identity: PeerID) async {
+        guard isOpen, let time = configuration?.timeOfDay() else { return }
+        do throws(BLEError) {
+            _ = try await change(during: "mark the bond") { store throws(BLEError) in
+                try store.markRejected(identity, at: time)
+            }
+        } catch {
+            // The peer may be connected to over and over.
+            guard unmarked.insert(identity).inserted else { return }
+            logger.warning("a bond could not be marked", metadata: ["peer": "\(identity)", "reason": "\(error)"])
+        }
+    }
+
+    /// Records, at most once an hour, that the key of a bond works.
+    func recordEncryption(_ identity: PeerID) {
+        guard isOpen, let time = configuration?.timeOfDay(), let record = record(of: identity) else { return }
+        let isRecent =
+            record.lastEncryptedAt.map { max($0, time) - min($0, time) < OpenBondStore.timeBetweenNotes } ?? false
+        if record.state == .good, isRecent { return }
+        Task(executorPreference: loop) {
+            do throws(BLEError) {
+                _ = try await self.change(during: "note the encryption") { store throws(BLEError) in
+                    try store.noteEncrypted(identity, at: time)
+                }
+            } catch {
+                self.logger.debug("an encryption was not noted", metadata: ["reason": "\(error)"])
+            }
+        }
+    }
+
+    // MARK: Signatures
+
+    /// Whether a write can be signed with the key of a bond.
+    func canSign(_ bond: BondID) -> Bool { signers.canSign(bond) }
+
+    /// Signs a write with the key of a bond, if counters are reserved.
+    func sign(_ value: [UInt8], for handle: AttributeHandle, with bond: BondID) -> BondSigners.Outcome {
+        signers.sign(value, for: handle, with: bond)
+    }
+
+    /// Reserves counters on the disk; returns whether some were left.
+    func reserveSignatures(
+        of bond: BondID, during operation: String, _ code: @escaping BondSigners.Code
+    ) async throws(BLEError) -> Bool {
+        let identity = bond.identity
+        let reserved = try await change(during: operation) {
+            store throws(BLEError) -> (signing: BondRecord.Signing, count: UInt32)? in
+            // Fewer may be left.
+            for count in [BondSigners.block, 1] {
+                if let signing = try store.reserveSignatures(count, for: identity) { return (signing, count) }
+            }
+            return nil
+        }
+        guard let reserved else { return false }
+        signers.add(reserved.signing, count: reserved.count, of: bond, code)
+        return true
+    }
+
+    // MARK: The disk
+
+    private func takeTurn(until limit: BootInstant, during operation: String) async throws(BLEError) {
+        while isWorking {
+            switch await turns.wait(until: limit, { _ in isWorking ? nil : () }) {
+            case .resumed: continue
+            case .timedOut: throw diskError(during: operation)
+            case .cancelled: throw BLEError(.cancelled, during: operation, because: "the task was cancelled")
+            }
+        }
+        isWorking = true
+    }
+
+    private func passTurn() {
+        isWorking = false
+        turns.resumeAll()
+    }
+
+    /// Does a job whose turn it is. It is not cancelled: what the disk has begun cannot be undone.
+    private func work<Value: Sendable>(
+        until limit: BootInstant, during operation: String,
+        _ job: @Sendable @escaping () throws(BLEError) -> (Value, Outcome)
+    ) async throws(BLEError) -> Value {
+        let result = Lock<Result<Value, BLEError>?>(nil)
+        Task(executorPreference: loop) {
+            var outcome = Outcome()
+            do throws(WorkFailure) {
+                outcome = try await self.disk.run(on: self.loop) { () -> Outcome in
+                    do throws(BLEError) {
+                        let (value, outcome) = try job()
+                        result.withLock { $0 = .success(value) }
+                        return outcome
+                    } catch {
+                        result.withLock { $0 = .failure(error) }
+                        return Outcome()
+                    }
+                }
+            } catch {
+                result.withLock { $0 = .failure(.noRoom(during: operation)) }
+            }
+            self.ended(outcome)
+        }
+        _ = await workers.wait(until: limit, interruption: .ignoresCancellation) { _ in
+            result.withLock { $0 == nil } || isWorking ? nil : ()
+        }
+        guard let result = result.withLock({ $0 }) else { throw diskError(during: operation) }
+        return try result.get()
+    }
+
+    private func ended(_ outcome: Outcome) {
+        if let opened = outcome.opened {
+            state = .open(opened)
+        } else if case .opening = state {
+            state = .closed
+        }
+        if let contents = outcome.contents, contents.records != records { use(contents.records) }
+        isWorking = false
+        workers.resumeAll()
+        turns.resumeAll()
+    }
+
+    private func use(_ records: [BondRecord]) {
+        self.records = records
+        let known = Set(records.map { $0.identity })
+        linkEnds = linkEnds.filter { known.contains($0.key) }
+        unmarked.formIntersection(known)
+        changeHandler?()
+    }
+
+    private func diskError(during operation: String) -> BLEError {
+        BLEError(
+            .timedOut, subject: configuration?.bonds.directory, during: operation,
+            because: "the disk with the bonds has not responded in time",
+            hint: "`dmesg` may show what is wrong with it.")
+    }
+}

@@ -1,0 +1,237 @@
+import BLECore
+import BLELinux
+import BareBLETestKit
+import TestSupport
+import Testing
+
+@testable import BareBLE
+
+/// What must not become of a bond: a link in clear, a weaker key, another peer's name, or nothing.
+@Suite(.virtualTime, .timeLimit(.minutes(5))) struct BondSafetyTests {
+    @Test func bondsThatCannotBeReadMakeNoLink() async throws {
+        try await VirtualTime.run { time in
+            let folder = try Folder()
+            let store = try BondStore(directory: folder.path)
+            let bench = try await SecurityBench(time, bonds: store)
+            try await bench.pair()
+            let address = try #require(await bench.central.adapterAddress)
+            let requests = await bench.device.requestCount
+            // The first central has them for as long as it lives.
+            let second = SecurityBench.central(bench.radio, store)
+            await #expect(throws: error(.busy)) { _ = try await second.connect(bench.id) }
+            await #expect(throws: error(.busy)) { _ = try await second.connect(bench.id) }
+            #expect(await bench.device.requestCount == requests)
+            #expect(await bench.device.isConnected == false)
+            let name = "\(address)".filter { $0 != ":" }
+            #expect(folder.names == [name + ".bonds", name + ".lock"])
+        }
+    }
+
+    @Test func tasksThatNeedTheBondsAtOnceOpenThemOnce() async throws {
+        try await VirtualTime.run { time in
+            let folder = try Folder()
+            let bench = try await Self.bonded(time, folder)
+            let other = await bench.radio.add(SecurityBench.described(VirtualSecurity()))
+            let otherID = try #require(await bench.radio.id(of: other))
+            let central = SecurityBench.central(bench.radio, try BondStore(directory: folder.path))
+            async let first = central.connect(bench.id)
+            async let second = central.connect(otherID)
+            async let bonds = central.bonds()
+            let (bonded, unbonded) = try await (first, second)
+            #expect(try await bonds.map(\.peer) == [bench.id])
+            #expect(await bonded.security.isEncrypted)
+            #expect(await !unbonded.security.isEncrypted)
+            try await unbonded.pair()
+            #expect(try await central.bonds().count == 2)
+            await bonded.disconnect()
+            await unbonded.disconnect()
+        }
+    }
+
+    /// A radio whose device is bonded, by a central that is gone.
+    private static func bonded(_ time: VirtualTime, _ folder: Folder) async throws -> SecurityBench {
+        let bench = try await SecurityBench(time, bonds: .inMemory)
+        let former = SecurityBench.central(bench.radio, try BondStore(directory: folder.path))
+        let peripheral = try await former.connect(bench.id)
+        try await peripheral.pair()
+        await peripheral.disconnect()
+        return bench
+    }
+
+    @Test func aBondThatIsWeakerThanRequiredIsNoSuccess() async throws {
+        try await VirtualTime.run { time in
+            let bench = try await SecurityBench(time)
+            try await bench.pair()
+            let strict = PairingOptions(require: .authenticated)
+            let peripheral = try await bench.central.connect(bench.id)
+            await #expect(throws: error(.pairingFailed)) { try await peripheral.pair(strict) }
+            #expect(try await peripheral.read(0xFFF1) == [7], "the link stays")
+            await peripheral.disconnect()
+            let requests = await bench.device.requestCount
+            await #expect(throws: error(.pairingFailed)) {
+                _ = try await bench.central.connect(bench.id, ConnectOptions(security: .pairing(strict)))
+            }
+            #expect(await bench.device.requestCount == requests)
+            #expect(try await bench.central.bonds().count == 1)
+        }
+    }
+
+    @Test func aBondIsNoEncryption() async throws {
+        try await VirtualTime.run { time in
+            let bench = try await SecurityBench(time)
+            try await bench.pair()
+            let link = try await bench.central.connect(bench.id, ConnectOptions(security: .none))
+            await #expect(throws: error(.pairingFailed)) { try await link.pair() }
+            #expect(await link.securityError(.asBonded, during: "adopt a link")?.code == .notBonded)
+            await #expect(throws: error(.notBonded)) { _ = try await bench.central.session(adopting: link) }
+            #expect(await link.isConnected)
+            await link.disconnect()
+        }
+    }
+
+    @Test(.row("S09")) func aPeerThatClaimsTheIdentityOfAnotherBondLosesItsLink() async throws {
+        try await VirtualTime.run { time in
+            let bench = try await SecurityBench(time)
+            try await bench.pair()
+            var security = VirtualSecurity()
+            security.identity = VirtualIdentity(bench.id, key: Array(0x30...0x3F))
+            let thief = await bench.radio.add(SecurityBench.described(security))
+            await bench.radio.rotateAddress(of: thief)
+            let thiefID = try #require(await bench.radio.id(of: thief))
+            let link = try await bench.central.connect(thiefID)
+            await #expect(throws: error(.pairingFailed)) { try await link.pair(PairingOptions(replacing: .always)) }
+            _ = await link.disconnected()
+            #expect(await thief.isConnected == false)
+            let requests = await thief.requestCount
+            let bonded = try await bench.central.connect(bench.id)
+            #expect(try await bonded.read(0xFFF1) == [7])
+            #expect(await bonded.security.isEncrypted)
+            #expect(await thief.requestCount == requests)
+            #expect(try await bench.central.bonds().map(\.peer) == [bench.id])
+            await bonded.disconnect()
+        }
+    }
+
+    @Test func twoPairingsOfOnePeerAreOne() async throws {
+        try await VirtualTime.run { time in
+            let bench = try await SecurityBench(time)
+            let link = try await bench.central.connect(bench.id)
+            async let first = link.pair()
+            async let second = link.pair()
+            let (one, other) = try await (first, second)
+            #expect(one == other)
+            #expect(await bench.device.pairingCount == 1)
+            await link.disconnect()
+        }
+    }
+
+    @Test func pairingsAtTheSameTimeEachHaveTheirAgent() async throws {
+        try await VirtualTime.run { time in
+            let bench = try await SecurityBench(time, VirtualSecurity(capability: .displayOnly, passkey: 1))
+            var links: [(Peripheral, UInt32)] = [(try await bench.central.connect(bench.id), 1)]
+            for passkey in UInt32(2)...3 {
+                let device = await bench.radio.add(
+                    SecurityBench.described(VirtualSecurity(capability: .displayOnly, passkey: passkey)))
+                let id = try #require(await bench.radio.id(of: device))
+                links.append((try await bench.central.connect(id), passkey))
+            }
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                for (link, number) in links {
+                    group.addTask {
+                        let passkey = try #require(Passkey(Int(number)))
+                        let agent = PairingAgent(enter: { peer in peer == link.id ? passkey : nil })
+                        let bond = try await link.pair(PairingOptions(agent: agent, require: .authenticated))
+                        #expect(bond.peer == link.id && bond.isAuthenticated)
+                    }
+                }
+                try await group.waitForAll()
+            }
+            #expect(try await bench.central.bonds().count == 3)
+            for (link, _) in links { await link.disconnect() }
+        }
+    }
+
+    @Test func aPeerThatKeepsNoBondsIsEncryptedThisOnce() async throws {
+        try await VirtualTime.run { time in
+            var security = VirtualSecurity()
+            security.keepsBonds = false
+            let bench = try await SecurityBench(time, security, configure: { $0.onDemand = PairingOptions() })
+            let link = try await bench.central.connect(bench.id)
+            #expect(try await link.read(0xFFF1) == [7])
+            #expect(await link.security.isEncrypted)
+            #expect(try await bench.central.bonds().isEmpty)
+            await link.disconnect()
+        }
+    }
+
+    @Test func aPasskeyThatThePeerDoesNotAskForIsNotIgnored() async throws {
+        try await VirtualTime.run { time in
+            let bench = try await SecurityBench(time, VirtualSecurity(capability: .noInputNoOutput))
+            let link = try await bench.central.connect(bench.id)
+            let passkey = try #require(Passkey(123_456))
+            await #expect(throws: error(.pairingRefused)) {
+                try await link.pair(PairingOptions(agent: .passkey(passkey)))
+            }
+            #expect(try await bench.central.bonds().isEmpty)
+            await link.disconnect()
+        }
+    }
+
+    @Test func aSessionAsksForOnePairing() async throws {
+        try await VirtualTime.run { time in
+            let bench = try await SecurityBench(time, VirtualSecurity(capability: .displayOnly, passkey: 5))
+            let questions = Lock(0)
+            let agent = PairingAgent(enter: { _ in
+                questions.withLock { $0 += 1 }
+                return nil
+            })
+            var options = SessionOptions()
+            options.connect.security = .pairing(PairingOptions(agent: agent))
+            let session = try await bench.central.session(with: bench.id, options)
+            await #expect(throws: error(.pairingRefused)) { _ = try await session.ready() }
+            #expect(questions.withLock(\.self) == 1)
+        }
+    }
+
+    /// Both wait for the first connect; meanwhile the peer is bonded over an earlier link.
+    @Test func aConnectThatHasWaitedKnowsTheBondsOfItsTurn() async throws {
+        try await VirtualTime.run { time in
+            let bench = try await SecurityBench(time)
+            let link = try await bench.central.connect(bench.id)
+            let absent = PeerID(address: BluetoothAddress(rawValue: 0xC0_0000_0000_77), type: .random)
+            let central = bench.central
+            async let first = Self.code { () async throws(BLEError) in
+                try await central.connect(absent, ConnectOptions(timeout: .seconds(10)))
+            }
+            async let waited = bench.central.connect(bench.id, ConnectOptions(timeout: .seconds(60)))
+            try await link.pair()
+            await link.disconnect()
+            #expect(await first == .timedOut)
+            let second = try await waited
+            #expect(await second.security.isEncrypted)
+            await second.disconnect()
+        }
+    }
+
+    private static func code(_ body: () async throws(BLEError) -> Peripheral) async -> BLEError.Code? {
+        do throws(BLEError) {
+            _ = try await body()
+            return nil
+        } catch {
+            return error.code
+        }
+    }
+
+    @Test func aStoredSessionRequiresItsBond() throws {
+        let peer = try #require(PeerID("C6:55:44:33:22:11/random"))
+        var options = SessionOptions()
+        #expect(!PersistedPeer(peer, options, []).requiresBond)
+        for demand in [SecurityDemand.bonded, .pairing(PairingOptions())] {
+            options.connect.security = demand
+            let state = RestorationState(peers: [PersistedPeer(peer, options, [])])
+            let read = try RestorationState(bytes: state.bytes)
+            #expect(read == state)
+            #expect(read.peers.first.map { SessionOptions($0).connect.security } == .bonded)
+        }
+    }
+}
