@@ -134,9 +134,9 @@ final class BondedClients: Sendable {
         clients.withLock { $0[bond.identity] = (bond, client) }
     }
 
-    /// Drops what is remembered of peers without a bond: the bonds are these from now on, 1,024 at most.
-    func keepOnly(_ bonds: Set<PeerID>) {
-        clients.withLock { clients in clients = clients.filter { bonds.contains($0.key) } }
+    /// Drops what is remembered of a peer whose bond is forgotten.
+    func remove(_ identity: PeerID) {
+        clients.withLock { $0[identity] = nil }
     }
 }
 

@@ -12,7 +12,11 @@ extension Central {
     ///
     /// - Throws: `BLEError` with `.bondNotStored` if the disk refused: the bond still exists. With `.unusableState` if the
     ///   stored bonds were damaged: what is left of them was set aside, and the next call removes the bond.
-    public func forgetBond(with peer: PeerID) async throws(BLEError) { try await adapter.forgetBond(with: peer) }
+    public func forgetBond(with peer: PeerID) async throws(BLEError) {
+        let identity = await adapter.identity(of: peer) ?? peer
+        defer { bondedClients.remove(identity) }
+        try await adapter.forgetBond(with: peer)
+    }
 
     /// Returns the identity of the bonded device that uses a private address; `nil` for every other address.
     public func identity(of peer: PeerID) async -> PeerID? { await adapter.identity(of: peer) }

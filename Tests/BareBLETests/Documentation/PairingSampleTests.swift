@@ -1,0 +1,71 @@
+import BLECore
+import BareBLE
+import BareBLECrypto
+import BareBLETestKit
+import TestSupport
+import Testing
+
+/// The Swift in Pairing.md.
+@Suite(.virtualTime, .timeLimit(.minutes(5))) struct PairingSampleTests {
+    private func begin() async throws {
+        // in: Sources/BareBLE/BareBLE.docc/Pairing.md
+        var configuration = Configuration()
+        configuration.security = SecurityConfiguration(bonds: try BondStore(directory: "/var/lib/logger"))
+        configuration.addressHash = { $0.hash }  // import BareBLECrypto
+        let central = Central(configuration)
+        try await central.ready(powerOn: true)
+        let lock = try await central.connect("C4:11:22:33:44:55/random")
+        let bond = try await lock.pair()
+        // out
+        _ = bond
+    }
+
+    private func pair(_ lock: Peripheral, ask: @escaping @Sendable (String) async -> String) async throws {
+        // in: Sources/BareBLE/BareBLE.docc/Pairing.md
+        let agent = PairingAgent(
+            show: { peer, passkey in print("Enter \(passkey) at \(peer).") },
+            enter: { peer in Passkey(await ask("Passkey that \(peer) shows:")) })
+        try await lock.pair(PairingOptions(agent: agent, require: .authenticated))
+        // out
+    }
+
+    private func replace(_ central: Central, _ id: PeerID) async throws -> Peripheral {
+        // in: Sources/BareBLE/BareBLE.docc/Pairing.md
+        let options = ConnectOptions(security: .pairing(PairingOptions(replacing: .lostByPeer)))
+        let lock = try await central.connect(id, options)
+        // out
+        return lock
+    }
+
+    private func sign(_ configuration: Configuration, _ central: Central) async throws {
+        var configuration = configuration
+        // in: Sources/BareBLE/BareBLE.docc/Pairing.md
+        configuration.writeSignature = { $0.code }  // import BareBLECrypto
+        let meter = try await central.connect("C4:11:22:33:44:55/random", ConnectOptions(security: .none))
+        try await meter.writeSigned([1], to: 0x2A9F)
+        // out
+    }
+
+    @Test func theAgentOfThePageAuthenticates() async throws {
+        try await VirtualTime.run { time in
+            let bench = try await SecurityBench(time, VirtualSecurity(capability: .displayOnly, passkey: 123_456))
+            let lock = try await bench.central.connect(bench.id)
+            try await pair(lock) { _ in "123456" }
+            #expect(await lock.security.isAuthenticated)
+            await lock.disconnect()
+        }
+    }
+
+    @Test func aLostBondIsReplacedAsThePageSays() async throws {
+        try await VirtualTime.run { time in
+            let bench = try await SecurityBench(time)
+            try await bench.pair()
+            await bench.device.forgetBonds()
+            await #expect(throws: error(.bondRejected)) { _ = try await bench.central.connect(bench.id) }
+            let lock = try await replace(bench.central, bench.id)
+            #expect(try await lock.read(0xFFF1) == [7])
+            #expect(try await bench.central.bonds().first?.rejectedSince == nil)
+            await lock.disconnect()
+        }
+    }
+}
