@@ -7,7 +7,7 @@
 // How it is known that the kernel can pair: its Security Manager exists if the adapter was switched on while it was under
 // management, and there is no query for that. The first command that names the adapter puts it under management. So an
 // adapter that was off at that command, or at any time since, can pair whenever it is on. One that was on all the time
-// was switched on by somebody else, and is switched off and on once, unless the owner knows better (`Plan.canPair`).
+// was switched on by another program, and is switched off and on once, unless the owner knows better (`Plan.canPair`).
 // In its first two seconds after it was plugged in, an adapter seems to be off while the kernel still has it on: if somebody
 // switches it on then by HCIDEVUP, it stays on as it is, and cannot pair. So what seems to be off in that time counts only
 // when this machine switches it on, by Set Powered.
@@ -30,7 +30,7 @@
 // - Keys and settings survive power changes, other sockets and the end of a program, but not the removal of the adapter:
 //   `adapterLost` forgets all that was known.
 //
-// New Settings is not sent to the socket whose command changed them, so it always tells of somebody else.
+// New Settings is not sent to the socket whose command changed them, so it always tells of another program.
 
 /// Puts an adapter under management and keeps its lists of keys loaded.
 package struct ManagementSetup: ~Copyable {
@@ -194,7 +194,7 @@ package struct ManagementSetup: ~Copyable {
     private var loadFailure: Failure?
     /// What the owner knows about it.
     private var knownToPair: Bool?
-    /// Whether somebody else has switched the power off since the lists were loaded.
+    /// Whether another program has switched the power off since the lists were loaded.
     private var isStale = false
     /// The numbers of the load that was requested last, and of the one that began last.
     private var requestedLoad: UInt64 = 0

@@ -17,7 +17,7 @@
 // - Questions about other peers are not this machine's: `refusal(of:)` is the response to them.
 // - Every command but Pair Device ends by itself, in the queue of commands. Pair Device has this machine's deadline; a
 //   kernel that does not end it even then is left, and the owner begins no other pairing before it has.
-// - Keys count from Pair Device on: what was reported before belongs to a pairing that somebody else has begun.
+// - Keys count from Pair Device on: what was reported before belongs to a pairing that another program has begun.
 //
 // The order of what the kernel reports varies: keys and the end of Pair Device arrive at one socket, Encryption Change
 // at another. A peer that distributes its keys late has a second for that.
@@ -594,7 +594,7 @@ extension PairingExchange {
         case .settling(var pairing, let until):
             change(&pairing)
             return settle(pairing, until: until)
-        // Before Pair Device, keys are those of a pairing that somebody else has begun.
+        // Before Pair Device, keys are those of a pairing that another program has begun.
         case .idle, .beginning, .preparing, .checking, .closing, .storing, .leaving, .finished:
             break
         }
@@ -655,7 +655,7 @@ extension PairingExchange {
         }
     }
 
-    /// Ends the pairing by a no to the open question, which keeps the link; else by cancelling it, which does not.
+    /// Rejects the open question, which keeps the link; without one, cancels the pairing, which disconnects.
     private mutating func stop(_ pairing: Pairing, _ failure: Failure, at now: BootInstant) -> [Action] {
         guard let question = pairing.question else { return cancelPairing(pairing, failure, at: now) }
         var pairing = pairing
@@ -713,7 +713,7 @@ extension PairingExchange {
         return [.finish(result)]
     }
 
-    /// How long the end of Pair Device is awaited after a no, and after Cancel Pair Device.
+    /// How long the end of Pair Device is awaited after a rejection, and after Cancel Pair Device.
     private static let stopTimeout: Duration = .seconds(3)
     /// How long the end of Pair Device is awaited after the end of the link.
     private static let linkLossTimeout: Duration = .seconds(1)

@@ -1,6 +1,6 @@
 public import BLECore
 
-/// A bond with a peer: what a pairing has left on this side. The keys are not part of it.
+/// A bond with a peer, as this side has stored it. The keys are not part of it.
 public struct Bond: Hashable, Sendable {
     /// The peer's identity: the address that stays, whatever private addresses the peer uses on the air.
     public let peer: PeerID

@@ -11,13 +11,13 @@ internal import Glibc
 // - What others could read or replace is refused. What is damaged is set aside and reported, once.
 //
 // Invariants
-// - The file is read before each change and replaced as a whole; no key stays in memory between two calls.
+// - The file is read before each change and replaced as a whole; the store keeps no key in memory between two calls.
 // - `OpenBondStore.turn` is held from the reading to the end of the writing.
 // - No error and no description has a key in it.
 
 /// The place of bonds between runs: a directory with one file for each adapter, `ADDRESS.bonds`.
 ///
-/// The directory belongs to the user of the program, and nobody else may write to it; the files are readable by their
+/// The directory belongs to the user of the program, and no other user may write to it; the files are readable by their
 /// owner only. A file is replaced as a whole, so that it has either the old bonds or the new ones, even after a crash
 /// or on a full disk. One process uses the bonds of an adapter at a time, by `ADDRESS.lock` in the same directory. In a
 /// directory that this process cannot write to, bonds are used as they are, and nothing can be stored.
@@ -258,7 +258,7 @@ package final class OpenBondStore: Sendable {
         }
     }
 
-    /// Removes the bond with a peer. What the peer has stored is its own business.
+    /// Removes the bond with a peer. The peer keeps its own record.
     ///
     /// - Returns: Whether there was one.
     /// - Throws: `BLEError` with `.bondNotStored`; the bond then still exists. With `.unusableState` if the file was

@@ -3,19 +3,19 @@ internal import BLELinux
 
 /// The security of a link.
 public struct LinkSecurity: Hashable, Sendable {
-    /// A link in clear.
+    /// The security of a link that is not encrypted.
     public static let none = LinkSecurity(level: 1, keySize: 0, bond: nil)
 
-    /// The level: 1 in clear, 2 encrypted, 3 encrypted with a key that excludes a man in the middle, 4 the same by LE
+    /// The level: 1 not encrypted, 2 encrypted, 3 encrypted with a key that excludes a man in the middle, 4 the same by LE
     /// Secure Connections.
     ///
     /// It is what the kernel was asked for and has reached; `isAuthenticated` is what the key is worth.
     ///
     /// Spec: LE security mode 1, Core Vol 3 Part C, 10.2.1.
     public let level: Int
-    /// The length of the key in bytes, 7 to 16; 0 in clear.
+    /// The length of the key in bytes, 7 to 16; 0 if the link is not encrypted.
     public let keySize: Int
-    /// The bond whose key encrypts the link; `nil` in clear, and for a peer that keeps no bond.
+    /// The bond whose key encrypts the link; `nil` if the link is not encrypted, and for a peer that keeps no bond.
     public let bond: Bond?
 
     /// A Boolean value that indicates whether the link is encrypted.
@@ -31,7 +31,7 @@ public struct LinkSecurity: Hashable, Sendable {
         self.bond = bond
     }
 
-    /// What a socket reports while its link is up. Its fields are noise on a link in clear: kernel 6.1 then has a size.
+    /// What a socket reports while its link is up. Its fields are noise on a link that is not encrypted: kernel 6.1 then has a size.
     init(_ security: SocketSecurity, bond: Bond?) {
         guard security.level >= .medium, security.keySize >= 7 else {
             self = .none

@@ -26,7 +26,7 @@ public struct Passkey: Hashable, Sendable, CustomStringConvertible {
     }
 }
 
-/// What a peer has told about itself in another way, such as NFC or a printed code, for pairing by LE Secure Connections.
+/// A peer's out-of-band data, such as from NFC or a printed code, for pairing by LE Secure Connections.
 ///
 /// The values are secret; no description shows them.
 ///
@@ -45,10 +45,10 @@ public struct OutOfBandData: Hashable, Sendable, CustomStringConvertible {
     public var description: String { "out-of-band data" }
 }
 
-/// What a program can show to its user and ask, while a peer is paired.
+/// The abilities of a program to show values to its user and ask for them while it pairs.
 ///
 /// The closures that are there decide how the devices make sure of each other, together with what the peer can do: with
-/// none of them the link is encrypted, and anybody could be the peer. They run on the event loop and must await, not
+/// none of them the link is encrypted, and the peer is not authenticated. They run on the event loop and must await, not
 /// block. Each is called at most once in a pairing; when the pairing ends, its task is cancelled.
 ///
 /// | closures | announced as |
@@ -69,8 +69,7 @@ public struct PairingAgent: Sendable {
     public var enter: (@Sendable (_ peer: PeerID) async -> Passkey?)?
     /// Returns whether to pair with nothing to compare; without this closure, `pair` itself is the consent.
     public var confirm: (@Sendable (_ peer: PeerID) async -> Bool)?
-    /// What came from the peer in another way. It takes the place of the closures where the peer has LE Secure
-    /// Connections.
+    /// The peer's out-of-band data. It replaces the closures if the peer has LE Secure Connections.
     public var outOfBand: OutOfBandData?
 
     /// Creates an agent.
@@ -122,11 +121,11 @@ public struct PairingAgent: Sendable {
     }
 }
 
-/// What a pairing must achieve.
+/// The security that a pairing must achieve.
 public enum RequiredSecurity: Hashable, Sendable {
     /// Encryption. Nothing excludes a man in the middle while the devices are paired.
     case encrypted
-    /// A passkey, also by LE legacy pairing, where somebody who listens can find it out.
+    /// A passkey, also by LE legacy pairing, which an eavesdropper can determine.
     case legacyPasskey
     /// LE Secure Connections with protection against a man in the middle.
     case authenticated
@@ -140,7 +139,7 @@ public enum RequiredSecurity: Hashable, Sendable {
     }
 }
 
-/// When a pairing may replace a bond. A bond is never replaced by a weaker one.
+/// The condition under which a pairing replaces a bond. A bond is never replaced by a weaker one.
 public enum BondReplacement: Hashable, Sendable {
     /// Never: a bonded peer is not paired again.
     case never
@@ -152,15 +151,15 @@ public enum BondReplacement: Hashable, Sendable {
 
 /// The options of a pairing.
 public struct PairingOptions: Sendable {
-    /// What the program can show and ask.
+    /// The agent that shows values and asks the user.
     public var agent: PairingAgent
-    /// What must be achieved; less makes the pairing fail, and leaves no bond.
+    /// The security that the pairing must achieve; with less it fails and leaves no bond.
     public var require: RequiredSecurity
-    /// When an existing bond may be replaced.
+    /// The condition under which an existing bond is replaced.
     public var replacing: BondReplacement
     /// A name for the bond, for people; at most 128 bytes.
     public var name: String?
-    /// The longest time for all of it, the user's part included. The protocol itself ends a pairing in which nothing
+    /// The time limit of the pairing, including the user's replies. The protocol itself ends a pairing in which nothing
     /// happens for 30 s.
     public var timeout: Duration
 

@@ -6,7 +6,7 @@ internal import BLELinux
 /// done, and switches an adapter that was on off and on once, because the kernel pairs only with adapters that were
 /// powered on under management.
 public struct SecurityConfiguration: Sendable {
-    /// Where the bonds are kept.
+    /// The store of the bonds.
     public var bonds: BondStore
     /// How to pair with a peer that refuses a call for lack of security (ATT errors 0x05, 0x0F and 0x0C), before the
     /// call is repeated once; `nil` lets the call fail.

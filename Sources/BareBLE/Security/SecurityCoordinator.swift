@@ -3,14 +3,14 @@ internal import BLELinux
 
 // Pairing and the keys of one adapter.
 //
-// Duties: keep the adapter under management (`ManagementSetup`), pair one peer at a time (`PairingExchange`), say no to
+// Duties: keep the adapter under management (`ManagementSetup`), pair one peer at a time (`PairingExchange`), reject
 // every question of the kernel that belongs to no pairing of this program, keep the kernel's lists as the bonds are
 // stored, and encrypt links by command where the kernel takes no keys from this process.
 //
 // Invariants
 // - A link is encrypted by a command (`LinkEncryption`) only where the adapter is not under management; whether that is
 //   so is decided by `Adapter.target`.
-// - Nobody is paired whom no task of this program pairs: a question about any other peer gets a no at once.
+// - Only peers that a task of this program pairs are paired: a question about any other peer is rejected at once.
 // - Lists are loaded from the records of `BondedDevices`, which are what the disk has. The kernel's copy is never taken for a bond.
 // - A task waits for one thing at a time, and is resumed once.
 // - The response to a command of one pairing never reaches another one: each command has a number, and those that are
@@ -39,7 +39,7 @@ final class SecurityCoordinator {
         case store(PairingExchange.Outcome)
         /// The pairing has ended: the agent is to stop.
         case stopAsking
-        /// A peer that no task pairs wanted to.
+        /// A pairing with a peer that no task pairs was refused.
         case refused(PeerID?)
         /// A peer without a bond has asked for security; the kernel has refused.
         case requested(PeerID)
@@ -71,7 +71,7 @@ final class SecurityCoordinator {
 
     /// What is counted.
     struct Counts: Hashable {
-        /// Pairings that nobody had asked for.
+        /// Pairings that no task requested.
         var refusedPairings = 0
         /// Security Requests of peers without a bond.
         var securityRequests = 0

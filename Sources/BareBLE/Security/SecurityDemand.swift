@@ -5,9 +5,9 @@ internal import BLECore
 /// With every demand but `.none` the link to a bonded peer is encrypted before its first byte; what arrives before that
 /// is discarded, because nothing proves who sent it.
 public enum SecurityDemand: Sendable {
-    /// A bonded peer's link is encrypted; any other is in clear.
+    /// A bonded peer's link is encrypted; any other is not encrypted.
     case asBonded
-    /// Nothing is encrypted, although the peer may be bonded: whoever uses its address may be at the other end.
+    /// Nothing is encrypted, although the peer may be bonded: a device that uses its address may be at the other end.
     case none
     /// The peer must be bonded; otherwise the connect fails with `BLEError.Code.notBonded`, before anything is sent.
     case bonded

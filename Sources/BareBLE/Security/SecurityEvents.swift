@@ -1,7 +1,7 @@
 public import BLECore
 internal import BLELinux
 
-/// Something about bonds or the security of links that no call of this program has asked for, or that lasts beyond it.
+/// An event of bonds or of the security of links.
 public enum SecurityEvent: Hashable, Sendable {
     /// A pairing has made this bond, which is on the disk.
     case bonded(Bond)
@@ -11,7 +11,7 @@ public enum SecurityEvent: Hashable, Sendable {
     case bondRejected(PeerID)
     /// A peer without a bond has asked for security, and was refused by the kernel.
     case securityRequested(PeerID)
-    /// A pairing was refused that no call of this program has begun: a peer, or a local program, wanted it.
+    /// A pairing was refused that no call of this program has begun: a peer, or a local program, requested it.
     case pairingRefused(PeerID)
     /// The kernel did not have the key of a bond any more; the keys of all bonds are loaded again.
     case keysLoadedAgain(PeerID)
@@ -29,7 +29,7 @@ public enum SecurityEvent: Hashable, Sendable {
 public typealias SecurityEventSequence = BLESequence<SecurityEvent>
 
 extension Central {
-    /// What happens to bonds, and what peers ask for unbidden.
+    /// The events of bonds and security.
     public nonisolated var securityEvents: SecurityEventSequence {
         BLESequence { [self] in
             let broadcaster = adapter.securityEvents
@@ -40,7 +40,7 @@ extension Central {
     }
 }
 
-/// Reports security events to those who listen.
+/// Reports security events to the listeners.
 final class SecurityBroadcaster: Sendable {
     private struct State {
         var listeners: [UInt64: StreamBuffer<SecurityEvent>] = [:]
