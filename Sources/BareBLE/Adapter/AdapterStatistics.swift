@@ -28,6 +28,18 @@ public struct AdapterStatistics: Hashable, Sendable {
     /// Private addresses that belong to no device, because the keys of several bonds fit: devices that share a key
     /// cannot be distinguished.
     public var ambiguousAddresses = 0
+    /// Packets that were discarded because they arrived on a link to a bonded peer before it was encrypted.
+    public var discardedPackets = 0
+    /// Pairings that were refused because no task of this program had begun them.
+    public var refusedPairings = 0
+    /// Security Requests of peers without a bond, which the kernel has refused.
+    public var securityRequests = 0
+    /// The number of times that the kernel did not take the keys of the bonds.
+    public var failedKeyLoads = 0
+    /// Commands of the management interface to which the kernel did not respond in time.
+    public var managementTimeouts = 0
+    /// Packets of the management interface that are no events, or do not fit their layout; ignored.
+    public var malformedManagementEvents = 0
     /// Events of scans that were dropped because no task took them; reported in the scans too.
     public var droppedEvents = 0
 
@@ -48,7 +60,7 @@ public struct AdapterStatistics: Hashable, Sendable {
     /// Events and LE subevents that are not known; ignored.
     public var unknownEvents = 0
 
-    /// Nothing happened yet.
+    /// Creates counts of zero.
     public init() {}
 
     /// The former name of `commandTimeouts`.
@@ -72,6 +84,11 @@ public struct AdapterStatistics: Hashable, Sendable {
         body(droppedByKernel, "packets that the kernel dropped")
         body(malformedEvents, "malformed events")
         body(reportLosses.reports, "unreadable reports")
+        body(discardedPackets, "packets discarded before encryption")
+        body(refusedPairings, "refused pairings")
+        body(failedKeyLoads, "failed loads of keys")
+        body(managementTimeouts, "management commands without a response")
+        body(malformedManagementEvents, "malformed management events")
         body(ambiguousAddresses, "private addresses that fit several bonds")
         body(evictedAdvertisements + abandonedAdvertisements + cutAdvertisements, "incomplete long advertisements")
     }
@@ -83,6 +100,7 @@ extension Adapter {
         var statistics = AdapterStatistics()
         hci.count(in: &statistics)
         scan.count(in: &statistics)
+        security.count(in: &statistics)
         statistics.losses = monitor.losses
         statistics.droppedEvents = droppedEvents.count
         return statistics

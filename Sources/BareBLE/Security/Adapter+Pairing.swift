@@ -153,6 +153,7 @@ extension Adapter {
 
     func managementReadable() {
         security.readable { perform($0) }
+        logWarnings()
     }
 
     /// Stops the management of the adapter, with the adapter itself.

@@ -315,6 +315,18 @@ final class SecurityCoordinator {
     /// call. It is known without the controller's events too.
     func takeRejection(by identity: PeerID) -> Bool { rejecting.remove(identity) != nil }
 
+    /// Adds what was counted here.
+    func count(in statistics: inout AdapterStatistics) {
+        statistics.discardedPackets = counts.discardedPackets
+        statistics.refusedPairings = counts.refusedPairings
+        statistics.securityRequests = counts.securityRequests
+        statistics.failedKeyLoads = counts.failedLoads
+        let channel = channel.counts
+        statistics.managementTimeouts = channel.timeouts
+        statistics.malformedManagementEvents = channel.malformed
+        statistics.droppedByKernel += channel.droppedByKernel
+    }
+
     /// Packets from before the encryption were discarded.
     func discarded(_ packets: Int) { counts.discardedPackets += packets }
 

@@ -38,6 +38,7 @@ import Testing
             let peripheral = try await bench.central.connect(bench.id, ConnectOptions(mtu: 23))
             #expect(await peripheral.statistics.unsolicitedNotifications == 0)
             #expect(await peripheral.security.isEncrypted)
+            #expect(await bench.central.statistics.discardedPackets == 3)
             #expect(try await peripheral.read(0xFFF1) == [7])
             await peripheral.disconnect()
         }
