@@ -494,7 +494,10 @@ package struct PairingExchange: ~Copyable {
         case .newLongTermKey(let new):
             guard concerns(new.key.peer) else { return nil }
             return update { pairing in
-                if new.isForStorage { pairing.longTermKeys.append(new.key) } else { pairing.hasFleetingKey = true }
+                guard new.isForStorage else { return pairing.hasFleetingKey = true }
+                // The kernel keeps the last one for each role, however often it reports one.
+                pairing.longTermKeys.removeAll { $0.isCentral == new.key.isCentral }
+                pairing.longTermKeys.append(new.key)
             }
         case .newSignatureKey(let new):
             guard concerns(new.peer) else { return nil }
@@ -611,7 +614,8 @@ extension PairingExchange {
             if let identity = peer?.id { pairing.identity = identity }
             return settle(pairing, until: now + Self.keyTimeout)
         case .failure(.alreadyPaired)
-        where failure == nil && !pairing.hasRemovedKeys && !pairing.demand.hasBond:
+        where failure == nil && !pairing.hasRemovedKeys && !pairing.demand.hasBond
+            && !pairing.demand.otherBonds.contains(pairing.identity):
             // The kernel has a key that is no bond of the owner's.
             pairing.hasRemovedKeys = true
             return prepare(pairing, [.removeKeys(disconnects: false)])

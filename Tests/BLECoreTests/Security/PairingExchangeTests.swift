@@ -171,6 +171,35 @@ import Testing
         #expect(run.stores != nil)
     }
 
+    /// The peer has told an identity of another bond before the kernel refuses because of a key.
+    @Test(.row("S08")) func aKeyOfAnotherBondIsNotRemoved() throws {
+        let other = PeerID("C6:55:44:33:22:11/random")!
+        let run = PairingRun(peer: "62:CC:28:F3:EE:75/random") { $0.otherBonds = [other] }
+        run.beginPairing()
+        try run.receive("18000000 1e00 01 75eef328cc62 1122334455c6 02 000102030405060708090a0b0c0d0e0f")
+        run.finish(.pair, failing: .alreadyPaired)
+        #expect(run.sent.allSatisfy { $0.code != .unpairDevice })
+        run.leave()
+        #expect(run.sent.allSatisfy { $0.code != .unpairDevice })
+        #expect(run.result == .failure(.command(.pairDevice, .alreadyPaired)))
+    }
+
+    /// A pairing that is repeated before Pair Device ends.
+    @Test func theLastKeyOfEachRoleCounts() throws {
+        let run = PairingRun()
+        run.beginPairing()
+        for _ in 0..<100 {
+            try run.receive(Event.key(RecordedKeys.legacyPeripheral))
+            try run.receive(Event.key(RecordedKeys.legacyCentral))
+        }
+        try run.receive(Event.key(Event.authenticatedKey))
+        try run.receive(Event.key(RecordedKeys.legacyPeripheral))
+        run.encrypt()
+        run.finish(.pair)
+        run.secure()
+        #expect(run.stores?.longTermKeys.map(\.isCentral) == [true, false])
+    }
+
     @Test func aBondIsNotReplacedUnasked() {
         let run = PairingRun { $0.hasBond = true }
         run.beginPairing()
