@@ -165,7 +165,7 @@ private struct FuzzedPairings: ~Copyable, FuzzedRun {
                 require(pairing?.mayBegin == false, "a pairing is refused once, and before it has begun")
                 endPairing()
             case .madeBondable: require(!exchange.isRunning, "a pairing is bondable itself")
-            case .finish, .listsLoaded, .secureConnectionsOff, .privacyOn: break
+            case .finish, .listsLoaded, .wasBondable, .secureConnectionsOff, .privacyOn: break
             }
         }
     }
@@ -234,7 +234,7 @@ private struct FuzzedPairings: ~Copyable, FuzzedRun {
             require(peer != Self.otherBond, "nothing of another bond is removed")
             running.hasLeftovers = false
             if running.begun > 0 { running.isClosing = true }
-        case .clearOutOfBandData: if running.begun > 0 { running.isClosing = true }
+        case .clearOutOfBandData, .disconnect: if running.begun > 0 { running.isClosing = true }
         case .confirm, .enter: require(running.permitted == command, "the kernel gets a yes as the agent's reply alone")
         case .cancelPairing: running.isCancelled = true
         case .addOutOfBandData, .reject, .enterNothing: break
