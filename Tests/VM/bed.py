@@ -106,9 +106,11 @@ def wake_up_in_the_morning(monitor, emulator):
             time.sleep(0.05)
         file = connection.makefile("rw")
         say("qmp_capabilities")
+        nights = 0
         for line in file:
             if json.loads(line).get("event") == "SUSPEND":
-                for register, value in board_clock(datetime.datetime.now(datetime.timezone.utc) + NIGHT):
+                nights += 1
+                for register, value in board_clock(datetime.datetime.now(datetime.timezone.utc) + nights * NIGHT):
                     for port, byte in (0x70, register), (0x71, value):
                         say("human-monitor-command", **{"command-line": f"o /b {port:#x} {byte:#x}"})
                 say("system_wakeup")
