@@ -246,6 +246,9 @@ extension Adapter {
 
     // MARK: By command
 
+    /// How long the kernel may take to file a link whose beginning the controller has reported.
+    private static let filingTime: Duration = .seconds(2)
+
     /// Has the controller initiate the connection; `nil` where there is a link to the peer already.
     private func initiate(
         _ target: ConnectTarget, _ parameters: ConnectionParameters, until deadline: BootInstant
@@ -308,10 +311,21 @@ extension Adapter {
         }
         if target.means == .command { return try await attachUnmanaged(target, to: handle, until: deadline) }
         let required = target.required
-        if required != nil { _ = security.takeRejection(by: target.peer) }
+        var name = target.peer
+        if required != nil {
+            _ = security.takeRejection(by: target.peer)
+            if let handle {
+                // A socket that attaches before the kernel has filed the link has it look for the peer, for good.
+                do throws(EncryptionFailure) {
+                    name = try await kernelName(of: target, handle, until: min(deadline, loop.now() + Self.filingTime))
+                } catch {
+                    throw await end(handle, error)
+                }
+            }
+        }
         var socket: LinkSocket
         do throws(AttachError) {
-            socket = try await attach(target.peer, required, on: handle, until: deadline)
+            socket = try await attach(name, required, on: handle, until: deadline)
         } catch {
             if case .encryption = error, let handle { await disconnect(handle) }
             guard required != nil, let failure = rejection(by: target.peer, of: handle) else { throw error }
@@ -339,7 +353,7 @@ extension Adapter {
             bonds.recordEncryption(required.identity)
             securityEvents.report(.encrypted(required.identity))
         }
-        var link = adopt(socket, handle: known, target.peer)
+        var link = adopt(socket, handle: known, target.peer, kernelName: name)
         link.hasDiscarded = discarded > 0
         return link
     }
@@ -466,7 +480,7 @@ extension Adapter {
             switch await awaitWritable(socket.descriptor, until: deadline, encrypting: isLimited ? handle : nil) {
             case .timedOut: throw isLimited ? .encryption(.timedOut) : .timedOut
             case .cancelled: throw .cancelled
-            case .keyMissing(peer): throw .encryption(.keyNotLoaded)
+            case .keyMissing(identity(of: peer) ?? peer): throw .encryption(.keyNotLoaded)
             case .resumed, .finished, .initiated, .managed, .listsLoaded, .encryption, .encrypted, .keyMissing, .paired,
                 .failed:
                 break

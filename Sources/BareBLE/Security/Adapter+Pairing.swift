@@ -351,7 +351,8 @@ extension Adapter {
                     "a pairing was refused", metadata: ["adapter": "\(name)", "peer": "\(peer.map { "\($0)" } ?? "-")"])
                 guard let peer else { continue }
                 // A connect whose key the kernel does not have made it pair.
-                for waiter in security.encryptionWaiters { wake(waiter, .keyMissing(peer)) }
+                let identity = identity(of: peer) ?? peer
+                for waiter in security.encryptionWaiters { wake(waiter, .keyMissing(identity)) }
                 securityEvents.report(.pairingRefused(peer))
             case .requested(let peer):
                 securityEvents.report(.securityRequested(peer))

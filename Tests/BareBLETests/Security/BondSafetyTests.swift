@@ -1,10 +1,10 @@
 import BLECore
 import BLELinux
-import BareBLETestKit
 import TestSupport
 import Testing
 
 @testable import BareBLE
+@testable import BareBLETestKit
 
 /// What must not become of a bond: a link in clear, a weaker key, another peer's name, or nothing.
 @Suite(.virtualTime, .timeLimit(.minutes(5))) struct BondSafetyTests {
@@ -220,6 +220,38 @@ import Testing
             let second = try await waited
             #expect(await second.security.isEncrypted)
             await second.disconnect()
+        }
+    }
+
+    /// The kernel handles the beginning of a link after this process could read it. A socket that attached before that would
+    /// have it look for the peer.
+    @Test func aSocketAttachesWhenTheKernelHasFiledTheLink() async throws {
+        try await VirtualTime.run { time in
+            let bench = try await SecurityBench(time)
+            try await bench.pair()
+            var system = bench.radio.system
+            let (linkHandle, connect) = (system.linkHandle, system.connect)
+            let (looks, early) = (Lock(0), Lock(0))
+            system.linkHandle = { index, address in
+                guard let handle = linkHandle(index, address) else { return nil }
+                return looks.withLock { looks in
+                    looks += 1
+                    return looks > 3 ? handle : nil
+                }
+            }
+            system.connect = { own, type, peer, timeout, level throws(SystemCallError) in
+                if looks.withLock(\.self) <= 3 { early.withLock { $0 += 1 } }
+                return try connect(own, type, peer, timeout, level)
+            }
+            var configuration = Configuration()
+            configuration.security = SecurityConfiguration(bonds: bench.bonds)
+            let adapter = Adapter(
+                configuration.adapter, loop: bench.radio.loop, logger: configuration.logger,
+                security: configuration.security, system: system)
+            let link = try await Central(configuration, adapter: adapter).connect(bench.id)
+            #expect(await link.security.isEncrypted)
+            #expect(early.withLock(\.self) == 0 && looks.withLock(\.self) > 3)
+            await link.disconnect()
         }
     }
 

@@ -53,14 +53,13 @@ class LockLog:
     def check_no_pairing(self):
         same(self.names("heard") + self.names("sent"), [], "packets of the Security Manager")
 
-    def check_encrypted(self, links=1, retries=0):
-        """Checks that each link was encrypted, without a pairing, before the first byte of either side; so many more may have
-        ended before that."""
+    def check_encrypted(self, links=1):
+        """Checks that each link was encrypted, without a pairing, before the first byte of either side."""
         self.check_no_pairing()
         packets = [event for event in self.events if event.get("channel") == ATT]
         same([packet for packet in packets if not packet["encrypted"]], [], "packets in clear")
-        made, encrypted = len(self.all("connected")), len(self.all("encrypted", on=True))
-        assert links <= encrypted <= made <= links + retries, f"{made} links, {encrypted} encrypted: expected {links}"
+        same(len(self.all("connected")), links, "links")
+        same(len(self.all("encrypted", on=True)), links, "encrypted links")
 
 
 def tell(name="Lock", **orders):

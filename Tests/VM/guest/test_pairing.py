@@ -403,8 +403,7 @@ def a_lock_with_private_addresses_is_one_lock():
             trial.do(f"disconnect {address}")
         same(len(seen), count + 1, "addresses")
         same(trial.do("devices"), "2", "devices that were heard, the latch among them")
-        # A link that ends before it is encrypted is made again.
-        log.check_encrypted(links=count, retries=2)
+        log.check_encrypted(links=count)
         same(len(trial.bonds()), 1, "bonds")
 
 
