@@ -54,7 +54,8 @@ public struct ATTStatistics: Hashable, Sendable {
     public var valuesWithoutHandle = 0
     /// Multiple Handle Value Notifications whose lengths are inconsistent; dropped as a whole.
     public var malformedLists = 0
-    /// Values of characteristics without a subscription; dropped.
+    /// Values of characteristics without a subscription; dropped. The values that a bonded peer sends before the first
+    /// subscription of a link are not among them, unless no subscription has taken them.
     public var unsolicitedNotifications = 0
     /// Values that did not fit into a subscription's buffer; dropped by its `OverflowPolicy`, and reported in its
     /// stream.

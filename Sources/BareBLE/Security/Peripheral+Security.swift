@@ -71,6 +71,7 @@ extension Peripheral {
         guard security.isEncrypted else { return }
         protection.secured()
         kept.secured(after: subscriptionHub.active)
+        if controls?.bond() != nil { subscriptionHub.keepEarlyValues() }
     }
 
     private func encryptionChanged(_ isEncrypted: Bool) {

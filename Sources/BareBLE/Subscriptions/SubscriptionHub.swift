@@ -8,6 +8,7 @@ internal import BLELinux
 // - Passes each value to its listeners, in the order of their subscriptions, and counts values without a subscription.
 // - Resumes every call that waits for a subscription to begin, and every call that collects values, exactly once.
 // - Holds the values of subscriptions of the link's last owner until a caller takes them.
+// - Passes what a bonded peer has sent before the first subscription to that subscription.
 // - Returns the configuration descriptors (CCCD) that must be written. The peripheral writes them, and reports each
 //   result by `configured`.
 //
@@ -103,6 +104,7 @@ final class SubscriptionHub {
     private let collectorWaiters: Waiters<CollectorResult>
     private var timer = DeadlineTimer()
     private var unsolicitedCount = 0
+    private var early = EarlyValues()
 
     init(of subject: String, on loop: EventLoop) {
         self.subject = subject
@@ -182,6 +184,7 @@ extension SubscriptionHub {
             return []
         }
         listeners[id] = Listener(handle: handle, destination: destination, sharing: sharing, pending: pending)
+        if case .stream(let buffer) = destination { passEarlyValues(of: handle, to: buffer) }
         var writes = perform(machine.subscribe(id, to: characteristic, cccd: cccd, preferring: kind))
         // This follows the new subscription, so that the peer need not stop in between.
         if sharing == .replacing {
@@ -231,6 +234,7 @@ extension SubscriptionHub {
     /// - Returns: Whether the library's own subscription was among them.
     func servicesChanged(in range: ClosedRange<AttributeHandle>, endingWith error: BLEError) -> Bool {
         let ids = machine.servicesChanged(in: range)
+        unsolicitedCount += early.drop(in: range)
         for id in ids { endListener(id, .operation(.servicesChanged), with: error) }
         return ids.contains(Self.ownSubscriber)
     }
@@ -246,6 +250,7 @@ extension SubscriptionHub {
         }
         listeners = [:]
         taps = []
+        unsolicitedCount += early.drop(in: 0...0xFFFF)
         return buffers
     }
 
@@ -329,8 +334,17 @@ extension SubscriptionHub {
             guard case .stream(let buffer)? = listeners[id]?.destination else { continue }
             if !buffer.yield(value, bytes: value.bytes.count) { ended.append(id) }
         }
-        if !isOwn, taps.isEmpty, !machine.isWanted(value.handle) { unsolicitedCount += 1 }
+        if !isOwn, taps.isEmpty, !machine.isWanted(value.handle) { unsolicitedCount += early.keep(value) }
         return ended
+    }
+
+    /// The link is encrypted with the key of a bond: the peer may send before it is asked to.
+    func keepEarlyValues() { early.begin() }
+
+    private func passEarlyValues(of handle: AttributeHandle, to buffer: StreamBuffer<ReceivedValue>) {
+        let (values, dropped) = early.take(handle, at: loop.now())
+        unsolicitedCount += dropped
+        for value in values where !buffer.yield(value, bytes: value.bytes.count) { return }
     }
 }
 

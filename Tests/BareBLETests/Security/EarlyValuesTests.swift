@@ -1,0 +1,126 @@
+import BLECore
+import BareBLE
+import BareBLETestKit
+import TestSupport
+import Testing
+
+/// A bonded peer keeps its client configurations, and sends before a program that has just started has subscribed.
+@Suite(.virtualTime, .timeLimit(.minutes(5))) struct EarlyValuesTests {
+    /// A peer that was bonded and subscribed to by an earlier program, with its first link to the next one.
+    private func restarted(
+        _ time: VirtualTime, bonded: Bool = true
+    ) async throws -> (bench: SecurityBench, central: Central, peripheral: Peripheral) {
+        let bench = try await SecurityBench(time, protection: bonded ? .encrypted : .open) { device in
+            device.services[0].characteristics.append(VirtualCharacteristic(0xFFF3, .write))
+            device.services.insert(.genericAttribute(databaseHash: nil), at: 0)
+        }
+        if bonded { try await bench.pair() }
+        let first = try await bench.central.connect(bench.id)
+        let values = try await first.subscribe(to: 0xFFF1)
+        await bench.radio.disconnect(bench.device)
+        _ = await first.disconnected()
+        _ = values
+        let central = SecurityBench.central(bench.radio, bench.bonds)
+        let peripheral = try await central.connect(bench.id)
+        return (bench, central, peripheral)
+    }
+
+    private static func handle(of uuid: BluetoothUUID, in peripheral: Peripheral) async throws -> AttributeHandle {
+        let all = try await peripheral.discover(level: .full).services.flatMap(\.characteristics)
+        return try #require(all.first { $0.uuid == uuid }).valueHandle
+    }
+
+    @Test func theFirstSubscriptionReceivesWhatCameBefore() async throws {
+        try await VirtualTime.run { time in
+            let (bench, _, peripheral) = try await restarted(time)
+            #expect(try await bench.device.notify(0xFFF1, [1]))
+            #expect(try await bench.device.notify(0xFFF1, [2]))
+            // Its response comes after the values.
+            #expect(try await peripheral.read(0xFFF2) == [8])
+            let first = try await peripheral.subscribe(to: 0xFFF1)
+            let second = try await peripheral.subscribe(to: 0xFFF1)
+            #expect(try await bench.device.notify(0xFFF1, [3]))
+            var values: [UInt8] = []
+            for try await value in first {
+                values += value.bytes
+                if values.count == 3 { break }
+            }
+            #expect(values == [1, 2, 3])
+            var later = second.makeAsyncIterator()
+            #expect(try await later.next()?.bytes == [3])
+            #expect(await peripheral.statistics.unsolicitedNotifications == 0)
+        }
+    }
+
+    @Test func aPeerWithoutABondKeepsNothing() async throws {
+        try await VirtualTime.run { time in
+            let (bench, _, peripheral) = try await restarted(time, bonded: false)
+            let handle = try await Self.handle(of: 0xFFF1, in: peripheral)
+            await bench.device.send(raw: [0x1B] + handle.littleEndianBytes + [1])
+            #expect(try await peripheral.read(0xFFF2) == [8])
+            var values = try await peripheral.subscribe(to: 0xFFF1).makeAsyncIterator()
+            #expect(try await bench.device.notify(0xFFF1, [2]))
+            #expect(try await values.next()?.bytes == [2])
+            #expect(await peripheral.statistics.unsolicitedNotifications == 1)
+        }
+    }
+
+    @Test func aRequestDoesNotTakeAnEarlyValueAsItsResponse() async throws {
+        try await VirtualTime.run { time in
+            let (bench, _, peripheral) = try await restarted(time)
+            #expect(try await bench.device.notify(0xFFF1, [1]))
+            #expect(try await peripheral.read(0xFFF2) == [8])
+            await #expect(throws: BLEError.self) {
+                try await peripheral.request([9], to: 0xFFF3, replyOn: 0xFFF1, timeout: .seconds(2))
+            }
+            var values = try await peripheral.subscribe(to: 0xFFF1).makeAsyncIterator()
+            #expect(try await values.next()?.bytes == [1])
+        }
+    }
+
+    @Test func oldAndSurplusValuesAreDroppedAndCounted() async throws {
+        try await VirtualTime.run { time in
+            let (bench, _, peripheral) = try await restarted(time)
+            for value in 0..<70 { #expect(try await bench.device.notify(0xFFF1, [UInt8(value)])) }
+            #expect(try await peripheral.read(0xFFF2) == [8])
+            #expect(await peripheral.statistics.unsolicitedNotifications == 6)
+            var values = try await peripheral.subscribe(to: 0xFFF1).makeAsyncIterator()
+            #expect(try await values.next()?.bytes == [6])
+            await peripheral.disconnect()
+            let next = try await SecurityBench.central(bench.radio, bench.bonds).connect(bench.id)
+            #expect(try await bench.device.notify(0xFFF1, [1]))
+            try await time.clock.sleep(for: .seconds(30))
+            #expect(try await bench.device.notify(0xFFF1, [2]))
+            #expect(try await next.read(0xFFF2) == [8])
+            var fresh = try await next.subscribe(to: 0xFFF1).makeAsyncIterator()
+            #expect(try await fresh.next()?.bytes == [2])
+            #expect(await next.statistics.unsolicitedNotifications == 1)
+        }
+    }
+
+    @Test func valuesOfChangedServicesAreDropped() async throws {
+        try await VirtualTime.run { time in
+            let (bench, _, peripheral) = try await restarted(time)
+            let changed = try await Self.handle(of: 0x2A05, in: peripheral)
+            _ = try await peripheral.serviceChanges()
+            #expect(try await bench.device.notify(0xFFF1, [1]))
+            await bench.device.send(raw: [0x1D] + changed.littleEndianBytes + [0x01, 0x00, 0xFF, 0xFF])
+            #expect(try await peripheral.read(0xFFF2) == [8])
+            var values = try await peripheral.subscribe(to: 0xFFF1).makeAsyncIterator()
+            #expect(try await bench.device.notify(0xFFF1, [2]))
+            #expect(try await values.next()?.bytes == [2])
+            #expect(await peripheral.statistics.unsolicitedNotifications == 1)
+        }
+    }
+
+    @Test func valuesThatNobodyHasTakenAreCountedAtTheEnd() async throws {
+        try await VirtualTime.run { time in
+            let (bench, _, peripheral) = try await restarted(time)
+            #expect(try await bench.device.notify(0xFFF1, [1]))
+            #expect(try await peripheral.read(0xFFF2) == [8])
+            #expect(await peripheral.statistics.unsolicitedNotifications == 0)
+            await peripheral.disconnect()
+            #expect(await peripheral.statistics.unsolicitedNotifications == 1)
+        }
+    }
+}
