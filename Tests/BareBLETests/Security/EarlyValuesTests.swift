@@ -10,7 +10,7 @@ import Testing
     private func restarted(
         _ time: VirtualTime, bonded: Bool = true
     ) async throws -> (bench: SecurityBench, central: Central, peripheral: Peripheral) {
-        let bench = try await SecurityBench(time, protection: bonded ? .encrypted : .open) { device in
+        let bench = try await SecurityBench(time, protection: bonded ? .encrypted : .none) { device in
             device.services[0].characteristics.append(VirtualCharacteristic(0xFFF3, .write))
             device.services.insert(.genericAttribute(databaseHash: nil), at: 0)
         }
@@ -26,8 +26,11 @@ import Testing
     }
 
     private static func handle(of uuid: BluetoothUUID, in peripheral: Peripheral) async throws -> AttributeHandle {
-        let all = try await peripheral.discover(level: .full).services.flatMap(\.characteristics)
-        return try #require(all.first { $0.uuid == uuid }).valueHandle
+        try #require(await peripheral.discover(level: .full).characteristics(uuid).first).valueHandle
+    }
+
+    private static func bytes(_ handle: AttributeHandle) -> [UInt8] {
+        [UInt8(truncatingIfNeeded: handle), UInt8(handle >> 8)]
     }
 
     @Test func theFirstSubscriptionReceivesWhatCameBefore() async throws {
@@ -56,7 +59,7 @@ import Testing
         try await VirtualTime.run { time in
             let (bench, _, peripheral) = try await restarted(time, bonded: false)
             let handle = try await Self.handle(of: 0xFFF1, in: peripheral)
-            await bench.device.send(raw: [0x1B] + handle.littleEndianBytes + [1])
+            await bench.device.send(raw: [0x1B] + Self.bytes(handle) + [1])
             #expect(try await peripheral.read(0xFFF2) == [8])
             var values = try await peripheral.subscribe(to: 0xFFF1).makeAsyncIterator()
             #expect(try await bench.device.notify(0xFFF1, [2]))
@@ -104,7 +107,7 @@ import Testing
             let changed = try await Self.handle(of: 0x2A05, in: peripheral)
             _ = try await peripheral.serviceChanges()
             #expect(try await bench.device.notify(0xFFF1, [1]))
-            await bench.device.send(raw: [0x1D] + changed.littleEndianBytes + [0x01, 0x00, 0xFF, 0xFF])
+            await bench.device.send(raw: [0x1D] + Self.bytes(changed) + [0x01, 0x00, 0xFF, 0xFF])
             #expect(try await peripheral.read(0xFFF2) == [8])
             var values = try await peripheral.subscribe(to: 0xFFF1).makeAsyncIterator()
             #expect(try await bench.device.notify(0xFFF1, [2]))
