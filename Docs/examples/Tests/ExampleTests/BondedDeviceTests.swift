@@ -59,12 +59,15 @@ import WeightLogging
             ([0x00, 0xA4, 0x38], "72.5 kg"), ([0x01, 0x80, 0x3E], "72.5 kg"), ([0x00, 0xFF, 0xFF], "no weight"),
         ]
         for (number, day) in days.enumerated() {
+            let requests = await bench.peripheral.requestCount
             let central = bench.central(keeping: bonds)
             let session = try await bench.peer.session(of: central, Bench.hasty, onReady: WeightLogger.bond)
             let group = bench.group(WeightLogger(session) { bench.lines.write($0) }, session)
             async let end: Void = group.run()
+            // What it sends before the encryption is proved is discarded.
             try await waited(for: "the scale is asked for values") {
-                try await bench.peripheral.notify(0x2A9D, day.value)
+                guard await bench.peripheral.requestCount > requests else { return false }
+                return try await bench.peripheral.notify(0x2A9D, day.value)
             }
             try await waited(for: "day \(number + 1) is written", seen: { bench.lines.all }) {
                 bench.lines.all.count == number + 1
