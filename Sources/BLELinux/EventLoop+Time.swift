@@ -6,7 +6,9 @@
 // - It begins at zero, and it moves only in `leap`: when no job is queued, no watched descriptor is ready and no work
 //   is under way on other threads. Two events with a deadline between them can therefore not change their order.
 // - That is exact only for what runs on the loop: a peer of the code under test must run on it as well. Work on other
-//   threads goes through `offload(_:)`, so that no deadline passes meanwhile.
+//   threads goes through `offload(_:)`, so that no deadline passes meanwhile. Its results return in the order in which the work
+//   began, each when nothing else is left to do: not when a thread happens to end. Only tasks that never stop do not hold them
+//   up.
 // - Without any timer the loop waits in real time, for another thread or for a descriptor from outside.
 
 package import BLECore
@@ -75,6 +77,11 @@ extension EventLoop {
 
 // MARK: - Virtual time
 
+/// The result of work on another thread, once there is one.
+final class OffloadedResult: Sendable {
+    let deliver = Lock<(@Sendable () -> Void)?>(nil)
+}
+
 /// The reason that work on another thread has no result.
 package enum WorkFailure: Error {
     /// No thread could be created for it, or the limit of such work was reached. It was not started.
@@ -91,11 +98,35 @@ extension EventLoop {
         hold()
         defer { release() }
         let result: Result<Value, WorkFailure> = await withCheckedContinuation { continuation in
+            let end = inOrder { continuation.resume(returning: $0) }
             // Never on this thread instead: work that hangs would stop every link and every clock.
-            let isBegun = BlockingThread.begin { continuation.resume(returning: .success(work())) }
-            if !isBegun { continuation.resume(returning: .failure(.noRoom)) }
+            let isBegun = BlockingThread.begin { end(.success(work())) }
+            if !isBegun { end(.failure(.noRoom)) }
         }
         return try result.get()
+    }
+
+    /// Returns a closure that passes a result of another thread on: in virtual time, when its turn has come.
+    private func inOrder<Value: Sendable>(_ end: @escaping @Sendable (Value) -> Void) -> @Sendable (Value) -> Void {
+        guard time == .virtual else { return end }
+        let result = OffloadedResult()
+        results.withLock { $0.append(result) }
+        return { value in
+            result.deliver.withLock { $0 = { end(value) } }
+            _ = ble_wake(self.wakefd)
+        }
+    }
+
+    /// Whether the work that began first has ended, and its result has not returned.
+    var hasResult: Bool {
+        time == .virtual && results.withLock { $0.first?.deliver.withLock { $0 != nil } ?? false }
+    }
+
+    /// Returns the result of the work that began first, if it has ended.
+    func returnResult() -> Bool {
+        guard hasResult else { return false }
+        results.withLock { $0.removeFirst() }.deliver.withLock { $0.take() }?()
+        return true
     }
 
     /// Does the same, but waits until `deadline` at most, and not in a cancelled task. Call it on the loop.

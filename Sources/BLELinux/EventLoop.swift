@@ -67,6 +67,8 @@ package final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable
     let virtualTime = Atomic<Int64>(0)
     /// The number of pieces of work of this loop on other threads; virtual time stands still meanwhile.
     let offloaded = Atomic<Int>(0)
+    /// The results of such work in virtual time, in the order in which it began.
+    let results = Lock<[OffloadedResult]>([])
     private let epoll: Int32
     let wakefd: Int32
     let timerfd: Int32
@@ -223,10 +225,15 @@ extension EventLoop {
         armTimer()
         // Other threads may have added jobs by now.
         let idle = inbox.withLock { $0.jobs.isEmpty } && !stopping.load(ordering: .acquiring)
-        let sleeps = idle && !mayLeap && !ending.load(ordering: .acquiring)
+        // Tasks that never stop may wait for just that.
+        if !idle { _ = returnResult() }
+        let sleeps = idle && !mayLeap && !hasResult && !ending.load(ordering: .acquiring)
         let count = unsafe ble_wait(epoll, &ready, Int32(ready.count), sleeps ? -1 : 0)
         if sleeps { wakeUps &+= 1 }
-        if idle, !sleeps, count == 0 { return leap() }
+        if idle, !sleeps, count == 0 {
+            if !returnResult() { leap() }
+            return
+        }
         guard count > 0 else {
             // The other errors are a descriptor that is no epoll, and invalid memory: neither can occur, as `epoll` is
             // not closed before `deinit`, and `ready` is a whole array.

@@ -2,6 +2,7 @@ import BLECore
 import BLELinux
 import BareBLE
 import BareBLETestKit
+import Glibc
 import TestSupport
 import Testing
 
@@ -147,6 +148,41 @@ struct VirtualTimeTests {
                 try await group.waitForAll()
             }
             return lines.withLock { $0 }
+        }
+    }
+
+    @Test("Results of other threads return in the order in which the work began, whichever thread ends first")
+    func resultsInOrder() async throws {
+        let order = try await VirtualTime.run { time in
+            let order = Lock<[Int]>([])
+            let hasSecondEnded = Lock(false)
+            let first = time.task {
+                try await time.loop.offload {
+                    while !hasSecondEnded.withLock({ $0 }) { _ = sched_yield() }
+                }
+                order.withLock { $0.append(1) }
+            }
+            let second = time.task {
+                try await time.loop.offload { hasSecondEnded.withLock { $0 = true } }
+                order.withLock { $0.append(2) }
+            }
+            try await first.value
+            try await second.value
+            return order.withLock { $0 }
+        }
+        #expect(order == [1, 2])
+    }
+
+    @Test("A task that never stops gets the result that it waits for")
+    func resultsBesideWork() async {
+        await VirtualTime.run { time in
+            let hasEnded = Lock(false)
+            time.task {
+                try await time.loop.offload {}
+                hasEnded.withLock { $0 = true }
+            }
+            while !hasEnded.withLock({ $0 }), !Task.isCancelled { await Task.yield() }
+            #expect(hasEnded.withLock { $0 })
         }
     }
 
