@@ -120,7 +120,7 @@ let package = Package(
         .target(name: "FaultySystem", path: "Tests/FaultySystem"),
         .executableTarget(
             name: "simulation",
-            dependencies: ["BareBLE", "BareBLETestKit", "BLECore", "BLELinux"],
+            dependencies: ["BareBLE", "BareBLETestKit", "BLECore", "BLELinux", "FaultySystem"],
             path: "Tests/Simulation",
             swiftSettings: strict
         ),

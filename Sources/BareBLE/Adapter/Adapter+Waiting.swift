@@ -64,5 +64,6 @@ extension Adapter {
     /// Tasks that wait for this adapter, and commands that are out.
     package var outstanding: Int {
         waiting.count + hci.unfinishedCommands + initiator.waitingConnects + (initiator.isBusy ? 1 : 0)
+            + security.outstanding
     }
 }

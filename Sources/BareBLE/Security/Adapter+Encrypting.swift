@@ -391,6 +391,9 @@ extension Adapter {
         return LinkSecurity(found, bond: bond)
     }
 
+    /// Whether there is a bond with a peer.
+    package func isBonded(with peer: PeerID) -> Bool { bond(with: peer) != nil }
+
     /// The bond with a peer.
     func bond(with peer: PeerID) -> BondID? {
         bonds.record(of: identity(of: peer) ?? peer).map { BondID($0) }

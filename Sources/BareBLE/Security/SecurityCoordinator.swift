@@ -133,6 +133,11 @@ final class SecurityCoordinator {
     var descriptor: Int32? { channel.descriptor }
     /// Whether a pairing runs, or has left the kernel one that it has not ended.
     var isPairing: Bool { pairing != nil || remains != nil }
+    /// Tasks that wait for this coordinator, and commands that are out.
+    var outstanding: Int {
+        setupWaiters.count + turnWaiters.count + loadWaiters.count + encryptions.count + channel.unfinishedCommands
+            + (isPairing ? 1 : 0)
+    }
     /// Whether the kernel has the keys of all bonds.
     var hasKeys: Bool { isManaged && setup.hasKeys }
     var isManaged: Bool { channel.isOpen && setup.isManaged }

@@ -49,6 +49,15 @@ extension VirtualRadio {
         ManagementSocket(adopting: try assumeIsolated { $0.openManagement() }.get())
     }
 
+    /// Closes the sockets of the management interface of all programs, which changes nothing else in the kernel.
+    package func closeManagement() {
+        for (number, link) in managementSockets.sorted(by: { $0.key < $1.key }) {
+            management.closed(number)
+            link.close()
+        }
+        managementSockets = [:]
+    }
+
     /// Returns whether the kernel has a Security Manager for an adapter.
     package func hasSecurityManager(_ name: String = "hci0") -> Bool {
         index(of: name).map { management.hasSecurityManager($0) } ?? false

@@ -41,6 +41,23 @@ final class SimulatedPeer {
     /// Whether the second form of its services is served.
     var isChanged = false
 
+    // Its bonds.
+    /// Its identity, if it uses private addresses.
+    let identity: PeerID?
+    /// How it pairs when nothing is wrong.
+    let pairs: VirtualSecurity?
+    /// The private addresses that it has used.
+    var formerAddresses: Set<PeerID> = []
+    /// How many tasks pair it now, and have done so.
+    var pairingTasks = 0
+    var pairings = 0
+    /// Until when the kernel may end a pairing whose program has died.
+    var pairingEnd = BootInstant(nanoseconds: 0)
+    /// The pairings that have been looked at.
+    var seenPairings = 0
+    /// Whether its link has to be encrypted.
+    var isProtected = false
+
     var readable: [Int] { values.indices.filter { values[$0].properties.contains(.read) } }
     var writable: [Int] { values.indices.filter { values[$0].properties.contains(.write) } }
     var commandable: [Int] { values.indices.filter { values[$0].properties.contains(.writeWithoutResponse) } }
@@ -52,7 +69,12 @@ final class SimulatedPeer {
         self.adapter = adapter
         kind = script.peers[number]
         peer = PeerID(address: BluetoothAddress(rawValue: 0xC000_0000_0100 + UInt64(number)), type: .random)
-        (device, values) = Self.device(number, &numbers)
+        let (described, values) = Self.device(number, &numbers)
+        self.values = values
+        let security = Self.security(number, script)
+        pairs = security
+        identity = security?.identity?.address
+        device = Self.protected(described, security, number, script)
         peripheral = radio.peripheral(device, latency: .milliseconds(numbers.pick([0, 1, 30, 30, 100])))
         conduct = Conduct(kind, mtu: device.maximumMTU, Numbers(seed: script.seed, .conduct, number))
     }
@@ -72,6 +94,62 @@ final class SimulatedPeer {
         }
         return VirtualAdvertisement(data, scanResponse: numbers.bytes(0...31), interval: interval)
     }
+
+    // MARK: Security
+
+    /// How it pairs; `nil` in a world without bonds, and for some that cannot pair.
+    private static func security(_ number: Int, _ script: Script) -> VirtualSecurity? {
+        guard !script.security.isEmpty else { return nil }
+        var numbers = Numbers(seed: script.seed, .security, number + 1)
+        guard numbers.chance(90) else { return nil }
+        var security = VirtualSecurity(
+            capability: numbers.pick([.noInputNoOutput, .noInputNoOutput] + VirtualSecurity.Capability.allCases))
+        security.hasSecureConnections = numbers.chance(70)
+        security.passkey = numbers.chance(50) ? UInt32(numbers.pick(0...999_999)) : nil
+        security.requiresAuthentication = security.capability != .noInputNoOutput && numbers.chance(20)
+        security.keepsBonds = numbers.chance(90)
+        security.keepsConfigurations = numbers.chance(80)
+        security.keySize = numbers.chance(90) ? 16 : numbers.pick(7...15)
+        security.acceptsSignedWrites = numbers.chance(20)
+        // What an adversary advertises may be nothing that every controller hears.
+        if numbers.chance(40), script.peers[number] != .adversary {
+            security.identity = VirtualIdentity(
+                PeerID(address: BluetoothAddress(rawValue: 0xC000_0000_0500 + UInt64(number)), type: .random),
+                key: (0..<16).map { UInt8($0) &+ UInt8(truncatingIfNeeded: 16 * number + 1) })
+        }
+        if numbers.chance(20) {
+            security.request = VirtualSecurityRequest(
+                isBonding: numbers.chance(70), isAuthenticated: numbers.chance(30))
+        }
+        return security
+    }
+
+    /// Has the device demand encryption for some of its values, but not for the first that can be read: an application that
+    /// does not pair reads that one.
+    private static func protected(
+        _ device: VirtualDevice, _ security: VirtualSecurity?, _ number: Int, _ script: Script
+    ) -> VirtualDevice {
+        guard let security else { return device }
+        var device = device
+        device.security = security
+        var numbers = Numbers(seed: script.seed, .security, 1000 + number)
+        var isFirst = true
+        for service in device.services.indices where device.services[service].uuid.isOwn {
+            for index in device.services[service].characteristics.indices {
+                let isReadable = device.services[service].characteristics[index].properties.contains(.read)
+                if isReadable, isFirst {
+                    isFirst = false
+                } else if numbers.chance(40) {
+                    device.services[service].characteristics[index].protection =
+                        numbers.chance(80) ? .encrypted : .authenticated
+                }
+            }
+        }
+        return device
+    }
+
+    /// What it sends in clear before a link is encrypted: nothing of this may reach an application on a bonded link.
+    var forgery: [UInt8] { [0x1B, 0x03, 0x00, 0xF0, 0x67, UInt8(truncatingIfNeeded: number)] }
 
     // MARK: Services
 
@@ -151,4 +229,9 @@ final class SimulatedPeer {
         else { return nil }
         return bytes[2...].reversed().reduce(0) { $0 << 8 | UInt32($1) }
     }
+}
+
+extension BluetoothUUID {
+    /// Whether it is that of a service with the simulation's values.
+    fileprivate var isOwn: Bool { self != 0x1800 && self != 0x1801 }
 }

@@ -9,6 +9,9 @@ struct Numbers: RandomNumberGenerator {
         case device, conduct
         /// Other programs.
         case neighbours
+        /// Bonds: the programs that have them, how the peers pair, and what becomes of both; with a peer's number plus one,
+        /// how that peer pairs.
+        case security
     }
 
     private var state: UInt64

@@ -15,6 +15,7 @@ extension Script {
         peers = (0..<count).map { _ in kinds.chance(40) ? .honest : kinds.pick(usual) }
         steps = applications(&schedule) + disturbances(&schedule)
         addNeighbour()
+        addSecurity()
         steps.sort { ($0.time, $0.number) < ($1.time, $1.number) }
     }
 
@@ -112,6 +113,63 @@ extension Script {
             steps.append(
                 Step(number: 3000 + index, time: step.time + pause, verb: .cancel, subject: 0, first: step.number))
         }
+    }
+
+    /// Bonds, in some of the worlds without another program.
+    private mutating func addSecurity() {
+        var numbers = Numbers(seed: seed, .security)
+        guard neighbours.isEmpty, numbers.chance(40) else { return }
+        security = numbers.chance(80) ? Array(adapters.indices) : [numbers.pick(0...adapters.count - 1)]
+        var verbs: [Verb] = [.pair, .pair, .connectPairing, .connectBonded, .forget]
+        if numbers.chance(30) { verbs.append(.crash) }
+        for index in 0..<numbers.pick(2...8) + peers.count {
+            // Each peer is paired at first, in most worlds.
+            let isFirst = index < peers.count
+            let verb = isFirst ? .pair : numbers.pick(verbs)
+            if isFirst, !numbers.chance(80) { continue }
+            var step = Step(
+                number: 4000 + index, time: isFirst ? numbers.pick(500...length / 2) : numbers.pick(500...length),
+                verb: verb, subject: isFirst ? index : numbers.pick(0...peers.count - 1))
+            step.first = numbers.pick([0, 0, 0, 1, 2]) + 4 * numbers.pick([0, 0, 0, 1, 2])
+            step.second = numbers.pick(0...7)
+            if verb == .crash {
+                step.first = numbers.pick([0, 1, 2, 3, 4, 5, 6, 8])
+                step.second = numbers.pick([100, 2000])
+            }
+            step.limit = numbers.chance(20) ? numbers.pick([30, 200, 1000, 5000]) : 0
+            steps.append(step)
+            guard numbers.chance(25) else { continue }
+            let pause = numbers.pick([0, 1, 20, 31, 45, 60, 100, 700])
+            steps.append(
+                Step(number: 5000 + index, time: step.time + pause, verb: .cancel, subject: 0, first: step.number))
+        }
+        let kinds = numbers.some(of: Self.bondFaults)
+        guard !kinds.isEmpty else { return }
+        for index in 0..<numbers.pick(0...10) { steps.append(bondFault(numbers.pick(kinds), 6000 + index, &numbers)) }
+    }
+
+    private func bondFault(_ verb: Verb, _ number: Int, _ numbers: inout Numbers) -> Step {
+        var step = Step(
+            number: number, time: numbers.pick(0...length), verb: verb,
+            subject: numbers.pick(0...(verb.isOnAdapter ? 1 : peers.count - 1)))
+        switch verb {
+        case .requestSecurity, .emptyLists: step.first = numbers.pick(1...3)
+        case .forge: step.first = numbers.pick([500, 3000, 12_000])
+        case .failPairings:
+            step.first = numbers.pick([500, 3000, 12_000])
+            step.second = numbers.pick(0...2)
+        case .changeSetting:
+            step.first = numbers.pick(0...2)
+            step.second = numbers.pick([1, 40, 500, 3000])
+        case .unpair:
+            step.first = numbers.pick(0...peers.count - 1)
+            step.second = numbers.pick(0...1)
+        case .failDisk:
+            step.first = numbers.pick([500, 3000, 12_000])
+            step.second = numbers.pick(0...2) + 4 * numbers.pick(0...5)
+        default: break
+        }
+        return step
     }
 
     private func disturbances(_ schedule: inout Numbers) -> [Step] {

@@ -18,6 +18,7 @@ extension Script {
         lines += adapters.map { "adapter \($0 ? "extended" : "legacy")" }
         lines += peers.map { "peer \($0.rawValue)" }
         lines += neighbours.map { "neighbour \($0)" }
+        lines += security.map { "security \($0)" }
         lines.append("length \(length)")
         for step in steps {
             lines.append(
@@ -53,6 +54,9 @@ extension Script {
         case ("neighbour", 2):
             guard let adapter = Int(words[1]), adapter >= 0 else { return false }
             neighbours.append(adapter)
+        case ("security", 2):
+            guard let adapter = Int(words[1]), adapter >= 0 else { return false }
+            security.append(adapter)
         case ("length", 2):
             guard let length = Int(words[1]), Self.times.contains(length) else { return false }
             self.length = length

@@ -30,6 +30,8 @@ struct Script: Hashable, Sendable {
     var peers: [PeerKind] = []
     /// The adapters that another program uses too.
     var neighbours: [Int] = []
+    /// The adapters whose programs keep bonds; the peers can pair where there is one.
+    var security: [Int] = []
     /// When the faults end and everything heals, in milliseconds.
     var length = 10_000
     var steps: [Step] = []
@@ -81,6 +83,19 @@ extension Script {
         /// First: for how many milliseconds; second: capacity.
         case scan
 
+        // Applications with bonds, on a peer.
+        /// First: bits 0 and 1 are what it may replace, bits 2 and 3 what it requires; second: the agent.
+        case pair
+        /// A connect that pairs; as `pair`.
+        case connectPairing
+        case connectBonded
+        case forget
+
+        // Applications with bonds, on an adapter.
+        /// The program dies, and another one begins. First: the number of changes of its files before that, 0 for none;
+        /// second: how long it waits for them, in milliseconds.
+        case crash
+
         // Peers.
         /// First: which value; second: how many values, 10 ms apart.
         case notify
@@ -112,6 +127,35 @@ extension Script {
         case stopResponding
         case newAddress
 
+        // Faults of bonds, of a peer.
+        /// It forgets its bonds; its keys become others.
+        case loseBonds, otherKeys
+        /// First: 1 for a request to bond, 2 for one for protection against a man in the middle, 3 for both.
+        case requestSecurity
+        case rotateAddress
+        /// It sends packets in clear on each link, before that is encrypted. First: for how many milliseconds.
+        case forge
+        /// First: for how many milliseconds; second: 0 it refuses, 1 its user rejects, 2 it is silent.
+        case failPairings
+        /// The link is no longer encrypted.
+        case endEncryption
+
+        // Faults of bonds, of an adapter.
+        /// Another program empties the kernel's lists. First: 1 for the Long Term Keys, 2 for the identities, 3 for both.
+        case emptyLists
+        /// Another program changes a setting. First: 0 the power, for as many milliseconds as second says; 1 bondable; 2 Secure
+        /// Connections.
+        case changeSetting
+        /// Another program unpairs the peer of this number. First: the peer; second: 1 ends its link.
+        case unpair
+        /// The management interface is lost.
+        case loseManagement
+        /// The disk fails. First: for how many milliseconds; second: 0 full, 1 read-only, 2 errors; plus 4 times the number of
+        /// calls that succeed before.
+        case failDisk
+        /// The file of bonds is gone, or replaced by the one from the beginning of the fault before.
+        case loseStore, oldStore
+
         // Faults, of an adapter.
         /// First: for how many milliseconds.
         case powerOff, unplug, silence
@@ -121,7 +165,10 @@ extension Script {
 
         var isOnAdapter: Bool {
             switch self {
-            case .scan, .neighbourScan, .powerOff, .unplug, .silence, .reset, .suspend: true
+            case .scan, .neighbourScan, .powerOff, .unplug, .silence, .reset, .suspend, .crash, .emptyLists,
+                .changeSetting,
+                .unpair, .loseManagement, .failDisk, .loseStore, .oldStore:
+                true
             default: false
             }
         }
@@ -130,5 +177,11 @@ extension Script {
     static let faults: [Verb] = [
         .hangUp, .outOfRange, .restart, .refuse, .delayConnects, .dropAnswers, .stopResponding, .powerOff, .unplug,
         .silence, .reset, .suspend,
+    ]
+
+    /// The faults of bonds.
+    static let bondFaults: [Verb] = [
+        .loseBonds, .otherKeys, .requestSecurity, .rotateAddress, .forge, .failPairings, .endEncryption, .emptyLists,
+        .changeSetting, .unpair, .loseManagement, .failDisk, .loseStore, .oldStore,
     ]
 }

@@ -32,6 +32,11 @@ enum Shrinker {
                 candidate.neighbours = []
                 _ = await isSame(candidate)
             }
+            if !best.script.security.isEmpty {
+                var candidate = best.script
+                candidate.security = []
+                _ = await isSame(candidate)
+            }
             if best.script.adapters.count > 1 {
                 var candidate = best.script
                 candidate.adapters.removeLast()

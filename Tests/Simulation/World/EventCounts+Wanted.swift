@@ -1,7 +1,7 @@
 extension EventCounts {
     /// The events that are required in a run of a thousand seeds and more; otherwise the run shows little about them.
     static let wanted: [String] =
-        Script.faults.map { "fault.\($0.rawValue)" }
+        (Script.faults + Script.bondFaults).map { "fault.\($0.rawValue)" }
         + Conduct.Violation.allCases.map { "violation.\($0.rawValue)" }
         + Conduct.Quirk.allCases.map { "quirk.\($0.rawValue)" }
         + [
@@ -21,6 +21,12 @@ extension EventCounts {
         + ["effect.answerDropped", "effect.valuesDropped", "effect.servicesChanged", "effect.outOfSync"]
         + ["done.neighbourScan", "done.neighbourConnect", "done.neighbourRead"]
         + ["recovered.link", "recovered.read", "recovered.scan"]
+        + ["done.pair", "done.connectPairing", "done.connectBonded", "done.forget", "done.crash", "call.cancel"]
+        + ["bond.made", "bond.kept", "bond.rejected", "recovered.bond"]
+        + ["asked.confirm", "asked.compare", "asked.enter", "asked.show"]
+        + ["pairingFailed", "pairingRefused", "bondRejected", "notBonded", "bondNotStored"].map { "error.\($0)" }
+        + ["bonded", "bondRejected", "securityRequested", "pairingRefused", "keysLoadedAgain", "otherManager"]
+        .map { "security.\($0)" }
 
     /// The required events that have not happened.
     var missing: [String] { Self.wanted.filter { counts[$0] == nil } }

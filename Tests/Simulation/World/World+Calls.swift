@@ -10,10 +10,16 @@ extension World {
     func perform(_ step: Script.Step) {
         note("s", "\(step.number) \(step.verb.rawValue) \(step.subject) \(step.first) \(step.second)")
         if Script.faults.contains(step.verb) { return strike(step) }
+        if Script.bondFaults.contains(step.verb) { return strikeBonds(step) }
+        // A program that is not there calls nothing.
+        if step.verb != .cancel, hosts[hostNumber(step)].isDown { return }
         switch step.verb {
         case .cancel:
-            tasks[step.first]?.cancel()
+            eventCounts.add("call.cancel")
+            // Nothing cancels the end of a program.
+            if pending[step.first] != Script.Verb.crash.rawValue { tasks[step.first]?.cancel() }
             return
+        case .crash: return begin(step) { await self.crash(step) }
         case .scan: return begin(step) { await self.scan(step) }
         case .neighbourScan: return begin(step) { await self.neighbourScan(step) }
         case .neighbourConnect: return begin(step) { await self.neighbourConnect(step) }
@@ -43,6 +49,7 @@ extension World {
     /// Starts a task for a step.
     private func begin(_ step: Script.Step, isCall: Bool = true, _ body: @escaping @Sendable () async -> Void) {
         if isCall { pending[step.number] = step.verb.rawValue }
+        taskAdapters[step.number] = hostNumber(step)
         tasks[step.number] = time.task {
             await body()
             await self.ended(step)
@@ -52,6 +59,7 @@ extension World {
     private func ended(_ step: Script.Step) {
         pending[step.number] = nil
         tasks[step.number] = nil
+        taskAdapters[step.number] = nil
     }
 
     // MARK: Calls on a peer
@@ -63,8 +71,8 @@ extension World {
         case .connect:
             // The promise is 20 s for a connect, whose own limit is 15 s: a controller that forgot the call is given
             // some time to end it.
-            await attempt(step, limit: .seconds(20)) {
-                let link = try await central.connect(peer.peer)
+            await attemptConnect(step, peer, limit: connectTime(of: peer)) {
+                let link = try await central.connect(self.name(of: peer))
                 self.keep(link, of: number)
             }
         case .session: await beginSession(step, peer, central)
@@ -84,6 +92,7 @@ extension World {
         case .write, .command: await write(step, peer)
         case .subscribe: await subscribe(step, number)
         case .exclusively: await exclusively(step, number)
+        case .pair, .connectPairing, .connectBonded, .forget: await callSecurity(step, peer)
         case .rssi:
             var unlimited = step
             unlimited.limit = 0
@@ -92,22 +101,22 @@ extension World {
         }
     }
 
-    private func limit(_ step: Script.Step) -> Duration? {
+    func limit(_ step: Script.Step) -> Duration? {
         step.limit > 0 ? .milliseconds(step.limit) : nil
     }
 
-    private func keep(_ link: Peripheral, of number: Int) {
+    func keep(_ link: Peripheral, of number: Int) {
         made.append(WeakLink(link: link))
         if isHealed { return }
         peer(number)?.link = link
     }
 
-    private func beginSession(_ step: Script.Step, _ peer: SimulatedPeer, _ central: Central) async {
+    func beginSession(_ step: Script.Step, _ peer: SimulatedPeer, _ central: Central) async {
         // A session has its peer for itself; an application that has a link keeps to that.
         guard peer.session == nil, peer.link == nil else { return }
         do {
             let reconnect = ReconnectPolicy.backoff(initial: .milliseconds(500), max: .seconds(8), jitter: 0)
-            let session = try await central.session(with: peer.peer, SessionOptions(reconnect: reconnect))
+            let session = try await central.session(with: name(of: peer), SessionOptions(reconnect: reconnect))
             peer.session = session
             let number = peer.number
             time.task { [events = session.events, weak self] in

@@ -51,7 +51,7 @@ extension World {
         }
         switch step.verb {
         case .powerOff: after(step) { $0.radio.assumeIsolated { $0.powerOn(name) } }
-        case .unplug: after(step) { $0.radio.assumeIsolated { $0.plugIn(name, isUp: true) } }
+        case .unplug: after(step) { $0.plugIn($0.host(step.subject)) }
         case .silence: after(step) { $0.radio.assumeIsolated { $0.silence(false, name) } }
         case .suspend:
             loop.jump(by: .seconds(step.first))
@@ -61,10 +61,18 @@ extension World {
     }
 
     /// Ends a fault when its time is over, unless everything has been healed before.
-    private func after(_ step: Script.Step, _ body: @escaping @Sendable (isolated World) -> Void) {
+    func after(_ step: Script.Step, _ body: @escaping @Sendable (isolated World) -> Void) {
         _ = loop.schedule(at: loop.now() + .milliseconds(step.first)) { [weak self] in
             self?.assumeIsolated { world in if !world.isHealed { body(world) } }
         }
+    }
+
+    /// Plugs an adapter in, and has it switched on. A program with bonds does that itself, because the kernel cannot pair with
+    /// an adapter that somebody else has switched on.
+    func plugIn(_ host: Host) {
+        radio.assumeIsolated { $0.plugIn(host.name, isUp: host.store == nil) }
+        guard host.store != nil else { return }
+        time.task { [central = host.central] in try? await central.ready(powerOn: true) }
     }
 
     // MARK: Peers

@@ -12,6 +12,14 @@ extension World {
     /// Heals everything, and asks for what must work then.
     func recover() async {
         heal()
+        // A program that is being replaced begins first.
+        var rest = 12_000
+        while failure == nil, hosts.contains(where: \.isEnding) {
+            await sleep(.milliseconds(10))
+            rest -= 1
+            if rest == 0 { return fail("a program that has ended has not been replaced within two minutes") }
+        }
+        await recoverManagement()
         let end = loop.now() + Self.time
         let checks = peers.map(\.number).map { number in
             time.task { await self.checkWorking(number, until: end) }
@@ -30,13 +38,12 @@ extension World {
     private func heal() {
         isHealed = true
         note("s", "heal")
+        healBonds()
         for host in hosts {
             let name = host.name
-            radio.assumeIsolated { radio in
-                radio.silence(false, name)
-                radio.plugIn(name, isUp: true)
-                radio.powerOn(name)
-            }
+            radio.assumeIsolated { $0.silence(false, name) }
+            plugIn(host)
+            if host.store == nil { radio.assumeIsolated { $0.powerOn(name) } }
         }
         for peer in peers {
             peer.isHealed = true
@@ -64,17 +71,25 @@ extension World {
             do {
                 let link: Peripheral
                 if let session = peer.session {
-                    link = try await session.ready(within: end - loop.now())
+                    // A session with an address that the peer does not use any more would wait for ever.
+                    let limit = peer.identity == nil ? end - loop.now() : .seconds(10)
+                    link = try await session.ready(within: limit)
                 } else {
-                    link = try await host(peer.adapter).central.connect(peer.peer)
+                    link = try await host(peer.adapter).central.connect(name(of: peer))
                     peer.link = link
                 }
                 made.append(WeakLink(link: link))
-                if peer.kind == .honest { try await readHonest(peer, link) }
+                if peer.kind == .honest {
+                    try await readHonest(peer, link)
+                    if let host = security(of: peer), peer.pairs?.isGood == true {
+                        try await recoverBond(peer, link, host)
+                    }
+                }
                 return eventCounts.add("recovered.link")
             } catch {
                 last = "\(error)"
                 note("r", "\(number) \(last)")
+                if security(of: peer) != nil { await recoverSecurity(peer, error) }
                 // Another application is about to let go of the peer, or fills the queue.
                 await sleep(.seconds(1))
             }

@@ -33,6 +33,13 @@ actor World {
         let name: String
         let adapter: Adapter
         let central: Central
+        /// Where its bonds are, if it has any.
+        var store: SimulatedStore?
+        /// Counts the events of its bonds.
+        var follower: Task<Void, any Error>?
+        /// Whether the program is about to end, and whether it is being replaced by another one.
+        var isEnding = false
+        var isDown = false
     }
 
     nonisolated let loop: EventLoop
@@ -51,10 +58,14 @@ actor World {
     /// The links that applications have got.
     var made: [WeakLink] = []
     var tasks: [Int: Task<Void, any Error>] = [:]
+    /// The adapters that they belong to.
+    var taskAdapters: [Int: Int] = [:]
     /// Calls that are under way, by their steps.
     var pending: [Int: String] = [:]
     /// The simulated time of suspensions.
     var suspended = Duration.zero
+    /// Whether programs have lost the management interface: they do not know any more whether the kernel can pair.
+    var hasLostManagement = false
     /// Whether the faults are over.
     var isHealed = false
     /// The number of scans that have heard something since then.
@@ -81,6 +92,7 @@ actor World {
         await VirtualTime.run { time in
             let world = World(script, time, keepsLines: keepsLines)
             await world.play()
+            await world.endFollowing()
             return await world.outcome
         }
     }
@@ -94,6 +106,7 @@ actor World {
     // MARK: The play
 
     private func play() async {
+        defer { for host in hosts { host.store?.remove() } }
         await setUp()
         let watched = loop.watchedCount
         let start = loop.now()
@@ -108,6 +121,7 @@ actor World {
     }
 
     private func setUp() async {
+        if !script.security.isEmpty { await setUpSecurity() }
         for (index, isExtended) in script.adapters.enumerated() {
             // The radio comes with a first adapter that has all commands; another one takes its place where it must
             // not.
@@ -115,7 +129,10 @@ actor World {
             if index == 0, !isExtended { await radio.unplug("hci0") }
         }
         let names = script.adapters.indices.map { "hci\(script.adapters[0] ? $0 : $0 + 1)" }
-        for name in names { hosts.append(host(name)) }
+        for (index, name) in names.enumerated() {
+            let store = script.security.contains(index) ? SimulatedStore(adapter: name) : nil
+            hosts.append(host(name, store))
+        }
         for adapter in script.neighbours where names.indices.contains(adapter) {
             neighbours.append((adapter, host(names[adapter], isNeighbour: true)))
         }
@@ -123,6 +140,7 @@ actor World {
             let peer = SimulatedPeer(index, script, radio, adapter: index % hosts.count)
             peers.append(peer)
             await radio.place(peer.peripheral, as: peer.peer, advertising: peer.advertisement(script))
+            if peer.identity != nil { await radio.rotateAddress(of: peer.peripheral) }
             await peer.peripheral.behave { [weak self] pdu, answer in
                 self?.assumeIsolated { $0.react(index, pdu, answer) } ?? []
             }
@@ -136,17 +154,33 @@ actor World {
         }
     }
 
-    private func host(_ name: String, isNeighbour: Bool = false) -> Host {
+    func host(_ name: String, _ store: SimulatedStore? = nil, isNeighbour: Bool = false) -> Host {
         var configuration = Configuration()
         configuration.adapter = .named(name)
+        if let store {
+            do {
+                configuration.security = security(try store.open())
+            } catch {
+                fail("the bonds of \(name) cannot be opened: \(error)")
+            }
+        }
+        configuration.addressHash = { message in
+            message.withKey { key in
+                let cipher = VirtualCipher(key: (0..<key.count).map { key[$0] })
+                return cipher.encrypt(message.block).suffix(3).reduce(0) { $0 << 8 | UInt32($1) }
+            }
+        }
         configuration.traceLinks = { [weak self] link in
             self?.assumeIsolated { $0.began(link) } ?? { _ in }
         }
         let adapter = Adapter(
             configuration.adapter, loop: loop, logger: configuration.logger,
             trace: { [weak self] packet in self?.assumeIsolated { $0.traced(packet, isNeighbour) } },
-            system: radio.system)
-        return Host(name: name, adapter: adapter, central: Central(configuration, adapter: adapter))
+            security: configuration.security, addressHash: configuration.addressHash, system: radio.system)
+        let central = Central(configuration, adapter: adapter)
+        return Host(
+            name: name, adapter: adapter, central: central, store: store,
+            follower: store == nil ? nil : follow(central))
     }
 
     func peer(_ number: Int) -> SimulatedPeer? {
@@ -157,18 +191,28 @@ actor World {
         hosts[number % hosts.count]
     }
 
+    /// The number of the host that a step concerns.
+    func hostNumber(_ step: Script.Step) -> Int {
+        (step.verb.isOnAdapter ? step.subject : peer(step.subject)?.adapter ?? 0) % hosts.count
+    }
+
     // MARK: What is seen
 
     private func began(_ link: TracedLink) -> TracedLink.Observer {
         let number = links.count
         links.append(LinkWatch(peer: link.peer))
         note("+", "link \(number) \(link.peer)")
+        if let peer = link.id.flatMap(peer(named:)), let host = security(of: peer) {
+            peer.isProtected = link.id.map { id in host.adapter.assumeIsolated { $0.isBonded(with: id) } } ?? false
+        }
         return { [weak self] event in self?.assumeIsolated { $0.see(event, number) } }
     }
 
     private func see(_ event: TracedLink.Event, _ number: Int) {
         switch event {
-        case .pdu(let pdu): log.add(pdu.time, pdu.isOutgoing ? "<" : ">", "\(number)", pdu.bytes)
+        case .pdu(let pdu):
+            log.add(pdu.time, pdu.isOutgoing ? "<" : ">", "\(number)", pdu.bytes)
+            if !pdu.isOutgoing { checkIsNotForged(pdu) }
         case .ended(let reason, let time):
             log.add(time, "-", "link \(number): \(reason)")
             eventCounts.add("reason.\(Self.name(reason))")
@@ -179,11 +223,13 @@ actor World {
     private func traced(_ packet: TracedHCIPacket, _ isNeighbour: Bool) {
         let name = isNeighbour ? "\(packet.adapter) beside" : packet.adapter
         log.add(packet.time, packet.isOutgoing ? "c" : "e", name, packet.bytes)
+        checkPairings()
     }
 
     private func react(_ number: Int, _ pdu: [UInt8], _ answer: @Sendable ([UInt8]) -> [[UInt8]]) -> [Conduct.Reaction]
     {
         guard let peer = peer(number) else { return [] }
+        checkIsEncrypted(pdu, peer)
         if peer.isHealed { return answer(pdu).map { (.zero, $0) } }
         var reactions = peer.conduct.react(to: pdu, answer) { eventCounts.add($0) }
         if peer.answersToDrop > 0, !reactions.isEmpty {
