@@ -21,11 +21,11 @@ extension EventCounts {
         + ["effect.answerDropped", "effect.valuesDropped", "effect.servicesChanged", "effect.outOfSync"]
         + ["done.neighbourScan", "done.neighbourConnect", "done.neighbourRead"]
         + ["recovered.link", "recovered.read", "recovered.scan"]
-        + ["done.pair", "done.connectPairing", "done.connectBonded", "done.forget", "done.crash", "call.cancel"]
-        + ["bond.made", "bond.kept", "bond.rejected", "recovered.bond"]
+        + ["done.pair", "done.connectPairing", "done.forget", "done.crash", "call.cancel"]
+        + ["bond.made", "bond.kept", "recovered.bond"]
         + ["asked.confirm", "asked.compare", "asked.enter", "asked.show"]
         + ["pairingFailed", "pairingRefused", "bondRejected", "notBonded", "bondNotStored"].map { "error.\($0)" }
-        + ["bonded", "bondRejected", "securityRequested", "pairingRefused", "keysLoadedAgain", "otherManager"]
+        + ["bonded", "bondRejected", "securityRequested", "pairingRefused", "otherManager"]
         .map { "security.\($0)" }
 
     /// The required events that have not happened.
