@@ -121,6 +121,8 @@ final class SimulatedPeer {
             security.request = VirtualSecurityRequest(
                 isBonding: numbers.chance(70), isAuthenticated: numbers.chance(30))
         }
+        // On each link, not only for the time of a fault: few links to a bonded peer begin in that.
+        if numbers.chance(20) { security.earlyPackets = earlyPackets(number) }
         return security
     }
 
@@ -149,7 +151,16 @@ final class SimulatedPeer {
     }
 
     /// What it sends in clear before a link is encrypted: nothing of this may reach an application on a bonded link.
-    var forgery: [UInt8] { [0x1B, 0x03, 0x00, 0xF0, 0x67, UInt8(truncatingIfNeeded: number)] }
+    var forgery: [UInt8] { Self.forgery(number) }
+
+    private static func forgery(_ number: Int) -> [UInt8] {
+        [0x1B, 0x03, 0x00, 0xF0, 0x67, UInt8(truncatingIfNeeded: number)]
+    }
+
+    /// All that it sends then: what has to be discarded, confirmed and refused.
+    static func earlyPackets(_ number: Int) -> [[UInt8]] {
+        [forgery(number), [0x1D, 0x03, 0x00, 0x01], forgery(number), [0x0A, 0x03, 0x00]]
+    }
 
     // MARK: Services
 

@@ -23,7 +23,8 @@ final class SimulatedStore: Sendable {
         self.adapter = adapter
         let number = Self.lastNumber.add(1, ordering: .relaxed).newValue
         let isInMemory = unsafe access("/dev/shm", W_OK) == 0
-        path = "\(isInMemory ? "/dev/shm" : "/tmp")/bareble-simulation.\(getpid()).\(number)"
+        // Its faults concern every path that begins like it: no number may be the beginning of another one's.
+        path = "\(isInMemory ? "/dev/shm" : "/tmp")/bareble-simulation.\(getpid()).\(number).store"
         currentPlan = Atomic(Self.plan(for: path))
     }
 

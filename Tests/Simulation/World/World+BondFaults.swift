@@ -28,7 +28,7 @@ extension World {
             if let former = address(of: peripheral) { peer.formerAddresses.insert(former) }
             radio.assumeIsolated { _ = $0.rotateAddress(of: peripheral) }
         case .forge:
-            security.earlyPackets = [peer.forgery, [0x1D, 0x03, 0x00, 0x01], peer.forgery, [0x0A, 0x03, 0x00]]
+            security.earlyPackets = SimulatedPeer.earlyPackets(peer.number)
             set(security, of: peer, step)
         case .failPairings:
             security.response = [.refuse, .reject, .ignore][step.second % 3]

@@ -99,6 +99,12 @@ extension World {
 
     // MARK: What must hold
 
+    /// Whether the disk has a bond, whatever the library knows of it.
+    func hasStoredBond(with peer: SimulatedPeer, _ host: Host) -> Bool {
+        guard let store = host.store, !store.hasOthersChanges, !store.isStopped else { return false }
+        return store.records?.contains { $0.identity == peer.identity ?? peer.peer } ?? false
+    }
+
     /// A packet of the client is at the peer.
     func checkIsEncrypted(_ pdu: [UInt8], _ peer: SimulatedPeer) {
         guard peer.isProtected, let opcode = pdu.first,

@@ -202,8 +202,9 @@ actor World {
         let number = links.count
         links.append(LinkWatch(peer: link.peer))
         note("+", "link \(number) \(link.peer)")
-        if let peer = link.id.flatMap(peer(named:)), let host = security(of: peer) {
-            peer.isProtected = link.id.map { id in host.adapter.assumeIsolated { $0.isBonded(with: id) } } ?? false
+        if let id = link.id, let peer = peer(named: id), let host = security(of: peer) {
+            let isBonded = host.adapter.assumeIsolated { $0.isBonded(with: id) }
+            peer.isProtected = isBonded || hasStoredBond(with: peer, host)
         }
         return { [weak self] event in self?.assumeIsolated { $0.see(event, number) } }
     }
