@@ -432,6 +432,10 @@ extension GATTServer {
     ) {
         guard case .free = slot else { return close(.overlappingRequests, database, &actions) }
         statistics.requests += 1
+        // The response to a prepared write repeats it, and would be too long as well.
+        guard pdu.count <= Int(mtu) else {
+            return respond(to: opcode, .failure(Refusal(code: .invalidPDU, handle: 0)))
+        }
         do throws(MalformedPacket) {
             let packet = try ATTPacket(pdu)
             if let handle = outOfSync(packet, database, now, &actions) {
@@ -446,7 +450,7 @@ extension GATTServer {
     private mutating func receivedCommand(
         _ pdu: [UInt8], _ database: inout ServerDatabase, _ now: BootInstant, _ actions: inout [Action]
     ) {
-        guard let packet = try? ATTPacket(pdu) else {
+        guard pdu.count <= Int(mtu), let packet = try? ATTPacket(pdu) else {
             statistics.droppedCommands += 1
             return
         }
@@ -1214,7 +1218,7 @@ extension GATTServer {
             switch packet.kind {
             case .response(let opcode):
                 respond(to: opcode, .failure(refusal))
-                outbox.swapAt(0, outbox.count - 1)
+                outbox.insert(outbox.removeLast(), at: 0)
             case .notification: break
             case .indication:
                 if let id = indication?.id { actions.append(.finish(id, failure: .insecure)) }
@@ -1407,6 +1411,17 @@ extension GATTServer {
     /// Takes over the MTU that our own client role has agreed on with the peer: both share it.
     package mutating func mtuExchanged(_ size: UInt16) {
         mtu = max(mtu, min(size, limits.mtu))
+    }
+
+    /// The number of bytes that the client makes the server keep: packets, values and commands.
+    package var heldBytes: Int {
+        var count = commandBytes + prepared.byteCount + (snapshot?.value.count ?? 0)
+        for packet in outbox { count += packet.bytes.count }
+        for indication in waiting { count += indication.value.count }
+        if case .open(let operation) = slot {
+            for case .success(let value) in operation.known.values.values { count += value.count }
+        }
+        return count
     }
 
     /// When `timePassed` is due.

@@ -13,7 +13,8 @@ struct PreparedWrites: Sendable {
     private let entryLimit: Int
     private let byteLimit: Int
     private var entries: [ATTPrepareWriteRequest] = []
-    private var byteCount = 0
+    /// The sum of the parts' lengths.
+    private(set) var byteCount = 0
     /// Whether the services have changed since the first entry.
     private(set) var isStale = false
 
@@ -21,8 +22,6 @@ struct PreparedWrites: Sendable {
         self.entryLimit = entryLimit
         self.byteLimit = byteLimit
     }
-
-    var isEmpty: Bool { entries.isEmpty }
 
     /// Adds a part. Returns `false` if there is no room.
     mutating func append(_ request: ATTPrepareWriteRequest) -> Bool {

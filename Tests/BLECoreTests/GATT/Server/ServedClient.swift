@@ -12,7 +12,7 @@ struct ServedClient {
     var hasRoom = true
 
     private(set) var sent: [[UInt8]] = []
-    private(set) var events: [GATTServer.Action] = []
+    var events: [GATTServer.Action] = []
     private(set) var open: [(token: GATTServer.Token, question: GATTServer.Question)] = []
     private(set) var questions: [GATTServer.Question] = []
 

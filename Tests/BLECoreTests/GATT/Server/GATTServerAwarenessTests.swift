@@ -1,0 +1,185 @@
+import TestSupport
+import Testing
+
+@testable import BLECore
+
+/// Changes of services, and the clients that know of them or not: Core Vol 3 Part G, 2.5.2 and 7.
+@Suite("GATT server: changes of services") struct GATTServerAwarenessTests {
+    private static let service = LocalService(
+        0xFFF0, [LocalCharacteristic(0xFFF1, [.read, .write, .writeWithoutResponse, .notify], value: .stored([1]))])
+
+    /// The value at 16, its configuration at 17; the next service begins at 18.
+    private static func client(isRobust: Bool = true) throws -> ServedClient {
+        var client = try ServedClient([service])
+        client.database.setHash([UInt8](repeating: 0xCC, count: 16))
+        if isRobust { try client.send("120b0001") }
+        return client
+    }
+
+    private static func publish(_ client: inout ServedClient) throws {
+        try client.changeDatabase { try $0.publish([service]).affected }
+        client.database.setHash([UInt8](repeating: 0xDD, count: 16))
+    }
+
+    /// Requests that use a handle, and those that discover.
+    static let requests: [(request: String, response: String?)] = [
+        ("0a1000", "010a100012"), ("0c10000000", "010c100012"), ("0e10001000", "010e100012"),
+        ("2010001000", "0120100012"), ("1210000a", "0112100012"), ("16100000000a", "0116100012"),
+        ("081000ffff012a", "0108100012"), ("080100ffff2a2b", nil), ("080100ffff0328", nil), ("081000ffff0328", nil),
+        ("081000ffff0228", nil), ("040100ffff", nil), ("060100ffff0028f0ff", nil), ("100100ffff0028", nil),
+        ("021700", nil), ("1800", nil),
+    ]
+
+    @Test("C27: a client that does not know of a change gets Database Out Of Sync once", arguments: requests)
+    func outOfSync(_ request: String, _ response: String?) throws {
+        var client = try Self.client()
+        try Self.publish(&client)
+        let received = try client.send(request)
+        if let response {
+            #expect(received == [response])
+            #expect(try client.send(request).first != response)
+            #expect(client.update([1], of: 16) == .notSubscribed)
+        } else {
+            #expect(received.first?.hasSuffix("12") != true || received.first?.hasPrefix("01") != true)
+            #expect(try client.send("0a1000") == (request == "080100ffff2a2b" ? ["0b01"] : ["010a100012"]))
+        }
+    }
+
+    @Test("C28: a client without robust caching is served; G21: one that never reads the hash gets one error")
+    func withoutFeature() throws {
+        var client = try Self.client(isRobust: false)
+        try Self.publish(&client)
+        #expect(try client.send("0a1000") == ["0b01"])
+        var robust = try Self.client()
+        try Self.publish(&robust)
+        #expect(try robust.send("0a1000") == ["010a100012"])
+        for _ in 0..<10 { #expect(try robust.send("0a1000") == ["0b01"]) }
+    }
+
+    @Test("C27: commands of such a client are dropped, and it gets no values, until it knows")
+    func commandsAndValues() throws {
+        var client = try Self.client()
+        try client.send("1211000100")
+        try Self.publish(&client)
+        try client.send("5210000b")
+        #expect(client.database[16]?.value == [1])
+        #expect(client.update([2], of: 16) == .outOfSync)
+        #expect(try client.send("080100ffff2a2b") == ["09120d00" + String(repeating: "dd", count: 16)])
+        try client.send("5210000b")
+        #expect(client.database[16]?.value == [1])
+        #expect(client.update([2], of: 16) == .outOfSync)
+        #expect(try client.send("0a1000") == ["0b01"])
+        #expect(client.update([2], of: 16) == .notified)
+        try client.send("5210000b")
+        #expect(client.database[16]?.value == [0x0B])
+    }
+
+    @Test("C27: prepared writes that a change has overtaken are not executed")
+    func staleQueue() throws {
+        var client = try Self.client()
+        try client.send("16100000000b")
+        try Self.publish(&client)
+        #expect(try client.send("1801") == ["0118000012"])
+        #expect(client.database[16]?.value == [1])
+        #expect(try client.send("1801") == ["19"])
+        var other = try Self.client(isRobust: false)
+        try other.send("16100000000b")
+        try Self.publish(&other)
+        #expect(try other.send("1801") == ["19"])
+    }
+
+    @Test("C25, GAS/SR/BV-01: a change is indicated to who has subscribed, and its confirmation makes the client aware")
+    func serviceChanged() throws {
+        var client = try Self.client()
+        try client.send("1209000200")
+        try Self.publish(&client)
+        #expect(client.takeSent() == ["1d080012001500"])
+        try Self.publish(&client)
+        try client.changeDatabase { try $0.withdraw(18) }
+        #expect(client.takeSent().isEmpty)
+        // What has changed since the first indication comes in one.
+        #expect(try client.send("1e") == ["1d080012001900"])
+        #expect(try client.send("5210000b").isEmpty)
+        #expect(client.database[16]?.value == [1])
+        #expect(try client.send("1e").isEmpty)
+        #expect(try client.send("0a1000") == ["0b01"])
+    }
+
+    @Test("A change comes before the values that wait")
+    func changeFirst() throws {
+        var client = try ServedClient([
+            LocalService(0xFFF0, [LocalCharacteristic(0xFFF1, .indicate, value: .handled)])
+        ])
+        for request in ["1209000200", "1211000200"] { try client.send(request) }
+        client.update([1], of: 16, id: 1)
+        client.update([2], of: 16, id: 2)
+        client.takeSent()
+        try client.changeDatabase { try $0.publish([Self.service]).affected }
+        #expect(try client.send("1e") == ["1d080012001500"])
+        #expect(try client.send("1e") == ["1d100002"])
+    }
+
+    @Test("C18: the subscriptions of a withdrawn service end, and so do its values that wait")
+    func withdrawn() throws {
+        var client = try ServedClient([
+            LocalService(0xFFF0, [LocalCharacteristic(0xFFF1, .indicate, value: .handled)])
+        ])
+        try client.send("1211000200")
+        client.update([1], of: 16, id: 1)
+        client.update([2], of: 16, id: 2)
+        client.events.removeAll()
+        try client.changeDatabase { try $0.withdraw(14) }
+        #expect(
+            client.takeEvents() == [
+                .configured(16, [], isRestored: false), .finish(.init(2), failure: .withdrawn),
+            ])
+        #expect(client.update([3], of: 16) == .notSubscribed)
+    }
+
+    @Test("C25, T15: a bonded client that was away hears of the change once it has encrypted, until it has confirmed")
+    func changedWhileAway() throws {
+        var client = try Self.client()
+        client.secure(ClientSecurity(isBonded: true))
+        try client.send("1209000200")
+        client.pass(.seconds(5))
+        client.end()
+        let stored = client.events.compactMap { if case .store(let record) = $0 { record } else { nil } }
+        var record = try #require(stored.last)
+        #expect(record.configurations == [9: .indications] && record.features == 1 && record.isAware)
+        _ = try client.database.publish([Self.service])
+        record.databaseChanged(18...21, checksum: client.database.checksum)
+
+        for confirms in [false, true, true] {
+            var later = ServedClient(client.database)
+            later.perform(later.server.identified(record, in: later.database, at: later.now))
+            #expect(later.takeSent().isEmpty)
+            later.secure(ClientSecurity(isBonded: true))
+            #expect(later.takeSent() == (record.pendingChange == nil ? [] : ["1d080012001500"]))
+            if confirms { try later.send("1e") }
+            later.pass(.seconds(5))
+            later.end()
+            for case .store(let stored) in later.events { record = stored }
+        }
+        #expect(record.pendingChange == nil && record.isAware)
+    }
+
+    @Test("C32: a database that differs from the one of the record counts as a change of everything")
+    func otherDatabase() throws {
+        var client = try Self.client(isRobust: false)
+        var record = ClientRecord(checksum: client.database.checksum ^ 1)
+        record.configurations = [9: .indications]
+        record.features = 1
+        client.secure(ClientSecurity(isBonded: true))
+        client.perform(client.server.identified(record, in: client.database, at: client.now))
+        #expect(client.takeSent() == ["1d08000100ffff"])
+        #expect(try client.send("0a1000") == ["010a100012"])
+    }
+
+    @Test("C29: features are set and never cleared; unknown bits are not kept")
+    func features() throws {
+        var client = try Self.client()
+        #expect(try client.send("120b00f4") == ["01120b0013"])
+        #expect(try client.send("120b00ff07") == ["13"])
+        #expect(try client.send("0a0b00") == ["0b07"])
+    }
+}
