@@ -30,7 +30,7 @@ import Testing
         ("021700", nil), ("1800", nil),
     ]
 
-    @Test("C27: a client that does not know of a change gets Database Out Of Sync once", arguments: requests)
+    @Test("a client that does not know of a change gets Database Out Of Sync once", arguments: requests)
     func outOfSync(_ request: String, _ response: String?) throws {
         var client = try Self.client()
         try Self.publish(&client)
@@ -45,7 +45,7 @@ import Testing
         }
     }
 
-    @Test("C28: a client without robust caching is served; G21: one that never reads the hash gets one error")
+    @Test("a client without robust caching is served, and one that never reads the hash gets one error")
     func withoutFeature() throws {
         var client = try Self.client(isRobust: false)
         try Self.publish(&client)
@@ -56,7 +56,7 @@ import Testing
         for _ in 0..<10 { #expect(try robust.send("0a1000") == ["0b01"]) }
     }
 
-    @Test("C27: commands of such a client are dropped, and it gets no values, until it knows")
+    @Test("commands of such a client are dropped, and it gets no values, until it knows")
     func commandsAndValues() throws {
         var client = try Self.client()
         try client.send("1211000100")
@@ -74,7 +74,7 @@ import Testing
         #expect(client.database[16]?.value == [0x0B])
     }
 
-    @Test("C27: prepared writes that a change has overtaken are not executed")
+    @Test("prepared writes that a change has overtaken are not executed")
     func staleQueue() throws {
         var client = try Self.client()
         try client.send("16100000000b")
@@ -88,7 +88,7 @@ import Testing
         #expect(try other.send("1801") == ["19"])
     }
 
-    @Test("C25, GAS/SR/BV-01: a change is indicated to who has subscribed, and its confirmation makes the client aware")
+    @Test("a change is indicated to who has subscribed, and its confirmation makes the client aware")
     func serviceChanged() throws {
         var client = try Self.client()
         try client.send("1209000200")
@@ -119,7 +119,7 @@ import Testing
         #expect(try client.send("1e") == ["1d100002"])
     }
 
-    @Test("C18: the subscriptions of a withdrawn service end, and so do its values that wait")
+    @Test("the subscriptions of a withdrawn service end, and so do its values that wait")
     func withdrawn() throws {
         var client = try ServedClient([
             LocalService(0xFFF0, [LocalCharacteristic(0xFFF1, .indicate, value: .handled)])
@@ -136,7 +136,7 @@ import Testing
         #expect(client.update([3], of: 16) == .notSubscribed)
     }
 
-    @Test("C25, T15: a bonded client that was away hears of the change once it has encrypted, until it has confirmed")
+    @Test("a bonded client that was away hears of the change once it has encrypted, until it has confirmed")
     func changedWhileAway() throws {
         var client = try Self.client()
         client.secure(ClientSecurity(isBonded: true))
@@ -163,7 +163,7 @@ import Testing
         #expect(record.pendingChange == nil && record.isAware)
     }
 
-    @Test("C32: a database that differs from the one of the record counts as a change of everything")
+    @Test("a database that differs from the one of the record counts as a change of everything")
     func otherDatabase() throws {
         var client = try Self.client(isRobust: false)
         var record = ClientRecord(checksum: client.database.checksum ^ 1)
@@ -175,7 +175,7 @@ import Testing
         #expect(try client.send("0a1000") == ["010a100012"])
     }
 
-    @Test("C29: features are set and never cleared; unknown bits are not kept")
+    @Test("features are set and never cleared; unknown bits are not kept")
     func features() throws {
         var client = try Self.client()
         #expect(try client.send("120b00f4") == ["01120b0013"])

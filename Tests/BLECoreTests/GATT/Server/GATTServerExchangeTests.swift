@@ -49,29 +49,29 @@ import Testing
     }
 
     static let table: [(name: String, request: String, response: String)] = [
-        // C3: the formats.
+        // Formats.
         ("an unknown request, ROBUSTNESS", "bf", "01bf000006"),
         ("an even unknown request", "2a00", "012a000006"),
         ("a request without parameters", "0a", "010a000004"),
         ("a request with a byte too many", "0a110000", "010a000004"),
         ("a type of 4 bytes", "080100ffff00280000", "0108000004"),
         ("Execute Write with another flag", "1802", "0118000004"),
-        // C4.
+        // Exchange MTU.
         ("GAC/SR/BV-01", "021700", "030002"),
-        // C5.
+        // Find Information.
         ("GAD/SR/BV-06", "0411001200", "050111 00f1ff 12000328"),
         ("the range begins at 0", "040000ffff", "0104000001"),
         ("the range ends before it begins", "0405000400", "0104050001"),
         ("nothing in the range", "042900ffff", "010429000a"),
         ("types of one length end the list", "0424002500", "0501 24000328"),
         ("a type of 16 bytes", "0425002600", "0502 2500 100f0e0d0c0b0a090807060504030201"),
-        // C6.
+        // Find By Type Value.
         ("GAD/SR/BV-02", "060100ffff0028f0ff", "070e002500"),
         ("GAD/SR/BV-02, missing", "060100ffff0028f1ff", "010601000a"),
         ("no group: its own handle", "060100fffff7ff06", "071d001d00"),
         ("an encrypted value is not found by its value", "060100fffff3ff02", "010601000a"),
         ("nor is one for which the application decides", "060100fffff6ff05", "010601000a"),
-        // C7.
+        // Read By Type.
         ("GAD/SR/BV-03", "080100ffff0228", "09080f0026002800e0ff"),
         ("GAD/SR/BV-04, lengths end the list", "0822002500 0328", "09072200 0a2300f9ff"),
         ("GAR/SR/BV-03", "080100fffff1ff", "0915 1100 000102030405060708090a0b0c0d0e0f101112"),
@@ -82,13 +82,13 @@ import Testing
         ("GAR/SR/BI-09", "080100fffff6ff", "01081b0008"),
         ("GAR/SR/BI-10", "080100fffff3ff", "0108150005"),
         ("the client's own configuration by type", "081e001e000229", "09041e000000"),
-        // C8.
+        // Read By Group Type.
         ("GAD/SR/BV-01", "100e00ffff0028", "11060e002500f0ff"),
         ("services of both defaults", "100100ffff0028", "1106010005000018 06000d000118 0e002500f0ff"),
         ("secondary services", "100100ffff0128", "110626002800e0ff"),
         ("another group type", "100100ffff0328", "0110010010"),
         ("the range before the type", "100000ffff0328", "0110000001"),
-        // C9.
+        // Read.
         ("GAR/SR/BV-01", "0a2500", "0b07"),
         ("cut to the MTU", "0a1100", "0b000102030405060708090a0b0c0d0e0f101112131415"),
         ("GAR/SR/BI-01", "0a0000", "010a000001"),
@@ -104,7 +104,7 @@ import Testing
         ("GAR/SR/BI-15", "0c1b000000", "010c1b0008"),
         ("GAR/SR/BI-16", "0c15000000", "010c150005"),
         ("a short value in parts", "0c25000000", "0d07"),
-        // C10.
+        // Read Blob.
         ("GAR/SR/BV-05", "0e2500 2800", "0f0708"),
         ("cut at the end", "0e1100 2500", "0f000102030405060708090a0b0c0d0e0f101112131415"),
         ("GAR/SR/BI-18", "0e2500 1300", "010e130002"),
@@ -117,7 +117,7 @@ import Testing
         ("cut within a value, its length whole", "2025001100", "210100071e00000102030405060708090a0b0c0d0e0f10"),
         ("a value of the application", "202500 2100", "21010007 0100ab"),
         ("GAR/SR/BI-45", "202500 1500", "0120150005"),
-        // C11 and C12.
+        // Write.
         ("GAW/SR/BV-03", "1211000907", "13"),
         ("GAW/SR/BI-02", "12ff0000", "0112ff0001"),
         ("GAW/SR/BI-03", "12250000", "0112250003"),
@@ -128,8 +128,8 @@ import Testing
         ("the application refuses", "122100ee", "0112210080"),
         ("the application accepts", "12210011", "13"),
         ("a declaration", "120e0000", "01120e0003"),
-        ("G31: the name of the device", "12030041", "0112030003"),
-        // C13.
+        ("the name of the device", "12030041", "0112030003"),
+        // Prepared writes.
         ("GAW/SR/BV-05", "1611000000aabb", "1711000000aabb"),
         ("the offset is checked at execution", "161100ffffaa", "171100ffffaa"),
         ("GAW/SR/BI-07", "16ff000000aa", "0116ff0001"),
@@ -138,17 +138,17 @@ import Testing
         ("GAW/SR/BI-12", "161500 000000", "0116150005"),
         ("an empty queue is executed", "1801", "19"),
         ("and dropped", "1800", "19"),
-        // C17 and C29.
+        // Client configurations and supported features.
         ("GAN/SR/BV-01, configuration", "121e000100", "13"),
         ("both bits", "121e000300", "13"),
-        ("G15: reserved bits", "121e000400", "01121e0013"),
-        ("G15: one byte", "121e0001", "01121e000d"),
-        ("G15: three bytes", "121e00010000", "01121e000d"),
-        ("G15: no byte", "121e00", "01121e000d"),
+        ("reserved bits", "121e000400", "01121e0013"),
+        ("one byte", "121e0001", "01121e000d"),
+        ("three bytes", "121e00010000", "01121e000d"),
+        ("no byte", "121e00", "01121e000d"),
         ("Service Changed has no notifications", "1209000100", "0112090013"),
         ("Client Supported Features", "120b0005", "13"),
         ("no octet of features", "120b00", "01120b000d"),
-        // C24.
+        // Generic Access and Generic Attribute.
         ("the name", "0a0300", "0b54657374"),
         ("the hash, before it was computed", "0a0d00", "010a0d000e"),
     ]
@@ -171,7 +171,7 @@ import Testing
         #expect(client.database[17]?.value == (packet == "521100ff" ? [0xFF] : Self.long))
     }
 
-    @Test("C4: the first exchange of the MTU counts, after its response; G10", arguments: [0, 22, 23, 100, 65_535])
+    @Test("the first exchange of the MTU counts, after its response", arguments: [0, 22, 23, 100, 65_535])
     func mtu(_ offered: UInt16) throws {
         var client = try Self.client(mtu: 200)
         client.hasRoom = false
@@ -188,7 +188,7 @@ import Testing
         #expect(client.server.mtu == max(180, agreed))
     }
 
-    @Test("C2, G7: a second request before the response closes the link, whoever delays that")
+    @Test("a second request before the response closes the link, whoever delays that")
     func overlap() throws {
         var waiting = try Self.client()
         waiting.decide = { _ in nil }
@@ -206,7 +206,7 @@ import Testing
         #expect(blocked.takeSent().isEmpty)
     }
 
-    @Test("G24: a packet longer than the MTU in effect is invalid")
+    @Test("a packet longer than the MTU in effect is invalid")
     func tooLong() throws {
         var client = try Self.client()
         let part = String(repeating: "00", count: 19)
@@ -217,7 +217,7 @@ import Testing
         #expect(try client.send("1611000000" + part) == ["1711000000" + part])
     }
 
-    @Test("G24: a packet longer than the server's MTU closes the link")
+    @Test("a packet longer than the server's MTU closes the link")
     func oversized() throws {
         var client = try Self.client(mtu: 23)
         try client.send("121100" + String(repeating: "00", count: 21))

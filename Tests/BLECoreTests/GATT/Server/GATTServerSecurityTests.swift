@@ -21,7 +21,7 @@ import Testing
         [0x05, 0x0F, 0x05, 0x05, 0, 0x05, 0],
     ]
 
-    @Test("C12: the error says what the link lacks", arguments: requirements.indices)
+    @Test("the error says what the link lacks", arguments: requirements.indices)
     func refusal(_ index: Int) {
         let codes = Self.links.map { Self.requirements[index].refusal(over: $0)?.rawValue ?? 0 }
         #expect(codes == Self.refusals[index])
@@ -53,7 +53,7 @@ import Testing
         ("Write Command to subscribe", "5211000100", nil),
     ]
 
-    @Test("T16, G20: every way of access, at every link", arguments: accesses, requirements.indices)
+    @Test("every way of access, at every link", arguments: accesses, requirements.indices)
     func access(_ access: (name: String, request: String, response: String?), _ index: Int) throws {
         for (link, code) in zip(Self.links, Self.refusals[index]) where code != 0 {
             var client = try Self.client(Self.requirements[index])
@@ -148,7 +148,7 @@ import Testing
 
     // MARK: Bonded clients
 
-    @Test("C17, C18: the configurations of a bonded client are in force once it has encrypted the link, and reported")
+    @Test("the configurations of a bonded client are in force once it has encrypted the link, and reported")
     func restored() throws {
         var client = try Self.client(.open)
         var record = ClientRecord(checksum: client.database.checksum)
@@ -183,7 +183,7 @@ import Testing
         #expect(client.update([1], of: 16) == .notSubscribed)
     }
 
-    @Test("G14: a record is stored at most once in 5 s, and at the end of the link")
+    @Test("a record is stored at most once in 5 s, and at the end of the link")
     func storing() throws {
         var client = try Self.client(.open)
         client.secure(ClientSecurity(isBonded: true))

@@ -31,7 +31,7 @@ import Testing
         #expect(client.answer(.value([UInt8](repeating: 0, count: 513))) == ["010a10000e"])
     }
 
-    @Test("C31, G23: an application that does not return costs one request, and its late result has no effect")
+    @Test("an application that does not return costs one request, and its late result has no effect")
     func handlerTimeout() throws {
         var client = try Self.client([.read, .write], .handled)
         try client.send("0a1000")
@@ -57,7 +57,7 @@ import Testing
         #expect(client.answer(.value([5])) == ["0b05"])
     }
 
-    @Test("C33: the parts of a long value come from one result; writing, time and the next read end that")
+    @Test("the parts of a long value come from one result; writing, time and the next read end that")
     func snapshot() throws {
         var client = try Self.client([.read, .write], .handled)
         var value: UInt8 = 0
@@ -76,7 +76,7 @@ import Testing
         #expect(try client.send("0c10001d00") == ["0d04"])
     }
 
-    @Test("G22: reading a type asks for each value once, and the first one's error is the response")
+    @Test("reading a type asks for each value once, and the first one's error is the response")
     func handledReadByType() throws {
         var client = try ServedClient([
             LocalService(
@@ -91,7 +91,7 @@ import Testing
         #expect(try client.send("081300fffff1ff") == ["010814000e"])
     }
 
-    @Test("C30: a service that is withdrawn while the application reads it: Invalid Handle")
+    @Test("a service that is withdrawn while the application reads it: Invalid Handle")
     func withdrawnMeanwhile() throws {
         var client = try Self.client([.read, .write], .handled)
         for request in ["0a1000", "12100001"] {
@@ -106,7 +106,7 @@ import Testing
 
     // MARK: Writes
 
-    @Test("C11: a shorter write leaves the tail of a fixed length, and replaces any other value")
+    @Test("a shorter write leaves the tail of a fixed length, and replaces any other value")
     func lengths() throws {
         var fixed = try Self.client(.write, .stored([1, 2, 3], isFixedLength: true))
         #expect(try fixed.send("12100009") == ["13"])
@@ -120,7 +120,7 @@ import Testing
         #expect(try other.send("121000" + long) == ["011210000d"])
     }
 
-    @Test("C14, G4: the queue ends at 64 entries and at 4,096 bytes")
+    @Test("the queue ends at 64 entries and at 4,096 bytes")
     func queueLimits() throws {
         var entries = try Self.client(.write)
         for _ in 0..<64 { #expect(try entries.send("1610000000") == ["1710000000"]) }
@@ -134,7 +134,7 @@ import Testing
         #expect(try bytes.send("161000000000") == ["171000000000"])
     }
 
-    @Test("C15, G5: all prepared writes are executed together, or none")
+    @Test("all prepared writes are executed together, or none")
     func atomicExecution() throws {
         let characteristics = (0..<3).map { LocalCharacteristic(0xFFF1, .write, value: .stored([UInt8($0)])) }
         var client = try ServedClient([LocalService(0xFFF0, characteristics)])
@@ -158,7 +158,7 @@ import Testing
         #expect(client.takeEvents() == [.wrote(16), .wrote(18)])
     }
 
-    @Test("C15: the application gets the batch once, and its refusal leaves everything")
+    @Test("the application gets the batch once, and its refusal leaves everything")
     func batch() throws {
         var client = try ServedClient([
             LocalService(
@@ -184,7 +184,7 @@ import Testing
         #expect(client.database[18]?.value == [0xBB])
     }
 
-    @Test("C16, G1: unfinished commands are bounded in number and bytes, and the rest is reported")
+    @Test("unfinished commands are bounded in number and bytes, and the rest is reported")
     func commandLimits() throws {
         var limits = GATTServer.Limits()
         limits.commands = 3
@@ -202,7 +202,7 @@ import Testing
         #expect(client.takeEvents().isEmpty)
     }
 
-    @Test("C16, G19: a signed write is verified on an unencrypted link, and its counter is stored before it is used")
+    @Test("a signed write is verified on an unencrypted link, and its counter is stored before it is used")
     func signedWrites() throws {
         var client = try Self.client(.authenticatedSignedWrites)
         func packet(_ counter: UInt8) -> String { "d2100009" + Hex.encode([counter, 0, 0, 0]) + "1122334455667788" }
@@ -226,7 +226,7 @@ import Testing
         #expect(client.takeEvents().isEmpty)
     }
 
-    @Test("G19: of two packets with one counter that wait for their verification, one is used")
+    @Test("of two packets with one counter that wait for their verification, one is used")
     func replayedCounter() throws {
         var client = try Self.client(.authenticatedSignedWrites)
         client.secure(ClientSecurity(keySize: 0, isBonded: true))
@@ -245,7 +245,7 @@ import Testing
 
     // MARK: Subscriptions
 
-    @Test("C17, C18: a change of a configuration is reported once, and the end of the link ends all of them once")
+    @Test("a change of a configuration is reported once, and the end of the link ends all of them once")
     func configurations() throws {
         var client = try Self.client([.notify, .indicate])
         for bits in ["0100", "0100", "0200", "0000"] { try client.send("121100" + bits) }
@@ -267,7 +267,7 @@ import Testing
         #expect(other.update([1], of: 16) == .notSubscribed)
     }
 
-    @Test("C17, G15: a configuration may be written in prepared parts")
+    @Test("a configuration may be written in prepared parts")
     func preparedConfiguration() throws {
         var client = try Self.client([.notify])
         for request in ["161100000001", "161100010000", "1801"] { try client.send(request) }
@@ -276,7 +276,7 @@ import Testing
         #expect(try client.send("1801") == ["0118110013"])
     }
 
-    @Test("C20: a value that the client cannot receive is refused, not cut")
+    @Test("a value that the client cannot receive is refused, not cut")
     func tooLong() throws {
         var client = try Self.client(.notify)
         try client.send("1211000100")
@@ -286,7 +286,7 @@ import Testing
         #expect(client.server.maximumUpdateLength == 20)
     }
 
-    @Test("C21: several values in one packet, if the client can read that; never one, never cut")
+    @Test("several values in one packet, if the client can read that; never one, never cut")
     func multipleNotifications() throws {
         var client = try ServedClient([
             LocalService(0xFFF0, (0..<3).map { _ in LocalCharacteristic(0xFFF1, .notify, value: .handled) })
@@ -314,7 +314,7 @@ import Testing
         #expect(notify(&client) == [.full, .full, .full])
     }
 
-    @Test("C1, C22: the next indication waits for the confirmation; requests do not")
+    @Test("the next indication waits for the confirmation; requests do not")
     func indications() throws {
         var client = try Self.client([.read, .indicate])
         try client.send("1211000200")
@@ -328,7 +328,7 @@ import Testing
         #expect(client.takeEvents() == [.finish(.init(1), failure: nil), .finish(.init(2), failure: nil)])
     }
 
-    @Test("C22, G2: an indication that is not confirmed for 30 s closes the link, and every one ends once")
+    @Test("an indication that is not confirmed for 30 s closes the link, and every one ends once")
     func confirmationTimeout() throws {
         var client = try Self.client(.indicate)
         try client.send("1211000200")
@@ -352,7 +352,7 @@ import Testing
         #expect(try client.send("1e").isEmpty && client.server.nextDeadline == nil)
     }
 
-    @Test("C23, G3: a confirmation that nobody waits for is counted and ignored")
+    @Test("a confirmation that nobody waits for is counted and ignored")
     func strayConfirmations() throws {
         var client = try Self.client([.read, .indicate])
         for _ in 0..<10_000 { try client.send("1e") }
@@ -381,7 +381,7 @@ import Testing
         #expect(client.takeEvents() == [.finish(.init(1), failure: nil)])
     }
 
-    @Test("G12, G13: a link without room takes one notification and a few indications, and says when it has room again")
+    @Test("a link without room takes one notification and a few indications, and says when it has room again")
     func room() throws {
         var limits = GATTServer.Limits()
         limits.waitingIndications = 2

@@ -8,7 +8,7 @@ import Testing
         0x180F, [LocalCharacteristic(0x2A19, [.read, .notify], value: .stored([100]))])
 
     /// The sample's hash is verified over the same message in `DatabaseHashTests`.
-    @Test("C26: the hash message of the specification's sample: Core Vol 3 Part G, appendix B")
+    @Test("the hash message of the specification's sample: Core Vol 3 Part G, appendix B")
     func hashMessage() throws {
         var database = ServerDatabase(name: "Sample", appearance: 0, isNameWritable: true)
         let glucose = LocalService(
@@ -28,7 +28,7 @@ import Testing
         #expect(Hex.encode(database.hashMessage.bytes) == lines.joined().filter { $0 != " " })
     }
 
-    @Test("C24: Generic Access and Generic Attribute are first, at the same handles")
+    @Test("Generic Access and Generic Attribute are first, at the same handles")
     func defaults() {
         let database = ServerDatabase(name: String(repeating: "n", count: 300), appearance: 0x0341)
         let types = database.all.map(\.type.description)
@@ -41,7 +41,7 @@ import Testing
         #expect(ServerDatabase(name: "", appearance: 0, hasHash: false).count == 11)
     }
 
-    @Test("C30, C32: handles are stable, and never used again")
+    @Test("handles are stable, and never used again")
     func handles() throws {
         var database = ServerDatabase(name: "", appearance: 0)
         let first = try database.publish([Self.battery, Self.battery])
