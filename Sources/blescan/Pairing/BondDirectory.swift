@@ -135,14 +135,21 @@ struct BondUse: Sendable {
     }
 
     /// Finds the bond with an address among those of `adapters` that `selector` selects.
+    ///
+    /// - Throws: `BLEError` if the bonds of such an adapter cannot be read: nobody knows then whether the device has one,
+    ///   and it would be connected to in clear.
     static func find(
         _ address: BluetoothAddress, in directory: BondDirectory, _ selector: AdapterSelector, isPairing: Bool,
         adapters: [AdapterDescription]
     ) throws -> Finding {
         let all = try directory.stored()
+        let selected = adapters.filter { selector.matches($0) }
+        for stored in all where selected.contains(where: { $0.address == stored.adapter }) {
+            if let damage = stored.damage, damage.code != .unusableState { throw damage }
+        }
         var finding = Finding(warnings: all.compactMap { $0.damage?.description })
         let places = all.filter { $0.hasBond(with: address) }
-        let used = adapters.filter { selector.matches($0) }.lazy
+        let used = selected.lazy
             .compactMap { adapter in places.first { $0.adapter == adapter.address } }.first
         if used == nil, let other = places.first {
             finding.warnings.append(

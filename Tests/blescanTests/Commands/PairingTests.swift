@@ -226,6 +226,20 @@ import Testing
         _ = folder
     }
 
+    /// Without them, a bonded device would be connected to in clear.
+    @Test func bondsThatCannotBeReadEndTheCommand() throws {
+        let (path, folder) = try Self.directory()
+        #expect(unsafe chmod(path + "/001122334401.bonds", 0o640) == 0)
+        let error = #expect(throws: BLEError.self) {
+            try Self.find(RecordedBonds.phone.address, path, .first, [1])
+        }
+        #expect(error?.code == .notPermitted)
+        // The bonds of another adapter do not matter.
+        let finding = try Self.find(RecordedBonds.phone.address, path, .first, [0])
+        #expect(finding.use == nil && finding.warnings.count == 1)
+        _ = folder
+    }
+
     @Test func theAdapterThatHasTheBondIsUsed() throws {
         let (path, folder) = try Self.directory()
         let use = try #require(try Self.find(RecordedBonds.phone.address, path, .first, [0, 1]).use)
