@@ -116,7 +116,7 @@ extension Adapter {
         try await prepare(during: "connect")
         try checkIsPeer(target.address.address, "\(target.address)", during: "connect")
         let hasWaited = try await takeTurn(until: limit, target.peer)
-        defer { passTurn() }
+        defer { initiator.passTurn() }
         // The adapter may have gone while others had their turns.
         if hasWaited { try await prepare(during: "connect") }
         if try self.target(target.address, demand) != target { return .bondChanged }
@@ -219,19 +219,11 @@ extension Adapter {
 
     /// - Returns: Whether others had theirs before.
     private func takeTurn(until deadline: BootInstant?, _ peer: PeerID) async throws(BLEError) -> Bool {
-        if initiator.takeTurn() { return false }
-        let (wake, number) = await suspend(until: deadline) { number in
-            // The turn may have become free since the look above.
-            if initiator.takeTurn() { self.wake(number) } else { initiator.awaitTurn(number) }
+        switch await initiator.takeTurn(until: deadline) {
+        case .resumed(let hasWaited): return hasWaited
+        case .timedOut: throw timedOutError(peer, isWaiting: true)
+        case .cancelled: throw cancelledError(during: "connect")
         }
-        if case .resumed = wake { return true }
-        initiator.cancelAwaitingTurn(number)
-        if case .timedOut = wake { throw timedOutError(peer, isWaiting: true) }
-        throw cancelledError(during: "connect")
-    }
-
-    private func passTurn() {
-        if let next = initiator.passTurn({ waiting.contains($0) }) { wake(next) }
     }
 
     private func pauseScan(until deadline: BootInstant) async {
@@ -262,40 +254,21 @@ extension Adapter {
         let attempt = Initiator.Attempt(
             initiation, phys: isLongRange ? [.le1M, .leCoded] : .le1M, isExtended: isExtended, deadline: deadline)
         links.attemptBegins()
-        let wake = await awaitInitiator { initiator, now in initiator.begin(attempt, at: now) }
-        if case .initiated(let result) = wake { return result }
-        return .failure(.cancelled)
+        defer { watchPresence() }
+        return await initiator.initiate(attempt)
     }
 
     /// Makes sure that no attempt is pending whose cancel the controller did not confirm, before the next one.
     ///
     /// - Throws: `BLEError` with `.timedOut` while the controller does not respond, `.cancelled`, `.adapterDown`.
     private func confirmCancel(for peer: PeerID, until deadline: BootInstant) async throws(BLEError) {
-        guard initiator.hasPendingCancel else { return }
-        let wake = await awaitInitiator { initiator, now in
-            initiator.confirmCancel(for: peer, until: deadline, at: now)
-        }
-        switch wake {
-        case .initiated(.failure(let failure)): throw error(failure, peer)
-        case .cancelled: throw cancelledError(during: "connect")
-        case .resumed, .timedOut, .finished, .initiated, .managed, .listsLoaded, .encryption, .encrypted, .keyMissing,
-            .paired, .failed:
-            return
-        }
-    }
-
-    private func awaitInitiator(_ begin: (inout Initiator, BootInstant) -> [Initiator.Action]) async -> Wake {
-        let interruption = WaitInterruption.handled { [weak self] number, _ in
-            self?.assumeIsolated { $0.cancelAttempt(of: number) }
-        }
-        let (wake, _) = await suspend(interruption: interruption) { number in
-            connectWaiter = number
-            perform(begin(&initiator, loop.now()))
-            watchPresence()
-        }
-        connectWaiter = nil
+        let end = await initiator.confirmCancel(for: peer, until: deadline)
         watchPresence()
-        return wake
+        switch end {
+        case .resumed(let failure?): throw error(failure, peer)
+        case .resumed(nil), .timedOut: return
+        case .cancelled: throw cancelledError(during: "connect")
+        }
     }
 
     /// Attaches a socket to a link that came up by command.
@@ -481,8 +454,7 @@ extension Adapter {
             case .timedOut: throw isLimited ? .encryption(.timedOut) : .timedOut
             case .cancelled: throw .cancelled
             case .keyMissing(identity(of: peer) ?? peer): throw .encryption(.keyNotLoaded)
-            case .resumed, .finished, .initiated, .managed, .listsLoaded, .encryption, .encrypted, .keyMissing, .paired,
-                .failed:
+            case .resumed, .finished, .managed, .listsLoaded, .encryption, .encrypted, .keyMissing, .paired, .failed:
                 break
             }
             if case .failed(let errno) = socket.finishConnect() {

@@ -119,8 +119,8 @@ extension Adapter {
             switch wake {
             case .cancelled: throw gaveUpError(wake, on: link, during: context.operation)
             case .timedOut where context.isOver(at: now): throw gaveUpError(wake, on: link, during: context.operation)
-            case .resumed, .finished, .initiated, .managed, .listsLoaded, .encryption, .encrypted, .keyMissing, .paired,
-                .failed, .timedOut:
+            case .resumed, .finished, .managed, .listsLoaded, .encryption, .encrypted, .keyMissing, .paired, .failed,
+                .timedOut:
                 break
             }
             // The handle may belong to another link by now.

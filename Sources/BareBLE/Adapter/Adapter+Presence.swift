@@ -3,25 +3,6 @@ internal import BLELinux
 internal import Logging
 
 extension Adapter {
-    /// What is known of the controller.
-    enum Identification {
-        case unknown
-        /// The queries are out; these tasks wait for their end.
-        case asking(waiters: [UInt64])
-        case known(ControllerTraits)
-    }
-
-    /// What the adapter has to know of its controller.
-    struct ControllerTraits {
-        var ownAddressType = AddressType.public
-        var hasExtendedConnect = false
-    }
-
-    /// What is known of the controller, or is safe to assume.
-    var traits: ControllerTraits {
-        if case .known(let traits) = identification { traits } else { ControllerTraits() }
-    }
-
     // MARK: Beginning
 
     /// Makes the adapter ready for use: finds it, opens its sockets and asks what the controller can do.
@@ -48,7 +29,7 @@ extension Adapter {
         if powerOn, let index = info?.index, let failure = await powerUp(index, during: operation) {
             throw BLEError(failure, subject: subject, during: operation)
         }
-        monitor.keepsPower = powerOn
+        monitor.keepPower(powerOn)
         guard presence == .up else { throw downError(during: operation) }
         try await identify(during: operation)
         guard presence == .up else { throw downError(during: operation) }
@@ -97,7 +78,7 @@ extension Adapter {
         var subject = subject
         do throws(SystemCallError) {
             all = try system.list()
-            if let found = all.first(where: isWanted) {
+            if let found = all.first(where: monitor.matches) {
                 subject = found.name
                 let isReturn = presence == .gone
                 try open(found)
@@ -112,12 +93,6 @@ extension Adapter {
             throw BLEError(error, subject: subject, during: operation)
         }
         throw noAdapterError(all, during: operation)
-    }
-
-    private func isWanted(_ candidate: ControllerInfo) -> Bool {
-        // Once an adapter is in use it stays the one, whatever its number becomes.
-        if let address, address != .zero { return candidate.address == address }
-        return selector.matches(candidate)
     }
 
     private func open(_ found: ControllerInfo) throws(SystemCallError) {
@@ -138,22 +113,11 @@ extension Adapter {
 
     /// Asks what the controller can do; tasks that come meanwhile wait for the same responses.
     private func identify(during operation: String) async throws(BLEError) {
-        while case .asking = identification {
-            let (wake, _) = await suspend { number in
-                // Other jobs may have run since the look above.
-                guard case .asking(let waiters) = identification else { return self.wake(number) }
-                identification = .asking(waiters: waiters + [number])
-            }
-            if case .cancelled = wake { throw cancelledError(during: operation) }
-        }
+        guard await identification.awaitResponses() else { throw cancelledError(during: operation) }
         guard mayCommand, scan.controller == nil else { return }
-        identification = .asking(waiters: [])
+        identification.beginAsking()
         var found: ControllerTraits?
-        defer {
-            let waiters: [UInt64] = if case .asking(let waiters) = identification { waiters } else { [] }
-            identification = found.map { .known($0) } ?? .unknown
-            wake(waiters)
-        }
+        defer { identification.endAsking(found) }
         let features = try await ask(LEReadLocalFeatures(), during: operation)
         let commands = try await askIfKnown(HCIReadLocalSupportedCommands(), during: operation)
         let address = try await askIfKnown(HCIReadAddress(), during: operation)
@@ -230,7 +194,7 @@ extension Adapter {
     }
 
     private func lookForReturn() {
-        guard let found = try? system.list().first(where: isWanted) else { return }
+        guard let found = try? system.list().first(where: monitor.matches) else { return }
         do throws(SystemCallError) {
             try open(found)
             returned(found)

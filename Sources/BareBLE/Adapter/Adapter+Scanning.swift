@@ -34,7 +34,7 @@ extension Adapter {
         case .failed(let error):
             await unsubscribe(id)
             throw error
-        case .finished, .initiated, .managed, .listsLoaded, .encryption, .encrypted, .keyMissing, .paired, .timedOut,
+        case .finished, .managed, .listsLoaded, .encryption, .encrypted, .keyMissing, .paired, .timedOut,
             .cancelled:
             await unsubscribe(id)
             throw cancelledError(during: "scan")

@@ -9,8 +9,6 @@ extension Adapter {
         case resumed
         /// The command that it waits for has ended.
         case finished(Result<HCICommandComplete, HCICommandFailure>)
-        /// The connection attempt that it waits for has ended.
-        case initiated(Result<LEConnectionComplete, Initiator.Failure>)
         /// The adapter is under management, or cannot be.
         case managed(Result<ManagementSetup.Managed, ManagementSetup.Failure>)
         /// The kernel has the lists of keys, or could not be given them.
@@ -55,15 +53,9 @@ extension Adapter {
         for number in numbers { wake(number) }
     }
 
-    /// Cancels the connection attempt that this task waits for; its end wakes the task.
-    func cancelAttempt(of number: UInt64) {
-        guard number == connectWaiter else { return }
-        perform(initiator.cancel(at: loop.now()))
-    }
-
     /// Tasks that wait for this adapter, and commands that are out.
     package var outstanding: Int {
-        waiting.count + hci.unfinishedCommands + initiator.waitingConnects + (initiator.isBusy ? 1 : 0)
+        waiting.count + hci.unfinishedCommands + initiator.outstanding + identification.waitingTasks
             + security.outstanding
     }
 }

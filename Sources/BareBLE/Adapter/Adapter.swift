@@ -10,7 +10,8 @@ package import Logging
 // |---|---|
 // | `HCIChannel` | the raw sockets, the queue of commands, what each command was sent for, the trace |
 // | `ScanCoordinator` | the scan session, the scans, the table of devices, the assembler of reports |
-// | `Initiator` (BLECore) | the connection attempt, its cancel, the turns of connects; `ConnectRetry` what a connect retries |
+// | `ConnectionInitiator` | the connection attempt, its cancel, the turns of connects, and the tasks that wait for these |
+// | `ControllerIdentification` | what the controller can do, and whether it is being asked |
 // | `LinkTable` (BLECore) | one entry for each connection handle |
 // | `BondedDevices` | the bonds of this adapter, and their store |
 // | `SecurityCoordinator` | the management interface, the pairing that runs, the keys that the kernel has |
@@ -43,9 +44,8 @@ package actor Adapter {
     }
 
     nonisolated let loop: EventLoop
-    let selector: AdapterSelector
     let system: AdapterSystem
-    let logger: Logger
+    var log: AdapterLog
     /// Counts what the buffers of scans have dropped.
     nonisolated let droppedEvents = DropCounter()
 
@@ -57,18 +57,15 @@ package actor Adapter {
     let bonds: BondedDevices
     let security: SecurityCoordinator
     let scan = ScanCoordinator()
-    var initiator = Initiator()
+    let initiator: ConnectionInitiator
+    let identification: ControllerIdentification
     var links = LinkTable()
-    var monitor = PresenceMonitor()
-    var identification = Identification.unknown
+    var monitor: PresenceMonitor
     let waiting: Waiters<Wake>
-    /// The task that waits for the initiator.
-    var connectWaiter: UInt64?
     /// The pairing that runs.
     var pairing: PairingContext?
     /// Why the adapter could not be put under management; tried again when it comes up, and by `ready`.
     var managementFailure: BLEError?
-    var warningThrottle = WarningThrottle()
     private var timer: TimerID?
 
     /// The event loop: all of the actor's code runs there.
@@ -84,17 +81,25 @@ package actor Adapter {
         trace: (@Sendable (TracedHCIPacket) -> Void)? = nil, security: SecurityConfiguration? = nil,
         addressHash: AddressResolver.Hash? = nil, system: AdapterSystem = .kernel
     ) {
-        self.selector = selector
         self.loop = loop
-        self.logger = logger
+        log = AdapterLog(logger)
+        monitor = PresenceMonitor(selector)
         self.system = system
         waiting = Waiters(on: loop)
+        initiator = ConnectionInitiator(on: loop)
+        identification = ControllerIdentification(on: loop)
         self.addressHash = addressHash
         hci = HCIChannel(trace: trace) { loop.now() }
         let bonds = BondedDevices(security, on: loop, logger: logger)
         self.bonds = bonds
         self.security = SecurityCoordinator(bonds: { bonds.records }) { loop.now() }
         bonds.onChange { [weak self] in self?.assumeIsolated { $0.bondsChanged() } }
+        initiator.onActions { [weak self] actions in
+            self?.assumeIsolated {
+                $0.perform(actions)
+                $0.watchPresence()
+            }
+        }
     }
 
     isolated deinit {
@@ -105,10 +110,15 @@ package actor Adapter {
     }
 
     /// The adapter's name in messages.
-    package var name: String { info?.name ?? selector.description }
+    package var name: String { monitor.name }
 
     /// What a failure is about; `nil` before an adapter has been found, where none was named.
-    var subject: String? { info == nil && selector == .first ? nil : name }
+    var subject: String? { monitor.subject }
+
+    var logger: Logger { log.logger }
+
+    /// What is known of the controller, or is safe to assume.
+    var traits: ControllerTraits { identification.traits }
 
     /// The adapter's address, once it has been found.
     package var address: BluetoothAddress? { info?.address }
@@ -143,7 +153,7 @@ extension Adapter {
         let now = loop.now()
         perform(hci.timePassed())
         perform(scan.timePassed(now, linked: links.peers))
-        perform(initiator.timePassed(now))
+        perform(initiator.timePassed())
         perform(security.timePassed())
     }
 }
@@ -177,13 +187,11 @@ extension Adapter {
         armTimer()
     }
 
-    func perform(_ actions: [Initiator.Action]) {
+    func perform(_ actions: [ConnectionInitiator.Action]) {
         for action in actions {
             switch action {
             case .send(let command): send(command, for: .connect)
             case .withdraw(let opcode): perform(hci.withdraw(opcode))
-            case .finish(let result): if let connectWaiter { wake(connectWaiter, .initiated(result)) }
-            case .cancelConfirmed: if let connectWaiter { wake(connectWaiter) }
             }
         }
         armTimer()
@@ -201,7 +209,7 @@ extension Adapter {
         switch purpose {
         case .none: break
         case .scan: perform(scan.commandFinished(failure, at: loop.now()))
-        case .connect: perform(initiator.commandFinished(opcode, failure, at: loop.now()))
+        case .connect: perform(initiator.commandFinished(opcode, failure))
         // An update that the controller has accepted ends with its event.
         case .update(let key): if let failure { wake(links.updateFailed(key, failure)) }
         case .encryption(let number): perform(security.encryptionCommandFinished(number, failure))
@@ -295,7 +303,7 @@ extension Adapter {
                 if complete.status.isSuccess { commandsReadable() }
                 links.began(complete)
                 if complete.status.isSuccess { perform(security.linkBegan(complete.handle)) }
-                perform(initiator.received(complete, at: now))
+                perform(initiator.received(complete))
             case .received(.connectionUpdateComplete(let complete)): wake(links.updated(complete))
             case .received(.phyUpdateComplete(let complete)): wake(links.updated(complete))
             case .received: break
@@ -333,7 +341,7 @@ extension Adapter {
             perform(security.received(refresh))
             links.encryptionHandler(of: refresh.handle)?(refresh.status.isSuccess)
         case .connectionComplete(let complete):
-            perform(initiator.received(complete, at: loop.now()))
+            perform(initiator.received(complete))
         default: break
         }
     }

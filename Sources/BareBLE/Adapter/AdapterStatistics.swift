@@ -1,6 +1,5 @@
 public import BLECore
 internal import BLELinux
-internal import Logging
 
 /// Counts of what an adapter's radio reported, and of what became of it, since the central was made.
 ///
@@ -109,10 +108,7 @@ extension Adapter {
     /// Logs what should not happen, at most once a minute.
     func logWarnings() {
         let statistics = statistics
-        guard warningThrottle.isDue(counts: statistics.forEachProblem, at: loop.now()) else { return }
-        logger.warning(
-            "problems with the adapter",
-            metadata: ["adapter": "\(name)", "so far": "\(WarningThrottle.text(statistics.forEachProblem))"])
+        log.report(statistics.forEachProblem, of: name, at: loop.now())
     }
 }
 

@@ -237,7 +237,7 @@ extension Adapter {
         let others = all.map { "\($0.name) (\($0.address))" }.joined(separator: ", ")
         return BLEError(
             .noAdapter, subject: nil, during: operation,
-            because: all.isEmpty ? "this machine has no Bluetooth adapter" : "\(selector) is not there",
+            because: all.isEmpty ? "this machine has no Bluetooth adapter" : "\(monitor.selector) is not there",
             hint: all.isEmpty
                 ? "Plug one in, and check `dmesg` for its firmware." : "There are: \(others). Choose one of them.")
     }

@@ -3,12 +3,13 @@ internal import BLELinux
 
 /// Which adapter this is, how it is, and which tasks and sequences follow that.
 struct PresenceMonitor {
+    let selector: AdapterSelector
     private(set) var presence = Adapter.Presence.unknown
     private(set) var info: ControllerInfo?
     /// How often the adapter went down or away, or was reset by another program.
     private(set) var losses = 0
     /// Whether an adapter that comes back is to be switched on.
-    var keepsPower = false
+    private(set) var keepsPower = false
     /// Tasks that wait until the adapter is on.
     private var waiters: [UInt64] = []
     /// Those that follow the adapter's states, and the state that was reported last.
@@ -20,6 +21,23 @@ struct PresenceMonitor {
     /// How often a lost or switched-off adapter is looked for, and one in use looked at.
     private static let pause: Duration = .seconds(2)
 
+    init(_ selector: AdapterSelector) {
+        self.selector = selector
+    }
+
+    /// The adapter's name in messages.
+    var name: String { info?.name ?? selector.description }
+
+    /// What a failure is about; `nil` before an adapter has been found, where none was named.
+    var subject: String? { info == nil && selector == .first ? nil : name }
+
+    /// Whether this adapter is the one that is used, or would be.
+    func matches(_ candidate: ControllerInfo) -> Bool {
+        // Once an adapter is in use it stays the one, whatever its number becomes.
+        if let address = info?.address, address != .zero { return candidate.address == address }
+        return selector.matches(candidate)
+    }
+
     /// Whether a task or a sequence depends on the adapter's presence.
     var isFollowed: Bool { !waiters.isEmpty || !observers.isEmpty }
     var isObserved: Bool { !observers.isEmpty }
@@ -30,6 +48,8 @@ struct PresenceMonitor {
     mutating func update(_ presence: Adapter.Presence) { self.presence = presence }
 
     mutating func countLoss() { losses += 1 }
+
+    mutating func keepPower(_ keepsPower: Bool) { self.keepsPower = keepsPower }
 
     // MARK: Tasks that wait
 

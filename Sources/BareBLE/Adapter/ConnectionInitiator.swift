@@ -1,0 +1,163 @@
+internal import BLECore
+internal import BLELinux
+
+// Which task connects now, and which ones wait for that: the owner of the machine `Initiator`.
+//
+// Duties: give connects their turns, one after the other; make one connection attempt for the task that has the turn, or
+// confirm the cancel of an earlier one; cancel the attempt when that task is cancelled.
+//
+// Invariants
+// - All state belongs to the event loop's thread.
+// - Only the task that has the turn waits for an attempt, so there is one at most.
+// - It never acts on the controller: it returns commands, in order. Those that follow from a task of its own go to the
+//   handler of `onActions`.
+
+/// Initiates connections for tasks, one at a time.
+// Unchecked: only the loop's thread touches its state.
+final class ConnectionInitiator: @unchecked Sendable {
+    enum Action {
+        /// Put this command into the queue, and call `commandFinished` with its result.
+        case send(HCICommandPacket)
+        /// Take the command with this opcode out of the queue if it still waits there.
+        case withdraw(HCIOpcode)
+    }
+
+    /// What a task that has the turn waits for.
+    private enum End {
+        case attemptEnded(Result<LEConnectionComplete, Initiator.Failure>)
+        case cancelConfirmed
+    }
+
+    private let loop: EventLoop
+    private var machine = Initiator()
+    private let turns: Waiters<Void>
+    private let attempts: Waiters<End>
+    /// The task that waits for the machine.
+    private var waiter: UInt64?
+    private var actionHandler: (@Sendable ([Action]) -> Void)?
+
+    init(on loop: EventLoop) {
+        self.loop = loop
+        turns = Waiters(on: loop)
+        attempts = Waiters(on: loop)
+    }
+
+    /// Has a handler perform the actions that follow from a task: its attempt begins, or is cancelled.
+    func onActions(_ handler: @escaping @Sendable ([Action]) -> Void) { actionHandler = handler }
+
+    /// Whether an attempt has begun and not ended.
+    var isBusy: Bool { machine.isBusy }
+
+    var nextDeadline: BootInstant? { machine.nextDeadline }
+
+    /// Tasks that wait, and the attempt that is pending.
+    var outstanding: Int { turns.count + attempts.count + machine.waitingConnects + (isBusy ? 1 : 0) }
+
+    // MARK: Turns
+
+    /// Waits for the turn to connect; pass it on with `passTurn`.
+    ///
+    /// - Returns: Whether others had theirs before, or why it did not come.
+    func takeTurn(until deadline: BootInstant?) async -> WaitEnd<Bool> {
+        if machine.takeTurn() { return .resumed(false) }
+        var number: UInt64 = 0
+        let end = await turns.wait(until: deadline) {
+            number = $0
+            // The turn may have become free since the look above.
+            if machine.takeTurn() { return () }
+            machine.awaitTurn($0)
+            return nil
+        }
+        switch end {
+        case .resumed: return .resumed(true)
+        case .timedOut, .cancelled:
+            machine.cancelAwaitingTurn(number)
+            if case .timedOut = end { return .timedOut }
+            return .cancelled
+        }
+    }
+
+    func passTurn() {
+        if let next = machine.passTurn({ turns.contains($0) }) { turns.resume(next, ()) }
+    }
+
+    // MARK: Attempts
+
+    /// Makes an attempt, and waits for its end.
+    func initiate(_ attempt: Initiator.Attempt) async -> Result<LEConnectionComplete, Initiator.Failure> {
+        let end = await wait { machine, now in machine.begin(attempt, at: now) }
+        if case .resumed(.attemptEnded(let result)) = end { return result }
+        return .failure(.cancelled)
+    }
+
+    /// Waits until the controller has confirmed that no cancelled attempt is pending, before one to `peer`.
+    ///
+    /// - Returns: Why it was not confirmed; `nil` if it was, or there was nothing to confirm.
+    func confirmCancel(for peer: PeerID, until deadline: BootInstant) async -> WaitEnd<Initiator.Failure?> {
+        guard machine.hasPendingCancel else { return .resumed(nil) }
+        let end = await wait { machine, now in machine.confirmCancel(for: peer, until: deadline, at: now) }
+        switch end {
+        case .resumed(.attemptEnded(.failure(let failure))): return .resumed(failure)
+        case .resumed: return .resumed(nil)
+        case .timedOut: return .timedOut
+        case .cancelled: return .cancelled
+        }
+    }
+
+    private func wait(_ begin: (inout Initiator, BootInstant) -> [Initiator.Action]) async -> WaitEnd<End> {
+        let interruption = WaitInterruption.handled { [weak self] number, _ in self?.cancel(number) }
+        let end = await attempts.wait(interruption: interruption) { number in
+            waiter = number
+            actionHandler?(perform(begin(&machine, loop.now())))
+            return nil
+        }
+        waiter = nil
+        return end
+    }
+
+    /// The task that waits for the machine was cancelled; the end of the attempt resumes it.
+    private func cancel(_ number: UInt64) {
+        guard number == waiter else { return }
+        actionHandler?(perform(machine.cancel(at: loop.now())))
+    }
+
+    // MARK: What the controller reports
+
+    /// A command of this owner has its response, or failed for the reason given.
+    func commandFinished(_ opcode: HCIOpcode, _ failure: HCICommandFailure?) -> [Action] {
+        perform(machine.commandFinished(opcode, failure, at: loop.now()))
+    }
+
+    /// The controller has responded to a command, of whatever owner.
+    func controllerResponded(_ opcode: HCIOpcode) -> [Action] { perform(machine.controllerResponded(opcode)) }
+
+    /// A late response, or one to another program, shows that nothing is pending.
+    func nothingPending() -> [Action] { perform(machine.nothingPending()) }
+
+    /// A Connection Complete was read.
+    func received(_ complete: LEConnectionComplete) -> [Action] {
+        perform(machine.received(complete, at: loop.now()))
+    }
+
+    /// The adapter was unplugged, switched off or reset.
+    func adapterLost() -> [Action] { perform(machine.adapterLost()) }
+
+    func timePassed() -> [Action] { perform(machine.timePassed(loop.now())) }
+
+    private func perform(_ requests: [Initiator.Action]) -> [Action] {
+        var actions: [Action] = []
+        for request in requests {
+            switch request {
+            case .send(let command): actions.append(.send(command))
+            case .withdraw(let opcode): actions.append(.withdraw(opcode))
+            case .finish(let result): end(.attemptEnded(result))
+            case .cancelConfirmed: end(.cancelConfirmed)
+            }
+        }
+        return actions
+    }
+
+    private func end(_ end: End) {
+        if let waiter { attempts.resume(waiter, end) }
+    }
+}
