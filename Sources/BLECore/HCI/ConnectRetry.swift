@@ -10,6 +10,9 @@
 //   another socket that is just closing, is likely to succeed the next time.
 // - A link that came up and to which no socket could be attached is disconnected before the next attempt, which would
 //   otherwise find it.
+// - A bonded peer with private addresses may have changed its address since it was heard. It is initiated to for a
+//   limited time, twice as long each time, and then listened for again.
+// - The keys that the kernel did not have are loaded again once.
 // - Another program (bluetoothd) may be handed the channel of each link that comes up by command. After three times the
 //   kernel connects: its socket has the channel from the start.
 
@@ -60,6 +63,8 @@ package struct ConnectRetry {
     /// What follows a turn in which the peer was not heard.
     package enum Turn: Hashable, Sendable {
         case none
+        /// Another one, once the peer was heard again: it may use another address by now.
+        case listen
         /// Another one, after that time if there is one: running scans listen meanwhile.
         case next(after: BootInstant?)
     }
@@ -75,6 +80,8 @@ package struct ConnectRetry {
     private let limit: BootInstant?
     private var state = State.resting
     private var attempt = 1
+    private var addressTimeout = Self.firstAddressTimeout
+    private var hasReloadedKeys = false
     /// When the turn ends.
     package private(set) var deadline: BootInstant
 
@@ -96,12 +103,30 @@ package struct ConnectRetry {
     }
 
     /// The peer was not heard in this turn.
-    package func nextTurn(isScanning: Bool, at now: BootInstant) -> Turn {
+    ///
+    /// - Parameter mayChangeAddress: Whether it is a bonded peer that may use private addresses.
+    package mutating func nextTurn(mayChangeAddress: Bool, isScanning: Bool, at now: BootInstant) -> Turn {
+        if mayChangeAddress, limit.map({ now < $0 }) ?? true {
+            // Or it advertises rarely.
+            addressTimeout *= 2
+            return .listen
+        }
         guard limit == nil else { return .none }
         return .next(after: isScanning ? now + Self.restTime : nil)
     }
 
+    /// The kernel did not have the keys: whether there is another turn, before which they are loaded again.
+    package mutating func keysMissing() -> Bool {
+        defer { hasReloadedKeys = true }
+        return !hasReloadedKeys
+    }
+
     // MARK: Attempts
+
+    /// The time at which an attempt ends at the latest.
+    package func attemptDeadline(mayChangeAddress: Bool, at now: BootInstant) -> BootInstant {
+        mayChangeAddress ? min(deadline, now + addressTimeout) : deadline
+    }
 
     /// The adapter is ready for the first attempt of the turn.
     package mutating func begin(mayCommand: Bool, at now: BootInstant) -> Step {
@@ -196,6 +221,8 @@ package struct ConnectRetry {
     package static let attachTimeout: Duration = .seconds(2)
     /// The pause before the kernel is asked again; each further one is this much longer.
     package static let firstKernelPause: Duration = .milliseconds(200)
+    /// How long a private address is initiated to before the peer is listened for again; each time twice as long.
+    package static let firstAddressTimeout: Duration = .seconds(5)
     /// How long a connect without a time-out has the adapter before others have their turn.
     package static let turnTime: Duration = .seconds(10)
     /// How long running scans listen between two such turns.

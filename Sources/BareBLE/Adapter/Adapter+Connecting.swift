@@ -63,8 +63,6 @@ extension Adapter {
     ) async throws(BLEError) -> AdapterLink {
         let limit = timeout.map { loop.now() + $0 }
         var retry = ConnectRetry(until: limit, at: loop.now())
-        var mayLoadAgain = true
-        var patience = Self.firstPatience
         // The bonds must be known.
         if bonds.configuration != nil {
             try await prepare(during: "connect")
@@ -74,8 +72,7 @@ extension Adapter {
             // It may have been bonded meanwhile, or forgotten.
             let target = try target(address, demand)
             try await listen(for: target, until: limit)
-            let turn = try await connectInTurn(
-                target, demand, parameters ?? .balanced, &retry, until: limit, patience)
+            let turn = try await connectInTurn(target, demand, parameters ?? .balanced, &retry, until: limit)
             switch consume turn {
             case .connected(let link):
                 guard let options = demand.pairing, target.required == nil else { return link }
@@ -83,20 +80,17 @@ extension Adapter {
             case .bondChanged: continue
             case .notEncrypted(let failure, let error):
                 // Another program may have emptied the kernel's lists in between.
-                guard failure.mayLackKey, target.means == .kernel, mayLoadAgain else { throw error }
-                mayLoadAgain = false
+                guard failure.mayLackKey, target.means == .kernel, retry.keysMissing() else { throw error }
                 if case .keyNotLoaded = failure { securityEvents.report(.keysLoadedAgain(target.peer)) }
             case .notHeard(let error):
-                if mayChangeAddress(target), limit.map({ loop.now() < $0 }) ?? true {
-                    // It may use another address since it was heard. Or it advertises rarely.
-                    bonds.linkEnded(target.peer, at: loop.now())
-                    patience *= 2
-                    continue
+                let mayChangeAddress = mayChangeAddress(target)
+                let next = retry.nextTurn(
+                    mayChangeAddress: mayChangeAddress, isScanning: scan.hasScans, at: loop.now())
+                switch next {
+                case .none: throw error
+                case .listen: bonds.linkEnded(target.peer, at: loop.now())
+                case .next(let pause): if let pause { try await sleep(until: pause) }
                 }
-                guard case .next(let pause) = retry.nextTurn(isScanning: scan.hasScans, at: loop.now()) else {
-                    throw error
-                }
-                if let pause { try await sleep(until: pause) }
             }
         }
     }
@@ -111,7 +105,7 @@ extension Adapter {
 
     private func connectInTurn(
         _ target: ConnectTarget, _ demand: SecurityDemand, _ parameters: ConnectionParameters,
-        _ retry: inout ConnectRetry, until limit: BootInstant?, _ patience: Duration
+        _ retry: inout ConnectRetry, until limit: BootInstant?
     ) async throws(BLEError) -> Turn {
         try await prepare(during: "connect")
         try checkIsPeer(target.address.address, "\(target.address)", during: "connect")
@@ -125,17 +119,17 @@ extension Adapter {
             let omitted = demand.pairing != nil && target.required == nil ? target.peer : nil
             try await loadKeys(leavingOut: omitted, until: retry.deadline, during: "connect")
         }
-        guard mayCommand else { return try await connect(target, parameters, &retry, patience) }
+        guard mayCommand else { return try await connect(target, parameters, &retry) }
         await pauseScan(until: retry.deadline)
         defer { resumeScan() }
         try await awaitDisconnection(from: target.peer, until: retry.deadline)
         try await confirmCancel(for: target.peer, until: retry.deadline)
-        return try await connect(target, parameters, &retry, patience)
+        return try await connect(target, parameters, &retry)
     }
 
     /// Performs the steps of one turn.
     private func connect(
-        _ target: ConnectTarget, _ parameters: ConnectionParameters, _ retry: inout ConnectRetry, _ patience: Duration
+        _ target: ConnectTarget, _ parameters: ConnectionParameters, _ retry: inout ConnectRetry
     ) async throws(BLEError) -> Turn {
         let peer = target.peer
         var error = BLEError.notHeard(peer)
@@ -149,7 +143,7 @@ extension Adapter {
             switch step {
             case .initiate:
                 let failure: Initiator.Failure?
-                let limit = mayChangeAddress(target) ? min(retry.deadline, loop.now() + patience) : retry.deadline
+                let limit = retry.attemptDeadline(mayChangeAddress: mayChangeAddress(target), at: loop.now())
                 switch await initiate(target, parameters, until: limit) {
                 case .success(let complete)?:
                     step = retry.initiated(complete.handle, at: loop.now())

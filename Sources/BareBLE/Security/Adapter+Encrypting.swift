@@ -263,8 +263,6 @@ extension Adapter {
 extension Adapter {
     /// How long an address that was heard is initiated to without listening again.
     private static let freshness: Duration = .seconds(10)
-    /// How long a private address is initiated to before the peer is listened for again; each time twice as long.
-    static let firstPatience: Duration = .seconds(5)
 
     /// Returns what a connect to this address means: a bonded peer's is one to its identity.
     ///

@@ -113,13 +113,39 @@ import Testing
     }
 
     @Test(.row("L07")) func onlyAConnectWithoutATimeoutHasMoreTurns() {
-        #expect(retry().nextTurn(isScanning: true, at: start) == .none)
+        var limited = retry()
+        #expect(limited.nextTurn(mayChangeAddress: false, isScanning: true, at: start) == .none)
         var endless = retry(for: nil)
         #expect(endless.deadline == later(10))
-        #expect(endless.nextTurn(isScanning: false, at: later(10)) == .next(after: nil))
-        #expect(endless.nextTurn(isScanning: true, at: later(10)) == .next(after: later(12)), "scans listen meanwhile")
+        #expect(
+            endless.nextTurn(mayChangeAddress: false, isScanning: false, at: later(10)) == .next(after: nil))
+        #expect(
+            endless.nextTurn(mayChangeAddress: false, isScanning: true, at: later(10)) == .next(after: later(12)),
+            "scans listen meanwhile")
         endless.beginTurn(at: later(12))
         #expect(endless.deadline == later(22))
         #expect(endless.attemptNumber == 1)
+    }
+
+    @Test func aPrivateAddressIsInitiatedToTwiceAsLongEachTime() {
+        var retry = retry(for: .seconds(30))
+        #expect(retry.attemptDeadline(mayChangeAddress: false, at: start) == later(30))
+        #expect(retry.attemptDeadline(mayChangeAddress: true, at: start) == later(5))
+        #expect(retry.nextTurn(mayChangeAddress: true, isScanning: false, at: later(5)) == .listen)
+        retry.beginTurn(at: later(6))
+        #expect(retry.attemptDeadline(mayChangeAddress: true, at: later(6)) == later(16))
+        #expect(retry.nextTurn(mayChangeAddress: true, isScanning: false, at: later(16)) == .listen)
+        #expect(retry.attemptDeadline(mayChangeAddress: true, at: later(17)) == later(30), "the connect's own limit")
+        #expect(retry.nextTurn(mayChangeAddress: true, isScanning: false, at: later(30)) == .none)
+
+        var endless = self.retry(for: nil)
+        #expect(endless.nextTurn(mayChangeAddress: true, isScanning: true, at: later(99)) == .listen)
+    }
+
+    @Test func keysThatTheKernelDidNotHaveAreLoadedAgainOnce() {
+        var retry = retry()
+        #expect(retry.keysMissing() == true)
+        retry.beginTurn(at: later(1))
+        #expect(retry.keysMissing() == false)
     }
 }
