@@ -1,7 +1,7 @@
 // The links of one controller: one entry for each connection handle.
 //
 // Duties: know which handle belongs to which link of this program, how that link runs, why the last link with a handle
-// ended, and which updates (connection parameters, PHY) are out on it.
+// ended, what is known of its encryption, and which updates (connection parameters, PHY) are out on it.
 //
 // Invariants:
 // - The controller uses handles again. A link therefore has a number as well, which is never used again: what holds a
@@ -15,6 +15,7 @@
 // - The peers of links that are up are pinned in the table of devices: they do not advertise meanwhile.
 // - The size of the key by which a command of this program has encrypted a link is known from that event to the first
 //   one that ends it: encryption that stops or fails, the end of the link, the beginning of another one with its handle.
+// - Why the encryption of a link has failed stays known after its end, which it explains, until another link begins.
 //
 // The table never acts: it returns the numbers of the tasks to resume, in order.
 
@@ -110,6 +111,10 @@ package struct LinkTable {
         var state = State.unknown
         /// The size of the key by which a command of this program has encrypted the link.
         var keySize: UInt8?
+        /// Why the encryption of the link has failed.
+        var encryptionFailure: HCIStatus?
+        /// The tasks that wait until the encryption of the link changes, or the link ends.
+        var encryptionWaiters: [UInt64] = []
         var updates: [LinkUpdate.Kind: Update] = [:]
         /// The tasks that wait for an update to end before they begin theirs.
         var updateTurns: [LinkUpdate.Kind: [UInt64]] = [:]
@@ -213,24 +218,6 @@ extension LinkTable {
         link(handle)?.encryptionHandler
     }
 
-    /// A command of this program has encrypted the link with a handle, by a key of this size.
-    package mutating func encrypted(_ handle: ConnectionHandle, keySize: UInt8) {
-        entries[handle, default: Entry()].keySize = keySize
-    }
-
-    /// The link with a handle is not encrypted any more.
-    package mutating func encryptionEnded(_ handle: ConnectionHandle) { entries[handle]?.keySize = nil }
-
-    /// The size of the key by which a command of this program has encrypted the link with a handle; `nil` if none has,
-    /// or the link may not be encrypted any more.
-    package func keySize(of handle: ConnectionHandle) -> UInt8? { entries[handle]?.keySize }
-
-    /// The same for a link of this program.
-    package func keySize(of link: LinkIdentity) -> UInt8? {
-        guard let handle = link.handle, isCurrent(link) else { return nil }
-        return keySize(of: handle)
-    }
-
     /// This program has sent Disconnect for a link.
     package mutating func disconnecting(_ link: LinkIdentity) {
         change(link) { $0.phase = .disconnecting }
@@ -289,6 +276,7 @@ extension LinkTable {
     package mutating func began(_ complete: LEConnectionComplete) {
         guard complete.status.isSuccess else { return }
         encryptionEnded(complete.handle)
+        entries[complete.handle]?.encryptionFailure = nil
         switch entries[complete.handle]?.state {
         case .endedUnseen(let reason):
             entries[complete.handle]?.state = .ended(reason)
@@ -343,6 +331,58 @@ extension LinkTable {
         lost.sort { $0.identity.number < $1.identity.number }
         return (waiters, lost.compactMap { $0.lossHandler })
     }
+}
+
+// MARK: - Encryption
+
+extension LinkTable {
+    /// A command of this program has encrypted the link with a handle, by a key of this size.
+    package mutating func encrypted(_ handle: ConnectionHandle, keySize: UInt8) {
+        entries[handle, default: Entry()].keySize = keySize
+    }
+
+    /// The link with a handle is not encrypted any more.
+    package mutating func encryptionEnded(_ handle: ConnectionHandle) { entries[handle]?.keySize = nil }
+
+    /// The size of the key by which a command of this program has encrypted the link with a handle; `nil` if none has,
+    /// or the link may not be encrypted any more.
+    package func keySize(of handle: ConnectionHandle) -> UInt8? { entries[handle]?.keySize }
+
+    /// The same for a link of this program.
+    package func keySize(of link: LinkIdentity) -> UInt8? {
+        guard let handle = link.handle, isCurrent(link) else { return nil }
+        return keySize(of: handle)
+    }
+
+    /// An Encryption Change was read.
+    ///
+    /// - Returns: The tasks to resume.
+    package mutating func received(_ change: HCIEncryptionChange) -> [UInt64] {
+        if !change.status.isSuccess || !change.isEncrypted { encryptionEnded(change.handle) }
+        if !change.status.isSuccess { entries[change.handle, default: Entry()].encryptionFailure = change.status }
+        return encryptionWaiters(of: change.handle)
+    }
+
+    /// Why the encryption of the last link with a handle has failed; `nil` if it has not.
+    package func encryptionFailure(of handle: ConnectionHandle) -> HCIStatus? { entries[handle]?.encryptionFailure }
+
+    /// Has a task wait until the encryption of the link with a handle changes, or the link ends.
+    package mutating func awaitEncryption(of handle: ConnectionHandle, _ waiter: UInt64) {
+        entries[handle, default: Entry()].encryptionWaiters.append(waiter)
+    }
+
+    /// The task does not wait for the encryption of any link.
+    package mutating func stopAwaitingEncryption(_ waiter: UInt64) {
+        for handle in entries.keys { entries[handle]?.encryptionWaiters.removeAll { $0 == waiter } }
+    }
+
+    /// The tasks that wait for the encryption of the link with a handle.
+    package func encryptionWaiters(of handle: ConnectionHandle) -> [UInt64] {
+        entries[handle]?.encryptionWaiters ?? []
+    }
+
+    /// The tasks that wait for the encryption of any link, in the order in which they began.
+    package var encryptionWaiters: [UInt64] { entries.values.flatMap(\.encryptionWaiters).sorted() }
 }
 
 // MARK: - Updates

@@ -465,14 +465,14 @@ extension Adapter {
         _ descriptor: Int32, until deadline: BootInstant, encrypting handle: ConnectionHandle? = nil
     ) async -> Wake {
         let (wake, number) = await suspend(until: deadline) { number in
-            if let handle { security.awaitEncryption(of: handle, number) }
+            if let handle { links.awaitEncryption(of: handle, number) }
             let wakeUp: EventLoop.Handler = { [weak self] in self?.assumeIsolated { $0.wake(number) } }
             guard loop.onWritable(descriptor, wakeUp) != nil else { return }
             // The kernel cannot watch it: look again a little later.
             _ = loop.schedule(at: loop.now() + .milliseconds(20), wakeUp)
         }
         loop.letGo(descriptor)
-        security.stopWaiting(number)
+        links.stopAwaitingEncryption(number)
         return wake
     }
 }

@@ -15,6 +15,7 @@ package import Logging
 // | `LinkTable` (BLECore) | one entry for each connection handle |
 // | `BondedDevices` | the bonds of this adapter, and their store |
 // | `SecurityCoordinator` | the management interface, the pairing that runs, the keys that the kernel has |
+// | `CurrentPairing` | the link, the agent and the stored bond of that pairing |
 // | `PresenceMonitor` | which adapter this is, how it is, and what follows that |
 // | `Waiters` | the tasks that wait for any of these |
 //
@@ -62,10 +63,7 @@ package actor Adapter {
     var links = LinkTable()
     var monitor: PresenceMonitor
     let waiting: Waiters<Wake>
-    /// The pairing that runs.
-    var pairing: PairingContext?
-    /// Why the adapter could not be put under management; tried again when it comes up, and by `ready`.
-    var managementFailure: BLEError?
+    var pairing = CurrentPairing()
     private var timer: TimerID?
 
     /// The event loop: all of the actor's code runs there.
@@ -326,12 +324,12 @@ extension Adapter {
                     perform(security.linkEnded(peer))
                     bonds.linkEnded(peer, at: loop.now())
                 }
-                wake(security.encryptionWaiters(of: end.handle))
+                wake(links.encryptionWaiters(of: end.handle))
             }
         case .encryptionChange(let change):
-            if !change.status.isSuccess || !change.isEncrypted { links.encryptionEnded(change.handle) }
+            let waiters = links.received(change)
             perform(security.received(change))
-            for waiter in security.encryptionWaiters(of: change.handle) { wake(waiter, .encryption(change.status)) }
+            for waiter in waiters { wake(waiter, .encryption(change.status)) }
             if let peer = links.peer(of: change.handle), change.status.isSuccess {
                 perform(security.encryptionChanged(change.isEncrypted, of: peer))
             }

@@ -120,7 +120,7 @@ extension Adapter {
         var isSettling = false
         while true {
             // It may have been read while the socket was attached.
-            if let handle { failure = failure ?? security.encryptionFailure(of: handle) }
+            if let handle { failure = failure ?? links.encryptionFailure(of: handle) }
             if let handle, let end = links.lastEnd(of: handle) { throw Self.failure(of: end, after: failure) }
             guard let found = try? system.security(socket.descriptor) else { throw .linkLost(nil) }
             if required.isMet(by: found) { break }
@@ -130,12 +130,12 @@ extension Adapter {
             let pause = isNotified ? limit : min(limit, loop.now() + Self.encryptionPause)
             let (wake, number) = await suspend(until: pause) { number in
                 guard let handle else { return }
-                security.awaitEncryption(of: handle, number)
+                links.awaitEncryption(of: handle, number)
                 // Other jobs may have run since the look above.
-                let hasFailed = failure == nil && security.encryptionFailure(of: handle) != nil
+                let hasFailed = failure == nil && links.encryptionFailure(of: handle) != nil
                 if hasFailed || links.lastEnd(of: handle) != nil { self.wake(number) }
             }
-            security.stopWaiting(number)
+            links.stopAwaitingEncryption(number)
             switch wake {
             case .cancelled: throw .cancelled
             case .encryption(let status) where !status.isSuccess: failure = status
@@ -176,7 +176,7 @@ extension Adapter {
         managementReadable()
         let isRejected = security.takeRejection(by: peer)
         if let handle {
-            let failure = Self.failure(of: links.lastEnd(of: handle), after: security.encryptionFailure(of: handle))
+            let failure = Self.failure(of: links.lastEnd(of: handle), after: links.encryptionFailure(of: handle))
             if case .rejected = failure { return failure }
         }
         return isRejected ? .rejected(nil) : nil
@@ -215,7 +215,7 @@ extension Adapter {
         // The kernel drops a link that no socket attaches to in time.
         case .linkLost(.localHostTerminated?): .timedOut
         case .linkLost(.keyMissing?): .rejected(.keyMissing)
-        case .linkLost(let reason): Self.failure(of: reason, after: security.encryptionFailure(of: handle))
+        case .linkLost(let reason): Self.failure(of: reason, after: links.encryptionFailure(of: handle))
         case .cancelled: .cancelled
         case .busy: .notEncrypted(HCICommandFailure(opcode: .leEnableEncryption, reason: .queueFull))
         case .noKey: .keyNotLoaded
@@ -253,7 +253,7 @@ extension Adapter {
         commandsReadable()
         reportsReadable()
         guard attached == handle, links.keySize(of: handle) != nil else {
-            throw Self.failure(of: links.lastEnd(of: handle), after: security.encryptionFailure(of: handle))
+            throw Self.failure(of: links.lastEnd(of: handle), after: links.encryptionFailure(of: handle))
         }
     }
 }

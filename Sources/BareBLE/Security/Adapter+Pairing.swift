@@ -4,25 +4,6 @@ internal import Logging
 
 // How the adapter pairs: it performs what `SecurityCoordinator` returns, with the disk, the agent and the link.
 
-/// What a pairing needs besides the machine.
-struct PairingContext {
-    /// The task that pairs.
-    let waiter: UInt64
-    let peer: PeerID
-    /// The peer's identity, as far as it was known when the pairing began.
-    let identity: PeerID
-    let link: LinkIdentity
-    /// The descriptor of the link's socket, while `isUp`.
-    let descriptor: Int32
-    let options: PairingOptions
-    /// Asks the agent.
-    var asking: Task<Void, Never>?
-    /// The bond that was stored.
-    var stored: BondRecord?
-    /// Why it was not.
-    var storeFailure: BLEError?
-}
-
 extension Adapter {
     // MARK: Management
 
@@ -64,7 +45,7 @@ extension Adapter {
             commandsReadable()
             checkPresence()
             guard presence == .up else { throw downError(during: operation) }
-            managementFailure = nil
+            security.setUpEnded(nil)
             return managed
         case .managed(.failure(let failure)): throw BLEError(failure, adapter: name, during: operation)
         case .cancelled: throw cancelledError(during: operation)
@@ -81,7 +62,7 @@ extension Adapter {
     /// - Parameter mayCyclePower: Whether the adapter may be switched off and on for that: not where links are up that
     ///   another program has made.
     func manageFirst(during operation: String, mayCyclePower: Bool = true) async throws(BLEError) {
-        guard bonds.configuration != nil, managementFailure == nil else { return }
+        guard bonds.configuration != nil, security.setUpFailure == nil else { return }
         // One that is managed and cannot pair can be helped where it has no links.
         if security.isManaged, security.canPair == true || links.hasLinks || !mayCyclePower { return }
         do throws(BLEError) {
@@ -95,7 +76,7 @@ extension Adapter {
             try await manage(during: operation, mayCyclePower: mayCyclePower)
         } catch {
             if error.code == .cancelled { throw error }
-            managementFailure = error
+            security.setUpEnded(error)
             warnOfNoManagement(error)
         }
         guard presence == .up else { throw downError(during: operation) }
@@ -250,9 +231,10 @@ extension Adapter {
                 // Other jobs may have run since the look above.
                 guard !security.isPairing else { return self.wake(number) }
                 isBegun = true
-                pairing = PairingContext(
-                    waiter: number, peer: peer, identity: identity(of: peer) ?? peer, link: link,
-                    descriptor: descriptor, options: options)
+                pairing.begin(
+                    PairingContext(
+                        waiter: number, peer: peer, identity: identity(of: peer) ?? peer, link: link,
+                        descriptor: descriptor, options: options))
                 perform(security.pair(demand, number))
             }
             switch wake {
@@ -343,16 +325,14 @@ extension Adapter {
             case .ask(let question, let number): ask(question, number)
             case .readSecurity: readSecurity()
             case .store(let outcome): store(outcome)
-            case .stopAsking:
-                pairing?.asking?.cancel()
-                pairing?.asking = nil
+            case .stopAsking: pairing.stopAsking()
             case .refused(let peer):
                 logger.debug(
                     "a pairing was refused", metadata: ["adapter": "\(name)", "peer": "\(peer.map { "\($0)" } ?? "-")"])
                 guard let peer else { continue }
                 // A connect whose key the kernel does not have made it pair.
                 let identity = identity(of: peer) ?? peer
-                for waiter in security.encryptionWaiters { wake(waiter, .keyMissing(identity)) }
+                for waiter in links.encryptionWaiters { wake(waiter, .keyMissing(identity)) }
                 securityEvents.report(.pairingRefused(peer))
             case .requested(let peer):
                 securityEvents.report(.securityRequested(peer))
@@ -395,15 +375,16 @@ extension Adapter {
     }
 
     private func ask(_ question: PairingExchange.Question, _ number: UInt64) {
-        guard let context = pairing else { return }
+        guard let context = pairing.context else { return }
         let agent = context.options.agent
         let peer = context.peer
-        context.asking?.cancel()
-        pairing?.asking = Task(executorPreference: loop) { [weak self] in
+        pairing.stopAsking()
+        let task = Task(executorPreference: loop) { [weak self] in
             let reply = await agent.reply(to: question, about: peer)
             guard !Task.isCancelled else { return }
             await self?.replied(reply, to: number)
         }
+        pairing.ask(by: task)
     }
 
     private func replied(_ reply: PairingExchange.Reply, to number: UInt64) {
@@ -411,28 +392,29 @@ extension Adapter {
     }
 
     private func paired(_ waiter: UInt64, _ result: Result<PairingExchange.Outcome, PairingExchange.Failure>) {
-        let context = pairing?.waiter == waiter ? pairing : nil
-        if context != nil { pairing = nil }
+        let rest = pairing.end(waiter)
         // Without a Security Manager the kernel reports a success, and does nothing.
-        if case .failure(.notEncrypted) = result, let link = context?.link, links.isCurrent(link) {
+        if case .failure(.notEncrypted) = result, let link = rest?.context.link, links.isCurrent(link) {
             security.cannotPair()
         }
         wake(
             waiter,
             .paired(
-                result.map { _ in context?.stored }
-                    .mapError { PairingFailure(reason: $0, storeFailure: context?.storeFailure) }))
+                result.map { _ in rest?.stored }
+                    .mapError { PairingFailure(reason: $0, storeFailure: rest?.storeFailure) }))
     }
 
     private func readSecurity() {
         // The end of the link may not be read yet; the socket's security is noise after it.
         commandsReadable()
-        guard let pairing, links.isCurrent(pairing.link) else { return perform(security.securityRead(nil)) }
-        perform(security.securityRead(try? system.security(pairing.descriptor)))
+        guard let context = pairing.context, links.isCurrent(context.link) else {
+            return perform(security.securityRead(nil))
+        }
+        perform(security.securityRead(try? system.security(context.descriptor)))
     }
 
     private func store(_ outcome: PairingExchange.Outcome) {
-        guard let context = pairing, let configuration = bonds.configuration else {
+        guard let context = pairing.context, let configuration = bonds.configuration else {
             return perform(security.stored(false))
         }
         let record = BondRecord(outcome, name: context.options.name, bondedAt: configuration.timeOfDay())
@@ -447,12 +429,10 @@ extension Adapter {
         do throws(BLEError) {
             let stored = try await bonds.save(record, replacing: replaced, during: "store the bond")
             if let address { securityEvents.report(.bonded(Bond(stored, adapter: address))) }
-            guard pairing?.waiter == waiter else { return }
-            pairing?.stored = stored
+            guard pairing.stored(.success(stored), for: waiter) else { return }
             perform(security.stored(true))
         } catch {
-            guard pairing?.waiter == waiter else { return }
-            pairing?.storeFailure = error
+            guard pairing.stored(.failure(error), for: waiter) else { return }
             perform(security.stored(false))
         }
     }

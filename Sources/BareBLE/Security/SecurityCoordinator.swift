@@ -100,10 +100,6 @@ final class SecurityCoordinator {
     private var setupWaiters: [UInt64] = []
     private var turnWaiters: [UInt64] = []
     private var loadWaiters: [(waiter: UInt64, load: UInt64)] = []
-    /// Tasks that wait for the encryption of a link.
-    private var encryptions: [(waiter: UInt64, handle: ConnectionHandle)] = []
-    /// Why encryption failed, by the link's handle, until that is used again.
-    private var encryptionFailures: [ConnectionHandle: HCIStatus] = [:]
     private var encryption = LinkEncryption()
     /// The task that waits for the encryption by a command, and the key that is used.
     private var commanding: (waiter: UInt64, key: ManagementLongTermKey)?
@@ -116,6 +112,8 @@ final class SecurityCoordinator {
     private(set) var counts = Counts()
     /// Whether another program has changed the security of the adapter since that was put under management, or before.
     private(set) var hasOtherManager = false
+    /// Why the adapter could not be put under management before its use; `ready` and a pairing try again.
+    private(set) var setUpFailure: BLEError?
 
     private struct PairingCommand {
         let command: PairingExchange.Command
@@ -135,8 +133,7 @@ final class SecurityCoordinator {
     var isPairing: Bool { pairing != nil || remains != nil }
     /// Tasks that wait for this coordinator, and commands that are out.
     var outstanding: Int {
-        setupWaiters.count + turnWaiters.count + loadWaiters.count + encryptions.count + channel.unfinishedCommands
-            + (isPairing ? 1 : 0)
+        setupWaiters.count + turnWaiters.count + loadWaiters.count + channel.unfinishedCommands + (isPairing ? 1 : 0)
     }
     /// Whether the kernel has the keys of all bonds.
     var hasKeys: Bool { isManaged && setup.hasKeys }
@@ -206,6 +203,9 @@ final class SecurityCoordinator {
 
     // MARK: Setup
 
+    /// Putting the adapter under management before its use has failed, or has succeeded since.
+    func setUpEnded(_ failure: BLEError?) { setUpFailure = failure }
+
     /// Puts the adapter under management; resumes `waiter` when that has ended.
     func manage(_ plan: ManagementSetup.Plan, _ waiter: UInt64) -> [Action] {
         setupWaiters.append(waiter)
@@ -234,25 +234,15 @@ final class SecurityCoordinator {
         setupWaiters.removeAll { $0 == waiter }
         turnWaiters.removeAll { $0 == waiter }
         loadWaiters.removeAll { $0.waiter == waiter }
-        encryptions.removeAll { $0.waiter == waiter }
     }
 
     // MARK: Encryption
 
-    /// Has a task wait until the encryption of a link changes, or the link ends.
-    func awaitEncryption(of handle: ConnectionHandle, _ waiter: UInt64) { encryptions.append((waiter, handle)) }
-
-    /// A link has come up: nothing is known of its encryption.
-    func linkBegan(_ handle: ConnectionHandle) -> [Action] {
-        encryptionFailures[handle] = nil
-        return perform(encryption.linkBegan(handle))
-    }
+    /// A link has come up.
+    func linkBegan(_ handle: ConnectionHandle) -> [Action] { perform(encryption.linkBegan(handle)) }
 
     /// An Encryption Change was read.
-    func received(_ change: HCIEncryptionChange) -> [Action] {
-        if !change.status.isSuccess { encryptionFailures[change.handle] = change.status }
-        return perform(encryption.received(change))
-    }
+    func received(_ change: HCIEncryptionChange) -> [Action] { perform(encryption.received(change)) }
 
     /// An Encryption Key Refresh Complete was read.
     func received(_ refresh: HCIEncryptionKeyRefresh) -> [Action] { perform(encryption.received(refresh)) }
@@ -304,17 +294,6 @@ final class SecurityCoordinator {
         }
         return actions
     }
-
-    /// Why the encryption of the last link with a handle failed.
-    func encryptionFailure(of handle: ConnectionHandle) -> HCIStatus? { encryptionFailures[handle] }
-
-    /// The tasks that wait for the encryption of a link.
-    func encryptionWaiters(of handle: ConnectionHandle) -> [UInt64] {
-        encryptions.filter { $0.handle == handle }.map { $0.waiter }
-    }
-
-    /// The tasks that wait for the encryption of any link.
-    var encryptionWaiters: [UInt64] { encryptions.map { $0.waiter } }
 
     /// Returns whether the kernel has ended a link to a bonded peer because that did not accept its key, since the last
     /// call. It is known without the controller's events too.

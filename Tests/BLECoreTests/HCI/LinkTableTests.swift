@@ -152,6 +152,44 @@ import Testing
         #expect(table.takeReason(of: late) == nil, "the reset is the reason")
     }
 
+    // MARK: Encryption
+
+    @Test func theTasksOfALinkAreResumedByItsEncryption() throws {
+        var table = LinkTable()
+        table.awaitEncryption(of: handle, 3)
+        table.awaitEncryption(of: 0x41, 2)
+        table.awaitEncryption(of: handle, 4)
+        #expect(table.encryptionWaiters == [2, 3, 4])
+        #expect(table.encryptionWaiters(of: handle) == [3, 4] && table.encryptionWaiters(of: 0x42) == [])
+        #expect(try table.received(encryption()) == [3, 4])
+        #expect(table.encryptionFailure(of: handle) == nil)
+        table.stopAwaitingEncryption(3)
+        #expect(try table.received(encryption(status: "06")) == [4])
+        table.stopAwaitingEncryption(2)
+        #expect(table.encryptionWaiters == [4])
+    }
+
+    @Test func whyEncryptionHasFailedIsKnownUntilAnotherLinkHasTheHandle() throws {
+        var table = LinkTable()
+        try table.began(connection())
+        _ = try table.received(encryption(status: "06"))
+        #expect(table.encryptionFailure(of: handle) == .keyMissing && table.encryptionFailure(of: 0x41) == nil)
+        _ = try table.ended(disconnection())
+        try table.began(connection(status: "3e"))
+        #expect(table.encryptionFailure(of: handle) == .keyMissing, "it explains the end")
+        try table.began(connection())
+        #expect(table.encryptionFailure(of: handle) == nil)
+    }
+
+    @Test(.row("S19")) func encryptionThatStopsOrFailsEndsTheKey() throws {
+        for (status, mode, size) in [("00", "01", 16 as UInt8?), ("00", "00", nil), ("06", "01", nil)] {
+            var table = LinkTable()
+            table.encrypted(handle, keySize: 16)
+            _ = try table.received(encryption(status: status, mode: mode))
+            #expect(table.keySize(of: handle) == size, "status \(status), mode \(mode)")
+        }
+    }
+
     // MARK: Updates
 
     @Test func oneUpdateOfAKindIsOutOnALink() throws {
@@ -226,6 +264,12 @@ import Testing
         let packet = bytes("3e1301" + status + "40000001" + "46af0f00aa60" + "28000000f40100")
         guard case .connectionComplete(let complete) = try HCIEvent(packet.span) else { throw OtherEvent() }
         return complete
+    }
+
+    private func encryption(status: String = "00", mode: String = "01") throws -> HCIEncryptionChange {
+        let packet = bytes("0804" + status + "4000" + mode)
+        guard case .encryptionChange(let change) = try HCIEvent(packet.span) else { throw OtherEvent() }
+        return change
     }
 
     private func update(status: String = "00") throws -> LEConnectionUpdateComplete {

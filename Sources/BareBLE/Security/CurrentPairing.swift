@@ -1,0 +1,71 @@
+internal import BLECore
+
+/// What a pairing needs besides the machine.
+struct PairingContext {
+    /// The task that pairs.
+    let waiter: UInt64
+    let peer: PeerID
+    /// The peer's identity, as far as it was known when the pairing began.
+    let identity: PeerID
+    let link: LinkIdentity
+    /// The descriptor of the link's socket, while `isUp`.
+    let descriptor: Int32
+    let options: PairingOptions
+}
+
+/// The pairing that runs, and what the agent and the disk have done for it.
+struct CurrentPairing {
+    /// What a pairing has left.
+    struct Rest {
+        let context: PairingContext
+        /// The bond that was stored.
+        fileprivate(set) var stored: BondRecord?
+        /// Why it was not.
+        fileprivate(set) var storeFailure: BLEError?
+    }
+
+    private var rest: Rest?
+    /// Asks the agent.
+    private var asking: Task<Void, Never>?
+
+    /// The context of the pairing that runs, if there is one.
+    var context: PairingContext? { rest?.context }
+
+    mutating func begin(_ context: PairingContext) {
+        rest = Rest(context: context)
+        asking = nil
+    }
+
+    /// Ends the pairing of a task.
+    ///
+    /// - Returns: What it has left; `nil` if another one runs, or none.
+    mutating func end(_ waiter: UInt64) -> Rest? {
+        guard let rest, rest.context.waiter == waiter else { return nil }
+        self.rest = nil
+        asking = nil
+        return rest
+    }
+
+    // MARK: The agent
+
+    /// The agent is asked by this task.
+    mutating func ask(by task: Task<Void, Never>) { asking = task }
+
+    /// The agent's reply is not needed any more.
+    mutating func stopAsking() {
+        asking?.cancel()
+        asking = nil
+    }
+
+    // MARK: The disk
+
+    /// The disk has stored the bond of a task's pairing, or has not; `false` if that pairing has ended.
+    mutating func stored(_ result: Result<BondRecord, BLEError>, for waiter: UInt64) -> Bool {
+        guard rest?.context.waiter == waiter else { return false }
+        switch result {
+        case .success(let record): rest?.stored = record
+        case .failure(let error): rest?.storeFailure = error
+        }
+        return true
+    }
+}
