@@ -13,12 +13,8 @@ public actor Central {
 
     nonisolated let loop: EventLoop
     package let adapter: Adapter
-    /// The sessions by their peers, as long as a reference to them exists.
-    var sessions: [PeerID: WeakSession] = [:]
-    /// Persists the restoration state, from `restore` to `suspend`.
-    var keeper: StateKeeper?
-    var hasRestored = false
-    var hasNoticedMissingRestore = false
+    var sessions = SessionRegistry()
+    var persistence = StatePersistence()
     /// What was logged of each peer.
     nonisolated let warnings = PeerWarningTable()
     nonisolated let disk = DiskGate()

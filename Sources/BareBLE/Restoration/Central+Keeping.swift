@@ -18,7 +18,7 @@ extension Central {
     /// The status of the state on the disk; `nil` without a store, before `restore(_:from:holding:handlers:)` and
     /// after `suspend(keepingLinks:)`.
     public var stateStatus: StateStatus? {
-        keeper.map { keeper in keeper.assumeIsolated { $0.status } }
+        persistence.keeper.map { keeper in keeper.assumeIsolated { $0.status } }
     }
 
     /// Returns when the current state is on the disk. The state is also written automatically.
@@ -28,7 +28,7 @@ extension Central {
     ///   was; `.timedOut` if the disk has not responded by then; `.diskFull`, `.notPermitted`, `.tooLong`, `.system`.
     ///   No change is lost by these: it is still being written, or tried again later.
     public func saveState(timeout: Duration = .seconds(5)) async throws(BLEError) {
-        guard let keeper else { throw nothingKeptError(during: "save the state") }
+        guard let keeper = persistence.keeper else { throw nothingKeptError(during: "save the state") }
         try await keeper.flush(until: loop.now() + timeout)
     }
 
@@ -46,8 +46,7 @@ extension Central {
 
     /// Logs once that there is a store and nothing is kept in it.
     private func noticeNothingIsKept() {
-        guard let store = configuration.stateStore, !hasRestored, !hasNoticedMissingRestore else { return }
-        hasNoticedMissingRestore = true
+        guard let store = configuration.stateStore, persistence.noticeMissingRestore() else { return }
         configuration.logger.notice(
             "nothing is kept for the next start: call `Central.restore()` before the first session",
             metadata: ["store": "\(store.path)"])
@@ -55,12 +54,12 @@ extension Central {
 
     /// Removes a peer from the restoration state: the next start does not connect to it. A session with it continues.
     public func forget(_ peer: PeerID) {
-        keeper?.assumeIsolated { $0.forget(peer) }
+        persistence.keeper?.assumeIsolated { $0.forget(peer) }
     }
 
     /// Removes the scan from the restoration state: the next start does not begin it. A running scan continues.
     public func forgetScan() {
-        keeper?.assumeIsolated { $0.forgetScan() }
+        persistence.keeper?.assumeIsolated { $0.forgetScan() }
     }
 
     /// Ends all sessions and keeps the restoration state, so that the next start resumes them.
@@ -74,26 +73,25 @@ extension Central {
     ///   caller's.
     @discardableResult
     public func suspend(keepingLinks: Bool = false) async -> [DetachedLink] {
-        await keeper?.freeze()
+        await persistence.keeper?.freeze()
         // The disk that delays a session's end is the one with the state.
         let limit = loop.now() + Self.storageTime
         // Concurrently: each may have to wait for a disk that hangs.
         var links: [DetachedLink] = []
         await withTaskGroup(of: DetachedLink?.self) { group in
-            for session in sessions.values.compactMap(\.session).sorted(by: { $0.name < $1.name }) {
+            for session in sessions.all {
                 group.addTask(executorPreference: loop) { await self.end(session, keepingLink: keepingLinks) }
             }
             for await case let link? in group { links.append(link) }
         }
         links.sort { $0.name < $1.name }
         do throws(BLEError) {
-            try await keeper?.flush(until: limit)
+            try await persistence.keeper?.flush(until: limit)
         } catch {
             configuration.logger.error("the state is not on the disk", metadata: ["reason": "\(error)"])
         }
-        await keeper?.close()
-        keeper = nil
-        hasRestored = false
+        await persistence.keeper?.close()
+        persistence.end()
         return links
     }
 
@@ -142,19 +140,19 @@ extension Central {
 extension Central {
     /// Adds a session to the restoration state, and records its changes from now on.
     func keep(_ session: Session, with peer: PeerID, _ subscriptions: [PersistedSubscription]) {
-        guard let keeper else { return noticeNothingIsKept() }
+        guard let keeper = persistence.keeper else { return noticeNothingIsKept() }
         keeper.assumeIsolated { $0.want(PersistedPeer(peer, session.options, subscriptions)) }
     }
 
     /// Records the adapter in use, once it is known.
     func keepAdapter() {
-        guard let keeper, let address = adapter.assumeIsolated({ $0.address }) else { return }
+        guard let keeper = persistence.keeper, let address = adapter.assumeIsolated({ $0.address }) else { return }
         keeper.assumeIsolated { $0.use(adapter: address) }
     }
 
     /// Adds a scan to the restoration state; the result is one iterator's part in it.
     func keep(_ scan: PersistedScan) -> LastingScan? {
-        guard let keeper else {
+        guard let keeper = persistence.keeper else {
             noticeNothingIsKept()
             return nil
         }
@@ -164,7 +162,7 @@ extension Central {
 
     /// Removes a scan from the restoration state.
     func forget(_ scan: PersistedScan) {
-        keeper?.assumeIsolated { $0.forget(scan) }
+        persistence.keeper?.assumeIsolated { $0.forget(scan) }
     }
 }
 

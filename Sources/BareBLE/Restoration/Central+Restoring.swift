@@ -33,12 +33,11 @@ extension Central {
         holding: SubscribeOptions = SubscribeOptions(),
         handlers: @Sendable (PersistedPeer) -> SessionHandlers? = { _ in SessionHandlers() }
     ) async throws(BLEError) -> Restoration {
-        guard !hasRestored else {
+        guard persistence.beginRestoring() else {
             throw BLEError(
                 .busy, subject: configuration.stateStore?.path ?? "this central", during: "restore the state",
                 because: "this central has done so before")
         }
-        hasRestored = true
         var restoration = Restoration()
         var state = RestorationState()
         if let store = configuration.stateStore {
@@ -46,7 +45,7 @@ extension Central {
                 let contents = try await open(store)
                 (state, restoration.damage, restoration.movedTo) = (contents.state, contents.damage, contents.movedTo)
             } catch {
-                hasRestored = false
+                persistence.restoringFailed()
                 throw error
             }
         }
@@ -92,7 +91,8 @@ extension Central {
         let write: StateKeeper.Write = { state in
             Result { () throws(BLEError) in try open.save(state) }
         }
-        keeper = StateKeeper(holding: contents.state, on: loop, logger: logger, write: write) { open.close() }
+        persistence.use(
+            StateKeeper(holding: contents.state, on: loop, logger: logger, write: write) { open.close() })
         return contents
     }
 

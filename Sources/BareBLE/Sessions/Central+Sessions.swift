@@ -84,22 +84,19 @@ extension Central {
         target.isPeer = { [weak self] other in
             other == peer || self?.assumeIsolated { $0.name(of: other) == $0.name(of: peer) } ?? false
         }
-        let session = try begin(target, options, handlers, keeper)
+        let session = try begin(target, options, handlers, persistence.keeper)
         keep(session, with: peer, subscriptions)
-        sessions = sessions.filter { $0.value.session != nil }
-        sessions[peer] = WeakSession(session: session)
+        sessions.add(session, with: peer)
         return session
     }
 
     /// Returns the session with a peer; `nil` if there is none that has not ended.
     public func session(of peer: PeerID) -> Session? {
-        func living(_ session: Session?) -> Session? { session?.state == .ended ? nil : session }
-        if let session = living(sessions[peer]?.session) { return session }
+        if let session = sessions.session(of: peer) { return session }
         // A bonded peer has several names.
         guard configuration.security != nil else { return nil }
         let name = name(of: peer)
-        return living(
-            sessions.first { self.name(of: $0.key) == name && living($0.value.session) != nil }?.value.session)
+        return sessions.session { self.name(of: $0) == name }
     }
 
     /// Starts a session with an ATT server on a Unix SEQPACKET socket, which it connects to as `connect(toSocket:_:)`

@@ -46,8 +46,3 @@ public struct SessionHandlers: Sendable {
         self.onReady = onReady
     }
 }
-
-/// A weak reference to a session.
-struct WeakSession {
-    weak var session: Session?
-}
