@@ -1,5 +1,6 @@
 internal import BLECore
 internal import BLELinux
+internal import Glibc
 
 extension BLEError {
     /// The adapter could not be put under management.
@@ -203,5 +204,57 @@ extension ManagementSetup.List {
 extension Hex {
     fileprivate static func encode(_ code: ManagementCommandCode) -> String {
         encode([UInt8(truncatingIfNeeded: code.rawValue >> 8), UInt8(truncatingIfNeeded: code.rawValue)])
+    }
+}
+
+// MARK: - Bonds on the disk
+
+extension BLEError {
+    init(_ exposure: StoredFolder.Exposure, bonds path: String, during operation: String) {
+        switch exposure {
+        case .owner:
+            self.init(
+                .notPermitted, subject: path, during: operation, because: "it belongs to another user",
+                hint: "Run as that user, or name another directory.")
+        case .mode(let mode):
+            self.init(
+                .notPermitted, subject: path, during: operation,
+                because: "other users have rights to it (mode \(String(mode, radix: 8)))",
+                hint: "`chmod go= \(path)`; if others may have read keys, forget the bonds and pair again.")
+        case .system(let error):
+            self.init(error, bonds: path, during: operation)
+        }
+    }
+
+    init(_ error: SystemCallError, bonds path: String, during operation: String) {
+        let (code, reason, hint): (Code, String, String?) =
+            switch error.errno {
+            case EACCES, EPERM, EROFS:
+                (.notPermitted, "this user may not do that", "Change the permissions, or name another directory.")
+            case ENOSPC, EDQUOT: (.diskFull, "the disk is full", "Free some space; the stored bonds are intact.")
+            case ENOENT, ENOTDIR: (.system, "its directory does not exist", "Create the directory first.")
+            case ELOOP: (.notPermitted, "it is a symbolic link", "Remove it.")
+            default: (.system, "\(error.call) failed", error.remedy)
+            }
+        self.init(code, subject: path, during: operation, because: reason, hint: hint, errorNumber: error.errno)
+    }
+
+    init(_ refusal: BondRefusal, bondWith identity: PeerID, during operation: String) {
+        let (code, hint): (Code, String?) =
+            switch refusal {
+            case .keyTooShort: (.keyTooShort, "`minimumKeySize` may be lowered, but such a key is no protection.")
+            case .bondExists, .weakerKind, .weakerSize, .weakerLevel:
+                (.bondNotStored, "If the peer was reset, forget the bond first, and pair again.")
+            case .full: (.bondNotStored, "Forget bonds that are not used.")
+            default: (.bondNotStored, nil)
+            }
+        self.init(code, subject: "\(identity)", during: operation, because: "\(refusal)", hint: hint)
+    }
+
+    /// The same failure, of a change.
+    var asBondNotStored: BLEError {
+        BLEError(
+            .bondNotStored, subject: subject, during: operation, because: reason, hint: hint,
+            errorNumber: errorNumber)
     }
 }

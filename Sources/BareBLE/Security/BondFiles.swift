@@ -1,0 +1,84 @@
+internal import BLECore
+internal import BLELinux
+
+/// The names of what is stored for one adapter.
+struct BondFiles: Sendable {
+    let directory: String
+    let name: String
+    let lockPath: String
+
+    init(directory: String, adapter: BluetoothAddress) {
+        let address = String(adapter.description.filter { $0 != ":" })
+        self.directory = directory
+        name = "\(address).bonds"
+        lockPath = "\(directory)/\(address).lock"
+    }
+
+    /// Returns the adapter whose bonds are in a file of this name; `nil` for other files.
+    static func adapter(ofFile name: String) -> BluetoothAddress? {
+        guard name.hasSuffix(".bonds"), name.utf8.count == 18 else { return nil }
+        var text = ""
+        for (index, digit) in name.prefix(12).enumerated() {
+            if index > 0, index.isMultiple(of: 2) { text.append(":") }
+            text.append(digit)
+        }
+        return BluetoothAddress(text)
+    }
+
+    var nameOfDamaged: String { name + ".damaged" }
+    var nameOfOtherVersion: String { name + ".other-version" }
+    /// Whether a file is one that is written here.
+    func isWritten(_ other: String) -> Bool { other == name || other.hasPrefix(nameOfDamaged) }
+
+    /// Returns this name, or with the first number that no file has: what was set aside before stays.
+    func unused(_ wanted: String, in folder: borrowing StoredFolder) -> String {
+        let names = Set(folder.names())
+        guard names.contains(wanted) else { return wanted }
+        // One of so many numbers is free.
+        let number = (2...names.count + 2).first { !names.contains("\(wanted)-\($0)") }
+        return "\(wanted)-\(number ?? names.count + 2)"
+    }
+
+    func path(_ name: String) -> String { "\(directory)/\(name)" }
+}
+
+/// Makes the lock of a file a part of an enum.
+final class OwnedFileLock: Sendable {
+    private let lock: FileLock
+
+    init(_ lock: consuming FileLock) {
+        self.lock = lock
+    }
+}
+
+/// Bonds that are on no disk, by the addresses of adapters.
+final class BondMemory: Sendable {
+    let turn = Lock(())
+    private let files = Lock<[BluetoothAddress: BondFile]>([:])
+
+    func read(_ adapter: BluetoothAddress) -> BondFile {
+        files.withLock { $0[adapter] ?? BondFile() }
+    }
+
+    func write(_ file: BondFile, _ adapter: BluetoothAddress) {
+        files.withLock { $0[adapter] = file }
+    }
+}
+
+extension StoredFolder {
+    /// Opens a directory of bonds, and checks that other users can exchange nothing in it.
+    static func ofBonds(_ path: String, during operation: String) throws(BLEError) -> StoredFolder {
+        let folder: StoredFolder
+        do throws(SystemCallError) {
+            folder = try StoredFolder(path)
+        } catch {
+            throw BLEError(error, bonds: path, during: operation)
+        }
+        do throws(Exposure) {
+            try folder.checkIsOwn()
+        } catch {
+            throw BLEError(error, bonds: path, during: operation)
+        }
+        return folder
+    }
+}
