@@ -6,9 +6,9 @@
 // - It begins at zero, and it moves only in `leap`: when no job is queued, no watched descriptor is ready and no work
 //   is under way on other threads. Two events with a deadline between them can therefore not change their order.
 // - That is exact only for what runs on the loop: a peer of the code under test must run on it as well. Work on other
-//   threads goes through `offload(_:)`, so that no deadline passes meanwhile. Its results return in the order in which the work
-//   began, each when nothing else is left to do: not when a thread happens to end. Only tasks that never stop do not hold them
-//   up.
+//   threads goes through `offload(_:)`, so that no deadline passes meanwhile. Its results return in the order
+//   in which the work began, each when nothing else is left to do, and not when its thread happens to end. A task that
+//   queues a job in each turn does not delay them.
 // - Without any timer the loop waits in real time, for another thread or for a descriptor from outside.
 
 package import BLECore

@@ -225,7 +225,7 @@ extension EventLoop {
         armTimer()
         // Other threads may have added jobs by now.
         let idle = inbox.withLock { $0.jobs.isEmpty } && !stopping.load(ordering: .acquiring)
-        // Tasks that never stop may wait for just that.
+        // A task that queues a job in each turn may wait for just that.
         if !idle { _ = returnResult() }
         let sleeps = idle && !mayLeap && !hasResult && !ending.load(ordering: .acquiring)
         let count = unsafe ble_wait(epoll, &ready, Int32(ready.count), sleeps ? -1 : 0)

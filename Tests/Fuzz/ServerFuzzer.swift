@@ -101,9 +101,9 @@ private struct FuzzedServer: FuzzedRun {
         obey(server.received(packet, in: &database, at: now))
     }
 
-    private mutating func finish(_ answer: GATTServer.Answer) {
+    private mutating func finish(_ result: GATTServer.HandlerResult) {
         guard !asked.isEmpty else { return }
-        obey(server.finished(asked[Int(script.byte()) % asked.count], answer, in: &database, at: now))
+        obey(server.finished(asked[Int(script.byte()) % asked.count], result, in: &database, at: now))
         if asked.count > 16 { asked.removeFirst() }
     }
 

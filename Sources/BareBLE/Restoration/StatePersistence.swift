@@ -27,7 +27,7 @@ struct StatePersistence {
     /// The store is open.
     mutating func use(_ keeper: StateKeeper) { state = .restored(keeper) }
 
-    /// Nothing is kept any more, until the state is restored again.
+    /// Nothing is kept from now on, until the state is restored again.
     mutating func end() { state = .notRestored }
 
     /// Returns whether nothing is kept because the state was not restored; `true` once.

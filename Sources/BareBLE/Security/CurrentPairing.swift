@@ -51,7 +51,7 @@ struct CurrentPairing {
     /// The agent is asked by this task.
     mutating func ask(by task: Task<Void, Never>) { asking = task }
 
-    /// The agent's reply is not needed any more.
+    /// The agent's reply is no longer needed.
     mutating func stopAsking() {
         asking?.cancel()
         asking = nil

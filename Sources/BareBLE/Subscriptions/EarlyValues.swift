@@ -18,7 +18,7 @@ struct EarlyValues {
     static let lifetime: Duration = .seconds(30)
 
     /// Whether the peer is known to keep its configurations.
-    private(set) var isKeeping = false
+    private var isKeeping = false
     private var values: [ReceivedValue] = []
     private var subscribed: Set<AttributeHandle> = []
 

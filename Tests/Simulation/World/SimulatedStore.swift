@@ -4,7 +4,7 @@ import FaultySystem
 import Glibc
 import Synchronization
 
-// The directory with the bonds of one adapter, on a disk that fails when it is told to, and what other programs do to it.
+// The directory with the bonds of one adapter, on a disk that fails when the script says so, and what other programs do to it.
 
 /// The stored bonds of one program.
 final class SimulatedStore: Sendable {

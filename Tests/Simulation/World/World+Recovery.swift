@@ -71,7 +71,7 @@ extension World {
             do {
                 let link: Peripheral
                 if let session = peer.session {
-                    // A session with an address that the peer does not use any more would wait for ever.
+                    // A session with an address that the peer no longer uses would wait forever.
                     let limit = peer.identity == nil ? end - loop.now() : .seconds(10)
                     link = try await session.ready(within: limit)
                 } else {

@@ -42,7 +42,7 @@ extension World {
         }
     }
 
-    /// Ends what follows the events of bonds, which would last for ever, and keep the world.
+    /// Ends what follows the events of bonds, which would never end, and keep the world.
     func endFollowing() async {
         for host in hosts {
             host.follower?.cancel()

@@ -133,7 +133,7 @@ extension GATTServer {
     }
 
     /// The application's result.
-    package enum Answer: Hashable, Sendable {
+    package enum HandlerResult: Hashable, Sendable {
         /// The value to read.
         case value([UInt8])
         /// The values were written, the access is authorized, or the signature is right.
@@ -235,7 +235,7 @@ extension GATTServer {
         package var strayPackets = 0
         /// Commands that were not executed.
         package var droppedCommands = 0
-        /// Questions that the application did not answer in time.
+        /// Questions that the application returned no result for in time.
         package var handlerTimeouts = 0
         /// Results that came late, or were of another kind.
         package var lateResults = 0
@@ -280,8 +280,8 @@ extension GATTServer {
         var deadline = BootInstant.zero
 
         /// Takes the application's result. Returns `false` if it is of another kind than the question.
-        mutating func take(_ answer: Answer) -> Bool {
-            switch (question, answer) {
+        mutating func take(_ result: HandlerResult) -> Bool {
+            switch (question, result) {
             case (.read(let handle, _)?, .value(let value)):
                 known.values[handle] =
                     value.count <= ServerDatabase.longestValue
@@ -570,12 +570,12 @@ extension GATTServer {
 
     /// Passes the application's result for a question. A result that comes late has no effect.
     package mutating func finished(
-        _ token: Token, _ answer: Answer, in database: inout ServerDatabase, at now: BootInstant
+        _ token: Token, _ result: HandlerResult, in database: inout ServerDatabase, at now: BootInstant
     ) -> [Action] {
         var actions: [Action] = []
         guard !isClosed else { return actions }
         if case .open(var operation) = slot, operation.token == token {
-            if operation.take(answer) {
+            if operation.take(result) {
                 remember(operation, now)
                 run(operation, &database, now, &actions)
             } else {
@@ -583,7 +583,7 @@ extension GATTServer {
             }
         } else if let index = commands.firstIndex(where: { $0.token == token }) {
             var operation = commands[index]
-            if operation.take(answer) {
+            if operation.take(result) {
                 commands.remove(at: index)
                 commandBytes -= operation.packet.commandSize
                 run(operation, &database, now, &actions)
@@ -1273,7 +1273,7 @@ extension GATTServer {
     }
 
     /// Reports that the system never sends the offered packet. Without a response or an indication the client would wait
-    /// for ever, so that closes the link.
+    /// forever, so that closes the link.
     package mutating func refused(in database: ServerDatabase) -> [Action] {
         var actions: [Action] = []
         guard !isClosed, case .offered = writing, !outbox.isEmpty else { return actions }

@@ -188,14 +188,14 @@ import Testing
         #expect(client.server.mtu == max(180, agreed))
     }
 
-    @Test("a second request before the response closes the link, whoever delays that")
+    @Test("a second request before the response closes the link, while the application or the system delays it")
     func overlap() throws {
         var waiting = try Self.client()
         waiting.decide = { _ in nil }
         #expect(try waiting.send("0a2100").isEmpty)
         #expect(try waiting.send("0a2500").isEmpty)
         #expect(waiting.closeReason == .overlappingRequests)
-        #expect(waiting.answer(.value([1])).isEmpty)
+        #expect(waiting.handlerReturns(.value([1])).isEmpty)
 
         var blocked = try Self.client()
         blocked.hasRoom = false

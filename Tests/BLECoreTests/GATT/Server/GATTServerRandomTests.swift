@@ -15,7 +15,7 @@ import Testing
         var isOpen = true
         for _ in 0..<1_500 where isOpen {
             switch random.next() % 12 {
-            case 0: _ = client.answer([.value([9]), .accepted, .rejected(.outOfRange)][Int(random.next() % 3)])
+            case 0: _ = client.handlerReturns([.value([9]), .accepted, .rejected(.outOfRange)][Int(random.next() % 3)])
             case 1: client.update([1], of: AttributeHandle(random.next() % 42))
             case 2: client.hasRoom = false
             case 3: client.makeRoom()

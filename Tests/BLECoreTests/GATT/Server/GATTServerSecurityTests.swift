@@ -82,7 +82,7 @@ import Testing
         client.secure(ClientSecurity())
         try client.send("0a1000")
         client.secure(.none)
-        #expect(client.answer(.value([1])) == ["010a100005"])
+        #expect(client.handlerReturns(.value([1])) == ["010a100005"])
     }
 
     @Test("and for a write after it was authorized")
@@ -91,14 +91,14 @@ import Testing
         client.secure(ClientSecurity())
         try client.send("12100001")
         client.secure(.none)
-        #expect(client.answer(.accepted) == ["0112100005"])
+        #expect(client.handlerReturns(.accepted) == ["0112100005"])
         #expect(client.questions == [.authorize(16, isWrite: true)])
         client.secure(ClientSecurity())
         try client.send("12100001")
-        #expect(client.answer(.accepted).isEmpty)
-        #expect(client.answer(.accepted) == ["13"])
+        #expect(client.handlerReturns(.accepted).isEmpty)
+        #expect(client.handlerReturns(.accepted) == ["13"])
         try client.send("12100001")
-        #expect(client.answer(.rejected(.unlikelyError)) == ["0112100008"])
+        #expect(client.handlerReturns(.rejected(.unlikelyError)) == ["0112100008"])
     }
 
     @Test("Prepared writes are not executed below the level of their attribute")

@@ -22,13 +22,13 @@ import Testing
         var client = try Self.client(.read, .handled)
         #expect(try client.send("0a1000").isEmpty)
         #expect(client.questions == [.read(16, offset: 0)])
-        #expect(client.answer(.value([1, 2])) == ["0b0102"])
+        #expect(client.handlerReturns(.value([1, 2])) == ["0b0102"])
         #expect(try client.send("0a1000").isEmpty)
-        #expect(client.answer(.rejected(ATTErrorCode(rawValue: 0x9F))) == ["010a10009f"])
+        #expect(client.handlerReturns(.rejected(ATTErrorCode(rawValue: 0x9F))) == ["010a10009f"])
         #expect(try client.send("0a1000").isEmpty)
-        #expect(client.answer(.rejected(ATTErrorCode(rawValue: 0))) == ["010a10000e"])
+        #expect(client.handlerReturns(.rejected(ATTErrorCode(rawValue: 0))) == ["010a10000e"])
         #expect(try client.send("0a1000").isEmpty)
-        #expect(client.answer(.value([UInt8](repeating: 0, count: 513))) == ["010a10000e"])
+        #expect(client.handlerReturns(.value([UInt8](repeating: 0, count: 513))) == ["010a10000e"])
     }
 
     @Test("an application that does not return costs one request, and its late result has no effect")
@@ -41,9 +41,9 @@ import Testing
         #expect(client.takeSent() == ["010a10000e"])
         #expect(client.server.statistics.handlerTimeouts == 1)
         #expect(try client.send("12100009").isEmpty)
-        #expect(client.answer(.value([1])).isEmpty)
+        #expect(client.handlerReturns(.value([1])).isEmpty)
         #expect(client.server.statistics.lateResults == 1)
-        #expect(client.answer(.accepted) == ["13"])
+        #expect(client.handlerReturns(.accepted) == ["13"])
         #expect(client.closeReason == nil)
     }
 
@@ -54,7 +54,7 @@ import Testing
         let token = try #require(client.open.first?.token)
         client.perform(client.server.finished(token, .accepted, in: &client.database, at: client.now))
         #expect(client.takeSent().isEmpty)
-        #expect(client.answer(.value([5])) == ["0b05"])
+        #expect(client.handlerReturns(.value([5])) == ["0b05"])
     }
 
     @Test("the parts of a long value come from one result; writing, time and the next read end that")
@@ -98,7 +98,7 @@ import Testing
             try client.send(request)
             let handle = try #require(client.database.all.last { $0.type == .primaryServiceDeclaration }?.handle)
             try client.changeDatabase { try $0.withdraw(handle) }
-            let response = client.answer(request == "0a1000" ? .value([1]) : .accepted)
+            let response = client.handlerReturns(request == "0a1000" ? .value([1]) : .accepted)
             #expect(response == ["01" + request.prefix(2) + "100001"])
             client = try Self.client([.read, .write], .handled)
         }
@@ -176,11 +176,11 @@ import Testing
             .init(handle: 16, offset: 0, value: [0xAA]), .init(handle: 20, offset: 7, value: [0xCC, 0xDD]),
         ]
         #expect(client.questions == [.write(batch)])
-        #expect(client.answer(.rejected(.outOfRange, handle: 20)) == ["01181400ff"])
+        #expect(client.handlerReturns(.rejected(.outOfRange, handle: 20)) == ["01181400ff"])
         #expect(client.database[18]?.value == [0])
         for part in parts { try client.send(part) }
         try client.send("1801")
-        #expect(client.answer(.accepted) == ["19"])
+        #expect(client.handlerReturns(.accepted) == ["19"])
         #expect(client.database[18]?.value == [0xBB])
     }
 
@@ -193,7 +193,7 @@ import Testing
         for _ in 0..<5 { #expect(try client.send("52100001").isEmpty) }
         #expect(client.questions.count == 3 && client.open.count == 3)
         #expect(client.takeEvents() == [.dropped(16), .dropped(16)])
-        #expect(client.answer(.accepted).isEmpty)
+        #expect(client.handlerReturns(.accepted).isEmpty)
         try client.send("521000010203")
         #expect(client.takeEvents() == [.dropped(16)])
         client.pass(.seconds(20))
@@ -231,8 +231,8 @@ import Testing
         var client = try Self.client(.authenticatedSignedWrites)
         client.secure(ClientSecurity(keySize: 0, isBonded: true))
         for value in ["01", "02"] { try client.send("d21000" + value + "050000001122334455667788") }
-        _ = client.answer(.accepted)
-        _ = client.answer(.accepted)
+        _ = client.handlerReturns(.accepted)
+        _ = client.handlerReturns(.accepted)
         #expect(client.database[16]?.value == [1])
         var later = try Self.client(.authenticatedSignedWrites)
         var record = ClientRecord(checksum: later.database.checksum)

@@ -7,7 +7,7 @@ struct ServedClient {
     var server: GATTServer
     var now = BootInstant(nanoseconds: 1_000_000_000)
     /// The application; `nil` leaves the question open.
-    var decide: (GATTServer.Question) -> GATTServer.Answer? = { _ in nil }
+    var decide: (GATTServer.Question) -> GATTServer.HandlerResult? = { _ in nil }
     /// Whether the kernel has room.
     var hasRoom = true
 
@@ -41,8 +41,8 @@ struct ServedClient {
                 perform(server.sent(in: database, at: now))
             case .ask(let token, let question):
                 questions.append(question)
-                if let answer = decide(question) {
-                    perform(server.finished(token, answer, in: &database, at: now))
+                if let result = decide(question) {
+                    perform(server.finished(token, result, in: &database, at: now))
                 } else {
                     open.append((token, question))
                 }
@@ -70,10 +70,10 @@ struct ServedClient {
     }
 
     /// The application returns its result for the oldest open question.
-    mutating func answer(_ answer: GATTServer.Answer) -> [String] {
+    mutating func handlerReturns(_ result: GATTServer.HandlerResult) -> [String] {
         guard !open.isEmpty else { return ["nothing was asked"] }
         let token = open.removeFirst().token
-        perform(server.finished(token, answer, in: &database, at: now))
+        perform(server.finished(token, result, in: &database, at: now))
         return takeSent()
     }
 
