@@ -382,7 +382,7 @@ extension LinkTable {
     }
 
     /// The tasks that wait for the encryption of any link, in the order in which they began.
-    package var encryptionWaiters: [UInt64] { entries.values.flatMap(\.encryptionWaiters).sorted() }
+    package var encryptionWaiters: [UInt64] { entries.values.flatMap { $0.encryptionWaiters }.sorted() }
 }
 
 // MARK: - Updates
