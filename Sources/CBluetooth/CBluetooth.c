@@ -115,14 +115,30 @@ int ble_socketpair(int fds[2]) {
     return once(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds));
 }
 
+static int unix_address(struct sockaddr_un *address, const char *path) {
+    *address = (struct sockaddr_un){.sun_family = AF_UNIX};
+    if (strlen(path) >= sizeof address->sun_path) return -ENAMETOOLONG;
+    strcpy(address->sun_path, path);
+    return 0;
+}
+
 int ble_connect_unix(int fd, const char *path) {
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    if (strlen(path) >= sizeof address.sun_path) return -ENAMETOOLONG;
-    strcpy(address.sun_path, path);
-    return (int)REPEATED(connect(fd, (const struct sockaddr *)&address, sizeof address));
+    struct sockaddr_un address;
+    int result = unix_address(&address, path);
+    return result < 0 ? result : (int)REPEATED(connect(fd, (const struct sockaddr *)&address, sizeof address));
 }
 
 int ble_bind(int fd, const void *address, unsigned length) { return once(bind(fd, address, length)); }
+
+int ble_bind_unix(int fd, const char *path) {
+    struct sockaddr_un address;
+    int result = unix_address(&address, path);
+    return result < 0 ? result : once(bind(fd, (const struct sockaddr *)&address, sizeof address));
+}
+
+int ble_listen(int fd, int backlog) { return once(listen(fd, backlog)); }
+
+int ble_accept(int fd) { return (int)REPEATED(accept4(fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC)); }
 
 // An interrupted connect goes on by itself, and asking again would return EALREADY.
 int ble_connect(int fd, const void *address, unsigned length) {

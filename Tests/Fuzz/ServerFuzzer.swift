@@ -17,20 +17,20 @@ func fuzzServer(_ input: [UInt8]) {
 
 private struct FuzzedServer: FuzzedRun {
     private static let services = [
-        LocalService(
+        ServiceDefinition(
             0xFFF0, includes: [.position(1)],
             [
-                LocalCharacteristic(0xFFF1, [.read, .write, .writeWithoutResponse], value: .stored([1, 2, 3])),
-                LocalCharacteristic(0xFFF2, [.read, .write, .notify, .indicate], value: .handled),
-                LocalCharacteristic(
+                CharacteristicDefinition(0xFFF1, [.read, .write, .writeWithoutResponse], value: .stored([1, 2, 3])),
+                CharacteristicDefinition(0xFFF2, [.read, .write, .notify, .indicate], value: .handled),
+                CharacteristicDefinition(
                     0xFFF3, [.read, .write, .notify, .authenticatedSignedWrites], value: .stored(secret),
                     access: AttributeAccess(.authenticated)),
-                LocalCharacteristic(0xFFF4, [.read, .write, .indicate], value: .stored([4], isFixedLength: true)),
-                LocalCharacteristic(
+                CharacteristicDefinition(0xFFF4, [.read, .write, .indicate], value: .stored([4], isFixedLength: true)),
+                CharacteristicDefinition(
                     0xFFF5, [.read, .write], value: .handled, access: AttributeAccess(.init(.open, isAuthorized: true))),
-                LocalCharacteristic(0xFFF6, .authenticatedSignedWrites, value: .stored([6])),
+                CharacteristicDefinition(0xFFF6, .authenticatedSignedWrites, value: .stored([6])),
             ]),
-        LocalService(0xFFE0, isPrimary: false, [LocalCharacteristic(0xFFE1, .read, value: .fixed([7]))]),
+        ServiceDefinition(0xFFE0, isPrimary: false, [CharacteristicDefinition(0xFFE1, .read, value: .fixed([7]))]),
     ]
     /// The value that only an authenticated link may see; no link here is. No other value has such bytes in a row.
     private static let secret: [UInt8] = [0xA5, 0x5A, 0xC3, 0x3C, 0x96, 0x69, 0xF0, 0x0F]
@@ -119,7 +119,7 @@ private struct FuzzedServer: FuzzedRun {
     private mutating func change() {
         switch script.byte() % 3 {
         case 0:
-            guard let range = (try? database.publish([LocalService(0xFFF0)]))?.affected else { return }
+            guard let range = (try? database.publish([ServiceDefinition(0xFFF0)]))?.affected else { return }
             obey(server.databaseChanged(range, in: database, at: now))
         case 1:
             guard let range = try? database.withdraw(AttributeHandle(script.byte())) else { return }

@@ -276,6 +276,13 @@ extension ATTQueue {
         if case .taken(let request) = slot, request.end <= now { close(.responseTimeout, &actions) }
     }
 
+    /// Takes over the MTU that the peer has requested, where another machine has responded to it: both roles of a link
+    /// share one MTU.
+    package mutating func peerExchanged(_ mtu: UInt16) {
+        packetSize.peerAsked(mtu)
+        packetSize.respondedToPeer(isExchanging: isExchangingMTU)
+    }
+
     /// Reports that the link was lost; everything unfinished fails once.
     ///
     /// - Parameter code: The owner's own number of the cause; `CloseReason.linkLost` contains it.

@@ -167,6 +167,11 @@ package struct GATTClient: ~Copyable {
         return actions
     }
 
+    /// Takes over the MTU that the peer has requested from the server side of the link.
+    package mutating func peerExchanged(_ mtu: UInt16) {
+        queue.peerExchanged(mtu)
+    }
+
     /// Reports that the link was lost; everything unfinished fails once.
     package mutating func linkLost(_ code: Int32, at now: BootInstant) -> [Action] {
         var actions: [Action] = []

@@ -431,6 +431,11 @@ extension Adapter {
         _ peer: PeerID, _ required: RequiredEncryption?, on handle: ConnectionHandle?, until limit: BootInstant
     ) async throws(AttachError) -> LinkSocket {
         guard let info else { throw .connect(.adapterUnavailable, errno: 0) }
+        if var socket = await acceptedSocket(handle, until: limit) {
+            // It is refused for a link that has the level already.
+            if let required { try? socket.setSecurityLevel(required.level) }
+            return socket
+        }
         // A socket whose key the kernel does not have may never be connected, and never fail.
         let isLimited = required != nil && handle != nil
         let deadline = isLimited ? min(limit, loop.now() + encryptionTimeout(of: handle)) : limit

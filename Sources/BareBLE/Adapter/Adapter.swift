@@ -13,6 +13,7 @@ package import Logging
 // | `ConnectionInitiator` | the connection attempt, its cancel, the turns of connects, and the tasks that wait for these |
 // | `ControllerIdentification` | what the controller can do, and whether it is being asked |
 // | `LinkTable` (BLECore) | one entry for each connection handle |
+// | `LinkAcceptor` | the listening socket, and the accepted links that a connect has to claim |
 // | `BondedDevices` | the bonds of this adapter, and their store |
 // | `SecurityCoordinator` | the management interface, the pairing that runs, the keys that the kernel has |
 // | `CurrentPairing` | the link, the agent and the stored bond of that pairing |
@@ -60,6 +61,7 @@ package actor Adapter {
     let scan = ScanCoordinator()
     let initiator: ConnectionInitiator
     let identification: ControllerIdentification
+    let acceptor: LinkAcceptor
     var links = LinkTable()
     var monitor: PresenceMonitor
     let waiting: Waiters<Wake>
@@ -86,6 +88,7 @@ package actor Adapter {
         waiting = Waiters(on: loop)
         initiator = ConnectionInitiator(on: loop)
         identification = ControllerIdentification(on: loop)
+        acceptor = LinkAcceptor(on: loop)
         self.addressHash = addressHash
         hci = HCIChannel(trace: trace) { loop.now() }
         let bonds = BondedDevices(security, on: loop, logger: logger)
@@ -103,6 +106,7 @@ package actor Adapter {
     isolated deinit {
         if let timer { loop.cancel(timer) }
         monitor.stopTimer(loop)
+        acceptor.end()
         closeSockets()
         closeManagement()
     }
@@ -300,6 +304,7 @@ extension Adapter {
                 // At the other socket the end of the last link with this handle may wait, and that of this one.
                 if complete.status.isSuccess { commandsReadable() }
                 links.began(complete)
+                if complete.status.isSuccess { acceptor.began(complete) }
                 if complete.status.isSuccess { perform(security.linkBegan(complete.handle)) }
                 perform(initiator.received(complete))
             case .received(.connectionUpdateComplete(let complete)): wake(links.updated(complete))
@@ -319,6 +324,7 @@ extension Adapter {
             wake(links.ended(end))
             updatePins()
             if end.status.isSuccess {
+                acceptor.ended(end.handle)
                 perform(security.linkEnded(end.handle, end.reason))
                 if let peer {
                     perform(security.linkEnded(peer))

@@ -32,6 +32,8 @@ package struct AdapterSystem: Sendable {
     package var connect:
         @Sendable (BluetoothAddress, AddressType, PeerID, Duration, SocketSecurity.Level?)
             throws(SystemCallError) -> LinkSocket
+    /// Listens for links to the adapter with this address.
+    package var listen: @Sendable (BluetoothAddress) throws(SystemCallError) -> ListeningSocket
     /// The security of a link, by the descriptor of its socket.
     package var security: @Sendable (Int32) throws(SystemCallError) -> SocketSecurity
     /// Requests a level of security for a link, by the descriptor of its socket.
@@ -71,6 +73,7 @@ package struct AdapterSystem: Sendable {
             try LinkSocket.connectingL2CAP(
                 from: own, type: type, to: peer, sendTimeout: timeout, security: security)
         },
+        listen: { address throws(SystemCallError) in try ListeningSocket.attributeChannel(of: address) },
         security: { descriptor throws(SystemCallError) in try LinkSocket.security(of: descriptor) },
         setSecurity: { descriptor, level throws(SystemCallError) in
             try LinkSocket.setSecurity(level, of: descriptor)

@@ -36,6 +36,12 @@ extension Central {
     func connectAlone(_ peer: PeerID, _ options: ConnectOptions) async throws(BLEError) -> Peripheral {
         let deadline = options.timeout.map { loop.now() + $0 }
         _ = try mtu(options, connectingTo: "\(peer)")
+        // The kernel has one channel for both roles, and it is that of the accepted link.
+        if let inbound = linkToUse(to: name(of: peer)) {
+            if let error = await inbound.securityError(options.security, during: "connect") { throw error }
+            try await inbound.openClientSide(timeout: options.timeout)
+            return inbound
+        }
         let link = try await adapter.connect(
             peer, parameters: options.parameters, timeout: options.timeout, security: options.security)
         keepAdapter()
@@ -58,6 +64,8 @@ extension Central {
         let peripheral = Peripheral(
             socket: socket, id: peer, name: "\(peer)", mtu: mtu, loop: loop, configuration: configuration,
             warnings: warnings, policy: policy, controls: controls)
+        // It may send requests as soon as the link is up.
+        serve(peripheral)
         try await peripheral.open(
             security: options.security, timeout: deadline.map { max(.seconds(1), $0 - loop.now()) })
         return peripheral

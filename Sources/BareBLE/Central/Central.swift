@@ -20,6 +20,8 @@ public actor Central {
     nonisolated let disk = DiskGate()
     /// What bonded peers keep between links.
     nonisolated let bondedClients = BondedClients()
+    /// The peripheral role on the same adapter, which serves the links that this central makes as well.
+    private(set) weak var localPeripheral: LocalPeripheral?
 
     /// The event loop: all of the actor's code runs there.
     public nonisolated var unownedExecutor: UnownedSerialExecutor {
@@ -52,6 +54,42 @@ public actor Central {
         self.configuration = configuration
         self.loop = adapter.loop
         self.adapter = adapter
+    }
+}
+
+// MARK: - The peripheral role
+
+extension Central {
+    /// Has a local peripheral serve the links of this central; returns `false` if another one does.
+    func use(_ peripheral: LocalPeripheral) -> Bool {
+        guard localPeripheral == nil || localPeripheral === peripheral else { return false }
+        localPeripheral = peripheral
+        return true
+    }
+
+    /// Ends the use of a local peripheral.
+    func stopUsing(_ peripheral: LocalPeripheral) {
+        if localPeripheral === peripheral { localPeripheral = nil }
+    }
+
+    /// The link to a peer that is connected as a central.
+    func linkToUse(to peer: PeerID) -> Peripheral? {
+        localPeripheral?.assumeIsolated { $0.peripheral(connectedAs: peer) }
+    }
+
+    /// Has a peer that this central has connected to served by the local peripheral.
+    func serve(_ peripheral: Peripheral) {
+        localPeripheral?.assumeIsolated { $0.serve(peripheral) }
+    }
+
+    /// Returns the link of a central, which nothing reads yet.
+    func makePeripheral(
+        over socket: consuming LinkSocket, id: PeerID?, name: String, mtu: UInt16, controls: LinkControls?
+    ) -> Peripheral {
+        let policy = id.map { cachePolicy(for: $0, ConnectOptions()) } ?? CachePolicy(ConnectOptions())
+        return Peripheral(
+            socket: socket, id: id, name: name, mtu: mtu, loop: loop, configuration: configuration,
+            warnings: warnings, policy: policy, controls: controls)
     }
 }
 

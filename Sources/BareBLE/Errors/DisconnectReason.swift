@@ -11,7 +11,8 @@ public enum DisconnectReason: Hashable, Sendable, CustomStringConvertible {
     case byPeer(HCIStatus?)
     /// The peer was not heard for the supervision timeout: it is out of range, or without power.
     case supervisionTimeout
-    /// The peer did not respond to a request within 30 s. The protocol requires that the link is closed then.
+    /// The peer did not respond to a request, or confirm an indication, within 30 s. The protocol requires that the link
+    /// is closed then.
     case attTimeout
     /// The peer violated the protocol in a way from which the link cannot recover.
     case protocolViolation(String)
@@ -86,6 +87,14 @@ extension DisconnectReason {
         case .linkLost(let errno): self.init(errno: errno, status: nil)
         case .unexplainedResponses, .oversizedResponse, .shortValues, .overlappingIndications, .overlappingRequests:
             self = .protocolViolation(Self.clause(reason.sentence))
+        }
+    }
+
+    init(_ reason: GATTServer.CloseReason) {
+        switch reason {
+        case .confirmationTimeout: self = .attTimeout
+        case .unsendable: self = .other(nil, errorNumber: nil)
+        case .overlappingRequests, .oversizedPacket: self = .protocolViolation(Self.clause(reason.sentence))
         }
     }
 

@@ -2,7 +2,8 @@ internal import BLECore
 internal import BLELinux
 internal import Glibc
 
-// Owns the socket of one link and its `GATTClient`, and connects both with tasks and time.
+// Owns the socket of one link and its `GATTClient`, and connects both with tasks and time. Where this program serves the
+// peer, it passes requests, commands and confirmations to the link's `LinkServer`, and writes what that sends.
 //
 // Duties
 // - Reads the socket whenever the loop reports it as readable, and never waits for the application.
@@ -70,6 +71,8 @@ final class ATTLink {
     private var linkTrace: TracedLink.Observer?
     private var client: GATTClient
     private var socket: LinkSocket?
+    /// The server side; `nil` where this program serves no attributes.
+    private(set) var server: LinkServer?
     private var inbound = [UInt8](repeating: 0, count: LinkSocket.bufferSize)
     /// In the order in which they were started. Only a few: a linear search costs less than hashing.
     private var operations: [Operation] = []
@@ -179,6 +182,7 @@ extension ATTLink {
             }
             actions = next
         }
+        server?.mtuExchanged(client.mtu)
         armTimer()
     }
 
@@ -244,6 +248,7 @@ extension ATTLink {
         return actions
     }
 
+    /// Makes sure that `writable` follows.
     private func awaitWritable() {
         guard let descriptor = socket?.descriptor, !isEnding, let signal else { return }
         // It is already watched for input, so it can be watched for output too.
@@ -277,6 +282,8 @@ extension ATTLink {
     func writable(_ report: Report) {
         guard let descriptor = socket?.descriptor else { return }
         loop.onWritable(descriptor, nil)
+        // Responses go before requests.
+        server?.writable()
         perform(client.writable(at: loop.now()), report)
     }
 
@@ -307,8 +314,13 @@ extension ATTLink {
         let pdu = Array(inbound.prefix(count))
         let now = loop.now()
         trace(pdu, isOutgoing: false, at: now)
-        perform(client.received(pdu, at: now), report)
-        return ATTOpcode(rawValue: pdu.first ?? 0)
+        let opcode = ATTOpcode(rawValue: pdu.first ?? 0)
+        if let server, opcode.isForServer, !pdu.isEmpty {
+            server.received(pdu)
+        } else {
+            perform(client.received(pdu, at: now), report)
+        }
+        return opcode
     }
 
     private func ended(_ errno: Int32, _ report: Report) {
@@ -326,6 +338,68 @@ extension ATTLink {
         let traced = TracedPDU(isOutgoing: isOutgoing, bytes: pdu, peer: name, time: now)
         trace?(traced)
         linkTrace?(.pdu(traced))
+    }
+}
+
+// MARK: - The server side
+
+extension ATTLink {
+    /// The result of writing a packet of the server.
+    enum ServerWrite {
+        case sent
+        /// `LinkServer.writable()` follows.
+        case blocked
+        /// The packet can never be written.
+        case refused
+    }
+
+    /// Has the peer served from now on.
+    func serve(_ server: LinkServer) {
+        self.server = server
+        server.mtuExchanged(client.mtu)
+    }
+
+    /// Reads all that has arrived.
+    func readAll(_ report: Report) {
+        for _ in 0..<Self.turnsBeforeTheTime where !readPackets(pastResponses: true, report) { break }
+        report(.read)
+    }
+
+    func write(_ pdu: [UInt8]) -> ServerWrite {
+        // Nothing is sent after the end, which the server has yet to be notified of.
+        guard !isEnding, let outcome = socket?.send(pdu) else { return .blocked }
+        switch outcome {
+        case .sent:
+            trace(pdu, isOutgoing: true, at: loop.now())
+            return .sent
+        case .wouldBlock:
+            awaitWritable()
+            return .blocked
+        case .failed(let errno) where errno == EMSGSIZE || errno == EINVAL:
+            return .refused
+        case .failed:
+            // The reader finds the reason of the end. A kernel that was only short of memory gets the packet again.
+            sendAgainLater()
+            return .blocked
+        }
+    }
+
+    /// Takes over the MTU that the peer has requested from the server, which has responded; returns the MTU of the link.
+    func peerExchanged(_ mtu: UInt16) -> UInt16 {
+        client.peerExchanged(mtu)
+        return client.mtu
+    }
+}
+
+extension ATTOpcode {
+    /// Whether the server side of a link processes it. An undefined opcode without the command flag is a request, even or
+    /// odd.
+    fileprivate var isForServer: Bool {
+        switch kind {
+        case .request, .command, .confirmation: true
+        case .response: specificationName == nil
+        case .notification, .indication: false
+        }
     }
 }
 
@@ -367,6 +441,7 @@ extension ATTLink {
         if let drops = socket?.droppedPackets { formerDrops = drops }
         socket = nil
         perform(client.linkLost(code, at: loop.now()), report)
+        server?.linkLost()
     }
 
     /// The state of the operations that the link's next owner needs.

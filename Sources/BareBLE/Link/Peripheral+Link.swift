@@ -14,7 +14,9 @@ extension Peripheral {
             case .readable:
                 assumeIsolated { peripheral in
                     // The end of the encryption must not be overtaken by what comes after it.
-                    if peripheral.protection.isSecured { peripheral.controls?.readEvents() }
+                    let isServed = peripheral.link.server != nil
+                    if isServed || peripheral.protection.isSecured { peripheral.controls?.readEvents() }
+                    if isServed { peripheral.serverSecurityMayHaveChanged() }
                     if peripheral.end == nil { peripheral.link.readable(peripheral.happened) }
                 }
             case .writable: assumeIsolated { $0.link.writable($0.happened) }

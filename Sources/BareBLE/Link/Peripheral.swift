@@ -153,7 +153,7 @@ extension Peripheral {
     }
 
     /// Exchanges the MTU. A peer with an invalid response stays at the smallest, as one that refuses does.
-    private func exchangeMTU(offering mtu: UInt16, in context: CallContext) async throws(BLEError) {
+    func exchangeMTU(offering mtu: UInt16, in context: CallContext) async throws(BLEError) {
         do throws(BLEError) {
             _ = try await run(in: context) { client, id, deadline, now in
                 client.start(MTUExchange(offer: mtu), id: id, deadline: deadline, at: now) { .mtu($0) }

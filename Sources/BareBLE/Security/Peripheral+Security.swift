@@ -79,7 +79,10 @@ extension Peripheral {
         if isEncrypted {
             // This event is read before the kernel itself has acted on it.
             _ = loop.schedule(at: loop.now() + Self.settlingTime) { [weak self] in
-                self?.assumeIsolated { $0.secured() }
+                self?.assumeIsolated {
+                    $0.secured()
+                    $0.serverSecurityMayHaveChanged()
+                }
             }
         } else if protection.isSecured {
             // From now on nothing proves who sends.

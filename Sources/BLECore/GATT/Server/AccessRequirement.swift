@@ -35,9 +35,9 @@ package struct ClientSecurity: Hashable, Sendable {
 /// What a link must have before a client may read, write or subscribe to an attribute.
 ///
 /// Spec: LE security mode 1, Core Vol 3 Part C, 10.2.1 and 10.3.1.
-package struct AccessRequirement: Hashable, Sendable {
+public struct AccessRequirement: Hashable, Sendable {
     /// The levels of LE security mode 1.
-    package enum Level: UInt8, Hashable, Comparable, Sendable, CaseIterable {
+    public enum Level: UInt8, Hashable, Comparable, Sendable, CaseIterable {
         /// No security.
         case open = 1
         /// Encryption with any key.
@@ -48,20 +48,20 @@ package struct AccessRequirement: Hashable, Sendable {
         case secureConnections
 
         /// Returns a Boolean value that indicates whether the left level demands less.
-        package static func < (left: Level, right: Level) -> Bool { left.rawValue < right.rawValue }
+        public static func < (left: Level, right: Level) -> Bool { left.rawValue < right.rawValue }
     }
 
     /// The level of the link.
-    package var level: Level
+    public var level: Level
     /// The minimum size of the key, in bytes; 0 for any.
-    package var keySize: UInt8
+    public var keySize: UInt8
     /// A Boolean value that indicates whether the client must have bonded.
-    package var isBonded: Bool
+    public var isBonded: Bool
     /// A Boolean value that indicates whether the application is asked each time.
-    package var isAuthorized: Bool
+    public var isAuthorized: Bool
 
     /// Creates a requirement. A key size or a bond implies encryption.
-    package init(_ level: Level, keySize: UInt8 = 0, isBonded: Bool = false, isAuthorized: Bool = false) {
+    public init(_ level: Level, keySize: UInt8 = 0, isBonded: Bool = false, isAuthorized: Bool = false) {
         self.level = level
         self.keySize = keySize
         self.isBonded = isBonded
@@ -69,13 +69,13 @@ package struct AccessRequirement: Hashable, Sendable {
     }
 
     /// Nothing is required.
-    package static let open = AccessRequirement(.open)
+    public static let open = AccessRequirement(.open)
     /// Encryption with any key.
-    package static let encrypted = AccessRequirement(.encrypted)
+    public static let encrypted = AccessRequirement(.encrypted)
     /// Encryption with a key that is protected against a man in the middle.
-    package static let authenticated = AccessRequirement(.authenticated)
+    public static let authenticated = AccessRequirement(.authenticated)
     /// Encryption with a key of 16 bytes from LE Secure Connections that is protected against a man in the middle.
-    package static let secureConnections = AccessRequirement(.secureConnections)
+    public static let secureConnections = AccessRequirement(.secureConnections)
 
     /// A Boolean value that indicates whether an unencrypted link never suffices.
     package var isEncrypted: Bool { level > .open || keySize > 0 || isBonded }
@@ -97,16 +97,16 @@ package struct AccessRequirement: Hashable, Sendable {
 }
 
 /// What each way of access to an attribute requires, if its properties permit it at all.
-package struct AttributeAccess: Hashable, Sendable {
+public struct AttributeAccess: Hashable, Sendable {
     /// The requirement for every way to read the value.
-    package var read: AccessRequirement
+    public var read: AccessRequirement
     /// The requirement for every way to write the value.
-    package var write: AccessRequirement
+    public var write: AccessRequirement
     /// The requirement for enabling notifications and indications, and for sending them.
-    package var subscribe: AccessRequirement
+    public var subscribe: AccessRequirement
 
     /// Creates requirements; what is left out is open.
-    package init(
+    public init(
         read: AccessRequirement = .open, write: AccessRequirement = .open, subscribe: AccessRequirement = .open
     ) {
         self.read = read
@@ -115,7 +115,7 @@ package struct AttributeAccess: Hashable, Sendable {
     }
 
     /// The same requirement for all.
-    package init(_ requirement: AccessRequirement) {
+    public init(_ requirement: AccessRequirement) {
         self.init(read: requirement, write: requirement, subscribe: requirement)
     }
 }

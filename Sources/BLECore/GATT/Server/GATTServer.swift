@@ -1039,6 +1039,14 @@ extension GATTServer {
         return (outcome, actions)
     }
 
+    /// Returns whether there is room for another value of an attribute; if not, `.readyToUpdate` follows.
+    package mutating func hasRoom(for handle: AttributeHandle, in database: ServerDatabase) -> Bool {
+        let isNotified = configuration(of: handle, in: database).contains(.notifications)
+        let hasRoom = isNotified ? !hasNotification : waiting.count < limits.waitingIndications
+        if !hasRoom, !isClosed { hasRefusedUpdate = true }
+        return hasRoom || isClosed
+    }
+
     private mutating func update(
         _ value: [UInt8], of handle: AttributeHandle, id: UpdateID, _ database: ServerDatabase
     ) -> UpdateOutcome {

@@ -141,20 +141,20 @@ package struct ServerDatabase: Sendable {
     ///   - hasHash: Whether there is a Database Hash. The owner must be able to compute it.
     package init(name: String, appearance: UInt16, isNameWritable: Bool = false, hasHash: Bool = true) {
         var layout = Layout(next: 1)
-        let access = LocalCharacteristic(
+        let access = CharacteristicDefinition(
             0x2A00, isNameWritable ? [.read, .write] : .read, value: .stored(Array(Array(name.utf8).prefix(248))))
         var number = ByteWriter(reserving: 2)
         number.u16(appearance)
         layout.add(
-            LocalService(0x1800, [access, LocalCharacteristic(0x2A01, .read, value: .stored(number.bytes))]),
+            ServiceDefinition(0x1800, [access, CharacteristicDefinition(0x2A01, .read, value: .stored(number.bytes))]),
             includes: [])
-        var features = LocalService(
+        var features = ServiceDefinition(
             0x1801,
             [
-                LocalCharacteristic(0x2A05, .indicate, value: .handled),
-                LocalCharacteristic(0x2B29, [.read, .write], value: .stored([0])),
+                CharacteristicDefinition(0x2A05, .indicate, value: .handled),
+                CharacteristicDefinition(0x2B29, [.read, .write], value: .stored([0])),
             ])
-        if hasHash { features.characteristics.append(LocalCharacteristic(0x2B2A, .read, value: .stored([]))) }
+        if hasHash { features.characteristics.append(CharacteristicDefinition(0x2B2A, .read, value: .stored([]))) }
         layout.add(features, includes: [])
         for index in layout.attributes.indices {
             switch layout.attributes[index].type {
@@ -245,7 +245,7 @@ package struct ServerDatabase: Sendable {
     ///
     /// - Returns: The services in their order, and the handles that are affected.
     package mutating func publish(
-        _ services: [LocalService]
+        _ services: [ServiceDefinition]
     ) throws(Failure) -> (services: [PublishedService], affected: ClosedRange<AttributeHandle>?) {
         for service in services { try Self.check(service) }
         var layout = Layout(next: next)
@@ -292,7 +292,7 @@ package struct ServerDatabase: Sendable {
     }
 
     private func declaration(
-        of include: LocalService.Include, among published: [PublishedService], _ services: [LocalService]
+        of include: ServiceDefinition.Include, among published: [PublishedService], _ services: [ServiceDefinition]
     ) throws(Failure) -> [UInt8] {
         var writer = ByteWriter(reserving: 6)
         switch include {
@@ -312,7 +312,7 @@ package struct ServerDatabase: Sendable {
         return writer.bytes
     }
 
-    private static func check(_ service: LocalService) throws(Failure) {
+    private static func check(_ service: ServiceDefinition) throws(Failure) {
         if service.uuid == 0x1800 || service.uuid == 0x1801 { throw .reservedService(service.uuid) }
         for characteristic in service.characteristics {
             try check(
@@ -329,7 +329,7 @@ package struct ServerDatabase: Sendable {
     }
 
     private static func check(
-        _ value: LocalValue, of uuid: BluetoothUUID, isWritable: Bool
+        _ value: DefinedValue, of uuid: BluetoothUUID, isWritable: Bool
     ) throws(Failure) {
         switch value {
         case .fixed(let bytes):
@@ -352,7 +352,7 @@ private struct Layout {
         self.next = next
     }
 
-    mutating func add(_ service: LocalService, includes: [[UInt8]]) {
+    mutating func add(_ service: ServiceDefinition, includes: [[UInt8]]) {
         let start = next
         let position = attributes.count
         append(service.isPrimary ? .primaryServiceDeclaration : .secondaryServiceDeclaration, service.uuid.attBytes)
@@ -373,7 +373,7 @@ private struct Layout {
         }
     }
 
-    private mutating func add(_ characteristic: LocalCharacteristic) -> AttributeHandle {
+    private mutating func add(_ characteristic: CharacteristicDefinition) -> AttributeHandle {
         var properties = characteristic.properties
         if characteristic.extendedProperties.rawValue != 0 { properties.insert(.extendedProperties) }
         let value = AttributeHandle(truncatingIfNeeded: next + 1)
@@ -429,7 +429,7 @@ private struct Layout {
 }
 
 extension ServerAttribute {
-    fileprivate mutating func take(_ value: LocalValue) {
+    fileprivate mutating func take(_ value: DefinedValue) {
         switch value {
         case .fixed(let bytes): self.value = bytes
         case .stored(let bytes, let isFixedLength):

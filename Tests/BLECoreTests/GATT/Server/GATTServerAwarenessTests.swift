@@ -5,8 +5,8 @@ import Testing
 
 /// Changes of services, and the clients that know of them or not: Core Vol 3 Part G, 2.5.2 and 7.
 @Suite("GATT server: changes of services") struct GATTServerAwarenessTests {
-    private static let service = LocalService(
-        0xFFF0, [LocalCharacteristic(0xFFF1, [.read, .write, .writeWithoutResponse, .notify], value: .stored([1]))])
+    private static let service = ServiceDefinition(
+        0xFFF0, [CharacteristicDefinition(0xFFF1, [.read, .write, .writeWithoutResponse, .notify], value: .stored([1]))])
 
     /// The value at 16, its configuration at 17; the next service begins at 18.
     private static func client(isRobust: Bool = true) throws -> ServedClient {
@@ -108,7 +108,7 @@ import Testing
     @Test("A change comes before the values that wait")
     func changeFirst() throws {
         var client = try ServedClient([
-            LocalService(0xFFF0, [LocalCharacteristic(0xFFF1, .indicate, value: .handled)])
+            ServiceDefinition(0xFFF0, [CharacteristicDefinition(0xFFF1, .indicate, value: .handled)])
         ])
         for request in ["1209000200", "1211000200"] { try client.send(request) }
         client.update([1], of: 16, id: 1)
@@ -122,7 +122,7 @@ import Testing
     @Test("the subscriptions of a withdrawn service end, and so do its values that wait")
     func withdrawn() throws {
         var client = try ServedClient([
-            LocalService(0xFFF0, [LocalCharacteristic(0xFFF1, .indicate, value: .handled)])
+            ServiceDefinition(0xFFF0, [CharacteristicDefinition(0xFFF1, .indicate, value: .handled)])
         ])
         try client.send("1211000200")
         client.update([1], of: 16, id: 1)

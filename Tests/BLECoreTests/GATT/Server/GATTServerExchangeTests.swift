@@ -15,26 +15,26 @@ import Testing
     /// application), 35 (fixed length), 37 (vendor's type); 38 a secondary service with 40.
     static func client(mtu: UInt16 = 512) throws -> ServedClient {
         let services = [
-            LocalService(
+            ServiceDefinition(
                 0xFFF0, includes: [.position(1)],
                 [
-                    LocalCharacteristic(0xFFF1, [.read, .write, .writeWithoutResponse], value: .stored(long)),
-                    LocalCharacteristic(0xFFF2, .write, value: .stored([1])),
-                    LocalCharacteristic(0xFFF3, [.read, .write], value: .stored([2]), access: .init(.encrypted)),
-                    LocalCharacteristic(0xFFF4, [.read, .write], value: .stored([3]), access: .init(.authenticated)),
-                    LocalCharacteristic(
+                    CharacteristicDefinition(0xFFF1, [.read, .write, .writeWithoutResponse], value: .stored(long)),
+                    CharacteristicDefinition(0xFFF2, .write, value: .stored([1])),
+                    CharacteristicDefinition(0xFFF3, [.read, .write], value: .stored([2]), access: .init(.encrypted)),
+                    CharacteristicDefinition(0xFFF4, [.read, .write], value: .stored([3]), access: .init(.authenticated)),
+                    CharacteristicDefinition(
                         0xFFF5, [.read, .write], value: .stored([4]), access: .init(.init(.encrypted, keySize: 16))),
-                    LocalCharacteristic(
+                    CharacteristicDefinition(
                         0xFFF6, [.read, .write], value: .stored([5]), access: .init(.init(.open, isAuthorized: true))),
-                    LocalCharacteristic(
+                    CharacteristicDefinition(
                         0xFFF7, [.read, .notify, .indicate], value: .stored([6]),
-                        descriptors: [LocalDescriptor(0x2901, value: .fixed([0x41]))]),
-                    LocalCharacteristic(0xFFF8, [.read, .write], value: .handled),
-                    LocalCharacteristic(
+                        descriptors: [DescriptorDefinition(0x2901, value: .fixed([0x41]))]),
+                    CharacteristicDefinition(0xFFF8, [.read, .write], value: .handled),
+                    CharacteristicDefinition(
                         0xFFF9, [.read, .write], value: .stored([1, 2, 3, 4], isFixedLength: true)),
-                    LocalCharacteristic(vendor, .read, value: .fixed([7])),
+                    CharacteristicDefinition(vendor, .read, value: .fixed([7])),
                 ]),
-            LocalService(0xFFE0, isPrimary: false, [LocalCharacteristic(0xFFE1, .read, value: .fixed([8]))]),
+            ServiceDefinition(0xFFE0, isPrimary: false, [CharacteristicDefinition(0xFFE1, .read, value: .fixed([8]))]),
         ]
         var client = try ServedClient(services, limits: GATTServer.Limits(mtu: mtu))
         client.decide = { question in

@@ -23,7 +23,7 @@ import Testing
             case 5: try client.send("1e")
             case 6: client.secure(random.next() % 2 == 0 ? .none : ClientSecurity(keySize: 7))
             case 7 where random.next() % 8 == 0:
-                try client.changeDatabase { try $0.publish([LocalService(0xFFF0)]).affected }
+                try client.changeDatabase { try $0.publish([ServiceDefinition(0xFFF0)]).affected }
             default:
                 let packet = random.packet()
                 let opcode = packet.first.map(ATTOpcode.init(rawValue:))

@@ -30,13 +30,13 @@ import Testing
 
     /// The value at 16, its configuration at 17.
     private static func client(
-        _ requirement: AccessRequirement, _ value: LocalValue = .stored([0xAA])
+        _ requirement: AccessRequirement, _ value: DefinedValue = .stored([0xAA])
     ) throws -> ServedClient {
         try ServedClient([
-            LocalService(
+            ServiceDefinition(
                 0xFFF0,
                 [
-                    LocalCharacteristic(
+                    CharacteristicDefinition(
                         0xFFF1, [.read, .write, .writeWithoutResponse, .notify], value: value,
                         access: AttributeAccess(requirement))
                 ])
@@ -127,9 +127,9 @@ import Testing
     @Test("A subscription below its level sends nothing, notified or indicated")
     func subscriptions() throws {
         var client = try ServedClient([
-            LocalService(
+            ServiceDefinition(
                 0xFFF0,
-                [LocalCharacteristic(0xFFF1, [.indicate], value: .handled, access: .init(subscribe: .encrypted))])
+                [CharacteristicDefinition(0xFFF1, [.indicate], value: .handled, access: .init(subscribe: .encrypted))])
         ])
         client.secure(ClientSecurity())
         try client.send("1211000200")

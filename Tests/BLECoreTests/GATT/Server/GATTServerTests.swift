@@ -7,11 +7,11 @@ import Testing
 @Suite("GATT server") struct GATTServerTests {
     /// A service at 14; the value of the one characteristic at 16, its configuration, if any, at 17.
     private static func client(
-        _ properties: CharacteristicProperties, _ value: LocalValue = .stored([1]),
+        _ properties: CharacteristicProperties, _ value: DefinedValue = .stored([1]),
         access: AttributeAccess = AttributeAccess(), limits: GATTServer.Limits = GATTServer.Limits()
     ) throws -> ServedClient {
         try ServedClient(
-            [LocalService(0xFFF0, [LocalCharacteristic(0xFFF1, properties, value: value, access: access)])],
+            [ServiceDefinition(0xFFF0, [CharacteristicDefinition(0xFFF1, properties, value: value, access: access)])],
             limits: limits)
     }
 
@@ -79,8 +79,8 @@ import Testing
     @Test("reading a type asks for each value once, and the first one's error is the response")
     func handledReadByType() throws {
         var client = try ServedClient([
-            LocalService(
-                0xFFF0, (0..<4).map { _ in LocalCharacteristic(0xFFF1, .read, value: .handled) })
+            ServiceDefinition(
+                0xFFF0, (0..<4).map { _ in CharacteristicDefinition(0xFFF1, .read, value: .handled) })
         ])
         client.decide = { question in
             guard case .read(let handle, _) = question else { return nil }
@@ -136,8 +136,8 @@ import Testing
 
     @Test("all prepared writes are executed together, or none")
     func atomicExecution() throws {
-        let characteristics = (0..<3).map { LocalCharacteristic(0xFFF1, .write, value: .stored([UInt8($0)])) }
-        var client = try ServedClient([LocalService(0xFFF0, characteristics)])
+        let characteristics = (0..<3).map { CharacteristicDefinition(0xFFF1, .write, value: .stored([UInt8($0)])) }
+        var client = try ServedClient([ServiceDefinition(0xFFF0, characteristics)])
         func values(_ client: ServedClient) -> [[UInt8]?] { [16, 18, 20].map { client.database[$0]?.value } }
         for request in ["1610000000aa", "1612000000bb", "1614000500cc"] { try client.send(request) }
         #expect(try client.send("1801") == ["0118140007"])
@@ -161,12 +161,12 @@ import Testing
     @Test("the application gets the batch once, and its refusal leaves everything")
     func batch() throws {
         var client = try ServedClient([
-            LocalService(
+            ServiceDefinition(
                 0xFFF0,
                 [
-                    LocalCharacteristic(0xFFF1, .write, value: .handled),
-                    LocalCharacteristic(0xFFF2, .write, value: .stored([0])),
-                    LocalCharacteristic(0xFFF3, .write, value: .handled),
+                    CharacteristicDefinition(0xFFF1, .write, value: .handled),
+                    CharacteristicDefinition(0xFFF2, .write, value: .stored([0])),
+                    CharacteristicDefinition(0xFFF3, .write, value: .handled),
                 ])
         ])
         let parts = ["1610000000aa", "1612000000bb", "1614000700cc", "1614000800dd"]
@@ -289,7 +289,7 @@ import Testing
     @Test("several values in one packet, if the client can read that; never one, never cut")
     func multipleNotifications() throws {
         var client = try ServedClient([
-            LocalService(0xFFF0, (0..<3).map { _ in LocalCharacteristic(0xFFF1, .notify, value: .handled) })
+            ServiceDefinition(0xFFF0, (0..<3).map { _ in CharacteristicDefinition(0xFFF1, .notify, value: .handled) })
         ])
         for configuration in ["121100", "121400", "121700"] { try client.send(configuration + "0100") }
         let values: [(handle: AttributeHandle, value: [UInt8])] = [(16, [1]), (19, [2, 3]), (22, [4])]
@@ -387,11 +387,11 @@ import Testing
         limits.waitingIndications = 2
         var client = try ServedClient(
             [
-                LocalService(
+                ServiceDefinition(
                     0xFFF0,
                     [
-                        LocalCharacteristic(0xFFF1, .notify, value: .handled),
-                        LocalCharacteristic(0xFFF2, .indicate, value: .handled),
+                        CharacteristicDefinition(0xFFF1, .notify, value: .handled),
+                        CharacteristicDefinition(0xFFF2, .indicate, value: .handled),
                     ])
             ], limits: limits)
         try client.send("1211000100")

@@ -23,7 +23,7 @@ struct ServedClient {
 
     /// Generic Access at 1 to 5, Generic Attribute at 6 to 13 (the configuration of Service Changed is 9, the features 11, the
     /// hash 13), and the services after that.
-    init(_ services: [LocalService], limits: GATTServer.Limits = GATTServer.Limits()) throws {
+    init(_ services: [ServiceDefinition], limits: GATTServer.Limits = GATTServer.Limits()) throws {
         var database = ServerDatabase(name: "Test", appearance: 0)
         _ = try database.publish(services)
         self.init(database, limits: limits)

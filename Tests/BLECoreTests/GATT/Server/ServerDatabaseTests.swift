@@ -4,20 +4,20 @@ import Testing
 @testable import BLECore
 
 @Suite("Server database") struct ServerDatabaseTests {
-    private static let battery = LocalService(
-        0x180F, [LocalCharacteristic(0x2A19, [.read, .notify], value: .stored([100]))])
+    private static let battery = ServiceDefinition(
+        0x180F, [CharacteristicDefinition(0x2A19, [.read, .notify], value: .stored([100]))])
 
     /// The sample's hash is verified over the same message in `DatabaseHashTests`.
     @Test("the hash message of the specification's sample: Core Vol 3 Part G, appendix B")
     func hashMessage() throws {
         var database = ServerDatabase(name: "Sample", appearance: 0, isNameWritable: true)
-        let glucose = LocalService(
+        let glucose = ServiceDefinition(
             0x1808, includes: [.position(1)],
             [
-                LocalCharacteristic(
+                CharacteristicDefinition(
                     0x2A18, [.read, .indicate, .extendedProperties], value: .handled)
             ])
-        let battery = LocalService(0x180F, isPrimary: false, [LocalCharacteristic(0x2A19, .read, value: .handled)])
+        let battery = ServiceDefinition(0x180F, isPrimary: false, [CharacteristicDefinition(0x2A19, .read, value: .handled)])
         _ = try database.publish([glucose, battery])
         let lines = [
             "010000280018", "020003280a0300002a", "04000328020500012a", "060000280118", "07000328200800052a",
@@ -75,7 +75,7 @@ import Testing
 
     @Test("What cannot be published is refused, and changes nothing")
     func refusals() throws {
-        func failure(_ services: [LocalService]) -> ServerDatabase.Failure? {
+        func failure(_ services: [ServiceDefinition]) -> ServerDatabase.Failure? {
             var database = ServerDatabase(name: "", appearance: 0)
             do throws(ServerDatabase.Failure) {
                 _ = try database.publish(services)
@@ -84,35 +84,35 @@ import Testing
                 return database.count == 13 ? error : nil
             }
         }
-        func service(_ value: LocalValue, _ properties: CharacteristicProperties = .read) -> [LocalService] {
-            [LocalService(0xFFF0, [LocalCharacteristic(0xFFF1, properties, value: value)])]
+        func service(_ value: DefinedValue, _ properties: CharacteristicProperties = .read) -> [ServiceDefinition] {
+            [ServiceDefinition(0xFFF0, [CharacteristicDefinition(0xFFF1, properties, value: value)])]
         }
         let long = [UInt8](repeating: 0, count: 513)
-        #expect(failure([LocalService(0x1801)]) == .reservedService(0x1801))
+        #expect(failure([ServiceDefinition(0x1801)]) == .reservedService(0x1801))
         #expect(failure(service(.fixed([]), [.read, .write])) == .fixedValueWritable(0xFFF1))
         #expect(failure(service(.fixed(long))) == .valueTooLong(0xFFF1))
         #expect(failure(service(.stored(long))) == .valueTooLong(0xFFF1))
-        #expect(failure([LocalService(0xFFF0, includes: [.published(2)])]) == .noSuchService)
-        #expect(failure([LocalService(0xFFF0, includes: [.position(1)])]) == .noSuchService)
-        #expect(failure([LocalService](repeating: Self.battery, count: 16_381)) == .noHandlesLeft)
+        #expect(failure([ServiceDefinition(0xFFF0, includes: [.published(2)])]) == .noSuchService)
+        #expect(failure([ServiceDefinition(0xFFF0, includes: [.position(1)])]) == .noSuchService)
+        #expect(failure([ServiceDefinition](repeating: Self.battery, count: 16_381)) == .noHandlesLeft)
         var described = Self.battery
-        described.characteristics[0].descriptors = [LocalDescriptor(0x2902, value: .fixed([]))]
+        described.characteristics[0].descriptors = [DescriptorDefinition(0x2902, value: .fixed([]))]
         #expect(failure([described]) == .reservedDescriptor(0x2902))
     }
 
     @Test("All handles can be used")
     func lastHandle() throws {
         var database = ServerDatabase(name: "", appearance: 0)
-        let services = [LocalService](repeating: LocalService(0xFFF0), count: 0xFFFF - 13)
+        let services = [ServiceDefinition](repeating: ServiceDefinition(0xFFF0), count: 0xFFFF - 13)
         #expect(try database.publish(services).affected == 14...0xFFFF)
-        #expect(throws: ServerDatabase.Failure.noHandlesLeft) { try database.publish([LocalService(0xFFF0)]) }
+        #expect(throws: ServerDatabase.Failure.noHandlesLeft) { try database.publish([ServiceDefinition(0xFFF0)]) }
     }
 
     @Test("A service that another one includes stays, as do the two that the server has itself")
     func included() throws {
         var database = ServerDatabase(name: "", appearance: 0)
         _ = try database.publish([Self.battery])
-        _ = try database.publish([LocalService(0xFFF0, includes: [.published(14)])])
+        _ = try database.publish([ServiceDefinition(0xFFF0, includes: [.published(14)])])
         #expect(database[19]?.value == [14, 0, 17, 0, 0x0F, 0x18])
         #expect(throws: ServerDatabase.Failure.isIncluded(by: 18)) { try database.withdraw(14) }
         #expect(throws: ServerDatabase.Failure.noSuchService) { try database.withdraw(1) }

@@ -4,7 +4,7 @@
 /// of a characteristic that can notify or indicate, and its Extended Properties.
 ///
 /// Spec: Core Vol 3 Part G, 3.1.
-package struct LocalService: Hashable, Sendable {
+package struct ServiceDefinition: Hashable, Sendable {
     /// A service that another one includes.
     package enum Include: Hashable, Sendable {
         /// A published service, by the handle of its declaration.
@@ -20,12 +20,12 @@ package struct LocalService: Hashable, Sendable {
     /// The included services.
     package var includes: [Include]
     /// The characteristics.
-    package var characteristics: [LocalCharacteristic]
+    package var characteristics: [CharacteristicDefinition]
 
     /// Creates a service.
     package init(
         _ uuid: BluetoothUUID, isPrimary: Bool = true, includes: [Include] = [],
-        _ characteristics: [LocalCharacteristic] = []
+        _ characteristics: [CharacteristicDefinition] = []
     ) {
         self.uuid = uuid
         self.isPrimary = isPrimary
@@ -34,10 +34,10 @@ package struct LocalService: Hashable, Sendable {
     }
 }
 
-/// A characteristic of a `LocalService`.
+/// A characteristic of a `ServiceDefinition`.
 ///
 /// Spec: Core Vol 3 Part G, 3.3.
-package struct LocalCharacteristic: Hashable, Sendable {
+package struct CharacteristicDefinition: Hashable, Sendable {
     /// The characteristic's UUID.
     package var uuid: BluetoothUUID
     /// The operations that clients may perform.
@@ -45,17 +45,17 @@ package struct LocalCharacteristic: Hashable, Sendable {
     /// The properties beyond the first eight; a descriptor is added if there are any.
     package var extendedProperties: CharacteristicExtendedProperties
     /// The value, or who provides it.
-    package var value: LocalValue
+    package var value: DefinedValue
     /// The security that clients need.
     package var access: AttributeAccess
     /// Further descriptors.
-    package var descriptors: [LocalDescriptor]
+    package var descriptors: [DescriptorDefinition]
 
     /// Creates a characteristic.
     package init(
         _ uuid: BluetoothUUID, _ properties: CharacteristicProperties,
-        extendedProperties: CharacteristicExtendedProperties = [], value: LocalValue,
-        access: AttributeAccess = AttributeAccess(), descriptors: [LocalDescriptor] = []
+        extendedProperties: CharacteristicExtendedProperties = [], value: DefinedValue,
+        access: AttributeAccess = AttributeAccess(), descriptors: [DescriptorDefinition] = []
     ) {
         self.uuid = uuid
         self.properties = properties
@@ -66,14 +66,14 @@ package struct LocalCharacteristic: Hashable, Sendable {
     }
 }
 
-/// A descriptor of a `LocalCharacteristic`, except for those that the database adds itself.
+/// A descriptor of a `CharacteristicDefinition`, except for those that the database adds itself.
 ///
 /// Spec: Core Vol 3 Part G, 3.3.3.
-package struct LocalDescriptor: Hashable, Sendable {
+package struct DescriptorDefinition: Hashable, Sendable {
     /// The descriptor's UUID.
     package var uuid: BluetoothUUID
     /// The value, or who provides it.
-    package var value: LocalValue
+    package var value: DefinedValue
     /// A Boolean value that indicates whether clients may write it.
     package var isWritable: Bool
     /// The security that clients need.
@@ -81,7 +81,7 @@ package struct LocalDescriptor: Hashable, Sendable {
 
     /// Creates a descriptor.
     package init(
-        _ uuid: BluetoothUUID, value: LocalValue, isWritable: Bool = false, access: AttributeAccess = AttributeAccess()
+        _ uuid: BluetoothUUID, value: DefinedValue, isWritable: Bool = false, access: AttributeAccess = AttributeAccess()
     ) {
         self.uuid = uuid
         self.value = value
@@ -91,7 +91,7 @@ package struct LocalDescriptor: Hashable, Sendable {
 }
 
 /// The value of a published characteristic or descriptor.
-package enum LocalValue: Hashable, Sendable {
+package enum DefinedValue: Hashable, Sendable {
     /// A value that never changes. The attribute cannot be written.
     case fixed([UInt8])
     /// A value that the database keeps. With a fixed length, a shorter write replaces the beginning only, and a longer

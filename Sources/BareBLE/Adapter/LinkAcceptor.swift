@@ -1,0 +1,189 @@
+internal import BLECore
+internal import BLELinux
+internal import Logging
+
+// Accepts the links of an adapter.
+//
+// The kernel hands every new link to the program that listens, also one that this program has initiated by command:
+// that connect claims its link here. Any other goes to the server.
+//
+// Invariants
+// - A link of the central role is kept until its connect claims it, or `claimTime` is over. Then it is closed.
+// - The controller's event about a link is read before the link is routed, because it has its role.
+// - Only the adapter uses it, on its event loop.
+
+/// The listening socket of an adapter, and the accepted links that no connect has claimed yet.
+final class LinkAcceptor {
+    typealias Handler = (_ socket: consuming LinkSocket, _ peer: PeerID, _ handle: ConnectionHandle?) -> Void
+
+    /// A link that this program has initiated.
+    private struct Unclaimed {
+        let handle: ConnectionHandle
+        let descriptor: Int32
+    }
+
+    /// How long a link waits for the connect that has initiated it.
+    private static let claimTime: Duration = .seconds(2)
+
+    private let loop: EventLoop
+    private var socket: ListeningSocket?
+    private var handler: Handler?
+    private var unclaimed: [Unclaimed] = []
+    /// The links that this program's controller has initiated, and that have not ended.
+    private var initiated: Set<ConnectionHandle> = []
+    private let claims: Waiters<Void>
+
+    init(on loop: EventLoop) {
+        self.loop = loop
+        claims = Waiters(on: loop)
+    }
+
+    /// Whether links are accepted.
+    var isListening: Bool { socket != nil }
+
+    /// Begins to accept links.
+    ///
+    /// - Parameters:
+    ///   - readable: Called when `acceptAll` must be.
+    ///   - handler: Called with each link that no connect of this program has initiated.
+    func begin(
+        _ listening: consuming ListeningSocket, readable: @escaping EventLoop.Handler, _ handler: @escaping Handler
+    ) throws(SystemCallError) {
+        if let failure = loop.onReadable(listening.descriptor, readable) { throw failure }
+        socket = consume listening
+        self.handler = handler
+    }
+
+    /// Accepts no more links.
+    func end() {
+        if let descriptor = socket?.descriptor { loop.letGo(descriptor) }
+        socket = nil
+        handler = nil
+        for link in unclaimed { _ = LinkSocket(adopting: link.descriptor) }
+        unclaimed = []
+        claims.resumeAll()
+    }
+
+    /// The controller has reported a link.
+    func began(_ complete: LEConnectionComplete) {
+        if complete.isCentral { initiated.insert(complete.handle) } else { initiated.remove(complete.handle) }
+    }
+
+    /// The controller has reported the end of a link, or was reset.
+    func ended(_ handle: ConnectionHandle) { initiated.remove(handle) }
+
+    /// Accepts what waits, and routes it.
+    func acceptAll() throws(SystemCallError) {
+        while true {
+            guard let link = try socket?.accept() else { return }
+            let (peer, handle) = (link.peer, link.handle)
+            if let handle, initiated.contains(handle) {
+                keep(link.take().release(), handle)
+            } else if let peer {
+                handler?(link.take(), peer, handle)
+            }
+        }
+    }
+
+    private func keep(_ descriptor: Int32, _ handle: ConnectionHandle) {
+        drop(handle)
+        unclaimed.append(Unclaimed(handle: handle, descriptor: descriptor))
+        claims.resumeAll()
+        _ = loop.schedule(at: loop.now() + Self.claimTime) { [weak self] in
+            self?.expire(descriptor, handle)
+        }
+    }
+
+    private func expire(_ descriptor: Int32, _ handle: ConnectionHandle) {
+        // A later link may have the same numbers: it then waits for less time.
+        if unclaimed.contains(where: { $0.handle == handle && $0.descriptor == descriptor }) { drop(handle) }
+    }
+
+    private func drop(_ handle: ConnectionHandle) {
+        if let old = take(handle) { _ = consume old }
+    }
+
+    /// Returns the socket of a link that was accepted, and is the caller's from now on.
+    private func take(_ handle: ConnectionHandle) -> LinkSocket? {
+        guard let index = unclaimed.firstIndex(where: { $0.handle == handle }) else { return nil }
+        return LinkSocket(adopting: unclaimed.remove(at: index).descriptor)
+    }
+
+    /// Waits for the socket of a link that this program has initiated; `nil` if it does not come.
+    func claim(
+        _ handle: ConnectionHandle, until deadline: BootInstant, isolation: isolated (any Actor)? = #isolation
+    ) async -> LinkSocket? {
+        while isListening {
+            if let socket = take(handle) { return socket }
+            let end = await claims.wait(until: deadline) { _ in
+                isListening && !unclaimed.contains { $0.handle == handle } ? nil : ()
+            }
+            guard case .resumed = end else { return take(handle) }
+        }
+        return nil
+    }
+}
+
+extension Adapter {
+    /// How long the kernel may take to hand on a link that the controller has reported. If another program has it, it
+    /// does not come.
+    private static let handOnTime: Duration = .milliseconds(250)
+
+    /// Accepts links from now on.
+    ///
+    /// - Throws: `BLEError` with `.unsupported`, `.noAdapter`, `.busy` if that was called before, `.system`.
+    func accept(
+        during operation: String,
+        _ handler: @escaping @Sendable (_ socket: consuming LinkSocket, PeerID, LinkControls) -> Void
+    ) async throws(BLEError) {
+        if acceptor.isListening { return }
+        // An adapter that is off can be listened on; one that is there is asked what it can do.
+        do throws(BLEError) {
+            try await prepare(during: operation)
+        } catch {
+            guard error.code == .adapterDown || error.code == .blocked || error.code == .notPermitted, info != nil
+            else {
+                throw error
+            }
+        }
+        if acceptor.isListening { return }
+        guard let info else { throw downError(during: operation) }
+        do throws(SystemCallError) {
+            let socket = try system.listen(info.address)
+            try acceptor.begin(socket) { [weak self] in
+                self?.assumeIsolated { $0.acceptorReadable() }
+            } _: { [weak self] socket, peer, handle in
+                guard let self else { return }
+                let (name, controls) = assumeIsolated { adapter in
+                    let link = adapter.register(handle, adapter.identity(of: peer) ?? peer, kernelName: peer)
+                    return (link.peer, adapter.controls(of: link))
+                }
+                handler(socket, name, controls)
+            }
+        } catch {
+            throw BLEError(error, acceptingOn: name, during: operation)
+        }
+        logger.debug("accepting links", metadata: ["adapter": "\(name)"])
+    }
+
+    /// Accepts no more links.
+    func stopAccepting() { acceptor.end() }
+
+    private func acceptorReadable() {
+        // The roles of the links that wait.
+        reportsReadable()
+        commandsReadable()
+        do throws(SystemCallError) {
+            try acceptor.acceptAll()
+        } catch {
+            logger.warning("a link was not accepted", metadata: ["adapter": "\(name)", "error": "\(error)"])
+        }
+    }
+
+    /// Returns the socket of a link that this program has initiated, if the kernel has handed it to the listening socket.
+    func acceptedSocket(_ handle: ConnectionHandle?, until deadline: BootInstant) async -> LinkSocket? {
+        guard let handle, acceptor.isListening else { return nil }
+        acceptorReadable()
+        return await acceptor.claim(handle, until: min(deadline, loop.now() + Self.handOnTime))
+    }
+}

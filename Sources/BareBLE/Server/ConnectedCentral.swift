@@ -1,0 +1,115 @@
+public import BLECore
+
+/// A central that is connected, as it was when this value was made.
+public struct ConnectedCentral: Identifiable, Hashable, Sendable {
+    /// Identifies one link to a central. It is never used again, also if the central comes back.
+    public struct ID: Hashable, Sendable {
+        let number: UInt64
+    }
+
+    /// The link.
+    public let id: ID
+    /// The central's address, its identity if it is bonded; `nil` on a Unix socket.
+    public let peer: PeerID?
+    /// The central's name in messages: its address, or the name of the socket.
+    public let name: String
+    /// The ATT MTU of the link, 23 to 517 bytes.
+    public let mtu: Int
+    /// The security of the link.
+    public let security: LinkSecurity
+    /// The characteristics whose values the central has asked for.
+    public let subscriptions: [PublishedCharacteristic]
+
+    /// The number of bytes that an update for this central may have.
+    public var maximumUpdateLength: Int { mtu - 3 }
+
+    /// A Boolean value that indicates whether there is a bond with the central.
+    public var isBonded: Bool { security.bond != nil }
+}
+
+/// A request of a central for which the application decides.
+public struct AuthorizationRequest: Sendable {
+    /// The central.
+    public let central: ConnectedCentral
+    /// The characteristic; of a descriptor, the one that it belongs to.
+    public let characteristic: PublishedCharacteristic
+    /// A Boolean value that indicates whether the central wants to write.
+    public let isWrite: Bool
+}
+
+/// What an update does for a central whose queue has no room: its radio takes fewer values than are sent.
+public enum WhenFull: Hashable, Sendable {
+    /// The call waits; values are sent in the order of the calls.
+    case wait
+    /// The call waits, and a later update of the same characteristic takes its place: the newest value counts.
+    case replace
+    /// The value is not sent to this central.
+    case fail
+}
+
+/// What became of an update for one central.
+public enum UpdateOutcome: Hashable, Sendable {
+    /// The value was sent in a notification.
+    case notified
+    /// The central has confirmed the value, which was sent in an indication.
+    case confirmed
+    /// The central has not subscribed, or ended its subscription before the value was sent.
+    case notSubscribed
+    /// There was no room.
+    case full
+    /// A later update took its place.
+    case replaced
+    /// The value was not sent, or not confirmed, in time.
+    case timedOut
+    /// The value is longer than the central can receive.
+    case tooLong(limit: Int)
+    /// The link does not have the security that the characteristic demands of subscribers.
+    case insecure
+    /// The central does not know yet that the services have changed.
+    case outOfSync
+    /// The link ended first.
+    case disconnected
+    /// The task was cancelled first.
+    case cancelled
+
+    /// A Boolean value that indicates whether the central was sent the value.
+    public var isSent: Bool { self == .notified || self == .confirmed }
+}
+
+/// What became of an update.
+public struct UpdateResult: Hashable, Sendable {
+    /// The outcome for each central that had subscribed.
+    public let outcomes: [ConnectedCentral.ID: UpdateOutcome]
+
+    /// The number of centrals that were sent the value.
+    public var sentCount: Int { outcomes.values.count { $0.isSent } }
+}
+
+/// An event of a local peripheral.
+public enum LocalPeripheralEvent: Hashable, Sendable {
+    /// A central has connected.
+    case connected(ConnectedCentral)
+    /// The link to a central has ended. Its subscriptions have ended before.
+    case disconnected(ConnectedCentral, DisconnectReason)
+    /// A central has subscribed; or, with `isRestored`, the subscription of a bonded central is in force again.
+    case subscribed(ConnectedCentral, PublishedCharacteristic, isRestored: Bool)
+    /// A central has ended its subscription, or the link has ended.
+    case unsubscribed(ConnectedCentral, PublishedCharacteristic)
+    /// A central has written a stored value, or a descriptor of this characteristic with one.
+    case written(ConnectedCentral, PublishedCharacteristic)
+    /// Writes without response were dropped, because the application did not handle earlier ones in time.
+    case writeDropped(ConnectedCentral, PublishedCharacteristic)
+    /// This number of events was dropped because they were not consumed.
+    case dropped(Int)
+}
+
+/// The events of a local peripheral, from the creation of the iterator on.
+///
+/// At most 256 wait for one iterator; beyond that the oldest are dropped, and `.dropped` counts them. It ends with
+/// `LocalPeripheral.stop()`. `next()` throws `BLEError` with `.busy` while another task waits for the next event of this
+/// iterator.
+public typealias LocalPeripheralEventSequence = BLESequence<LocalPeripheralEvent>
+
+/// Elements that say that there may be room for an update again: one at once, and one each time that a central's queue has
+/// room after it was full.
+public typealias ReadyToUpdateSequence = BLESequence<Void>

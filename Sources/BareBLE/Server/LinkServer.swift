@@ -1,0 +1,389 @@
+internal import BLECore
+internal import BLELinux
+
+// Runs the `GATTServer` of one link.
+//
+// Duties
+// - Writes what the machine sends, and reports to it how that ended.
+// - Asks the application, one question at a time, in the order of the packets. A handler that takes too long is
+//   cancelled, and the next question follows.
+// - Keeps the updates that found no room, in their order, and the tasks that wait for them.
+// - Passes on what the client has changed.
+//
+// Invariants
+// - Every update ends exactly once, at the latest with the link.
+// - At most one handler runs for a link. Its result is used if the machine still has the question.
+// - Between a look at the machine and its next action no other code runs: all of it runs on the event loop's thread.
+
+/// The server side of one link.
+// Unchecked: only the loop's thread uses it. Its tasks prefer the loop.
+final class LinkServer: @unchecked Sendable {
+    typealias Handler = @Sendable (GATTServer.Question) async -> GATTServer.HandlerResult
+
+    /// A change that the owner of the services must know.
+    enum Event: Sendable {
+        /// The client has changed its configuration of the value at this handle, or its stored one is in force again.
+        case configured(AttributeHandle, ClientCharacteristicConfiguration, isRestored: Bool)
+        /// The client has written a value that the database keeps.
+        case wrote(AttributeHandle)
+        /// A Write Command was dropped, because too many are unfinished.
+        case dropped(AttributeHandle)
+        /// The record of the client is to be stored.
+        case store(ClientRecord)
+        /// There is room for updates again.
+        case ready
+    }
+
+    /// An update that waits for room.
+    private struct PendingUpdate {
+        let number: UInt64
+        let handle: AttributeHandle
+        let value: [UInt8]
+    }
+
+    /// A question that the application has not been asked, or not answered.
+    private struct Asked {
+        let token: GATTServer.Token
+        let question: GATTServer.Question
+        /// When the machine does without the result.
+        let deadline: BootInstant
+    }
+
+    private let loop: EventLoop
+    private let services: PublishedServices
+    private let limits: GATTServer.Limits
+    private var machine: GATTServer
+    private weak var link: ATTLink?
+    private var handler: Handler?
+    private var report: ((Event) -> Void)?
+    private var read: (() -> Void)?
+    private var close: ((DisconnectReason) -> Void)?
+
+    private var questions: [Asked] = []
+    private var running: (asked: Asked, task: Task<Void, Never>)?
+    private var timer = DeadlineTimer()
+
+    /// The tasks that wait for the end of an update, by its number.
+    private let updates: Waiters<UpdateOutcome>
+    /// The updates that have begun, and whose tasks do not wait for them yet; with their ends.
+    private var begun: [UInt64: UpdateOutcome?] = [:]
+    private var pending: [PendingUpdate] = []
+    private var isSendingPending = false
+    private var lastUpdate: UInt64 = 0
+
+    /// The security of the link, as the machine has it.
+    private(set) var security = ClientSecurity.none
+    /// When the client was heard last.
+    private(set) var lastHeard: BootInstant
+
+    init(of services: PublishedServices, mtu: UInt16, on loop: EventLoop) {
+        self.services = services
+        self.loop = loop
+        limits = GATTServer.Limits(mtu: mtu)
+        machine = GATTServer(limits: limits)
+        updates = Waiters(on: loop)
+        lastHeard = loop.now()
+    }
+
+    /// The number of bytes that a value for this client may have.
+    var maximumUpdateLength: Int { machine.maximumUpdateLength }
+
+    var mtu: UInt16 { machine.mtu }
+
+    var statistics: GATTServer.Statistics { machine.statistics }
+
+    /// The tasks and questions that are unfinished.
+    var outstanding: Int { updates.count + questions.count + (running == nil ? 0 : 1) }
+
+    /// The client's configuration of the value at a handle.
+    func configuration(of handle: AttributeHandle) -> ClientCharacteristicConfiguration {
+        machine.configuration(of: handle, in: services.database)
+    }
+
+    /// Sets who performs questions, and who is notified of changes.
+    func onEvents(_ report: @escaping (Event) -> Void, questions handler: @escaping Handler) {
+        self.report = report
+        self.handler = handler
+    }
+
+    /// Begins to serve a link.
+    ///
+    /// - Parameters:
+    ///   - read: Reads what has arrived.
+    ///   - close: Ends the link.
+    func begin(on link: ATTLink, reading read: @escaping () -> Void, _ close: @escaping (DisconnectReason) -> Void) {
+        self.link = link
+        self.read = read
+        self.close = close
+        link.serve(self)
+    }
+}
+
+// MARK: - From the link
+
+extension LinkServer {
+    /// Processes a packet of the client.
+    func received(_ pdu: [UInt8]) {
+        lastHeard = loop.now()
+        perform(machine.received(pdu, in: &services.database, at: loop.now()))
+    }
+
+    /// The socket has room again.
+    func writable() {
+        perform(machine.writable(in: services.database))
+    }
+
+    func mtuExchanged(_ mtu: UInt16) {
+        if mtu != machine.mtu { machine.mtuExchanged(mtu) }
+    }
+
+    /// The security of the link has changed; to be called before the next packet is passed on.
+    func securityChanged(_ security: ClientSecurity) {
+        self.security = security
+        perform(machine.securityChanged(security, in: services.database, at: loop.now()))
+    }
+
+    /// The client is known; its record is in force once it has encrypted the link with the key of its bond.
+    func identified(_ record: ClientRecord) {
+        perform(machine.identified(record, in: services.database, at: loop.now()))
+    }
+
+    /// The services in `handles` have changed.
+    func databaseChanged(_ handles: ClosedRange<AttributeHandle>) {
+        perform(machine.databaseChanged(handles, in: services.database, at: loop.now()))
+    }
+
+    /// Ends everything with the link.
+    func linkLost() {
+        perform(machine.ended(in: services.database))
+        running?.task.cancel()
+        running = nil
+        questions = []
+        pending = []
+        timer.cancel(on: loop)
+        link = nil
+        // They refer to the owners of the link.
+        (read, close) = (nil, nil)
+        for number in begun.keys { updateEnded(number, .disconnected) }
+        updates.resumeAll(.disconnected)
+    }
+}
+
+// MARK: - The machine's actions
+
+extension LinkServer {
+    private func perform(_ actions: [GATTServer.Action]) {
+        var actions = actions
+        while !actions.isEmpty {
+            var next: [GATTServer.Action] = []
+            for action in actions {
+                switch action {
+                case .ask(let token, let question):
+                    questions.append(
+                        Asked(token: token, question: question, deadline: loop.now() + limits.handlerTime))
+                case .store(let record): report?(.store(record))
+                case .configured(let handle, let configuration, let isRestored):
+                    report?(.configured(handle, configuration, isRestored: isRestored))
+                case .wrote(let handle): report?(.wrote(handle))
+                case .dropped(let handle): report?(.dropped(handle))
+                case .finish(let id, let failure): updateEnded(id.rawValue, UpdateOutcome(failure))
+                case .readyToUpdate: next += sendPending()
+                case .send(let pdu): next += write(pdu)
+                case .close(let reason): close?(DisconnectReason(reason))
+                }
+            }
+            actions = next
+        }
+        askNext()
+        armTimer()
+    }
+
+    private func write(_ pdu: [UInt8]) -> [GATTServer.Action] {
+        guard let link else { return [] }
+        switch link.write(pdu) {
+        case .sent:
+            let before = machine.mtu
+            let actions = machine.sent(in: services.database, at: loop.now())
+            if machine.mtu != before { mtuExchanged(link.peerExchanged(machine.mtu)) }
+            return actions
+        case .blocked:
+            machine.blocked()
+            return []
+        case .refused:
+            return machine.refused(in: services.database)
+        }
+    }
+
+    private func armTimer() {
+        let deadlines = [machine.nextDeadline, running?.asked.deadline].compactMap(\.self)
+        timer.arm(for: deadlines.min(), on: loop) { deadline in
+            loop.schedule(at: deadline) { [weak self] in self?.timePassed() }
+        }
+    }
+
+    private func timePassed() {
+        timer.fired()
+        let now = loop.now()
+        // A client's confirmation counts as in time, however late this process reads it.
+        if let deadline = machine.nextDeadline, deadline <= now { read?() }
+        if let running, running.asked.deadline <= now {
+            running.task.cancel()
+            self.running = nil
+        }
+        perform(machine.timePassed(in: services.database, at: now))
+    }
+}
+
+// MARK: - Questions
+
+extension LinkServer {
+    /// Asks the application the next question.
+    private func askNext() {
+        let now = loop.now()
+        while running == nil, !questions.isEmpty {
+            let asked = questions.removeFirst()
+            guard asked.deadline > now, let handler else { continue }
+            let task = Task(executorPreference: loop) { [weak self] in
+                let result = await handler(asked.question)
+                self?.finished(asked.token, result)
+            }
+            running = (asked, task)
+        }
+    }
+
+    private func finished(_ token: GATTServer.Token, _ result: GATTServer.HandlerResult) {
+        // One that has taken too long ends beside its successor.
+        guard let running, running.asked.token == token else { return }
+        self.running = nil
+        perform(machine.finished(token, result, in: &services.database, at: loop.now()))
+    }
+}
+
+// MARK: - Updates
+
+extension LinkServer {
+    /// An update that has begun.
+    enum Begun {
+        case ended(UpdateOutcome)
+        /// `end(of:until:)` waits for its end.
+        case goesOn(UInt64)
+    }
+
+    /// Begins to send a value: its place among the updates of this client is settled when the call returns.
+    func beginUpdate(_ value: [UInt8], of handle: AttributeHandle, whenFull: WhenFull) -> Begun {
+        lastUpdate &+= 1
+        let number = lastUpdate
+        // The end may come before the task waits for it.
+        begun[number] = .some(nil)
+        if let outcome = begin(PendingUpdate(number: number, handle: handle, value: value), whenFull) {
+            begun[number] = nil
+            return .ended(outcome)
+        }
+        return .goesOn(number)
+    }
+
+    /// Waits for the end of an update: until the value is sent, or confirmed if the client has asked for indications.
+    ///
+    /// At the deadline, and when the task is cancelled, a value that found no room is not sent any more.
+    func end(
+        of number: UInt64, until deadline: BootInstant?, isolation: isolated (any Actor)? = #isolation
+    ) async -> UpdateOutcome {
+        let end = await updates.wait(as: number, until: deadline, isolation: isolation) { _ in
+            begun.removeValue(forKey: number) ?? nil
+        }
+        begun[number] = nil
+        pending.removeAll { $0.number == number }
+        switch end {
+        case .resumed(let outcome): return outcome
+        case .timedOut: return .timedOut
+        case .cancelled: return .cancelled
+        }
+    }
+
+    private func updateEnded(_ number: UInt64, _ outcome: UpdateOutcome) {
+        if begun[number] != nil { begun[number] = .some(outcome) } else { updates.resume(number, outcome) }
+    }
+
+    /// Whether a value would be sent at once; if not, `.ready` follows.
+    func hasRoom(for handle: AttributeHandle) -> Bool {
+        pending.isEmpty && machine.hasRoom(for: handle, in: services.database)
+    }
+
+    /// Sends a value if there is room.
+    func tryUpdate(_ value: [UInt8], of handle: AttributeHandle) {
+        lastUpdate &+= 1
+        let (_, actions) = machine.update(
+            value, of: handle, id: GATTServer.UpdateID(lastUpdate), in: services.database)
+        perform(actions)
+    }
+
+    private func begin(_ update: PendingUpdate, _ whenFull: WhenFull) -> UpdateOutcome? {
+        if pending.isEmpty {
+            let (outcome, actions) = attempt(update)
+            perform(actions)
+            if outcome != .full { return UpdateOutcome(outcome) }
+        }
+        switch whenFull {
+        case .wait: break
+        case .fail: return .full
+        case .replace:
+            for replaced in pending where replaced.handle == update.handle {
+                updateEnded(replaced.number, .replaced)
+            }
+            pending.removeAll { $0.handle == update.handle }
+        }
+        pending.append(update)
+        return nil
+    }
+
+    private func attempt(
+        _ update: PendingUpdate
+    ) -> (outcome: GATTServer.UpdateOutcome, actions: [GATTServer.Action]) {
+        machine.update(
+            update.value, of: update.handle, id: GATTServer.UpdateID(update.number), in: services.database)
+    }
+
+    /// Sends updates that waited for room, and reports room once none waits.
+    private func sendPending() -> [GATTServer.Action] {
+        // The actions are performed between two updates, so that each finds the room that is left.
+        guard !isSendingPending else { return [] }
+        isSendingPending = true
+        defer { isSendingPending = false }
+        while let update = pending.first {
+            let (outcome, actions) = attempt(update)
+            if outcome == .full { return actions }
+            pending.removeFirst()
+            if let end = UpdateOutcome(outcome) { updateEnded(update.number, end) }
+            perform(actions)
+        }
+        report?(.ready)
+        return []
+    }
+}
+
+extension UpdateOutcome {
+    /// What became of a value at once; `nil` if that is not known yet.
+    fileprivate init?(_ outcome: GATTServer.UpdateOutcome) {
+        switch outcome {
+        case .notified: self = .notified
+        case .indicated: return nil
+        case .notSubscribed: self = .notSubscribed
+        case .full: self = .full
+        case .tooLong(let limit): self = .tooLong(limit: limit)
+        case .insecure: self = .insecure
+        case .outOfSync: self = .outOfSync
+        case .closed: self = .disconnected
+        }
+    }
+
+    fileprivate init(_ failure: GATTServer.UpdateFailure?) {
+        switch failure {
+        case nil: self = .confirmed
+        case .timedOut: self = .timedOut
+        case .notSubscribed, .withdrawn: self = .notSubscribed
+        case .insecure: self = .insecure
+        case .outOfSync: self = .outOfSync
+        case .closed: self = .disconnected
+        }
+    }
+}

@@ -1,0 +1,210 @@
+public import BLECore
+
+/// A service that this program offers to centrals.
+///
+/// ```swift
+/// let heartRate = LocalService(
+///     0x180D,
+///     [
+///         LocalCharacteristic(.heartRateMeasurement, .notify),
+///         LocalCharacteristic(.bodySensorLocation, .read, value: .fixed([0x01])),
+///     ])
+/// ```
+///
+/// `LocalPeripheral.publish(_:)` adds what the specification prescribes: the declarations, the Client Characteristic
+/// Configuration of a characteristic that can notify or indicate, and its Extended Properties.
+///
+/// Spec: Core Vol 3 Part G, 3.1.
+public struct LocalService: Sendable {
+    /// Writes the values of one reliable write: all of them, or by throwing none.
+    public typealias BatchHandler = @Sendable ([CentralWriteRequest]) async throws -> Void
+
+    /// The service's UUID.
+    public var uuid: BluetoothUUID
+    /// A Boolean value that indicates whether the service is primary.
+    public var isPrimary: Bool
+    /// Published services that this one includes.
+    public var includes: [PublishedService]
+    /// The characteristics, in the order of their handles.
+    public var characteristics: [LocalCharacteristic]
+    /// Takes a reliable write of several characteristics of this service; `nil` calls their handlers one after the other,
+    /// where one that throws does not undo the earlier ones.
+    public var batchHandler: BatchHandler?
+
+    /// Creates a service.
+    public init(
+        _ uuid: BluetoothUUID, isPrimary: Bool = true, includes: [PublishedService] = [],
+        _ characteristics: [LocalCharacteristic], batchHandler: BatchHandler? = nil
+    ) {
+        self.uuid = uuid
+        self.isPrimary = isPrimary
+        self.includes = includes
+        self.characteristics = characteristics
+        self.batchHandler = batchHandler
+    }
+}
+
+/// A characteristic of a `LocalService`.
+///
+/// Spec: Core Vol 3 Part G, 3.3.
+public struct LocalCharacteristic: Sendable {
+    /// The characteristic's UUID.
+    public var uuid: BluetoothUUID
+    /// The operations that centrals may perform.
+    public var properties: CharacteristicProperties
+    /// The properties beyond the first eight.
+    public var extendedProperties: CharacteristicExtendedProperties
+    /// The value, or the handlers that provide and take it.
+    public var value: LocalValue
+    /// The security that centrals need.
+    public var access: AttributeAccess
+    /// Further descriptors, except for 0x2900, 0x2902 and 0x2903.
+    public var descriptors: [LocalDescriptor]
+
+    /// Creates a characteristic. Without a value it is stored, and empty at first.
+    public init(
+        _ uuid: BluetoothUUID, _ properties: CharacteristicProperties, value: LocalValue = .stored([]),
+        access: AttributeAccess = AttributeAccess(), descriptors: [LocalDescriptor] = [],
+        extendedProperties: CharacteristicExtendedProperties = []
+    ) {
+        self.uuid = uuid
+        self.properties = properties
+        self.extendedProperties = extendedProperties
+        self.value = value
+        self.access = access
+        self.descriptors = descriptors
+    }
+
+    /// Creates a characteristic with the UUID of a key.
+    public init<Value>(
+        _ key: CharacteristicKey<Value>, _ properties: CharacteristicProperties, value: LocalValue = .stored([]),
+        access: AttributeAccess = AttributeAccess(), descriptors: [LocalDescriptor] = []
+    ) {
+        self.init(key.uuid, properties, value: value, access: access, descriptors: descriptors)
+    }
+}
+
+/// A descriptor of a `LocalCharacteristic`.
+///
+/// Spec: Core Vol 3 Part G, 3.3.3.
+public struct LocalDescriptor: Sendable {
+    /// The descriptor's UUID.
+    public var uuid: BluetoothUUID
+    /// The value, or the handlers that provide and take it.
+    public var value: LocalValue
+    /// A Boolean value that indicates whether centrals may write it.
+    public var isWritable: Bool
+    /// The security that centrals need.
+    public var access: AttributeAccess
+
+    /// Creates a descriptor.
+    public init(
+        _ uuid: BluetoothUUID, value: LocalValue, isWritable: Bool = false,
+        access: AttributeAccess = AttributeAccess()
+    ) {
+        self.uuid = uuid
+        self.value = value
+        self.isWritable = isWritable
+        self.access = access
+    }
+
+    /// The Characteristic User Description, a text.
+    public static func description(_ text: String) -> LocalDescriptor {
+        LocalDescriptor(0x2901, value: .fixed(Array(text.utf8)))
+    }
+}
+
+/// The value of a characteristic or descriptor that this program offers.
+public struct LocalValue: Sendable {
+    /// Returns the whole value; the library sends the parts that a central asks for.
+    public typealias ReadHandler = @Sendable (CentralReadRequest) async throws -> [UInt8]
+    /// Takes a value; returning accepts it.
+    public typealias WriteHandler = @Sendable (CentralWriteRequest) async throws -> Void
+
+    enum Content: Sendable {
+        case fixed([UInt8])
+        case stored([UInt8], isFixedLength: Bool)
+        case handled(read: ReadHandler?, write: WriteHandler?)
+    }
+
+    let content: Content
+
+    /// A value that never changes; centrals cannot write it.
+    public static func fixed(_ bytes: [UInt8]) -> LocalValue { LocalValue(content: .fixed(bytes)) }
+
+    /// A value that never changes, encoded.
+    public static func fixed<Value: GATTWritable>(_ value: Value) -> LocalValue { .fixed(value.valueBytes) }
+
+    /// A value that the library keeps. Centrals read it, and write it if the properties permit; `LocalPeripheral.set` and
+    /// `update` change it too. Each write of a central is a `LocalPeripheralEvent.written`.
+    ///
+    /// - Parameter isFixedLength: Whether a shorter write replaces the beginning only, and a longer one is refused.
+    ///   Otherwise a write replaces the value.
+    public static func stored(_ bytes: [UInt8], isFixedLength: Bool = false) -> LocalValue {
+        LocalValue(content: .stored(bytes, isFixedLength: isFixedLength))
+    }
+
+    /// A value that closures provide and take.
+    ///
+    /// They run on the event loop, one at a time for each central, so they must await and not block. A closure that throws
+    /// `ATTRefusal` has the request refused with its code, any other error with Unlikely Error (0x0E). A central waits 30 s
+    /// for a response: after 20 s the request is refused with that code, and the closure's task is cancelled.
+    public static func handled(read: ReadHandler? = nil, write: WriteHandler? = nil) -> LocalValue {
+        LocalValue(content: .handled(read: read, write: write))
+    }
+}
+
+/// A request of a central to read a value.
+public struct CentralReadRequest: Sendable {
+    /// The central.
+    public let central: ConnectedCentral
+    /// The first byte that the central wants. The handler returns the whole value all the same.
+    public let offset: Int
+}
+
+/// A request of a central to write a value.
+public struct CentralWriteRequest: Sendable {
+    /// The central.
+    public let central: ConnectedCentral
+    /// The characteristic; of a descriptor, the one that it belongs to.
+    public let characteristic: PublishedCharacteristic
+    /// The first byte of the attribute's value to replace; 0 unless the central continues a long value.
+    public let offset: Int
+    /// The value.
+    public let value: [UInt8]
+}
+
+/// The refusal of a request by a handler.
+public struct ATTRefusal: Error, Hashable, Sendable {
+    /// The error code that the central receives: one of the protocol's, or 0x80 to 0x9F for those of the application.
+    public let code: ATTErrorCode
+
+    /// Creates a refusal.
+    public init(_ code: ATTErrorCode) {
+        self.code = code
+    }
+}
+
+/// A service that a `LocalPeripheral` offers.
+public struct PublishedService: Identifiable, Hashable, Sendable {
+    /// The handle of its declaration.
+    public let id: AttributeHandle
+    /// The service's UUID.
+    public let uuid: BluetoothUUID
+    /// The handles of its attributes.
+    public let handles: ClosedRange<AttributeHandle>
+    /// Its characteristics, in the order in which they were declared.
+    public let characteristics: [PublishedCharacteristic]
+}
+
+/// A characteristic that a `LocalPeripheral` offers.
+public struct PublishedCharacteristic: Identifiable, Hashable, Sendable {
+    /// The handle of its value.
+    public let id: AttributeHandle
+    /// The characteristic's UUID.
+    public let uuid: BluetoothUUID
+    /// The UUID of its service.
+    public let service: BluetoothUUID
+    /// The operations that centrals may perform.
+    public let properties: CharacteristicProperties
+}

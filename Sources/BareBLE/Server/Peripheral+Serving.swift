@@ -1,0 +1,72 @@
+internal import BLECore
+internal import BLELinux
+
+// The link of a peripheral that this program serves as well: a central's link, or one that this program has made.
+//
+// Invariants
+// - The server knows the security of the link before each packet that is passed to it.
+// - What may have been sent before the link was encrypted is served as on a link that is not: nothing proves who sent it.
+//   So a request that is read together with the beginning of the encryption is refused if it needs that, and the
+//   central repeats it.
+
+extension Peripheral {
+    /// Has the peer served from now on.
+    ///
+    /// - Parameter isStarting: Whether nothing reads the link yet.
+    func serve(_ server: LinkServer, isStarting: Bool) throws(BLEError) {
+        guard end == nil else { throw endError(during: "serve a central") }
+        server.begin(on: link) { [weak self] in
+            self?.assumeIsolated { $0.link.readAll($0.happened) }
+        } _: { [weak self] reason in
+            self?.assumeIsolated { $0.endForServer(reason) }
+        }
+        if isStarting {
+            watchEncryption()
+            try startReading()
+        }
+        serverSecurityMayHaveChanged()
+    }
+
+    private func endForServer(_ reason: DisconnectReason) {
+        let controls = controls
+        close(reason)
+        // Closing the socket alone leaves the link up for seconds.
+        Task(executorPreference: loop) { await controls?.disconnect() }
+    }
+
+    /// Looks at the security of the link, before packets are read.
+    func serverSecurityMayHaveChanged() {
+        guard controls != nil, end == nil, let server = link.server else { return }
+        let security = clientSecurity
+        guard security != server.security else { return }
+        if security.isEncrypted, !server.security.isEncrypted { link.readAll(happened) }
+        if end == nil { server.securityChanged(security) }
+    }
+
+    private var clientSecurity: ClientSecurity {
+        let security = security
+        let bond = security.bond
+        guard security.isEncrypted else {
+            return ClientSecurity(keySize: 0, isBonded: controls?.bond() != nil)
+        }
+        // The level of a link that the peer has encrypted is what its key is worth.
+        return ClientSecurity(
+            keySize: UInt8(clamping: security.keySize),
+            isAuthenticated: bond?.isAuthenticated ?? (security.level >= 3),
+            isSecureConnections: security.level >= 4 && bond?.isAuthenticated ?? true, isBonded: bond != nil)
+    }
+
+    // MARK: The client side of a central's link
+
+    /// Prepares the client side: exchanges the MTU, unless that was done, and validates the cache.
+    ///
+    /// A failure leaves the link to the server.
+    func openClientSide(timeout: Duration?) async throws(BLEError) {
+        let context = context("use a central's link", within: timeout ?? .seconds(60))
+        if link.largestMTU > MTUExchange.minimum, link.mtu <= MTUExchange.minimum {
+            try await exchangeMTU(offering: link.largestMTU, in: context)
+        }
+        try await validateCache(in: context)
+        peerDatabase.databaseDidChange()
+    }
+}

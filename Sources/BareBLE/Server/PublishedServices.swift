@@ -1,0 +1,241 @@
+internal import BLECore
+
+// The services that a local peripheral offers: the database that all its links share, and the handlers of the values
+// that the application provides.
+//
+// Invariants
+// - A handler belongs to an attribute of the database, and goes with its service.
+// - The Database Hash in the database is that of its present structure, wherever there is a means to compute it.
+// - Only the event loop's thread uses it.
+
+/// The database of a local peripheral, and its handlers.
+// Unchecked: only the loop's thread uses it.
+final class PublishedServices: @unchecked Sendable {
+    /// What an attribute with handlers belongs to.
+    private struct Handlers {
+        let characteristic: PublishedCharacteristic
+        let read: LocalValue.ReadHandler?
+        let write: LocalValue.WriteHandler?
+        let batch: LocalService.BatchHandler?
+    }
+
+    var database: ServerDatabase
+    private let computeHash: (@Sendable (DatabaseHashMessage) -> [UInt8])?
+    private(set) var services: [PublishedService] = []
+    private var handlers: [AttributeHandle: Handlers] = [:]
+
+    init(
+        name: String, appearance: UInt16, isNameWritable: Bool,
+        computingHashBy computeHash: (@Sendable (DatabaseHashMessage) -> [UInt8])?
+    ) {
+        self.computeHash = computeHash
+        database = ServerDatabase(
+            name: name, appearance: appearance, isNameWritable: isNameWritable, hasHash: computeHash != nil)
+        updateHash()
+    }
+
+    /// Publishes a service.
+    ///
+    /// - Returns: The service, and the handles that are affected.
+    func publish(
+        _ service: LocalService
+    ) throws(ServerDatabase.Failure) -> (service: PublishedService, affected: ClosedRange<AttributeHandle>?) {
+        let (published, affected) = try database.publish([service.definition])
+        guard let place = published.first else { throw .noHandlesLeft }
+        let characteristics = zip(service.characteristics, place.values).map { characteristic, handle in
+            PublishedCharacteristic(
+                id: handle, uuid: characteristic.uuid, service: service.uuid,
+                properties: characteristic.properties)
+        }
+        for (index, (local, characteristic)) in zip(service.characteristics, characteristics).enumerated() {
+            add(local.value, at: characteristic.id, of: characteristic, service)
+            // The declaration of the next one comes before its value; the descriptors of the application come last.
+            let next = index + 1 < characteristics.count ? characteristics[index + 1].id - 2 : place.handles.upperBound
+            for (position, descriptor) in local.descriptors.enumerated() {
+                let handle = Int(next) - local.descriptors.count + 1 + position
+                add(descriptor.value, at: AttributeHandle(truncatingIfNeeded: handle), of: characteristic, service)
+            }
+        }
+        let result = PublishedService(
+            id: place.handles.lowerBound, uuid: service.uuid, handles: place.handles, characteristics: characteristics)
+        services.append(result)
+        updateHash()
+        return (result, affected)
+    }
+
+    private func add(
+        _ value: LocalValue, at handle: AttributeHandle, of characteristic: PublishedCharacteristic,
+        _ service: LocalService
+    ) {
+        guard case .handled(let read, let write) = value.content else { return }
+        handlers[handle] = Handlers(
+            characteristic: characteristic, read: read, write: write, batch: service.batchHandler)
+    }
+
+    /// Withdraws a service.
+    ///
+    /// - Returns: The handles that are affected.
+    func withdraw(_ id: PublishedService.ID) throws(ServerDatabase.Failure) -> ClosedRange<AttributeHandle> {
+        let affected = try database.withdraw(id)
+        services.removeAll { $0.id == id }
+        handlers = handlers.filter { !affected.contains($0.key) }
+        updateHash()
+        return affected
+    }
+
+    private func updateHash() {
+        if let computeHash { database.setHash(computeHash(database.hashMessage)) }
+    }
+
+    // MARK: Lookup
+
+    /// The published characteristic whose value has a handle.
+    func characteristic(at handle: AttributeHandle) -> PublishedCharacteristic? {
+        for service in services where service.handles.contains(handle) {
+            return service.characteristics.last { $0.id <= handle }
+        }
+        return nil
+    }
+
+    /// Returns the one characteristic that `reference` selects.
+    ///
+    /// - Throws: `BLEError` with `.attributeNotFound` or `.ambiguous`.
+    func resolve(
+        _ reference: CharacteristicReference, during operation: String
+    ) throws(BLEError) -> PublishedCharacteristic {
+        let matches: [PublishedCharacteristic]
+        let all = services.flatMap(\.characteristics)
+        switch reference {
+        case .handle(let handle): matches = all.filter { $0.id == handle }
+        case .characteristic(let found): matches = all.filter { $0.id == found.valueHandle && $0.uuid == found.uuid }
+        case .uuid(let uuid, let service, let index):
+            let named = all.filter { $0.uuid == uuid && (service == nil || $0.service == service) }
+            if let index {
+                matches = named.indices.contains(index) ? [named[index]] : []
+            } else {
+                matches = named
+            }
+        }
+        if matches.count > 1 {
+            let handles = matches.map { CharacteristicReference.handle($0.id).description }
+            throw BLEError(
+                .ambiguous, during: operation,
+                because: "\(matches.count) published characteristics are \(reference): "
+                    + handles.joined(separator: ", "),
+                hint: "Name one of them by its handle, or by its service and index.")
+        }
+        guard let match = matches.first else {
+            throw BLEError(
+                .attributeNotFound, during: operation, because: "no published characteristic is \(reference)",
+                hint: "Publish its service first.")
+        }
+        return match
+    }
+
+    // MARK: Handlers
+
+    /// Asks the application.
+    func perform(
+        _ question: GATTServer.Question, from central: ConnectedCentral,
+        authorize: LocalPeripheral.Settings.Authorization?
+    ) async -> GATTServer.HandlerResult {
+        switch question {
+        case .read(let handle, let offset):
+            guard let read = handlers[handle]?.read else { return .rejected(.readNotPermitted, handle: handle) }
+            return await result(handle) {
+                .value(try await read(CentralReadRequest(central: central, offset: offset)))
+            }
+        case .write(let values):
+            return await write(values, from: central)
+        case .authorize(let handle, let isWrite):
+            guard let authorize, let characteristic = characteristic(at: handle) else {
+                return .rejected(.insufficientAuthorization, handle: handle)
+            }
+            let request = AuthorizationRequest(central: central, characteristic: characteristic, isWrite: isWrite)
+            return await authorize(request) ? .accepted : .rejected(.insufficientAuthorization, handle: handle)
+        case .verify:
+            // The keys with which centrals sign are not kept.
+            return .rejected(.insufficientAuthentication)
+        }
+    }
+
+    private func write(
+        _ values: [GATTServer.WrittenValue], from central: ConnectedCentral
+    ) async -> GATTServer.HandlerResult {
+        var requests: [(handlers: Handlers, request: CentralWriteRequest, handle: AttributeHandle)] = []
+        for value in values {
+            guard let found = handlers[value.handle], found.write != nil || found.batch != nil else {
+                return .rejected(.writeNotPermitted, handle: value.handle)
+            }
+            let request = CentralWriteRequest(
+                central: central, characteristic: found.characteristic, offset: value.offset, value: value.value)
+            requests.append((found, request, value.handle))
+        }
+        if requests.count > 1, let batch = requests[0].handlers.batch,
+            requests.allSatisfy({ $0.request.characteristic.service == requests[0].request.characteristic.service })
+        {
+            return await result(requests[0].handle) {
+                try await batch(requests.map { $0.request })
+                return .accepted
+            }
+        }
+        for (handlers, request, handle) in requests {
+            let end = await result(handle) {
+                if let write = handlers.write {
+                    try await write(request)
+                } else {
+                    try await handlers.batch?([request])
+                }
+                return .accepted
+            }
+            guard case .accepted = end else { return end }
+        }
+        return .accepted
+    }
+
+    private func result(
+        _ handle: AttributeHandle, _ body: () async throws -> GATTServer.HandlerResult
+    ) async -> GATTServer.HandlerResult {
+        do {
+            return try await body()
+        } catch let refusal as ATTRefusal {
+            return .rejected(refusal.code, handle: handle)
+        } catch {
+            return .rejected(.unlikelyError, handle: handle)
+        }
+    }
+}
+
+// MARK: - Declarations
+
+extension LocalService {
+    /// What the database needs of it.
+    fileprivate var definition: ServiceDefinition {
+        ServiceDefinition(
+            uuid, isPrimary: isPrimary, includes: includes.map { .published($0.id) }, characteristics.map(\.definition))
+    }
+}
+
+extension LocalCharacteristic {
+    fileprivate var definition: CharacteristicDefinition {
+        CharacteristicDefinition(
+            uuid, properties, extendedProperties: extendedProperties, value: value.definition, access: access,
+            descriptors: descriptors.map(\.definition))
+    }
+}
+
+extension LocalDescriptor {
+    fileprivate var definition: DescriptorDefinition {
+        DescriptorDefinition(uuid, value: value.definition, isWritable: isWritable, access: access)
+    }
+}
+
+extension LocalValue {
+    fileprivate var definition: DefinedValue {
+        switch content {
+        case .fixed(let bytes): .fixed(bytes)
+        case .stored(let bytes, let isFixedLength): .stored(bytes, isFixedLength: isFixedLength)
+        case .handled: .handled
+        }
+    }
+}

@@ -1,0 +1,60 @@
+internal import BLELinux
+
+/// Reports events to all current listeners, each of which has a bounded buffer of its own.
+final class EventBroadcaster<Event: Sendable>: Sendable {
+    private struct State {
+        var listeners: [UInt64: StreamBuffer<Event>] = [:]
+        var lastNumber: UInt64 = 0
+        var isFinished = false
+    }
+
+    private let state = Lock(State())
+    private let capacity: Int
+
+    /// - Parameter capacity: The number of events that wait for one listener; beyond it the oldest is dropped.
+    init(capacity: Int) {
+        self.capacity = capacity
+    }
+
+    func report(_ event: Event) {
+        state.withLock { state in
+            for listener in state.listeners.inOrder { listener.yield(event) }
+        }
+    }
+
+    /// Ends the sequences of all listeners after the events that wait.
+    func finish() {
+        state.withLock { state in
+            for listener in state.listeners.inOrder { listener.finish() }
+            state.listeners = [:]
+            state.isFinished = true
+        }
+    }
+
+    /// Returns a sequence of the events from the creation of each iterator on.
+    ///
+    /// - Parameters:
+    ///   - losses: How dropped events are reported.
+    ///   - first: The first event of each iterator; `nil` for none.
+    func events(losses: LossReport<Event>, beginningWith first: Event? = nil) -> BLESequence<Event> {
+        BLESequence { [self] in
+            let (buffer, number) = addListener()
+            if let first { buffer.yield(first) }
+            let token = LifetimeToken { self.removeListener(number) }
+            return BLESequence<Event>.AsyncIterator(buffer, until: token, losses: losses)
+        }
+    }
+
+    private func addListener() -> (buffer: StreamBuffer<Event>, number: UInt64) {
+        let buffer = StreamBuffer<Event>(of: nil, capacity: capacity, policy: .dropOldest)
+        return state.withLock { state in
+            state.lastNumber &+= 1
+            if state.isFinished { buffer.finish() } else { state.listeners[state.lastNumber] = buffer }
+            return (buffer, state.lastNumber)
+        }
+    }
+
+    private func removeListener(_ number: UInt64) {
+        state.withLock { $0.listeners[number] = nil }
+    }
+}

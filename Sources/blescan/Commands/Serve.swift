@@ -1,0 +1,178 @@
+import ArgumentParser
+import BLECore
+import BareBLE
+import BareBLECrypto
+import BareBLETestKit
+
+struct Serve: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Be a peripheral: serve services to centrals, and print what they do.",
+        usage: "blescan serve <device> [--socket <path>] [<options>]",
+        discussion: """
+            EXAMPLES
+              sudo blescan serve demo:heart-rate
+              blescan serve demo:heart-rate --socket /tmp/belt
+              blescan explore unix:/tmp/belt
+              sudo blescan serve thermometer.txt --adapter hci1 --json
+
+            A device is a virtual one (demo:heart-rate, demo:battery, demo:uart,
+            demo:long-value, demo:lock), or a file with a declaration:
+
+              name Thermometer
+              service 1809
+                characteristic 2a1c indicate
+                characteristic 2a1d read = 02
+                characteristic fff1 read,write,encrypted = 00 01   # needs a bond
+
+            The command accepts the links that centrals make, until ^C. Of several
+            programs that accept links on an adapter, the one that has begun last gets
+            them; end bluetoothd if it takes them.
+            """)
+
+    @Argument(help: "What to serve: demo:NAME, or a file with a declaration.")
+    var device: String
+
+    @Option(
+        help: ArgumentHelp(
+            "Accept links on a Unix SEQPACKET socket, not on an adapter. It needs no rights.", valueName: "path"))
+    var socket: String?
+
+    @Option(
+        help: ArgumentHelp("Adapter to use: hci0, or its address.", valueName: "hciN"),
+        transform: AdapterArgument.init(argument:))
+    var adapter: AdapterArgument?
+
+    @Option(help: ArgumentHelp("The device's name.", valueName: "text"))
+    var name: String?
+
+    @Option(
+        name: .customLong("for"), parsing: .unconditional,
+        help: ArgumentHelp("End after this time: 10s, 500ms, 2m; a bare number is seconds.", valueName: "time"),
+        transform: DurationArgument.init(argument:))
+    var duration: DurationArgument?
+
+    @Flag(help: "Print every ATT packet to standard error.")
+    var trace = false
+
+    @Flag(help: "Print one JSON object per line.")
+    var json = false
+
+    func validate() throws {
+        if socket == "" { throw ValidationError("--socket takes the path of a socket.") }
+        if socket != nil, adapter != nil { throw ValidationError("--socket needs no --adapter.") }
+    }
+
+    func run() async throws {
+        let served = try servedDevice()
+        let command = self
+        try await Interrupt.cancelling {
+            let central = Central(command.centralConfiguration)
+            try await central.run { try await command.serve(served, on: central) }
+        }
+    }
+
+    private func servedDevice() throws -> ServedDevice {
+        if let name = device.dropped(prefix: "demo:") {
+            guard let virtual = VirtualPeer(named: name) else {
+                throw Failure(
+                    message: "there is no \(device.printable). The virtual devices are \(VirtualPeer.names).",
+                    status: .usage)
+            }
+            return ServedDevice(virtual.device)
+        }
+        var input = try InputLines(path: device)
+        var lines: [[UInt8]] = []
+        while let line = input.next() { lines.append(line) }
+        return try ServedDevice(declaration: lines, file: device)
+    }
+
+    private var centralConfiguration: Configuration {
+        var configuration = Configuration()
+        configuration.adapter = adapter?.selector ?? .first
+        configuration.databaseHash = { $0.hash }
+        if trace {
+            let trace = Trace()
+            configuration.trace = { trace.print($0) }
+        }
+        return configuration
+    }
+
+    private func serve(_ device: ServedDevice, on central: Central) async throws {
+        let local = LocalPeripheral(LocalPeripheral.Settings(name: name ?? device.name), on: central)
+        for service in device.services { try await local.publish(service) }
+        let events = local.events
+        if let socket {
+            try await local.acceptCentrals(atSocket: socket)
+        } else {
+            try await local.acceptCentrals()
+        }
+        let place = socket.map { "unix:" + $0 } ?? "the adapter"
+        Console.note("serving \(name ?? device.name) on \(place); ^C ends it")
+        let limit = duration?.duration
+        await withTaskGroup(of: Void.self) { group in
+            // They end by cancellation alone.
+            group.addTask { try? await print(events, of: local) }
+            for plan in device.plans { group.addTask { try? await send(plan, from: local, central.clock) } }
+            // ^C ends it.
+            try? await central.clock.sleep(for: limit ?? .seconds(1_000_000_000))
+            group.cancelAll()
+        }
+        // A task of its own: the command ends by ^C, which cancels this one.
+        await Task { await local.stop() }.value
+    }
+
+    /// Sends the values of a plan while anybody has subscribed.
+    private func send(_ plan: ServedDevice.Plan, from local: LocalPeripheral, _ clock: CentralClock) async throws {
+        var next = 0
+        while true {
+            try await clock.sleep(for: plan.interval)
+            let result = try await local.update(
+                plan.values[next % plan.values.count],
+                of: .uuid(plan.characteristic, service: plan.service, index: 0), whenFull: .replace)
+            if result.sentCount > 0 { next += 1 }
+        }
+    }
+}
+
+// MARK: - Output
+
+extension Serve {
+    private func print(_ events: LocalPeripheralEventSequence, of local: LocalPeripheral) async throws {
+        for try await event in events {
+            switch event {
+            case .connected(let central): line("connected", central)
+            case .disconnected(let central, let reason): line("disconnected", central, text: "\(reason)")
+            case .subscribed(let central, let characteristic, _): line("subscribed", central, characteristic)
+            case .unsubscribed(let central, let characteristic): line("unsubscribed", central, characteristic)
+            case .written(let central, let characteristic):
+                let value = try? await local.value(of: .handle(characteristic.id))
+                line("written", central, characteristic, value: value)
+            case .writeDropped(let central, let characteristic): line("write dropped", central, characteristic)
+            case .dropped(let count): Console.warn("\(count.counted("event")) came faster than they were printed")
+            }
+        }
+    }
+
+    private func line(
+        _ event: String, _ central: ConnectedCentral, _ characteristic: PublishedCharacteristic? = nil,
+        value: [UInt8]? = nil, text: String? = nil
+    ) {
+        if json {
+            let object = JSONLine.object([
+                "v": 1, "event": .string(event), "central": .string(central.name),
+                "uuid": characteristic.map { .string($0.uuid.description) },
+                "handle": characteristic.map { .integer(Int($0.id)) },
+                "hex": value.map { .string(Hex.encode($0)) }, "reason": text.map { .string($0) },
+            ])
+            return Console.out(object.bytes)
+        }
+        var words = "\(central.name)  \(event)"
+        if let characteristic {
+            words += "  \(CharacteristicReference.handle(characteristic.id))  \(characteristic.uuid)"
+            if let name = AssignedNumbers.name(of: characteristic.uuid) { words += " \(name)" }
+        }
+        if let value { words += "  " + (value.isEmpty ? "(empty)" : Hex.encode(value)) }
+        if let text { words += ": \(text)" }
+        Console.out(words.printable)
+    }
+}

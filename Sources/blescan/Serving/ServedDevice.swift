@@ -1,0 +1,155 @@
+import BLECore
+import BareBLE
+import BareBLETestKit
+
+/// What `blescan serve` serves: services, and the values that it sends to subscribers.
+struct ServedDevice: Sendable {
+    /// Values that are sent in turn to those that subscribe to a characteristic.
+    struct Plan: Sendable {
+        let service: BluetoothUUID
+        let characteristic: BluetoothUUID
+        let values: [[UInt8]]
+        let interval: Duration
+    }
+
+    var name: String
+    var services: [LocalService]
+    var plans: [Plan] = []
+
+    /// A virtual device; its plans repeat.
+    init(_ device: VirtualDevice) {
+        name = device.name
+        services = []
+        // Generic Access and Generic Attribute are there in any case.
+        for service in device.services where service.uuid != 0x1800 && service.uuid != 0x1801 {
+            services.append(
+                LocalService(
+                    service.uuid, isPrimary: service.isPrimary, service.characteristics.map { LocalCharacteristic($0) })
+            )
+            for characteristic in service.characteristics {
+                guard let plan = characteristic.plan, !plan.values.isEmpty else { continue }
+                plans.append(
+                    Plan(
+                        service: service.uuid, characteristic: characteristic.uuid, values: plan.values,
+                        interval: plan.interval))
+            }
+        }
+    }
+
+    /// Parses a declaration; see `Serve` for its lines.
+    ///
+    /// - Throws: `Failure`, which names the line.
+    init(declaration lines: [[UInt8]], file: String) throws(Failure) {
+        name = "BareBLE"
+        services = []
+        for (index, line) in lines.enumerated() {
+            let text = String(decoding: line, as: UTF8.self)
+            do throws(BadValue) {
+                try take(text)
+            } catch {
+                throw Failure(
+                    message: "\(file.printable), line \(index + 1): \(error.description)", status: .badData)
+            }
+        }
+        guard !services.isEmpty else {
+            throw Failure(
+                message: "\(file.printable) declares no service. A line such as `service 180f` begins one.",
+                status: .badData)
+        }
+    }
+
+    private mutating func take(_ line: String) throws(BadValue) {
+        let words = line.prefix { $0 != "#" }.split { $0 == " " || $0 == "\t" }.map(String.init)
+        guard let keyword = words.first else { return }
+        switch keyword {
+        case "name":
+            guard words.count > 1 else { throw BadValue(description: "`name` takes the device's name.") }
+            name = words.dropFirst().joined(separator: " ")
+        case "service":
+            guard words.count == 2 else { throw BadValue(description: "`service` takes one UUID.") }
+            services.append(LocalService(try Self.uuid(words[1]), []))
+        case "characteristic":
+            guard !services.isEmpty else { throw BadValue(description: "a characteristic comes after its service.") }
+            services[services.count - 1].characteristics.append(try Self.characteristic(words.dropFirst()))
+        default:
+            throw BadValue(
+                description: "\(keyword.printable) is none of `name`, `service` and `characteristic`.")
+        }
+    }
+
+    private static func characteristic(_ words: ArraySlice<String>) throws(BadValue) -> LocalCharacteristic {
+        let words = Array(words)
+        guard words.count >= 2 else {
+            throw BadValue(description: "`characteristic` takes a UUID, its properties, and its value after `=`.")
+        }
+        var properties: CharacteristicProperties = []
+        var access = AttributeAccess()
+        for name in words[1].split(separator: ",") {
+            switch name {
+            case "read": properties.insert(.read)
+            case "write": properties.insert(.write)
+            case "write-without-response": properties.insert(.writeWithoutResponse)
+            case "notify": properties.insert(.notify)
+            case "indicate": properties.insert(.indicate)
+            case "encrypted": access = AttributeAccess(.encrypted)
+            case "authenticated": access = AttributeAccess(.authenticated)
+            default:
+                throw BadValue(
+                    description:
+                        "\(String(name).printable) is none of read, write, write-without-response, notify, indicate, "
+                        + "encrypted and authenticated.")
+            }
+        }
+        var value: [UInt8] = []
+        if words.count > 2 {
+            guard words[2] == "=", let bytes = try? Hex.decode(words.dropFirst(3).joined()) else {
+                throw BadValue(description: "the value is hex digits after `=`, such as `= 01 ff`.")
+            }
+            guard bytes.count <= 512 else { throw BadValue(description: "a value has 512 bytes at most.") }
+            value = bytes
+        }
+        return LocalCharacteristic(try uuid(words[0]), properties, value: .stored(value), access: access)
+    }
+
+    private static func uuid(_ text: String) throws(BadValue) -> BluetoothUUID {
+        guard let uuid = BluetoothUUID(written: text) ?? AssignedNumbers.characteristic(named: text) else {
+            throw BadValue(description: "\(text.printable) is no UUID: write 180f, or all 32 digits.")
+        }
+        return uuid
+    }
+}
+
+extension LocalCharacteristic {
+    fileprivate init(_ virtual: VirtualCharacteristic) {
+        let value: LocalValue
+        switch (virtual.onRead, virtual.onWrite) {
+        case (nil, nil), (nil, .echo?): value = .stored(virtual.value)
+        case (let read, let write):
+            value = .handled(
+                read: { _ in
+                    switch read {
+                    case .refuse(let code)?: throw ATTRefusal(code)
+                    case .compute(let body)?: return body()
+                    case nil: return virtual.value
+                    }
+                },
+                write: { request in
+                    switch write {
+                    case .refuse(let code)?: throw ATTRefusal(code)
+                    case .call(let body)?: if let code = body(request.value) { throw ATTRefusal(code) }
+                    case .echo?, nil: break
+                    }
+                })
+        }
+        var access = AttributeAccess()
+        if virtual.protection.isEncrypted {
+            access = AttributeAccess(
+                AccessRequirement(
+                    virtual.protection.isAuthenticated ? .authenticated : .encrypted,
+                    keySize: UInt8(clamping: virtual.protection.keySize)))
+        }
+        self.init(
+            virtual.uuid, virtual.properties, value: value, access: access,
+            descriptors: virtual.descriptors.map { LocalDescriptor($0.uuid, value: .fixed($0.value)) })
+    }
+}

@@ -1,0 +1,265 @@
+import BLECore
+import BLELinux
+import BLEProfiles
+import BareBLE
+import BareBLETestKit
+import TestSupport
+import Testing
+
+/// The peripheral role over a socket pair: this library's own client is at the other end.
+@Suite(.virtualTime, .timeLimit(.minutes(5))) struct LocalPeripheralTests {
+    @Test func aCentralFindsWhatIsPublished() async throws {
+        try await ServerBench.run { bench in
+            let service = try await bench.local.publish(
+                LocalService(
+                    0x180D,
+                    [
+                        LocalCharacteristic(.heartRateMeasurement, .notify),
+                        LocalCharacteristic(
+                            .bodySensorLocation, .read, value: .fixed([1]), descriptors: [.description("chest")]),
+                    ]))
+            let device = try await bench.connect()
+            let database = try await device.discover(level: .full)
+            let found = try #require(database.services.first { $0.uuid == 0x180D })
+            #expect(found.handles == service.handles)
+            #expect(found.characteristics.map(\.valueHandle) == service.characteristics.map(\.id))
+            #expect(try await device.read(.bodySensorLocation) == .chest)
+            #expect(try await device.userDescription(of: 0x2A38) == "chest")
+            #expect(try await device.read(0x2A00) == Array("Bench".utf8))
+        }
+    }
+
+    @Test func handlersReturnAndTakeValues() async throws {
+        try await ServerBench.run { bench in
+            let written = Lock<[[UInt8]]>([])
+            try await bench.local.publish(
+                LocalService(
+                    0xFFF0,
+                    [
+                        LocalCharacteristic(
+                            0xFFF1, [.read, .write],
+                            value: .handled { request in
+                                [UInt8](repeating: 7, count: 300)
+                            } write: { request in
+                                guard request.value != [0xFF] else {
+                                    throw ATTRefusal(ATTErrorCode(rawValue: 0x80))
+                                }
+                                written.withLock { $0.append(request.value) }
+                            })
+                    ]))
+            let device = try await bench.connect()
+            #expect(try await device.read(0xFFF1) == [UInt8](repeating: 7, count: 300))
+            try await device.write([1, 2, 3], to: 0xFFF1)
+            let error = await #expect(throws: BLEError.self) { try await device.write([0xFF], to: 0xFFF1) }
+            #expect(error?.attError?.rawValue == 0x80)
+            #expect(written.withLock { $0 } == [[1, 2, 3]])
+        }
+    }
+
+    @Test func aHandlerThatHangsBlocksItsOwnClientForTwentySeconds() async throws {
+        try await ServerBench.run { bench in
+            try await bench.local.publish(
+                LocalService(
+                    0xFFF0,
+                    [
+                        LocalCharacteristic(
+                            0xFFF1, .read,
+                            value: .handled { _ in
+                                try await Task.sleep(for: .seconds(1_000_000))
+                                return []
+                            }),
+                        LocalCharacteristic(0xFFF2, .read, value: .fixed([5])),
+                    ]))
+            let (first, second) = (try await bench.connect(), try await bench.connect())
+            async let hanging = first.read(0xFFF1)
+            #expect(try await second.read(0xFFF2) == [5])
+            let error = await #expect(throws: BLEError.self) { _ = try await hanging }
+            #expect(error?.attError == .unlikelyError)
+            #expect(try await first.read(0xFFF2) == [5], "the link goes on")
+            #expect(await bench.local.outstanding == 0)
+        }
+    }
+
+    @Test func subscribersReceiveUpdatesInOrder() async throws {
+        try await ServerBench.run { bench in
+            try await bench.local.publish(bench.sensor)
+            let device = try await bench.connect()
+            var events = bench.local.events.makeAsyncIterator()
+            #expect(try await bench.local.update([9], of: 0xFFF1).outcomes.isEmpty, "nobody has subscribed")
+            let values = try await device.subscribe(to: 0xFFF1)
+            guard case .subscribed(let central, let characteristic, isRestored: false)? = try await events.next() else {
+                Issue.record("not subscribed")
+                return
+            }
+            #expect(characteristic.uuid == 0xFFF1 && central.subscriptions == [characteristic])
+            for number in UInt8(0)..<50 {
+                let result = try await bench.local.update([number], of: 0xFFF1)
+                #expect(result.outcomes == [central.id: .notified])
+            }
+            var received: [UInt8] = []
+            for try await value in values {
+                received += value.bytes
+                if received.count == 50 { break }
+            }
+            #expect(received == Array(0..<50))
+            #expect(try await device.read(0xFFF1) == [49], "it is the stored value as well")
+        }
+    }
+
+    @Test func indicationsAreConfirmed() async throws {
+        try await ServerBench.run { bench in
+            try await bench.local.publish(bench.sensor)
+            let device = try await bench.connect()
+            let values = try await device.subscribe(to: 0xFFF2)
+            let result = try await bench.local.update([1], of: 0xFFF2)
+            #expect(result.outcomes.values.map { $0 } == [.confirmed] && result.sentCount == 1)
+            var iterator = values.makeAsyncIterator()
+            #expect(try await iterator.next()?.bytes == [1])
+        }
+    }
+
+    @Test func anIndicationThatIsNeverConfirmedEndsItsLinkAlone() async throws {
+        try await ServerBench.run { bench in
+            try await bench.local.publish(bench.sensor)
+            let device = try await bench.connect()
+            _ = try await device.subscribe(to: 0xFFF2)
+            let silent = try await bench.raw()
+            let id = silent.id
+            await silent.configure(bench.handle(0xFFF2), 2)
+            let start = bench.time.now
+            let result = try await bench.local.update([1], of: 0xFFF2)
+            #expect(result.outcomes[id] == .timedOut)
+            #expect(result.outcomes.values.contains(.confirmed))
+            #expect(bench.time.now - start >= .seconds(30))
+            #expect(await bench.local.centrals.count == 1)
+            #expect(try await device.read(0x2A00) == Array("Bench".utf8))
+        }
+    }
+
+    @Test func aValueThatIsTooLongIsSentToNobody() async throws {
+        try await ServerBench.run { bench in
+            try await bench.local.publish(bench.sensor)
+            let device = try await bench.connect(mtu: 23)
+            let values = try await device.subscribe(to: 0xFFF1)
+            let error = await #expect(throws: BLEError.self) {
+                try await bench.local.update([UInt8](repeating: 1, count: 21), of: 0xFFF1)
+            }
+            #expect(error?.code == .tooLong)
+            try await bench.local.update([UInt8](repeating: 2, count: 20), of: 0xFFF1)
+            var iterator = values.makeAsyncIterator()
+            #expect(try await iterator.next()?.bytes == [UInt8](repeating: 2, count: 20))
+        }
+    }
+
+    /// Row G13: one that does not read has its own queue.
+    @Test func oneThatDoesNotReadDoesNotDelayTheOthers() async throws {
+        try await ServerBench.run { bench in
+            try await bench.local.publish(bench.sensor)
+            let device = try await bench.connect()
+            let values = try await device.subscribe(to: 0xFFF1)
+            let slow = try await bench.raw()
+            await slow.configure(bench.handle(0xFFF1), 1)
+            // Until the socket of the slow one is full.
+            var sent = 0
+            while try await bench.local.update([1], of: 0xFFF1, whenFull: .fail).outcomes[slow.id] != .full {
+                sent += 1
+            }
+            #expect(try await !bench.local.tryUpdate([2], of: 0xFFF1), "it is sent to all or to none")
+            let id = slow.id
+            let waiting = bench.time.task { try await bench.local.update([3], of: 0xFFF1) }
+            var received = 0
+            for try await value in values where value.bytes != [1] {
+                #expect(value.bytes == [3])
+                received += 1
+                break
+            }
+            #expect(received == 1, "the other central was sent it at once")
+            var ready = bench.local.readyToUpdate.makeAsyncIterator()
+            _ = try await ready.next()
+            // Room comes as it reads, and the value that waited goes first.
+            for _ in 0..<sent { #expect(await slow.receive() == [0x1B] + bench.handle(0xFFF1).bytes + [1]) }
+            #expect(await slow.receive() == [0x1B] + bench.handle(0xFFF1).bytes + [3])
+            #expect(try await waiting.value.outcomes[id] == .notified)
+            _ = try await ready.next()
+            #expect(try await bench.local.tryUpdate([4], of: 0xFFF1))
+        }
+    }
+
+    @Test func theEndOfALinkEndsItsSubscriptionsFirst() async throws {
+        try await ServerBench.run { bench in
+            try await bench.local.publish(bench.sensor)
+            var events = bench.local.events.makeAsyncIterator()
+            let device = try await bench.connect()
+            _ = try await device.subscribe(to: 0xFFF1)
+            await device.disconnect()
+            var kinds: [String] = []
+            while kinds.last != "disconnected", let event = try await events.next() {
+                switch event {
+                case .connected: kinds.append("connected")
+                case .subscribed: kinds.append("subscribed")
+                case .unsubscribed: kinds.append("unsubscribed")
+                case .disconnected: kinds.append("disconnected")
+                case .written, .writeDropped, .dropped: kinds.append("other")
+                }
+            }
+            #expect(kinds == ["connected", "subscribed", "unsubscribed", "disconnected"])
+            #expect(await bench.local.centrals.isEmpty)
+        }
+    }
+
+    @Test func servicesAreWithdrawnAndChangesIndicated() async throws {
+        try await ServerBench.run { bench in
+            let service = try await bench.local.publish(bench.sensor)
+            let device = try await bench.connect()
+            try await device.discover(level: .full)
+            let sequence = try await device.serviceChanges()
+            var changes = sequence.makeAsyncIterator()
+            try await bench.local.withdraw(service)
+            #expect(try await changes.next() != nil)
+            await #expect(throws: BLEError.self) { _ = try await device.read(0xFFF1) }
+            let later = try await bench.local.publish(bench.sensor)
+            #expect(later.handles.lowerBound > service.handles.upperBound, "handles are not used again")
+            #expect(try await device.read(0xFFF1) == [])
+        }
+    }
+
+    @Test func aCentralsLinkIsUsedByTheClientSideToo() async throws {
+        try await ServerBench.run { bench in
+            try await bench.local.publish(bench.sensor)
+            let device = try await bench.connect()
+            let id = try #require(await bench.local.centrals.first?.id)
+            let back = try await bench.local.peripheral(of: id)
+            // The other end serves nothing, and says so.
+            let error = await #expect(throws: BLEError.self) { _ = try await back.read(.handle(3)) }
+            #expect(error?.attError == .requestNotSupported)
+            #expect(try await device.read(0xFFF1) == [])
+            let (mtu, otherMTU) = (await back.mtu, await device.mtu)
+            #expect(mtu == otherMTU)
+        }
+    }
+
+    @Test func whatCannotBePublishedIsRefused() async throws {
+        try await ServerBench.run { bench in
+            let services = [
+                LocalService(0x1801, []),
+                LocalService(0xFFF0, [LocalCharacteristic(0xFFF1, [.read, .write], value: .fixed([1]))]),
+                LocalService(
+                    0xFFF0,
+                    [
+                        LocalCharacteristic(
+                            0xFFF1, .notify,
+                            descriptors: [LocalDescriptor(0x2902, value: .stored([0, 0]), isWritable: true)])
+                    ]),
+                LocalService(
+                    0xFFF0, [LocalCharacteristic(0xFFF1, .read, value: .stored([UInt8](repeating: 0, count: 513)))]),
+            ]
+            for service in services {
+                let error = await #expect(throws: BLEError.self) { try await bench.local.publish(service) }
+                #expect(error?.code == .invalidArgument)
+            }
+            #expect(await bench.local.publishedServices.isEmpty)
+            let error = await #expect(throws: BLEError.self) { try await bench.local.update([1], of: 0xFFF1) }
+            #expect(error?.code == .attributeNotFound)
+        }
+    }
+}

@@ -1,0 +1,83 @@
+import BLECore
+import BLELinux
+import BareBLE
+import BareBLETestKit
+import Testing
+
+/// A local peripheral, and centrals at the other ends of socket pairs, in virtual time.
+struct ServerBench: Sendable {
+    let time: VirtualTime
+    let central: Central
+    let local: LocalPeripheral
+
+    static func run(_ body: @Sendable @escaping (ServerBench) async throws -> Void) async throws {
+        try await VirtualTime.run { time in
+            let central = Central(radio: VirtualRadio(time: time))
+            let local = LocalPeripheral(LocalPeripheral.Settings(name: "Bench"), on: central)
+            try await body(ServerBench(time: time, central: central, local: local))
+            await local.stop()
+        }
+    }
+
+    /// A service with one characteristic that notifies (0xFFF1) and one that indicates (0xFFF2).
+    let sensor = LocalService(
+        0xFFF0,
+        [LocalCharacteristic(0xFFF1, [.read, .notify]), LocalCharacteristic(0xFFF2, [.read, .indicate])])
+
+    /// Connects a client of this library.
+    func connect(mtu: Int = 517) async throws -> Peripheral {
+        let (ours, theirs) = try LinkSocket.pair()
+        try await local.attach(descriptor: ours)
+        return try await central.attach(descriptor: theirs, ConnectOptions(mtu: mtu))
+    }
+
+    /// Connects a central that sends and receives bytes alone.
+    func raw() async throws -> RawCentral {
+        let (ours, theirs) = try LinkSocket.pair()
+        return RawCentral(
+            id: try await local.attach(descriptor: ours), socket: LinkSocket(adopting: theirs), time: time)
+    }
+
+    func handle(_ uuid: BluetoothUUID) async -> AttributeHandle {
+        await local.publishedServices.flatMap(\.characteristics).first { $0.uuid == uuid }?.id ?? 0
+    }
+}
+
+/// A central that sends and receives bytes alone, and reads only when it is told to.
+final class RawCentral: @unchecked Sendable {
+    let id: ConnectedCentral.ID
+    private var socket: LinkSocket
+    private let time: VirtualTime
+
+    init(id: ConnectedCentral.ID, socket: consuming LinkSocket, time: VirtualTime) {
+        self.id = id
+        self.socket = socket
+        self.time = time
+    }
+
+    func send(_ pdu: [UInt8]) {
+        #expect(socket.send(pdu) == .sent)
+    }
+
+    /// Returns the next packet; `nil` if none has come once nothing is left to run.
+    func receive() async -> [UInt8]? {
+        await time.settle()
+        return socket.receivePacket()
+    }
+
+    /// Sends a request, and returns the response.
+    func request(_ pdu: [UInt8]) async -> [UInt8]? {
+        send(pdu)
+        return await receive()
+    }
+
+    /// Writes the client configuration of the value at a handle, which is in the next attribute.
+    func configure(_ value: AttributeHandle, _ bits: UInt8) async {
+        #expect(await request([0x12] + (value + 1).bytes + [bits, 0]) == [0x13])
+    }
+}
+
+extension AttributeHandle {
+    /// The bytes of a handle in a packet.
+    var bytes: [UInt8] { [UInt8(truncatingIfNeeded: self), UInt8(truncatingIfNeeded: self >> 8)] }
+}
