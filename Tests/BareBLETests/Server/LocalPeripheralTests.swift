@@ -22,7 +22,7 @@ import Testing
             let database = try await device.discover(level: .full)
             let found = try #require(database.services.first { $0.uuid == 0x180D })
             #expect(found.handles == service.handles)
-            #expect(found.characteristics.map(\.valueHandle) == service.characteristics.map(\.id))
+            #expect(database.characteristics.filter { found.handles.contains($0.valueHandle) }.map(\.valueHandle) == service.characteristics.map(\.id))
             #expect(try await device.read(.bodySensorLocation) == .chest)
             #expect(try await device.userDescription(of: 0x2A38) == "chest")
             #expect(try await device.read(0x2A00) == Array("Bench".utf8))
@@ -71,9 +71,9 @@ import Testing
                         LocalCharacteristic(0xFFF2, .read, value: .fixed([5])),
                     ]))
             let (first, second) = (try await bench.connect(), try await bench.connect())
-            async let hanging = first.read(0xFFF1)
+            let hanging = bench.time.task { try await first.read(0xFFF1) }
             #expect(try await second.read(0xFFF2) == [5])
-            let error = await #expect(throws: BLEError.self) { _ = try await hanging }
+            let error = await #expect(throws: BLEError.self) { _ = try await hanging.value }
             #expect(error?.attError == .unlikelyError)
             #expect(try await first.read(0xFFF2) == [5], "the link goes on")
             #expect(await bench.local.outstanding == 0)
@@ -122,7 +122,7 @@ import Testing
         try await ServerBench.run { bench in
             try await bench.local.publish(bench.sensor)
             let device = try await bench.connect()
-            _ = try await device.subscribe(to: 0xFFF2)
+            let values = try await device.subscribe(to: 0xFFF2)
             let silent = try await bench.raw()
             let id = silent.id
             await silent.configure(bench.handle(0xFFF2), 2)
@@ -130,6 +130,8 @@ import Testing
             let result = try await bench.local.update([1], of: 0xFFF2)
             #expect(result.outcomes[id] == .timedOut)
             #expect(result.outcomes.values.contains(.confirmed))
+            var iterator = values.makeAsyncIterator()
+            #expect(try await iterator.next()?.bytes == [1])
             #expect(bench.time.now - start >= .seconds(30))
             #expect(await bench.local.centrals.count == 1)
             #expect(try await device.read(0x2A00) == Array("Bench".utf8))
@@ -190,8 +192,9 @@ import Testing
             try await bench.local.publish(bench.sensor)
             var events = bench.local.events.makeAsyncIterator()
             let device = try await bench.connect()
-            _ = try await device.subscribe(to: 0xFFF1)
+            let values = try await device.subscribe(to: 0xFFF1)
             await device.disconnect()
+            withExtendedLifetime(values) {}
             var kinds: [String] = []
             while kinds.last != "disconnected", let event = try await events.next() {
                 switch event {
@@ -219,6 +222,7 @@ import Testing
             await #expect(throws: BLEError.self) { _ = try await device.read(0xFFF1) }
             let later = try await bench.local.publish(bench.sensor)
             #expect(later.handles.lowerBound > service.handles.upperBound, "handles are not used again")
+            #expect(try await changes.next() != nil)
             #expect(try await device.read(0xFFF1) == [])
         }
     }
