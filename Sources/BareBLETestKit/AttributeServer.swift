@@ -1,15 +1,14 @@
-// The server role of the Attribute Protocol as a state machine: one PDU in, the PDUs to send out.
+// The server role of a virtual device: the library's own `GATTServer` and `ServerDatabase`, and the application that they ask.
 //
-// Responsibilities: send exactly one response or Error Response to every request; execute commands without a response;
-// keep the state of one connection (the MTU, prepared writes, client configurations, the unconfirmed indication) and
-// discard it when the link ends; keep values across connections.
+// Responsibilities: make the decisions that a server leaves to its application, as the `VirtualDevice` describes them; turn the
+// actions of the server into PDUs; keep values and counters over links.
 //
 // Invariants:
-// - No response is longer than the MTU in effect when its request arrived.
-// - At most one indication is unconfirmed; the next ones are queued.
-// - It knows neither time nor sockets: `VirtualPeripheral` moves the bytes, and tests call it directly.
-//
-// It is written for tests, so it follows the specification strictly and is not lenient beyond it.
+// - Requests, permissions, prepared writes, client configurations and indications are the `GATTServer`'s. Nothing here reads a
+//   PDU or makes one, so what a client under test meets is what a client of the library meets. Peers that violate the protocol
+//   change the PDUs outside of it (`VirtualPeripheral.behave`).
+// - There is one link at a time. `disconnected` replaces the server of the link.
+// - It knows neither time nor sockets: decisions and the room to send come at once, and a client may take any time to confirm.
 
 public import BLECore
 
@@ -17,190 +16,177 @@ public import BLECore
 ///
 /// Spec: Core Vol 3 Part F, 3.4.
 public struct AttributeServer: Sendable {
-    /// The maximum number of prepared writes.
-    static let prepareQueueLength = 64
-    /// The maximum length of an attribute value, in bytes.
-    static let longestValue = 512
-
-    package var table: AttributeTable
-    private let maximumMTU: UInt16
-    /// The MTU in effect; 23 until the client requests another.
-    public private(set) var mtu: UInt16 = 23
-    /// The number of requests handled, over all connections, without commands and confirmations.
-    public private(set) var requestCount = 0
-    /// The number of Error Responses sent.
-    public private(set) var errorCount = 0
-
+    private var device: ServedDevice
+    private var server: GATTServer
+    private let limits: GATTServer.Limits
+    /// The counters of the links that have ended.
+    private var earlier = (requests: 0, errors: 0)
     /// The security of the client's link.
-    package var linkSecurity = VirtualLinkSecurity.none
-    /// Whether the device has a key by which the client could encrypt the link.
-    package var isBonded = false
-
-    var prepared: [ATTPrepareWriteRequest] = []
-    private var waitingIndications: [[UInt8]] = []
-    private var awaitsConfirmation = false
-    /// The client's awareness of the last change of the services.
-    var awareness = Awareness.aware
+    package private(set) var linkSecurity = VirtualLinkSecurity.none
+    /// Whether the server has closed the link: the client has broken the protocol.
+    package private(set) var hasClosed = false
 
     /// Creates a server of `device`.
     public init(_ device: VirtualDevice) {
-        self.init(table: AttributeTable(device), maximumMTU: device.maximumMTU)
+        self.init(ServedDevice(device), maximumMTU: device.maximumMTU)
     }
 
-    package init(table: AttributeTable, maximumMTU: UInt16) {
-        self.table = table
-        self.maximumMTU = min(max(maximumMTU, 23), 517)
+    /// Creates a server of any attributes, which are kept and written as they are.
+    package init(_ database: ServerDatabase, maximumMTU: UInt16) {
+        self.init(ServedDevice(database: database), maximumMTU: maximumMTU)
     }
+
+    private init(_ device: ServedDevice, maximumMTU: UInt16) {
+        self.device = device
+        var limits = GATTServer.Limits(mtu: maximumMTU)
+        limits.waitingIndications = .max
+        self.limits = limits
+        server = GATTServer(limits: limits)
+    }
+
+    // MARK: PDUs
+
+    /// The MTU in effect; 23 until the client requests another.
+    public var mtu: UInt16 { server.mtu }
+
+    /// The number of requests handled, over all connections, without commands and confirmations.
+    public var requestCount: Int { earlier.requests + server.statistics.requests }
+
+    /// The number of Error Responses sent.
+    public var errorCount: Int { earlier.errors + server.statistics.errors }
 
     /// Processes one PDU from the client and returns the PDUs to send, in order.
     public mutating func received(_ pdu: [UInt8]) -> [[UInt8]] {
-        guard let first = pdu.first else { return [] }
-        let opcode = ATTOpcode(rawValue: first)
-        if opcode == .handleValueConfirmation { return confirmed() }
-        var pushed: [[UInt8]] = []
-        let result = respond(to: pdu, opcode, &pushed)
-        guard opcode.isRequest else { return pushed }
-        requestCount += 1
-        switch result {
-        case .success(let response):
-            return [response] + pushed
-        case .failure(let refusal):
-            errorCount += 1
-            let response = ATTErrorResponse(requestOpcode: opcode, handle: refusal.handle, code: refusal.code)
-            return [response.bytes] + pushed
-        }
+        perform(server.received(pdu, in: &device.database, at: .zero))
     }
 
-    /// Returns the PDU that notifies or indicates `value`, depending on the client's configuration.
+    /// Returns the PDU that notifies or indicates `value`, depending on the client's configuration. What the client cannot
+    /// receive of the value is cut off.
     ///
     /// `nil` if the client has not subscribed, or if an earlier indication is unconfirmed; in the latter case, the
     /// value is sent after the confirmation.
     public mutating func send(_ value: [UInt8], of handle: AttributeHandle) -> [UInt8]? {
-        guard let configured = configuration(of: handle) else { return nil }
-        let part = Array(value.prefix(Int(mtu) - 3))
-        if configured & 1 != 0 { return ATTHandleValueNotification(handle: handle, value: part).bytes }
-        guard configured & 2 != 0 else { return nil }
-        let indication = ATTHandleValueIndication(handle: handle, value: part).bytes
-        if awaitsConfirmation {
-            waitingIndications.append(indication)
-            return nil
-        }
-        awaitsConfirmation = true
-        return indication
+        let part = Array(value.prefix(server.maximumUpdateLength))
+        return perform(server.update(part, of: handle, id: .init(0), in: device.database).actions).first
     }
+
+    /// Performs the actions of the server. Returns the PDUs to send.
+    private mutating func perform(_ actions: [GATTServer.Action]) -> [[UInt8]] {
+        var packets: [[UInt8]] = []
+        var echoes: [ServedDevice.Echo] = []
+        var actions = actions[...]
+        while let action = actions.popFirst() {
+            switch action {
+            case .send(let packet):
+                packets.append(packet)
+                actions += server.sent(in: device.database, at: .zero)
+            case .ask(let token, let question):
+                let result = device.decide(question, &echoes)
+                actions += server.finished(token, result, in: &device.database, at: .zero)
+            case .close: hasClosed = true
+            case .store, .configured, .wrote, .dropped, .finish, .readyToUpdate: break
+            }
+        }
+        // A written value comes back after the response to the write.
+        for echo in echoes {
+            guard let handle = handle(of: echo.uuid), let packet = send(echo.value, of: handle) else { continue }
+            packets.append(packet)
+        }
+        return packets
+    }
+
+    // MARK: Values
 
     /// Returns the handle of the first value with this UUID.
     public func handle(of uuid: BluetoothUUID) -> AttributeHandle? {
-        table.valueHandle(of: uuid)
+        device.database.handle(of: uuid)
     }
 
     /// Returns the current value of a handle.
     public func value(of handle: AttributeHandle) -> [UInt8]? {
-        table[handle]?.value
+        server.value(of: handle, in: device.database) ?? device.database[handle]?.value
     }
 
     /// Replaces the value of a handle, as the device itself may do at any time.
     public mutating func setValue(_ value: [UInt8], of handle: AttributeHandle) {
-        table[handle]?.value = value
+        device.database.setValue(value, of: handle)
     }
 
     /// Returns a Boolean value that indicates whether the client is subscribed to the characteristic with this value
     /// handle.
     public func isSubscribed(to handle: AttributeHandle) -> Bool {
-        configuration(of: handle).map { $0 & 3 != 0 } ?? false
+        !server.configuration(of: handle, in: device.database).isEmpty
     }
+
+    /// The number of attributes.
+    package var attributeCount: Int { device.database.count }
+
+    /// The handles of the values that have a plan, in their order.
+    var plannedHandles: [AttributeHandle] { device.plannedHandles }
+
+    /// The plan of the value at `handle`.
+    func plan(of handle: AttributeHandle) -> NotifyPlan? { device.plan(of: handle) }
+
+    // MARK: Changes of services
+
+    /// Serves `device` from now on. Values and client configurations of unchanged services are preserved.
+    ///
+    /// - Returns: The handle range of the change, in whole services before and after it, or `nil` if nothing changed.
+    public mutating func changeServices(to device: VirtualDevice) -> ClosedRange<AttributeHandle>? {
+        changeServices(to: device, isAnnounced: false)?.range
+    }
+
+    /// The same, and indicates the change to a client that has subscribed to it, if `isAnnounced` is true.
+    mutating func changeServices(
+        to device: VirtualDevice, isAnnounced: Bool
+    ) -> (range: ClosedRange<AttributeHandle>, packets: [[UInt8]])? {
+        guard let range = self.device.change(to: ServedDevice(device)) else { return nil }
+        let actions = server.databaseChanged(range, isAnnounced: isAnnounced, in: self.device.database, at: .zero)
+        return (range, perform(actions))
+    }
+
+    /// A number that changes with the services.
+    var checksum: UInt32 { device.database.checksum }
+
+    /// Returns one Database Out Of Sync error to a client with robust caching, as after a change that it missed.
+    public mutating func becomeUnaware() {
+        server.becomeUnaware()
+    }
+
+    // MARK: The link
+
+    /// Sets the security of the link.
+    ///
+    /// - Parameters:
+    ///   - security: The security.
+    ///   - isBonded: Whether the device has a key by which the client could encrypt the link, or has encrypted it.
+    ///   - record: What the device remembers of the client, which has proven its identity.
+    /// - Returns: The PDUs to send.
+    package mutating func secure(
+        _ security: VirtualLinkSecurity, isBonded: Bool, record: ClientRecord? = nil
+    ) -> [[UInt8]] {
+        linkSecurity = security
+        var packets: [[UInt8]] = []
+        if let record { packets = perform(server.identified(record, in: device.database, at: .zero)) }
+        let client = ClientSecurity(
+            keySize: UInt8(clamping: security.keySize), isAuthenticated: security.isAuthenticated, isBonded: isBonded)
+        return packets + perform(server.securityChanged(client, in: device.database, at: .zero))
+    }
+
+    /// What the device remembers of a bonded client after the link.
+    var record: ClientRecord { server.record(device.database) }
 
     /// Discards the state of the connection that has ended.
     public mutating func disconnected() {
-        mtu = 23
-        prepared = []
-        waitingIndications = []
-        awaitsConfirmation = false
-        awareness = .aware
+        earlier = (requestCount, errorCount)
+        server = GATTServer(limits: limits)
+        hasClosed = false
         linkSecurity = .none
-        for attribute in table.attributes {
-            if case .clientConfiguration = attribute.role { table[attribute.handle]?.value = [0, 0] }
-            if attribute.type == 0x2B29 { table[attribute.handle]?.value = [0] }
-        }
     }
 
     /// Restores the initial values of the device; the counters are preserved.
     mutating func restart(_ device: VirtualDevice) {
-        table = AttributeTable(device)
+        self.device = ServedDevice(device)
         disconnected()
-    }
-
-    // MARK: Requests
-
-    /// The reason for rejecting a request, and the handle.
-    struct Refusal: Error {
-        var code: ATTErrorCode
-        var handle: AttributeHandle = 0
-    }
-
-    /// Rejects an access that the security of the link does not permit.
-    func checkPermitted(_ attribute: ServedAttribute) throws(Refusal) {
-        if let code = attribute.protection.refusal(over: linkSecurity, isBonded: isBonded) {
-            throw Refusal(code: code, handle: attribute.handle)
-        }
-    }
-
-    private mutating func respond(
-        to pdu: [UInt8], _ opcode: ATTOpcode, _ pushed: inout [[UInt8]]
-    ) -> Result<[UInt8], Refusal> {
-        do {
-            return .success(try respond(to: try ATTPacket(pdu), &pushed))
-        } catch let refusal as Refusal {
-            return .failure(refusal)
-        } catch {
-            return .failure(Refusal(code: .invalidPDU))
-        }
-    }
-
-    private mutating func respond(to packet: ATTPacket, _ pushed: inout [[UInt8]]) throws -> [UInt8] {
-        try checkInSync(packet)
-        switch packet {
-        case .exchangeMTURequest(let request):
-            mtu = max(23, min(request.mtu, maximumMTU))
-            return ATTExchangeMTUResponse(mtu: maximumMTU).bytes
-        case .findInformationRequest(let request): return try findInformation(request)
-        case .findByTypeValueRequest(let request): return try findByTypeValue(request)
-        case .readByTypeRequest(let request): return try readByType(request)
-        case .readByGroupTypeRequest(let request): return try readByGroupType(request)
-        case .readRequest(let request): return try read(request)
-        case .readBlobRequest(let request): return try readBlob(request)
-        case .readMultipleRequest(let request): return try readMultiple(request)
-        case .readMultipleVariableRequest(let request): return try readMultipleVariable(request)
-        case .writeRequest(let request):
-            try write(request.value, to: request.handle, &pushed)
-            return ATTWriteResponse().bytes
-        case .writeCommand(let command):
-            try write(command.value, to: command.handle, &pushed)
-            return []
-        case .prepareWriteRequest(let request): return try prepareWrite(request)
-        case .executeWriteRequest(let request): return try executeWrite(request, &pushed)
-        case .unknown: throw Refusal(code: .requestNotSupported)
-        case .errorResponse, .exchangeMTUResponse, .findInformationResponse, .findByTypeValueResponse,
-            .readByTypeResponse, .readResponse, .readBlobResponse, .readMultipleResponse, .readByGroupTypeResponse,
-            .writeResponse, .prepareWriteResponse, .executeWriteResponse, .handleValueNotification,
-            .handleValueIndication, .handleValueConfirmation, .readMultipleVariableResponse,
-            .multipleHandleValueNotification, .signedWriteCommand:
-            return []
-        }
-    }
-
-    private mutating func confirmed() -> [[UInt8]] {
-        guard awaitsConfirmation else { return [] }
-        // The only indication that a client may miss is that of a change.
-        awareness = .aware
-        guard !waitingIndications.isEmpty else {
-            awaitsConfirmation = false
-            return []
-        }
-        return [waitingIndications.removeFirst()]
-    }
-
-    private func configuration(of handle: AttributeHandle) -> UInt8? {
-        table.clientConfiguration(of: handle).flatMap { table[$0]?.value.first }
     }
 }

@@ -7,7 +7,7 @@
 // Invariants:
 // - Everything runs on one loop, that of the test kit or of a virtual time. The actor is isolated to it, so a
 //   readable socket enters it at once.
-// - There is one link at a time. Values outlive it, client configurations do not.
+// - There is one link at a time. Values outlive it; of a client, only what a bond keeps does.
 // - A link keeps its peripheral alive: it is released when it has no references and no client is connected.
 
 public import BLECore
@@ -122,12 +122,21 @@ public actor VirtualPeripheral {
         for plan in plans.values { plan.timer.map(loop.cancel) }
         plans = [:]
         endSecurity()
-        server.disconnected()
+        renewServer()
         record(.linkLost)
     }
 
     /// A Boolean value that indicates whether a client is connected.
     public var isConnected: Bool { link != nil }
+
+    /// Prepares the server for the next link, whose client may have bonded.
+    func renewServer() {
+        server.disconnected()
+        _ = server.secure(.none, isBonded: isBonded)
+    }
+
+    /// Whether there is a link; a radio may encrypt one that has no socket yet.
+    private var isLinked: Bool { link != nil || server.linkSecurity.isEncrypted }
 
     /// Stops responding; requests are still read.
     public func stopResponding() {
@@ -181,18 +190,21 @@ public actor VirtualPeripheral {
         let security = self.device.security
         self.device = device
         if device.security == nil { self.device.security = security }
-        guard let range = server.changeServices(to: device) else { return nil }
-        if isAnnounced, let handle = server.handle(of: 0x2A05) {
-            let value = range.lowerBound.littleEndianBytes + range.upperBound.littleEndianBytes
-            if link != nil, let pdu = server.send(value, of: handle) { send(pdu) }
+        guard let (range, pdus) = server.changeServices(to: device, isAnnounced: isAnnounced) else { return nil }
+        bonds.databaseChanged(range, checksum: server.checksum, isAnnounced: isAnnounced)
+        guard isLinked else {
+            // The next client has never known other services.
+            renewServer()
+            return range
         }
+        send(pdus)
         updatePlans()
         return range
     }
 
     /// Rejects the next request of a client with robust caching with Database Out Of Sync.
     public func becomeUnaware() {
-        server.becomeUnaware()
+        if isLinked { server.becomeUnaware() }
     }
 
     /// Overrides the server's responses, for peers that violate the protocol; `nil` removes the override.
@@ -253,7 +265,7 @@ public actor VirtualPeripheral {
             }
             later(delay) { $0.send(reaction.pdu) }
         }
-        updatePlans()
+        served()
     }
 
     /// Runs `body` after a delay, if the link is still the same.
@@ -267,8 +279,17 @@ public actor VirtualPeripheral {
     }
 
     private func respond(to pdu: [UInt8]) {
-        for response in server.received(pdu) { send(response) }
-        updatePlans()
+        send(server.received(pdu))
+        served()
+    }
+
+    /// Does what follows a PDU of the client.
+    private func served() {
+        if server.hasClosed { disconnect() } else { updatePlans() }
+    }
+
+    func send(_ pdus: [[UInt8]]) {
+        for pdu in pdus { send(pdu) }
     }
 
     private func send(_ pdu: [UInt8]) {
@@ -288,19 +309,19 @@ public actor VirtualPeripheral {
     }
 
     func updatePlans() {
-        for attribute in server.table.attributes where attribute.plan != nil {
-            let isWanted = server.isSubscribed(to: attribute.handle)
-            if isWanted, plans[attribute.handle] == nil {
-                plans[attribute.handle] = RunningPlan()
-                next(of: attribute.handle)
-            } else if !isWanted, let plan = plans.removeValue(forKey: attribute.handle) {
+        for handle in server.plannedHandles {
+            let isWanted = server.isSubscribed(to: handle)
+            if isWanted, plans[handle] == nil {
+                plans[handle] = RunningPlan()
+                next(of: handle)
+            } else if !isWanted, let plan = plans.removeValue(forKey: handle) {
                 plan.timer.map(loop.cancel)
             }
         }
     }
 
     private func next(of handle: AttributeHandle) {
-        guard link != nil, var running = plans[handle], let plan = server.table[handle]?.plan, !plan.values.isEmpty,
+        guard link != nil, var running = plans[handle], let plan = server.plan(of: handle), !plan.values.isEmpty,
             running.sent < plan.count ?? .max
         else { return }
         let value = plan.values[running.sent % plan.values.count]

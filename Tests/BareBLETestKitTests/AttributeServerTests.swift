@@ -1,4 +1,5 @@
 import BLECore
+import BLELinux
 import BareBLETestKit
 import Testing
 
@@ -99,18 +100,58 @@ struct AttributeServerTests {
         #expect(try exchange(&server, "16 0400 0000 11") == ["0116040009"])
     }
 
-    @Test("Whatever follows an opcode, nothing traps, and a request gets one response within the MTU")
-    func anything() {
-        let fresh = AttributeServer(.heartRate)
-        for opcode in 0...UInt8.max {
-            for count in 0..<24 {
-                for fill: UInt8 in [0x01, 0xFF] {
-                    var server = fresh
-                    let answers = server.received([opcode] + [UInt8](repeating: fill, count: count))
-                    #expect(answers.count == (ATTOpcode(rawValue: opcode).isRequest ? 1 : 0))
-                    #expect(answers.allSatisfy { $0.count <= 23 })
+    @Test("a computed value is computed for each part, and a written one is kept")
+    func computedValues() throws {
+        let calls = Lock(UInt8(0))
+        let computed = VirtualCharacteristic(
+            0xFFF1, [.read, .write],
+            onRead: .compute {
+                calls.withLock { calls in
+                    calls += 1
+                    return [UInt8](repeating: calls, count: 30)
                 }
-            }
-        }
+            })
+        var server = AttributeServer(VirtualDevice(name: "", services: [VirtualService(0xFFF0, [computed])]))
+        #expect(try exchange(&server, "0a0300") == ["0b" + String(repeating: "01", count: 22)])
+        #expect(try exchange(&server, "0c03001600") == ["0d" + String(repeating: "02", count: 8)])
+        #expect(try exchange(&server, "1203000a0b") == ["13"])
+        #expect(server.value(of: 3) == [0x0A, 0x0B])
+        for part in ["160300010011", "160300020012"] { _ = try exchange(&server, part) }
+        #expect(try exchange(&server, "1801") == ["19"])
+        #expect(server.value(of: 3) == [0x0A, 0x11, 0x12])
+    }
+
+    @Test("what a device refuses is not written, nor what was prepared with it; an echo follows the response")
+    func decisions() throws {
+        let characteristics = [
+            VirtualCharacteristic(0xFFF1, .write, value: [0], onWrite: .echo(0xFFF3)),
+            VirtualCharacteristic(0xFFF2, .write, value: [0], onWrite: .call { $0 == [9] ? .valueNotAllowed : nil }),
+            VirtualCharacteristic(0xFFF3, .notify),
+            VirtualCharacteristic(0xFFF4, [.write, .writeWithoutResponse], value: [0], onWrite: .refuse(.outOfRange)),
+        ]
+        var server = AttributeServer(VirtualDevice(name: "", services: [VirtualService(0xFFF0, characteristics)]))
+        #expect(try exchange(&server, "1208000100") == ["13"])
+        #expect(try exchange(&server, "12030007") == ["13", "1b070007"])
+        #expect(try exchange(&server, "12050009") == ["0112050013"])
+        for part in ["160300000001", "160500000009"] { _ = try exchange(&server, part) }
+        #expect(try exchange(&server, "1801") == ["0118050013"])
+        #expect(try exchange(&server, "120a0001") == ["01120a00ff"])
+        #expect(try exchange(&server, "520a0001") == [])
+        #expect([3, 5, 10].map { server.value(of: $0) } == [[7], [0], [0]])
+        let long = [UInt8](repeating: 1, count: 30)
+        #expect(server.send(long, of: 7)?.count == 23)
+    }
+
+    @Test("A client has what it configured as long as the link, and the counters go on")
+    func links() throws {
+        var server = AttributeServer(Self.device)
+        #expect(try exchange(&server, "023000") == ["030502"])
+        #expect(try exchange(&server, "1207000200") == ["13"])
+        #expect(server.isSubscribed(to: 6) && server.value(of: 7) == [2, 0])
+        #expect(try exchange(&server, "0a0000") == ["010a000001"])
+        server.disconnected()
+        #expect(server.mtu == 23 && server.value(of: 7) == [0, 0] && !server.isSubscribed(to: 6))
+        #expect(try exchange(&server, "0a0000") == ["010a000001"])
+        #expect(server.requestCount == 4 && server.errorCount == 2)
     }
 }

@@ -82,6 +82,15 @@ struct VirtualPeripheralTests {
         }
     }
 
+    @Test("A client whose packet is longer than the device can receive is disconnected")
+    func oversizedPacket() async throws {
+        let peripheral = VirtualPeripheral(VirtualDevice(name: "", services: [.battery(level: 1)], maximumMTU: 23))
+        var client = RawClient(try await peripheral.connect())
+        client.send("12" + String(repeating: "00", count: 23))
+        #expect(client.next() == "end")
+        #expect(await !peripheral.isConnected)
+    }
+
     @Test("A link keeps its peripheral alive, and leaves nothing")
     func letGo() async throws {
         weak var held: VirtualPeripheral?

@@ -20,7 +20,7 @@ extension VirtualPeripheral {
         disconnect()
         // A link without a socket may have been encrypted as well.
         endSecurity()
-        server.linkSecurity = .none
+        renewServer()
     }
 
     /// Handles the end, by the radio, of the link that `restart` forgot.
@@ -45,6 +45,7 @@ extension VirtualPeripheral {
         plans = [:]
         endSecurity()
         server.restart(device)
+        renewServer()
         record(.linkLost)
     }
 

@@ -24,8 +24,8 @@ package struct VirtualBond: Hashable, Sendable {
     package var key: VirtualKey
     /// The security of a link that the key encrypts.
     package var security: VirtualLinkSecurity
-    /// The client configurations at the end of the last link.
-    var configurations: [AttributeHandle: [UInt8]] = [:]
+    /// What the server remembers of the client since the last link.
+    var record: ClientRecord?
 
     package init(_ key: ManagementLongTermKey, _ security: VirtualLinkSecurity) {
         self.key = VirtualKey(key)
@@ -44,6 +44,17 @@ struct VirtualBonds {
     /// The pairings that have encrypted a link, and the links that a stored key has encrypted.
     var pairings = 0
     var encryptions = 0
+
+    /// Records a change of services for the centrals that are away.
+    mutating func databaseChanged(
+        _ handles: ClosedRange<AttributeHandle>, checksum: UInt32, isAnnounced: Bool
+    ) {
+        for central in keys.keys {
+            let pending = keys[central]?.record?.pendingChange
+            keys[central]?.record?.databaseChanged(handles, checksum: checksum)
+            if !isAnnounced { keys[central]?.record?.pendingChange = pending }
+        }
+    }
 }
 
 /// The outcome of a central's attempt to encrypt a link with a stored key.
@@ -83,7 +94,7 @@ extension VirtualPeripheral {
     public func forgetBonds() {
         bonds.keys = [:]
         bonds.current = nil
-        server.isBonded = false
+        send(server.secure(server.linkSecurity, isBonded: false))
     }
 
     /// Replaces the key of each bond with another one, so that no central's key fits any more.
@@ -101,7 +112,7 @@ extension VirtualPeripheral {
 
     /// Sets the security of the link, as if the central had encrypted it: for devices without a virtual radio.
     public func setLinkSecurity(_ security: VirtualLinkSecurity) {
-        server.linkSecurity = security
+        send(server.secure(security, isBonded: isBonded))
     }
 
     // MARK: For the radio
@@ -109,11 +120,11 @@ extension VirtualPeripheral {
     /// A pairing has encrypted the link.
     package func paired(_ security: VirtualLinkSecurity, with central: BluetoothAddress, _ bond: VirtualBond?) {
         bonds.pairings += 1
-        server.linkSecurity = security
-        guard let bond else { return }
-        bonds.keys[central] = bond
-        bonds.current = central
-        server.isBonded = true
+        if let bond {
+            bonds.keys[central] = bond
+            bonds.current = central
+        }
+        send(server.secure(security, isBonded: bond != nil))
     }
 
     /// A central encrypts the link with this key.
@@ -124,9 +135,10 @@ extension VirtualPeripheral {
         }
         guard bond.key == key else { return .otherKey }
         bonds.encryptions += 1
+        // A link that is encrypted already has the record.
+        let record = bonds.current == central ? nil : bond.record
         bonds.current = central
-        server.linkSecurity = bond.security
-        server.restore(bond.configurations)
+        send(server.secure(bond.security, isBonded: true, record: record))
         updatePlans()
         return .encrypted
     }
@@ -139,7 +151,8 @@ extension VirtualPeripheral {
     func endSecurity() {
         requestingSecurity = nil
         guard let central = bonds.current.take() else { return }
-        let keeps = device.security?.keepsConfigurations ?? true
-        bonds.keys[central]?.configurations = keeps ? server.clientConfigurations : [:]
+        var record = server.record
+        if device.security?.keepsConfigurations == false { record.configurations = [:] }
+        bonds.keys[central]?.record = record
     }
 }

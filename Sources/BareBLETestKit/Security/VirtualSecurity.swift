@@ -163,17 +163,4 @@ public struct VirtualProtection: Hashable, Sendable {
     public func keySize(_ size: Int) -> VirtualProtection {
         VirtualProtection(isEncrypted: true, isAuthenticated: isAuthenticated, keySize: size)
     }
-
-    /// Returns the error for an access over a link, or `nil` if it is permitted.
-    ///
-    /// - Parameter isBonded: Whether the server has a key for the client; an unencrypted link then needs encryption, not
-    ///   a pairing.
-    ///
-    /// Spec: Core Vol 3 Part C, 10.3.1.
-    func refusal(over link: VirtualLinkSecurity, isBonded: Bool) -> ATTErrorCode? {
-        guard isEncrypted else { return nil }
-        guard link.isEncrypted else { return isBonded ? .insufficientEncryption : .insufficientAuthentication }
-        if isAuthenticated, !link.isAuthenticated { return .insufficientAuthentication }
-        return link.keySize < keySize ? .insufficientEncryptionKeySize : nil
-    }
 }

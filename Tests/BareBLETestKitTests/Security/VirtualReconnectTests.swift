@@ -431,4 +431,29 @@ struct VirtualReconnectTests {
             #expect(bench.management.received().last?.hasPrefix(packet("0f000000 0c00 75eef328cc6202 01")) == true)
         }
     }
+
+    @Test("A bonded central learns of a missed change once it has encrypted the link", arguments: [true, false])
+    func missedChange(isAnnounced: Bool) async throws {
+        let services: [VirtualService] = [.genericAttribute, .battery(level: 1)]
+        let device = VirtualPeripheral(VirtualDevice(name: "Bonded", services: services))
+        let address = BluetoothAddress(rawValue: 1)
+        let key = ManagementLongTermKey(
+            peer: ManagementPeer(PeerID(address: address, type: .public)), kind: .secureConnections, isCentral: true,
+            size: 16, ediv: 0, rand: 0, key: .zero)
+        var first = RawClient(try await device.connect())
+        await device.paired(VirtualLinkSecurity(), with: address, VirtualBond(key, VirtualLinkSecurity()))
+        #expect(first.request("1204000200") == "13")
+        await device.disconnect()
+        let battery = VirtualDevice(name: "Bonded", services: services + [.battery(level: 2)])
+        #expect(await device.changeServices(to: battery, isAnnounced: isAnnounced) == 9...12)
+
+        var second = RawClient(try await device.connect())
+        #expect(second.request("0a0400") == "0b0000")
+        #expect(await device.encrypted(with: VirtualKey(key), by: address) == .encrypted)
+        if isAnnounced {
+            #expect(second.next() == "1d030009000c00")
+            second.send("1e")
+        }
+        #expect(second.request("0a0400") == "0b0200")
+    }
 }

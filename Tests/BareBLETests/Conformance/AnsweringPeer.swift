@@ -14,8 +14,8 @@ struct RecordedServer: Sendable {
     private var model: AttributeServer
     private let intercept: Intercept
 
-    init(_ table: AttributeTable, mtu: Int = 23, intercept: @escaping Intercept = { _ in nil }) {
-        model = AttributeServer(table: table, maximumMTU: UInt16(clamping: mtu))
+    init(_ database: ServerDatabase, mtu: Int = 23, intercept: @escaping Intercept = { _ in nil }) {
+        model = AttributeServer(database, maximumMTU: UInt16(clamping: mtu))
         self.intercept = intercept
     }
 

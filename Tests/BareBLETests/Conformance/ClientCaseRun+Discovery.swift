@@ -10,26 +10,26 @@ extension ClientCaseRun {
         let findings = recorded.findings
         switch recorded.operation {
         case "discover-primary", "discover-primary-by-uuid":
-            return try await discover(try findings.table()) { device in
+            return try await discover(try findings.serverDatabase()) { device in
                 let found = try await device.discoverServices(kinds, in: start...end, limit: limit)
                 try Self.compare(findings.services, with: found)
             }
         case "discover-characteristics", "discover-characteristics-by-uuid":
             let served = GATTVectors.Findings(characteristics: try recorded.listedCharacteristics())
-            return try await discover(try served.table(in: start...end)) { device in
+            return try await discover(try served.serverDatabase(in: start...end)) { device in
                 let found = try await device.discoverCharacteristics(kinds, in: start...end, limit: limit)
                 try Self.compare(findings.characteristics, with: found)
             }
         case "discover-descriptors":
-            let table = try findings.table(in: start...end, valueHandle: recorded.params.valueHandle)
-            return try await discover(table) { device in
+            let database = try findings.serverDatabase(in: start...end, valueHandle: recorded.params.valueHandle)
+            return try await discover(database) { device in
                 let found = try await device.discoverDescriptors(in: start...end, limit: limit)
                     .map { "\($0.handle) \($0.uuid)" }
                 let expected = try findings.descriptors?.map { "\($0.handle) \(try uuid($0.uuid))" }
                 try Mismatch.unless(found == expected, "found \(found)")
             }
         case "discover-includes":
-            return try await discover(try findings.table(in: start...end)) { device in
+            return try await discover(try findings.serverDatabase(in: start...end)) { device in
                 let found = try await device.discoverIncludedServices(in: start...end)
                     .map { "\($0.handle) \($0.handles) \($0.uuid?.description ?? "")" }
                 let expected = try findings.includes?.map {
@@ -44,8 +44,8 @@ extension ClientCaseRun {
 
     private func discoverAll() async throws -> Verdict {
         let findings = recorded.findings
-        let table = try required(GATTVectors.databases()[recorded.database ?? ""]).table()
-        return try await discover(table) { device in
+        let database = try required(GATTVectors.databases()[recorded.database ?? ""]).serverDatabase()
+        return try await discover(database) { device in
             let found = try await device.discover(level: .full)
             try Self.compare(findings.services, with: found.services)
             try Self.compare(findings.characteristics, with: found.characteristics)
@@ -59,11 +59,11 @@ extension ClientCaseRun {
         }
     }
 
-    /// Runs one discovery against a server that has `table`, and the recorded responses where the same is asked.
+    /// Runs one discovery against a server of `database`, and the recorded responses where the same is asked.
     private func discover(
-        _ table: AttributeTable, _ search: (Peripheral) async throws -> Void
+        _ database: ServerDatabase, _ search: (Peripheral) async throws -> Void
     ) async throws -> Verdict {
-        var server = RecordedServer(table, mtu: recorded.clientMtu)
+        var server = RecordedServer(database, mtu: recorded.clientMtu)
         try server.add(recorded.script)
         let peer = AnsweringPeer(server)
         let device = try await attach(try await peer.connect())

@@ -163,8 +163,8 @@ struct ClientCaseRun {
     }
 
     private func subscribe() async throws -> Verdict {
-        let table = try required(GATTVectors.databases()[recorded.database ?? ""]).table()
-        var server = RecordedServer(table, mtu: recorded.clientMtu)
+        let database = try required(GATTVectors.databases()[recorded.database ?? ""]).serverDatabase()
+        var server = RecordedServer(database, mtu: recorded.clientMtu)
         try server.add(recorded.script)
         let peer = AnsweringPeer(server)
         let device = try await attach(try await peer.connect())
@@ -209,7 +209,7 @@ struct ClientCaseRun {
 
     /// A call that is refused before anything is sent, or sends something.
     private func checkRefusal(_ call: (Peripheral) async throws(BLEError) -> Void) async throws -> Verdict {
-        let peer = AnsweringPeer(RecordedServer(AttributeTable([])))
+        let peer = AnsweringPeer(RecordedServer(ServerDatabase(attributes: [])))
         let device = try await attach(try await peer.connect())
         let outcome = await RecordedOutcome.of { () throws(BLEError) in
             try await call(device)
@@ -225,7 +225,7 @@ struct ClientCaseRun {
     private func checkPreparedParts(_ handle: UInt16, _ length: Int) async throws -> Verdict {
         // What fits no packet is divided; the peer sees no part longer than 18 bytes.
         let value = [UInt8](repeating: 0xA5, count: length)
-        let peer = AnsweringPeer(RecordedServer(try Self.writableTable(handle), mtu: 23))
+        let peer = AnsweringPeer(RecordedServer(Self.writable(handle), mtu: 23))
         let device = try await attach(try await peer.connect())
         try await device.writeReliably([(value, .handle(handle))])
         let parts = await peer.received.filter { $0.first == 0x16 }
@@ -293,9 +293,9 @@ extension ClientCaseRun {
         return value
     }
 
-    private static func writableTable(_ handle: UInt16) throws -> AttributeTable {
-        var attribute = ServedAttribute(handle: handle, type: 0xFFF1, value: [])
-        attribute.writeError = nil
-        return AttributeTable([attribute])
+    private static func writable(_ handle: UInt16) -> ServerDatabase {
+        var attribute = ServerAttribute(handle: handle, type: 0xFFF1)
+        attribute.writeMethods = .request
+        return ServerDatabase(attributes: [attribute])
     }
 }

@@ -20,7 +20,7 @@ struct ProfileSessionRun {
         let lines = recorded.setup + recorded.script
         let requests = try lines.compactMap(\.c2s).map { try bytes($0) }
         let offer = requests.first { $0.first == 0x02 }.map { Int($0[1]) | Int($0[2]) << 8 } ?? 23
-        var server = RecordedServer(try table(requests), mtu: offer)
+        var server = RecordedServer(try serverDatabase(requests), mtu: offer)
         try server.add(lines)
         let peer = AnsweringPeer(server)
         let device = try await ClientCaseRun.central.attach(
@@ -46,12 +46,12 @@ struct ProfileSessionRun {
     }
 
     /// The discoveries of the recorded client, and the configurations that it wrote without having discovered them.
-    private func table(_ requests: [[UInt8]]) throws -> AttributeTable {
+    private func serverDatabase(_ requests: [[UInt8]]) throws -> ServerDatabase {
         let discovered = recorded.expect.discovered
         var known = Set((discovered.characteristics ?? []).map(\.valueHandle))
         known.formUnion((discovered.descriptors ?? []).map(\.handle))
         let written = requests.filter { $0.first == 0x12 && $0.count == 5 }.map { UInt16($0[1]) | UInt16($0[2]) << 8 }
-        return try discovered.table(configurations: Set(written).subtracting(known))
+        return try discovered.serverDatabase(configurations: Set(written).subtracting(known))
     }
 
     private func compare(_ found: GATTDatabase) throws {

@@ -10,7 +10,7 @@ import Testing
 struct CallEndTests {
     @Test("calls, the end of the subscription and the end of the link from inside the loop over values", .row("C01"))
     func fromInside() async throws {
-        let link = try await HostileLink(HostileLink.table())
+        let link = try await HostileLink(HostileLink.database())
         let values = try await link.device.subscribe(to: .handle(3))
         await link.peer.send([0x1B, 3, 0, 1])
         var seen: [[UInt8]] = []
@@ -128,7 +128,7 @@ struct CallEndTests {
 
     @Test("an application that blocks its thread loses nothing that there is room for", .row("O29"))
     func consumerBlocks() async throws {
-        let link = try await HostileLink(HostileLink.table())
+        let link = try await HostileLink(HostileLink.database())
         let count = 1_000
         let values = try await link.device.subscribe(to: .handle(3), SubscribeOptions(capacity: count))
         let goesOn = Lock(false)

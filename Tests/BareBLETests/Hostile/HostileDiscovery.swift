@@ -25,7 +25,7 @@ struct HostileDiscovery: Sendable, CustomStringConvertible {
     var description: String { "\(id): \(what)" }
 
     func play() async throws {
-        var server = RecordedServer(AttributeTable([])) { pdu in
+        var server = RecordedServer(ServerDatabase(attributes: [])) { pdu in
             pdu == [0x0A, 0x77, 0x77] ? [[0x0B, 0x01]] : nil
         }
         try server.answer(inTurn: answers)

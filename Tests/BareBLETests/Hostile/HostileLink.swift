@@ -8,13 +8,14 @@ struct HostileLink {
     private let bystander: Bystander
 
     init(
-        _ table: AttributeTable = AttributeTable([]), mtu: Int = 23, configuration: Configuration = Configuration(),
+        _ database: ServerDatabase = ServerDatabase(attributes: []), mtu: Int = 23,
+        configuration: Configuration = Configuration(),
         intercept: @escaping RecordedServer.Intercept = { _ in nil }
     ) async throws {
         let central = Central(configuration)
         // On the same thread, but with the patience that the protocol wants.
         bystander = try await Bystander(Central())
-        peer = AnsweringPeer(RecordedServer(table, mtu: mtu, intercept: intercept))
+        peer = AnsweringPeer(RecordedServer(database, mtu: mtu, intercept: intercept))
         device = try await central.attach(
             descriptor: try await peer.connect(), name: "hostile", ConnectOptions(mtu: mtu))
     }
@@ -44,20 +45,20 @@ struct HostileLink {
 
     /// A service with one characteristic, whose value at 3 can be read, written, notified and indicated, and
     /// descriptors at the handles after it.
-    static func table(configurations: Int = 1, others: Int = 0) -> AttributeTable {
+    static func database(configurations: Int = 1, others: Int = 0) -> ServerDatabase {
         let last = UInt16(3 + configurations + others)
-        var service = ServedAttribute(handle: 1, type: .primaryServiceDeclaration, value: [0x0F, 0x18])
+        var service = ServerAttribute(handle: 1, type: .primaryServiceDeclaration, value: [0x0F, 0x18])
         service.role = .group(end: last)
         var attributes = [
             service,
-            ServedAttribute(handle: 2, type: .characteristicDeclaration, value: [0x3A, 3, 0, 0x19, 0x2A]),
-            ServedAttribute(handle: 3, type: 0x2A19, value: [0x64]),
+            ServerAttribute(handle: 2, type: .characteristicDeclaration, value: [0x3A, 3, 0, 0x19, 0x2A]),
+            ServerAttribute(handle: 3, type: 0x2A19, value: [0x64]),
         ]
         for handle in UInt16(4)..<UInt16(4 + configurations + others) {
             let isConfiguration = handle < 4 + configurations
-            attributes.append(ServedAttribute(handle: handle, type: isConfiguration ? 0x2902 : 0x2901, value: [0, 0]))
+            attributes.append(ServerAttribute(handle: handle, type: isConfiguration ? 0x2902 : 0x2901, value: [0, 0]))
         }
-        for index in attributes.indices { attributes[index].writeError = nil }
-        return AttributeTable(attributes)
+        for index in attributes.indices { attributes[index].writeMethods = [.request, .command] }
+        return ServerDatabase(attributes: attributes)
     }
 }

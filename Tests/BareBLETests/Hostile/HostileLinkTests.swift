@@ -43,7 +43,7 @@ struct HostileLinkTests {
 
     @Test("an empty packet is not the end", .row("T10"))
     func emptyPacket() async throws {
-        let link = try await HostileLink(HostileLink.table())
+        let link = try await HostileLink(HostileLink.database())
         await link.peer.send([])
         #expect(try await link.device.read(.handle(3)) == [0x64])
         #expect(await link.device.statistics.emptyPackets == 1)
@@ -54,7 +54,7 @@ struct HostileLinkTests {
         "values faster than anybody takes them", .row("T20", "T17"),
         arguments: [SubscriptionKind.notifications, .indications])
     func flood(kind: SubscriptionKind) async throws {
-        let link = try await HostileLink(HostileLink.table())
+        let link = try await HostileLink(HostileLink.database())
         let values = try await link.device.subscribe(to: .handle(3), SubscribeOptions(preferred: kind))
         let count = kind == .notifications ? 10_000 : 600
         for number in 0..<count {
@@ -78,7 +78,7 @@ struct HostileLinkTests {
 
     @Test("a flood of requests gets one response after the other", .row("T25"))
     func requestFlood() async throws {
-        let link = try await HostileLink(HostileLink.table())
+        let link = try await HostileLink(HostileLink.database())
         for _ in 0..<100 { await link.peer.send([0x0A, 1, 0]) }
         await link.wait(for: 100, of: 0x01)
         #expect(await link.device.statistics.peerRequestsRefused == 100)
@@ -137,9 +137,9 @@ struct HostileLinkTests {
 
     @Test("services that include each other, themselves, and what is not there", .row("G11"))
     func includeCycles() async throws {
-        var attributes: [ServedAttribute] = []
+        var attributes: [ServerAttribute] = []
         func add(_ handle: UInt16, _ type: BluetoothUUID, _ value: [UInt8], groupEnd: UInt16? = nil) {
-            var attribute = ServedAttribute(handle: handle, type: type, value: value)
+            var attribute = ServerAttribute(handle: handle, type: type, value: value)
             if let groupEnd { attribute.role = .group(end: groupEnd) }
             attributes.append(attribute)
         }
@@ -151,7 +151,7 @@ struct HostileLinkTests {
         add(6, .includeDeclaration, [1, 0, 4, 0, 0x00, 0x18])
         add(7, .includeDeclaration, [9, 0, 5, 0, 0x0F, 0x18])
         add(8, .includeDeclaration, [0, 0, 5, 0, 0x0F, 0x18])
-        let link = try await HostileLink(AttributeTable(attributes))
+        let link = try await HostileLink(ServerDatabase(attributes: attributes))
         let found = try await link.device.discover(level: .full)
         #expect(found.services.map { $0.includes.map(\.handles) } == [[5...8, 1...4, 9...3000], [1...4]])
         #expect(found.quirks == [.includeDropped(7), .includeDropped(8)])
@@ -161,13 +161,13 @@ struct HostileLinkTests {
 
     @Test("ten configurations, or none", .row("G14"))
     func configurations() async throws {
-        let many = try await HostileLink(HostileLink.table(configurations: 10))
+        let many = try await HostileLink(HostileLink.database(configurations: 10))
         let values = try await many.device.subscribe(to: .handle(3))
         #expect(await many.peer.received.filter { $0.first == 0x12 } == [[0x12, 4, 0, 1, 0]])
         try await many.end()
         _ = values
 
-        let none = try await HostileLink(HostileLink.table(configurations: 0, others: 2))
+        let none = try await HostileLink(HostileLink.database(configurations: 0, others: 2))
         let code = await HostileLink.code { () throws(BLEError) in
             _ = try await none.device.subscribe(to: .handle(3))
         }
@@ -177,7 +177,7 @@ struct HostileLinkTests {
 
     @Test("values after the end of a subscription are dropped", .row("G24"))
     func valuesAfterTheEnd() async throws {
-        let link = try await HostileLink(HostileLink.table())
+        let link = try await HostileLink(HostileLink.database())
         let values = try await link.device.subscribe(to: .handle(3))
         try await values.unsubscribe()
         await link.peer.send([0x1B, 3, 0, 7])

@@ -7,14 +7,14 @@ import Glibc
 /// connection to a known peer takes before the first request of the application (the level `reconnect`).
 ///
 /// Prints a line `DATABASE ATTRIBUTES MTU LEVEL REQUESTS` each. The number of attributes that were found must be that
-/// of the served table: a discovery that misses some is no discovery.
+/// of the served attributes: a discovery that misses some is no discovery.
 enum DiscoveryBenchmark {
     static func run() async {
         for (name, services) in SampleDatabases.all {
             for mtu: UInt16 in [23, 247, 517] {
                 for level in [DiscoveryLevel.full, .subscribable] {
                     var server = AttributeServer(VirtualDevice(name: name, services: services))
-                    let served = server.table.attributes.count
+                    let served = server.attributeCount
                     _ = server.received(ATTExchangeMTURequest(mtu: mtu).bytes)
                     let exchange = server.requestCount
                     let database = discover(level, mtu: mtu, at: &server)
@@ -24,7 +24,7 @@ enum DiscoveryBenchmark {
                     }
                     print(name, served, mtu, level, server.requestCount - exchange)
                 }
-                let attributes = AttributeServer(VirtualDevice(name: name, services: services)).table.attributes.count
+                let attributes = AttributeServer(VirtualDevice(name: name, services: services)).attributeCount
                 print(name, attributes, mtu, "reconnect", await reconnect(name, services, mtu: Int(mtu)))
             }
         }

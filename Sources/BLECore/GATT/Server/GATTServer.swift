@@ -800,6 +800,11 @@ extension GATTServer {
         throw .asks(.read(handle, offset: offset))
     }
 
+    /// Returns the value that the client sees at `handle`; `nil` if only the application knows it, or nothing is there.
+    package func value(of handle: AttributeHandle, in database: ServerDatabase) -> [UInt8]? {
+        database[handle].flatMap { storedValue(of: $0) }
+    }
+
     /// Returns what the client sees in an attribute; `nil` if only the application knows.
     private func storedValue(of attribute: ServerAttribute) -> [UInt8]? {
         switch attribute.role {

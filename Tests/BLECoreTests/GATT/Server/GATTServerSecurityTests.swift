@@ -63,9 +63,34 @@ import Testing
             #expect(client.database[16]?.value == [0xAA])
             #expect(client.server.configuration(of: 16, in: client.database).isEmpty)
         }
-        var client = try Self.client(Self.requirements[index])
-        client.secure(ClientSecurity(isAuthenticated: true, isSecureConnections: true, isBonded: true))
-        #expect(try client.send(access.request).first?.hasPrefix("01") != true)
+        for (link, code) in zip(Self.links, Self.refusals[index]) where code == 0 {
+            try Self.expectPermitted(access.request, Self.requirements[index], link)
+        }
+    }
+
+    @Test("and of an open attribute", arguments: accesses)
+    func openAccess(_ access: (name: String, request: String, response: String?)) throws {
+        for link in Self.links { try Self.expectPermitted(access.request, .open, link) }
+    }
+
+    /// Expects that a request is executed.
+    private static func expectPermitted(
+        _ request: String, _ requirement: AccessRequirement, _ link: ClientSecurity
+    ) throws {
+        var client = try Self.client(requirement)
+        client.secure(link)
+        var received = try client.send(request)
+        let isPrepared = request.hasPrefix("16")
+        if isPrepared { received += try client.send("1801") }
+        #expect(received.allSatisfy { !$0.hasPrefix("01") }, "\(request) \(link)")
+        #expect(received.isEmpty == request.hasPrefix("52"))
+        switch request.prefix(6) {
+        case "121000", "521000", "161000": #expect(client.database[16]?.value == [0x0B])
+        case "121100", "521100", "161100":
+            #expect(client.update([1], of: 16) == .notified)
+            #expect(client.takeSent() == ["1b100001"])
+        default: #expect(received.first?.contains("aa") == true)
+        }
     }
 
     @Test("A value is not found by trying values, below its level")
