@@ -8,8 +8,8 @@ import Testing
     private static func client(
         _ properties: CharacteristicProperties, count: Int = 1
     ) throws -> ServedClient {
-        let characteristics = (0..<count).map { _ in LocalCharacteristic(0xFFF1, properties, value: .stored([0])) }
-        return try ServedClient([LocalService(0xFFF0, characteristics)])
+        let characteristics = (0..<count).map { _ in CharacteristicDefinition(0xFFF1, properties, value: .stored([0])) }
+        return try ServedClient([ServiceDefinition(0xFFF0, characteristics)])
     }
 
     @Test("every opcode, with many handles and lengths: one response for a request, none for the rest")

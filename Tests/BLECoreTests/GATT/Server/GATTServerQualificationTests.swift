@@ -119,7 +119,7 @@ import Testing
     func serviceChanged() throws {
         var client = try GATTServerExchangeTests.client()
         #expect(try client.send("1209000200") == ["13"])
-        try client.changeDatabase { try $0.publish([LocalService(0xFFD0)]).affected }
+        try client.changeDatabase { try $0.publish([ServiceDefinition(0xFFD0)]).affected }
         #expect(client.takeSent() == ["1d0800 2900 2900".filter { $0 != " " }])
         #expect(try client.send("1e").isEmpty)
         try client.changeDatabase { try $0.withdraw(0x29) }
