@@ -447,6 +447,19 @@ import Testing
         #expect(run.out?.opcode == .leSetExtendedAdvertisingEnable && run.out?.parameters.first == 0)
     }
 
+    /// A set that waits after a disturbance may be on air, so that a connection attempt does not begin before its end.
+    @Test func aSetThatWaitsIsDisabledForAConnect() throws {
+        let run = AdvertiseRun(hasSets: true, setLimit: 1, at: start)
+        _ = run.started(try Self.plan())
+        run.perform(run.session.foreignCompletion(.leSetExtendedAdvertisingEnable, .success, at: run.now))
+        #expect(run.out == nil)
+        run.perform(run.session.pause(at: run.now))
+        #expect(run.out?.bytes == LESetExtendedAdvertisingEnable(isEnabled: false, handles: [0xE0]).bytes)
+        #expect(!run.events.contains(.paused))
+        run.respond()
+        #expect(run.events.last == .paused && run.controller.onAir.isEmpty)
+    }
+
     // MARK: Stopping
 
     @Test(arguments: [true, false]) func aSetIsDisabledAndRemoved(hasSets: Bool) throws {
