@@ -183,7 +183,8 @@ private struct FuzzedAdapter: ~Copyable, FuzzedRun {
             for report in batch.reports { scan.reportSeen(hasData: !report.data.isEmpty, at: now) }
         case .disconnectionComplete, .encryptionChange, .encryptionKeyRefresh, .readRemoteVersionComplete,
             .hardwareError, .dataLengthChange, .numberOfCompletedPackets, .connectionUpdateComplete,
-            .remoteFeaturesComplete, .phyUpdateComplete, .emptyMeta, .unknownMeta, .unknown:
+            .remoteFeaturesComplete, .phyUpdateComplete, .advertisingSetTerminated, .scanRequestReceived, .emptyMeta,
+            .unknownMeta, .unknown:
             break
         }
     }

@@ -141,6 +141,12 @@ extension PacketPrinter {
             printed.title += " link \(PacketNames.hex(update.handle)): \(update.status)"
             printed.details = ["\(update.transmit) out, \(update.receive) in"]
         case .advertisingReports(let batch): describe(batch, &printed)
+        case .advertisingSetTerminated(let end):
+            let link = end.status.isSuccess ? "link \(PacketNames.hex(end.handle))" : "\(end.status)"
+            printed.title += " set \(PacketNames.hex(end.advertisingHandle)): \(link)"
+        case .scanRequestReceived(let request):
+            let scanner = request.scanner.map { " by \($0)" } ?? ""
+            printed.title += " set \(PacketNames.hex(request.advertisingHandle))\(scanner)"
         case .emptyMeta: break
         case .unknownMeta(_, let parameters), .unknown(_, let parameters):
             printed.details = PacketNames.dump(parameters)

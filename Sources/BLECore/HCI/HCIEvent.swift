@@ -34,6 +34,10 @@ package enum HCIEvent: Hashable, Sendable {
     case phyUpdateComplete(LEPHYUpdateComplete)
     /// 0x3E 02, 0B and 0D: advertising reports, and counts of those that could not be read.
     case advertisingReports(AdvertisingReport.Batch)
+    /// 0x3E 12: an advertising set was disabled by the controller.
+    case advertisingSetTerminated(LEAdvertisingSetTerminated)
+    /// 0x3E 13: a scanner requested a scan response.
+    case scanRequestReceived(LEScanRequestReceived)
     /// 0x3E without a subevent code.
     case emptyMeta
     /// 0x3E with an unknown subevent; the parameters exclude the subevent code.
@@ -82,6 +86,8 @@ package enum HCIEvent: Hashable, Sendable {
         case 0x07: return .dataLengthChange(try LEDataLengthChange(&parameters))
         case 0x0A: return .connectionComplete(try LEConnectionComplete(&parameters, layout: .enhanced))
         case 0x0C: return .phyUpdateComplete(try LEPHYUpdateComplete(&parameters))
+        case 0x12: return .advertisingSetTerminated(try LEAdvertisingSetTerminated(&parameters))
+        case 0x13: return .scanRequestReceived(try LEScanRequestReceived(&parameters))
         case 0x29: return .connectionComplete(try LEConnectionComplete(&parameters, layout: .enhancedSecond))
         default:
             if let batch = AdvertisingReport.parse(subevent: subevent, parameters: parameters.unread) {

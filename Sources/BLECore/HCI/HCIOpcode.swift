@@ -44,6 +44,16 @@ extension HCIOpcode {
     package static let readRSSI = HCIOpcode(rawValue: 0x1405)
     /// HCI_LE_Read_Local_Supported_Features.
     package static let leReadLocalFeatures = HCIOpcode(rawValue: 0x2003)
+    /// HCI_LE_Set_Random_Address.
+    package static let leSetRandomAddress = HCIOpcode(rawValue: 0x2005)
+    /// HCI_LE_Set_Advertising_Parameters.
+    package static let leSetAdvertisingParameters = HCIOpcode(rawValue: 0x2006)
+    /// HCI_LE_Set_Advertising_Data.
+    package static let leSetAdvertisingData = HCIOpcode(rawValue: 0x2008)
+    /// HCI_LE_Set_Scan_Response_Data.
+    package static let leSetScanResponseData = HCIOpcode(rawValue: 0x2009)
+    /// HCI_LE_Set_Advertising_Enable.
+    package static let leSetAdvertisingEnable = HCIOpcode(rawValue: 0x200A)
     /// HCI_LE_Set_Scan_Parameters.
     package static let leSetScanParameters = HCIOpcode(rawValue: 0x200B)
     /// HCI_LE_Set_Scan_Enable.
@@ -64,6 +74,24 @@ extension HCIOpcode {
     package static let leReadPHY = HCIOpcode(rawValue: 0x2030)
     /// HCI_LE_Set_PHY.
     package static let leSetPHY = HCIOpcode(rawValue: 0x2032)
+    /// HCI_LE_Set_Advertising_Set_Random_Address.
+    package static let leSetAdvertisingSetRandomAddress = HCIOpcode(rawValue: 0x2035)
+    /// HCI_LE_Set_Extended_Advertising_Parameters.
+    package static let leSetExtendedAdvertisingParameters = HCIOpcode(rawValue: 0x2036)
+    /// HCI_LE_Set_Extended_Advertising_Data.
+    package static let leSetExtendedAdvertisingData = HCIOpcode(rawValue: 0x2037)
+    /// HCI_LE_Set_Extended_Scan_Response_Data.
+    package static let leSetExtendedScanResponseData = HCIOpcode(rawValue: 0x2038)
+    /// HCI_LE_Set_Extended_Advertising_Enable.
+    package static let leSetExtendedAdvertisingEnable = HCIOpcode(rawValue: 0x2039)
+    /// HCI_LE_Read_Maximum_Advertising_Data_Length.
+    package static let leReadMaximumAdvertisingDataLength = HCIOpcode(rawValue: 0x203A)
+    /// HCI_LE_Read_Number_of_Supported_Advertising_Sets.
+    package static let leReadNumberOfSupportedAdvertisingSets = HCIOpcode(rawValue: 0x203B)
+    /// HCI_LE_Remove_Advertising_Set.
+    package static let leRemoveAdvertisingSet = HCIOpcode(rawValue: 0x203C)
+    /// HCI_LE_Clear_Advertising_Sets. BareBLE never sends it: it would remove the sets of other programs.
+    package static let leClearAdvertisingSets = HCIOpcode(rawValue: 0x203D)
     /// HCI_LE_Set_Extended_Scan_Parameters.
     package static let leSetExtendedScanParameters = HCIOpcode(rawValue: 0x2041)
     /// HCI_LE_Set_Extended_Scan_Enable.
@@ -84,6 +112,11 @@ extension HCIOpcode {
         case .readAddress: "Read BD_ADDR"
         case .readRSSI: "Read RSSI"
         case .leReadLocalFeatures: "LE Read Local Supported Features"
+        case .leSetRandomAddress: "LE Set Random Address"
+        case .leSetAdvertisingParameters: "LE Set Advertising Parameters"
+        case .leSetAdvertisingData: "LE Set Advertising Data"
+        case .leSetScanResponseData: "LE Set Scan Response Data"
+        case .leSetAdvertisingEnable: "LE Set Advertising Enable"
         case .leSetScanParameters: "LE Set Scan Parameters"
         case .leSetScanEnable: "LE Set Scan Enable"
         case .leCreateConnection: "LE Create Connection"
@@ -94,6 +127,15 @@ extension HCIOpcode {
         case .leSetDataLength: "LE Set Data Length"
         case .leReadPHY: "LE Read PHY"
         case .leSetPHY: "LE Set PHY"
+        case .leSetAdvertisingSetRandomAddress: "LE Set Advertising Set Random Address"
+        case .leSetExtendedAdvertisingParameters: "LE Set Extended Advertising Parameters"
+        case .leSetExtendedAdvertisingData: "LE Set Extended Advertising Data"
+        case .leSetExtendedScanResponseData: "LE Set Extended Scan Response Data"
+        case .leSetExtendedAdvertisingEnable: "LE Set Extended Advertising Enable"
+        case .leReadMaximumAdvertisingDataLength: "LE Read Maximum Advertising Data Length"
+        case .leReadNumberOfSupportedAdvertisingSets: "LE Read Number of Supported Advertising Sets"
+        case .leRemoveAdvertisingSet: "LE Remove Advertising Set"
+        case .leClearAdvertisingSets: "LE Clear Advertising Sets"
         case .leSetExtendedScanParameters: "LE Set Extended Scan Parameters"
         case .leSetExtendedScanEnable: "LE Set Extended Scan Enable"
         case .leExtendedCreateConnection: "LE Extended Create Connection"

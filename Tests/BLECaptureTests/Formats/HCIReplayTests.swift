@@ -42,7 +42,8 @@ struct HCIReplayTests {
                     }
                 case .disconnectionComplete, .encryptionChange, .encryptionKeyRefresh, .readRemoteVersionComplete,
                     .hardwareError, .numberOfCompletedPackets, .connectionComplete, .connectionUpdateComplete,
-                    .remoteFeaturesComplete, .dataLengthChange, .phyUpdateComplete, .emptyMeta, .unknownMeta, .unknown:
+                    .remoteFeaturesComplete, .dataLengthChange, .phyUpdateComplete, .advertisingSetTerminated,
+                    .scanRequestReceived, .emptyMeta, .unknownMeta, .unknown:
                     continue
                 }
             case .asynchronousData, .synchronousData, .isochronousData, .note:

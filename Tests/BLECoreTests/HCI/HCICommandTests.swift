@@ -43,6 +43,80 @@ import Testing
         #expect(both.bytes == bytes("0141200d000005" + "0060003000" + "0060003000"))
     }
 
+    @Test func advertising() throws {
+        // Layouts of 7.8.5, 7.8.7, 7.8.8 and 7.8.9.
+        let parameters = LESetAdvertisingParameters(kind: .nonconnectable, interval: 0x00A0...0x00D2)
+        #expect(parameters.bytes == bytes("0106200fa000d200" + "030000000000000000" + "0700"))
+        #expect(
+            LESetAdvertisingParameters(kind: .connectable, interval: 32...32, ownAddressType: .random).parameters[4...5]
+                == [0, 1])
+        #expect(LESetAdvertisingParameters(kind: .scannable, interval: 32...32).parameters[4] == 2)
+        let padding = String(repeating: "00", count: 28)
+        #expect(try #require(LESetAdvertisingData(data: [2, 1, 6])).bytes == bytes("01082020" + "03020106" + padding))
+        #expect(try #require(LESetScanResponseData(data: [2, 1, 6])).bytes == bytes("01092020" + "03020106" + padding))
+        let full = [UInt8](repeating: 0xA5, count: 31)
+        #expect(try #require(LESetAdvertisingData(data: full)).parameters == [31] + full)
+        #expect(LESetAdvertisingData(data: full + [0]) == nil)
+        #expect(LESetScanResponseData(data: full + [0]) == nil)
+        #expect(LESetAdvertisingEnable(isEnabled: true).bytes == bytes("010a200101"))
+        #expect(LESetAdvertisingEnable(isEnabled: false).bytes == bytes("010a200100"))
+        // FrankHJCuypers_fuut__btsnoop_hci20241230_02:83
+        let address = try #require(BluetoothAddress("7E:D7:AA:61:9F:2D"))
+        #expect(LESetRandomAddress(address: address).bytes == bytes("010520062d9f61aad77e"))
+    }
+
+    @Test func advertisingSets() throws {
+        // FrankHJCuypers_fuut__btsnoop_hci20241230_02:45, 47, 249, 251, 253, 255, 257, 334, 598
+        #expect(LEReadMaximumAdvertisingDataLength().bytes == bytes("013a2000"))
+        #expect(LEReadNumberOfSupportedAdvertisingSets().bytes == bytes("013b2000"))
+        let parameters = LESetExtendedAdvertisingParameters(
+            handle: 0, properties: [.connectable, .scannable, .legacy], interval: 0xA0...0xD2, ownAddressType: .random,
+            txPower: 1)
+        #expect(parameters.bytes == bytes("01362019001300a00000d2000007010000000000000000010100010000"))
+        let address = try #require(BluetoothAddress("31:0B:98:9E:5B:A9"))
+        #expect(LESetAdvertisingSetRandomAddress(handle: 0, address: address).bytes == bytes("0135200700a95b9e980b31"))
+        let data = bytes("0201021916f1fc04f5dcfd3586c1da8c065cffd373683db13160245ba2")
+        let none = try #require(AdvertisingDataFragment.fragments(of: []).first)
+        #expect(LESetExtendedScanResponseData(handle: 0, fragment: none).bytes == bytes("0138200400030100"))
+        let only = try #require(AdvertisingDataFragment.fragments(of: data).first)
+        #expect(
+            LESetExtendedAdvertisingData(handle: 0, fragment: only).bytes
+                == bytes("013720210003011d0201021916f1fc04f5dcfd3586c1da8c065cffd373683db13160245ba2"))
+        #expect(LESetExtendedAdvertisingEnable(isEnabled: true, handles: [0]).bytes == bytes("01392006010100000000"))
+        #expect(LESetExtendedAdvertisingEnable(isEnabled: false, handles: [0]).bytes == bytes("01392006000100000000"))
+        #expect(LERemoveAdvertisingSet(handle: 0).bytes == bytes("013c200100"))
+        // Syed-Bipul-Rahman_bluethooth_light_controll__btsnoop_hci:18212
+        let quiet = LESetExtendedAdvertisingParameters(
+            handle: 2, properties: .legacy, interval: 0xA0...0xD2, txPower: -7, secondaryPHY: .le2M)
+        #expect(quiet.bytes == bytes("01362019021000a00000d2000007000000000000000000f90100020000"))
+        // Layouts of 7.8.53, 7.8.56 and 7.8.60.
+        let long = LESetExtendedAdvertisingParameters(
+            handle: 0xEF, properties: .connectable, interval: 0x0A0B0C...0xFFFFFF, primaryPHY: .leCoded,
+            secondaryPHY: .leCoded, sid: 0x1F)
+        #expect(long.bytes == bytes("01362019ef0100" + "0c0b0affffff" + "07000000000000000000" + "7f0300030f00"))
+        #expect(
+            LESetExtendedAdvertisingEnable(isEnabled: true, handles: [0xE0, 0xE1]).bytes
+                == bytes("0139200a0102e0000000e1000000"))
+        #expect(LESetExtendedAdvertisingEnable(isEnabled: false, handles: []).bytes == bytes("013920020000"))
+        let many = LESetExtendedAdvertisingEnable(isEnabled: true, handles: [UInt8](repeating: 1, count: 64))
+        #expect(many.parameters.count == 254 && many.parameters[1] == 63)
+        #expect(LEClearAdvertisingSets().bytes == bytes("013d2000"))
+    }
+
+    @Test func advertisingDataAreSentInParts() {
+        // Operations of 7.8.54: 3 all of it, 1 the first part, 0 one in between, 2 the last.
+        let data = (0..<1650).map { UInt8(truncatingIfNeeded: $0) }
+        for (count, places) in [
+            (0, [3]), (251, [3]), (252, [1, 2]), (502, [1, 2]), (503, [1, 0, 2]), (1650, [1, 0, 0, 0, 0, 0, 2]),
+        ] {
+            let commands = AdvertisingDataFragment.fragments(of: Array(data.prefix(count)))
+                .map { LESetExtendedAdvertisingData(handle: 0xE0, fragment: $0).parameters }
+            #expect(commands.map { Int($0[1]) } == places)
+            #expect(commands.allSatisfy { $0[0] == 0xE0 && $0[2] == 1 && Int($0[3]) == $0.count - 4 })
+            #expect(commands.flatMap { $0.dropFirst(4) } == Array(data.prefix(count)))
+        }
+    }
+
     @Test func connecting() throws {
         // ajesler_bluetooth-candle-go-talk__btsnoop_hci:375
         let candle = try #require(BluetoothAddress("8C:20:4B:13:AC:E6"))

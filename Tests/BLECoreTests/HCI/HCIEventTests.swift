@@ -11,6 +11,7 @@ import Testing
         "3e130100020000002d1504a1de4527000000d00705", "3e0a0300400006000000f401",
         "3e0c040040000900000000000000", "3e0b07f3031b004801fb004808",
         "3003000b00", "3e1f0a024000000000000000000000000000000000000000000024000000f40100", "3e060c00f3030202",
+        "3e0612" + "00e0400000", "3e0913e0012d9f61aad77e",
         "3e2229004000000146af0f00aa6000000000000000000000000024000000f40100ff0000",
     ]
 
@@ -49,6 +50,37 @@ import Testing
         let short = try complete("0e0601051400b303")
         #expect(throws: HCICommandFailure.self) { try short.parameters(of: HCIReadRSSI.self) }
         #expect(try complete("0e03010514").status == nil)
+    }
+
+    @Test func advertising() throws {
+        // FrankHJCuypers_fuut__btsnoop_hci20241230_02:46, 48, 250
+        let length = try complete("0e06013a20007206").parameters(of: LEReadMaximumAdvertisingDataLength.self)
+        #expect(length == 1650)
+        let sets = try complete("0e05013b200010").parameters(of: LEReadNumberOfSupportedAdvertisingSets.self)
+        #expect(sets == 16)
+        let power = try complete("0e050136200001").parameters(of: LESetExtendedAdvertisingParameters.self)
+        #expect(power == 1)
+        // Syed-Bipul-Rahman_bluethooth_light_controll__btsnoop_hci:18213
+        #expect(try complete("0e0501362000f9").parameters(of: LESetExtendedAdvertisingParameters.self) == -7)
+        for short in ["0e04013a2000", "0e05013a200072", "0e07013a2000720600", "0e06013b20001000", "0e04013b2000"] {
+            let complete = try complete(short)
+            #expect(throws: HCICommandFailure.self) {
+                try complete.parameters(of: LEReadMaximumAdvertisingDataLength.self)
+            }
+            #expect(throws: HCICommandFailure.self) {
+                try complete.parameters(of: LEReadNumberOfSupportedAdvertisingSets.self)
+            }
+        }
+        // Layouts of 7.7.65.18 and 7.7.65.19.
+        guard case .advertisingSetTerminated(let end) = try event("3e061200e040f003") else { throw WrongCase() }
+        #expect(
+            end.status.isSuccess && end.advertisingHandle == 0xE0 && end.handle == 0x0040 && end.completedEvents == 3)
+        guard case .advertisingSetTerminated(let over) = try event("3e0612" + "3ce1000000") else { throw WrongCase() }
+        #expect(over.status == .advertisingTimeout && over.advertisingHandle == 0xE1)
+        guard case .scanRequestReceived(let request) = try event("3e0913e0012d9f61aad77e") else { throw WrongCase() }
+        #expect(request.advertisingHandle == 0xE0 && request.scanner == PeerID("7E:D7:AA:61:9F:2D/random"))
+        guard case .scanRequestReceived(let odd) = try event("3e0913e0072d9f61aad77e") else { throw WrongCase() }
+        #expect(odd.scanner == nil)
     }
 
     @Test func links() throws {

@@ -1,0 +1,929 @@
+// The advertising sets of one adapter: starts them, keeps them on air, and ends them.
+//
+// Duties: choose the legacy or the extended commands once, by what the controller has, and never mix them. Set up each
+// set in the same order: disable and remove what may be there, set parameters, address and data, enable. Enable a set
+// again when a central has connected, when another program or the kernel has disabled it, and after the adapter was
+// off. Remove at the first start what a killed program has left on air.
+//
+// Invariants:
+// - One command of the session is out at a time. `advance` alone sends, and it looks at all sets afresh: what is
+//   requested meanwhile changes the goal of a set, and takes effect with the response.
+// - `start` ends exactly once, by `started` or `failed`, and so does `stop`, by `stopped`; a stop also ends a start that
+//   is under way. After `failed` and `stopped` the identifier means nothing.
+// - A set that has started never ends by itself. Whatever fails afterwards is retried after a pause that doubles up to
+//   30 s, and is short again after the set was on air for 10 s.
+// - The kernel disables all sets before each of its connection attempts and never enables them again. The response to
+//   its command is all that can be seen of it. A set is enabled again 60 ms later, not at once: many controllers refuse
+//   the kernel's attempt, whose command follows in a moment, while they advertise.
+// - Another program's response to the command that is out cannot be told from ours. The other one of the two then
+//   counts as a disturbance, so that the set is enabled once more, which is harmless. Whether a set is on air after a
+//   disturbance is uncertain, so that it is disabled all the same when it is stopped.
+// - A set whose end was not confirmed is disabled again until it is; `stopped` reports the failure at the first time.
+// - On a controller with sets, ours have the handles 0xE0 to 0xEF: the kernel counts its own from 0. Sets of other
+//   programs are never touched, except that two processes with this library choose the same handles.
+//
+// The session never acts; it returns commands to send and events to report, in order.
+
+/// Keeps advertising sets on air on one adapter.
+package struct AdvertiseSession: ~Copyable {
+    /// Names one advertising set, from its start to its end.
+    package struct SetID: Hashable, Sendable {
+        fileprivate let number: UInt64
+    }
+
+    /// The reason why a set that has started is not on air.
+    package enum Pause: Hashable, Sendable {
+        /// The adapter is off, gone or being reset.
+        case adapterDown
+        /// The owner has paused all sets, for a connection attempt.
+        case requested
+        /// A central has connected; the set is enabled again at once.
+        case connected
+        /// Another program or the kernel has disabled or changed the set with this command.
+        case disturbed(by: HCIOpcode)
+        /// The controller does not advertise while it has so many links; the next attempt follows when one ends.
+        case noRoom(HCIStatus)
+        /// A command failed.
+        case failed(HCICommandFailure)
+    }
+
+    /// Where a set stands.
+    package enum Status: Hashable, Sendable {
+        /// Not on air for the first time yet.
+        case starting
+        case on
+        case paused(Pause)
+        /// Being ended, or ended, or never started.
+        case stopped
+    }
+
+    /// The reason why a set could not be started.
+    package enum StartFailure: Error, Hashable, Sendable {
+        /// The controller lacks extended advertising, or the PHY.
+        case notSupported
+        /// As many sets as the controller or this library can have are in use.
+        case noFreeSet(limit: Int)
+        /// The adapter is off, gone or was reset.
+        case adapterDown
+        /// A command failed, at last.
+        case command(HCICommandFailure)
+        /// The set was stopped.
+        case stopped
+    }
+
+    /// Something that the owner of the session needs to know.
+    package enum Event: Hashable, Sendable {
+        /// The set is on air for the first time.
+        case started(SetID)
+        /// The set could not be started; it is removed.
+        case failed(SetID, StartFailure)
+        /// The set is not on air any more; the session sees to it.
+        case interrupted(SetID, Pause)
+        /// The set is on air again.
+        case resumed(SetID)
+        /// A central has connected by this set. Not reported by controllers with one advertiser.
+        case connected(SetID, ConnectionHandle)
+        /// The stop that was requested is done. After a failure the set may be on air still; it is disabled later.
+        case stopped(SetID, HCICommandFailure?)
+        /// The pause that was requested has begun.
+        case paused
+    }
+
+    /// An action for the owner to perform.
+    package enum Action: Hashable, Sendable {
+        /// Put this command into the adapter's queue, and call `commandFinished` with its result.
+        case send(HCICommandPacket)
+        /// Notify the owner.
+        case notify(Event)
+    }
+
+    /// Counts since the session began.
+    package struct Counts: Hashable, Sendable {
+        /// How often a set came on air.
+        package var enabled = 0
+        /// How often a central connected.
+        package var connections = 0
+        /// How often another program or the kernel took a set off air.
+        package var disturbances = 0
+        /// Commands that failed, those included whose failure is expected to pass.
+        package var failedCommands = 0
+        /// Sets of a killed program that were removed.
+        package var staleSets = 0
+    }
+
+    /// What the controller holds of a set.
+    private enum Position {
+        /// Unknown; the set may be on air.
+        case unknown
+        /// A disabled set with unknown contents, or none.
+        case disabled
+        /// So many commands of the set-up are done; the set is ready with the last one.
+        case building(Int)
+        /// The set is on air.
+        case on(since: BootInstant)
+        /// The set is ready, and on air or not: enabling and disabling it are both right.
+        case uncertain
+    }
+
+    private enum Goal {
+        /// On air; the start is not acknowledged yet.
+        case start
+        case run
+        /// Off and removed; the stop is not acknowledged yet.
+        case stop
+        /// Off and removed; there is nothing to acknowledge.
+        case cleanUp
+    }
+
+    private struct Entry {
+        let id: SetID
+        let handle: UInt8
+        let setUp: [HCICommandPacket]
+        let usesRandomAddress: Bool
+        let isConnectable: Bool
+        var position: Position
+        var goal = Goal.start
+        var attempts = 0
+        /// No command before this instant.
+        var notBefore: BootInstant?
+        var pause: Pause?
+
+        var isOn: Bool {
+            if case .on = position { return true }
+            return false
+        }
+
+        /// Whether the set is to be on air.
+        var isWanted: Bool {
+            switch goal {
+            case .start, .run: true
+            case .stop, .cleanUp: false
+            }
+        }
+
+        var isAbandoned: Bool {
+            if case .cleanUp = goal { return true }
+            return false
+        }
+
+        /// Whether the set is ready, on air or not.
+        var isComplete: Bool {
+            switch position {
+            case .on, .uncertain: true
+            case .building(let count): count >= setUp.count
+            case .unknown, .disabled: false
+            }
+        }
+
+        var mayBeOn: Bool {
+            switch position {
+            case .on, .unknown, .uncertain: true
+            case .disabled, .building: false
+            }
+        }
+    }
+
+    private enum Step {
+        case disable
+        case remove
+        case setUp(Int)
+        case enable
+    }
+
+    /// Removing what may be left at a handle.
+    private struct Sweep {
+        enum Step {
+            case remove
+            /// It was on air.
+            case disable
+            case removeAgain
+        }
+
+        var handle = AdvertiseSession.firstHandle
+        var step = Step.remove
+    }
+
+    /// The command that is out.
+    private enum Outstanding {
+        case none
+        /// For a set; another program may have changed the set since.
+        case entry(SetID, Step, disturbance: HCIOpcode?)
+        case sweep(Sweep)
+    }
+
+    private enum Pausing {
+        case no
+        /// Not acknowledged yet.
+        case requested
+        case acknowledged
+    }
+
+    package let controller: Controller
+    private var entries: [Entry] = []
+    private var outstanding = Outstanding.none
+    private var pausing = Pausing.no
+    private var isAsleep = false
+    private var lastNumber: UInt64 = 0
+    private var links = 0
+    /// Where to look next for sets of a killed program; `nil` when that is done.
+    private var sweep: Sweep?
+    /// When all sets are enabled again, because a link began and no set was reported as terminated.
+    private var suspicion: BootInstant?
+    package private(set) var counts = Counts()
+
+    package init(_ controller: Controller) {
+        self.controller = controller
+        sweep = controller.hasSets ? Sweep() : nil
+    }
+
+    /// Where a set stands.
+    package func status(of id: SetID) -> Status {
+        guard let entry = entries.first(where: { $0.id == id }) else { return .stopped }
+        return switch entry.goal {
+        case .start: .starting
+        case .run: entry.pause.map { .paused($0) } ?? .on
+        case .stop, .cleanUp: .stopped
+        }
+    }
+
+    /// Whether nothing runs and no command is out.
+    package var isResting: Bool { entries.isEmpty && !hasCommandOut }
+
+    private var hasCommandOut: Bool {
+        if case .none = outstanding { return false }
+        return true
+    }
+
+    /// When `timePassed` is to be called at the latest.
+    package var nextDeadline: BootInstant? {
+        guard !isAsleep, !hasCommandOut else { return nil }
+        var earliest = suspicion
+        for entry in entries where nextStep(of: entry) != nil {
+            guard let notBefore = entry.notBefore else { continue }
+            earliest = min(earliest ?? notBefore, notBefore)
+        }
+        return earliest
+    }
+}
+
+// MARK: - What is wanted
+
+extension AdvertiseSession {
+    /// Puts a set on air; acknowledged by `started` or `failed`.
+    package mutating func start(_ plan: AdvertisingPlan, at now: BootInstant) -> (SetID, [Action]) {
+        lastNumber &+= 1
+        let id = SetID(number: lastNumber)
+        guard !isAsleep else { return (id, [.notify(.failed(id, .adapterDown))]) }
+        guard controller.supports(plan) else { return (id, [.notify(.failed(id, .notSupported))]) }
+        // With one advertiser, a new set begins by disabling what an earlier one may have left.
+        if !controller.hasSets { entries.removeAll { $0.isAbandoned } }
+        guard entries.count(where: { $0.isWanted }) < controller.setLimit, let handle = freeHandle
+        else {
+            return (id, [.notify(.failed(id, .noFreeSet(limit: controller.setLimit)))])
+        }
+        entries.append(
+            Entry(
+                id: id, handle: handle, setUp: controller.setUp(plan, handle),
+                usesRandomAddress: plan.randomAddress != nil, isConnectable: plan.kind == .connectable,
+                position: .unknown))
+        return (id, advance(at: now))
+    }
+
+    /// Takes a set off air and removes it; acknowledged by `stopped`, once for all calls.
+    package mutating func stop(_ id: SetID, at now: BootInstant) -> [Action] {
+        guard let index = index(of: id) else { return [.notify(.stopped(id, nil))] }
+        switch entries[index].goal {
+        case .stop: return []
+        case .cleanUp: return [.notify(.stopped(id, nil))]
+        case .start, .run: break
+        }
+        var actions: [Action] = []
+        if case .start = entries[index].goal { actions.append(.notify(.failed(id, .stopped))) }
+        if isAsleep {
+            entries.remove(at: index)
+            return actions + [.notify(.stopped(id, nil))]
+        }
+        entries[index].goal = .stop
+        entries[index].notBefore = nil
+        entries[index].attempts = 0
+        return actions + advance(at: now)
+    }
+
+    /// Takes all sets off air for a connection attempt; acknowledged by `paused`.
+    package mutating func pause(at now: BootInstant) -> [Action] {
+        pausing = .requested
+        // What waits for a retry may be on air.
+        for index in entries.indices where entries[index].mayBeOn { entries[index].notBefore = nil }
+        return advance(at: now)
+    }
+
+    /// Puts the sets on air again.
+    package mutating func resume(at now: BootInstant) -> [Action] {
+        let actions = acknowledgePause()
+        pausing = .no
+        for index in entries.indices where entries[index].pause == .requested {
+            entries[index].notBefore = nil
+        }
+        return actions + advance(at: now)
+    }
+}
+
+// MARK: - What happens
+
+extension AdvertiseSession {
+    /// The command that was sent last has its response, or failed for the reason given.
+    package mutating func commandFinished(_ failure: HCICommandFailure?, at now: BootInstant)
+        -> [Action]
+    {
+        guard hasCommandOut else { return [] }
+        // No later command can report more.
+        if failure?.reason == .adapterLost { return adapterDown() }
+        if failure != nil { counts.failedCommands &+= 1 }
+        let finished = outstanding
+        outstanding = .none
+        var actions: [Action] = []
+        switch finished {
+        case .none: break
+        case .sweep(let step): swept(step, failure)
+        case .entry(let id, let step, let disturbance):
+            guard let index = index(of: id) else { break }
+            actions = finish(step, index, failure, at: now)
+            if let disturbance { actions += disturb(id, by: disturbance, at: now) }
+        }
+        return actions + advance(at: now)
+    }
+
+    /// Another program's command completed on this adapter.
+    package mutating func foreignCompletion(
+        _ opcode: HCIOpcode, _ status: HCIStatus?, at now: BootInstant
+    ) -> [Action] {
+        guard status == .success, controller.isDisturbing(opcode) else { return [] }
+        if case .entry(let id, let step, _) = outstanding {
+            outstanding = .entry(id, step, disturbance: opcode)
+        }
+        var actions: [Action] = []
+        for entry in entries where !isCommandOut(for: entry.id) {
+            actions += disturb(entry.id, by: opcode, at: now)
+        }
+        return actions + advance(at: now)
+    }
+
+    /// LE Advertising Set Terminated was read.
+    package mutating func received(_ event: LEAdvertisingSetTerminated, at now: BootInstant)
+        -> [Action]
+    {
+        suspicion = nil
+        guard controller.hasSets,
+            let index = entries.firstIndex(where: { $0.handle == event.advertisingHandle })
+        else {
+            return advance(at: now)
+        }
+        guard entries[index].isOn || isCommandOut(for: entries[index].id) else {
+            return advance(at: now)
+        }
+        var actions: [Action] = []
+        if event.status.isSuccess {
+            counts.connections &+= 1
+            actions.append(.notify(.connected(entries[index].id, event.handle)))
+        }
+        return actions + centralConnected(index, at: now) + advance(at: now)
+    }
+
+    /// LE (Enhanced) Connection Complete was read: ours, the kernel's or that of a central that has connected.
+    package mutating func received(_ event: LEConnectionComplete, at now: BootInstant) -> [Action] {
+        guard event.status.isSuccess else { return [] }
+        links += 1
+        guard !event.isCentral else { return [] }
+        if controller.hasSets {
+            // The set is named by LE Advertising Set Terminated, which may have been dropped by the kernel.
+            suspicion = now + Self.settling
+            return []
+        }
+        counts.connections &+= 1
+        var actions: [Action] = []
+        for index in entries.indices where entries[index].isConnectable {
+            actions += centralConnected(index, at: now)
+        }
+        return actions + advance(at: now)
+    }
+
+    /// A link ended: a set for which there was no room may have some now.
+    package mutating func linkEnded(at now: BootInstant) -> [Action] {
+        links = max(0, links - 1)
+        for index in entries.indices {
+            if case .noRoom = entries[index].pause { entries[index].notBefore = nil }
+        }
+        return advance(at: now)
+    }
+
+    /// Called when time has passed.
+    package mutating func timePassed(_ now: BootInstant) -> [Action] {
+        guard let deadline = nextDeadline, deadline <= now else { return [] }
+        if let suspicion, suspicion <= now {
+            self.suspicion = nil
+            // Enabling what is on air changes nothing.
+            for index in entries.indices where entries[index].isOn && entries[index].isConnectable {
+                entries[index].position = .uncertain
+                entries[index].notBefore = nil
+            }
+        }
+        return advance(at: now)
+    }
+
+    /// The adapter went down, was unplugged or is being reset: nothing is on air.
+    package mutating func adapterDown() -> [Action] {
+        isAsleep = true
+        outstanding = .none
+        suspicion = nil
+        links = 0
+        var actions: [Action] = []
+        for index in entries.indices {
+            entries[index].position = .unknown
+            entries[index].notBefore = nil
+            entries[index].attempts = 0
+            switch entries[index].goal {
+            case .start: actions.append(.notify(.failed(entries[index].id, .adapterDown)))
+            case .stop: actions.append(.notify(.stopped(entries[index].id, nil)))
+            case .run: actions += interrupt(index, .adapterDown)
+            case .cleanUp: break
+            }
+        }
+        entries.removeAll { entry in
+            if case .run = entry.goal { return false }
+            return true
+        }
+        return actions + acknowledgePause()
+    }
+
+    /// The adapter is up again, or its reset is over: all sets are set up again.
+    package mutating func adapterUp(at now: BootInstant) -> [Action] {
+        guard isAsleep else { return [] }
+        isAsleep = false
+        return advance(at: now)
+    }
+}
+
+// MARK: - The next command
+
+extension AdvertiseSession {
+    /// Sends what is due, if no command is out; acknowledges a pause when nothing is.
+    private mutating func advance(at now: BootInstant) -> [Action] {
+        guard !hasCommandOut else { return [] }
+        guard !isAsleep else { return acknowledgePause() }
+        var actions: [Action] = []
+        var index = 0
+        while index < entries.count {
+            let entry = entries[index]
+            if isPausing, case .run = entry.goal, !entry.mayBeOn {
+                actions += interrupt(index, .requested)
+            }
+            if isDone(entry) {
+                if case .stop = entry.goal { actions.append(.notify(.stopped(entry.id, nil))) }
+                entries.remove(at: index)
+                continue
+            }
+            if let step = nextStep(of: entry), entry.notBefore.map({ $0 <= now }) ?? true {
+                if let sweep {
+                    outstanding = .sweep(sweep)
+                    return actions + [.send(packet(sweep))]
+                }
+                entries[index].notBefore = nil
+                outstanding = .entry(entry.id, step, disturbance: nil)
+                return actions + [.send(packet(step, entry))]
+            }
+            index += 1
+        }
+        return actions + acknowledgePause()
+    }
+
+    /// Whether a set that is to be removed is.
+    private func isDone(_ entry: Entry) -> Bool {
+        switch (entry.goal, entry.position) {
+        case (.start, _), (.run, _), (_, .unknown), (_, .on), (_, .uncertain): false
+        case (_, .building(0)): true
+        case (_, .disabled), (_, .building): !controller.hasSets
+        }
+    }
+
+    /// What is to be done next for a set, regardless of when.
+    private func nextStep(of entry: Entry) -> Step? {
+        switch entry.position {
+        case .unknown: .disable
+        case .on: entry.isWanted && !isPausing ? nil : .disable
+        case .uncertain: entry.isWanted && !isPausing ? .enable : .disable
+        case .disabled:
+            if !entry.isWanted {
+                controller.hasSets ? .remove : nil
+            } else if isPausing {
+                nil
+            } else {
+                controller.hasSets ? .remove : .setUp(0)
+            }
+        case .building(let count):
+            if !entry.isWanted {
+                controller.hasSets && count > 0 ? .remove : nil
+            } else if isPausing {
+                nil
+            } else {
+                entry.isComplete ? .enable : .setUp(count)
+            }
+        }
+    }
+
+    private func packet(_ sweep: Sweep) -> HCICommandPacket {
+        switch sweep.step {
+        case .disable: controller.enable(false, sweep.handle)
+        case .remove, .removeAgain: HCICommandPacket(LERemoveAdvertisingSet(handle: sweep.handle))
+        }
+    }
+
+    private func packet(_ step: Step, _ entry: Entry) -> HCICommandPacket {
+        switch step {
+        case .disable: controller.enable(false, entry.handle)
+        case .enable: controller.enable(true, entry.handle)
+        case .remove: HCICommandPacket(LERemoveAdvertisingSet(handle: entry.handle))
+        // There is one more command: `isComplete` has said so.
+        case .setUp(let count):
+            entry.setUp.dropFirst(count).first ?? controller.enable(false, entry.handle)
+        }
+    }
+
+    private func isCommandOut(for id: SetID) -> Bool {
+        if case .entry(id, _, _) = outstanding { return true }
+        return false
+    }
+
+    private var isPausing: Bool {
+        if case .no = pausing { return false }
+        return true
+    }
+
+    private var freeHandle: UInt8? {
+        (Self.firstHandle...Self.lastHandle).first { handle in !entries.contains { $0.handle == handle }
+        }
+    }
+
+    private func index(of id: SetID) -> Int? {
+        entries.firstIndex { $0.id == id }
+    }
+}
+
+// MARK: - Transitions
+
+extension AdvertiseSession {
+    private mutating func finish(
+        _ step: Step, _ index: Int, _ failure: HCICommandFailure?, at now: BootInstant
+    ) -> [Action] {
+        let isUnknownSet = failure?.status == .unknownAdvertisingIdentifier
+        switch step {
+        case .disable:
+            if isUnknownSet {
+                entries[index].position = .building(0)
+            } else if failure == nil || failure?.status == .commandDisallowed {
+                // A set that was on air keeps its contents; whatever else is found there does not count.
+                entries[index].position =
+                    entries[index].isComplete ? .building(entries[index].setUp.count) : .disabled
+            } else if let failure {
+                entries[index].position = .unknown
+                return endingFailed(index, failure, at: now)
+            }
+            return []
+        case .remove:
+            guard let failure, !isUnknownSet else {
+                entries[index].position = .building(0)
+                return []
+            }
+            entries[index].position = .unknown
+            return endingFailed(index, failure, at: now)
+        case .setUp(let count):
+            guard let failure else {
+                entries[index].position = .building(count + 1)
+                return []
+            }
+            entries[index].position = isUnknownSet ? .building(0) : .unknown
+            return retry(index, failure, at: now)
+        case .enable:
+            guard let failure else { return enabled(index, at: now) }
+            if isUnknownSet {
+                entries[index].position = .building(0)
+            } else if failure.status == nil || entries[index].attempts >= Self.startAttempts {
+                // The set may be on air, or lack what it needs.
+                entries[index].position = .unknown
+            }
+            return retry(index, failure, at: now)
+        }
+    }
+
+    private mutating func enabled(_ index: Int, at now: BootInstant) -> [Action] {
+        entries[index].position = .on(since: now)
+        counts.enabled &+= 1
+        let id = entries[index].id
+        switch entries[index].goal {
+        case .start:
+            entries[index].goal = .run
+            entries[index].attempts = 0
+            return [.notify(.started(id))]
+        case .run:
+            guard entries[index].pause != nil else { return [] }
+            entries[index].pause = nil
+            return [.notify(.resumed(id))]
+        case .stop, .cleanUp:
+            return []
+        }
+    }
+
+    /// Another command has changed or disabled a set, or all of them.
+    private mutating func disturb(_ id: SetID, by opcode: HCIOpcode, at now: BootInstant) -> [Action] {
+        guard let index = index(of: id) else { return [] }
+        if opcode == .leSetRandomAddress, !entries[index].usesRandomAddress { return [] }
+        guard case .on(let since) = entries[index].position else {
+            if !controller.keepsContents(opcode) {
+                switch entries[index].position {
+                case .building, .uncertain: entries[index].position = .unknown
+                case .unknown, .disabled, .on: break
+                }
+            }
+            return []
+        }
+        if now - since >= Self.healthy { entries[index].attempts = 0 }
+        entries[index].position =
+            controller.keepsContents(opcode) ? .uncertain : .unknown
+        counts.disturbances &+= 1
+        guard case .run = entries[index].goal else { return [] }
+        entries[index].notBefore = now + nextPause(index, first: Self.settling)
+        return interrupt(index, .disturbed(by: opcode))
+    }
+
+    /// The controller has disabled a set, because a central has connected.
+    private mutating func centralConnected(_ index: Int, at now: BootInstant) -> [Action] {
+        guard entries[index].isOn else {
+            // The response to the command that is out says less than this event.
+            if case .entry(entries[index].id, .enable, _) = outstanding {
+                outstanding = .entry(
+                    entries[index].id, .enable, disturbance: controller.enable(true, 0).opcode)
+            }
+            return []
+        }
+        entries[index].position = .uncertain
+        guard case .run = entries[index].goal else { return [] }
+        return interrupt(index, .connected)
+    }
+
+    private mutating func interrupt(_ index: Int, _ pause: Pause) -> [Action] {
+        guard entries[index].pause != pause else { return [] }
+        entries[index].pause = pause
+        return [.notify(.interrupted(entries[index].id, pause))]
+    }
+
+    /// Waits before the next attempt, or gives up a start.
+    private mutating func retry(_ index: Int, _ failure: HCICommandFailure, at now: BootInstant)
+        -> [Action]
+    {
+        let id = entries[index].id
+        // A set that another program has removed is set up again soon.
+        let isUnknownSet = failure.status == .unknownAdvertisingIdentifier
+        switch entries[index].goal {
+        case .start:
+            entries[index].notBefore = now + nextPause(index, first: Self.firstPause)
+            guard Self.isFinal(failure) || entries[index].attempts >= Self.startAttempts else {
+                return []
+            }
+            entries[index].goal = .cleanUp
+            entries[index].notBefore = nil
+            entries[index].attempts = 0
+            let others = entries.count(where: { $0.isWanted })
+            let isFull =
+                failure.opcode == .leSetExtendedAdvertisingParameters
+                && failure.status == .memoryCapacityExceeded
+            return [.notify(.failed(id, isFull ? .noFreeSet(limit: others) : .command(failure)))]
+        case .run:
+            let first = isUnknownSet ? Self.settling : Self.firstPause
+            entries[index].notBefore = now + nextPause(index, first: first)
+            let isRefusal =
+                failure.opcode == controller.enable(true, 0).opcode && Self.isShortage(failure.status)
+            guard let status = failure.status, links > 0, isRefusal else {
+                return interrupt(index, .failed(failure))
+            }
+            return interrupt(index, .noRoom(status))
+        case .stop, .cleanUp:
+            // It is disabled next, whatever has failed.
+            return []
+        }
+    }
+
+    /// A set was not disabled or not removed.
+    private mutating func endingFailed(
+        _ index: Int, _ failure: HCICommandFailure, at now: BootInstant
+    ) -> [Action] {
+        if entries[index].isWanted { return retry(index, failure, at: now) }
+        entries[index].notBefore = now + nextPause(index, first: Self.firstPause)
+        guard case .stop = entries[index].goal else { return [] }
+        let id = entries[index].id
+        entries[index].goal = .cleanUp
+        // With one advertiser, a set that has been started meanwhile begins by disabling this one.
+        if !controller.hasSets, entries.contains(where: { $0.isWanted }) { entries.remove(at: index) }
+        return [.notify(.stopped(id, failure))]
+    }
+
+    private mutating func swept(_ done: Sweep, _ failure: HCICommandFailure?) {
+        if let failure, failure.status == nil {
+            // A controller that is silent would be so sixteen times.
+            sweep = nil
+            return
+        }
+        switch done.step {
+        case .remove where failure?.status == .commandDisallowed: sweep?.step = .disable
+        case .disable: sweep?.step = .removeAgain
+        case .remove, .removeAgain:
+            if failure == nil { counts.staleSets &+= 1 }
+            let isLast = Int(done.handle - Self.firstHandle) + 1 >= controller.setLimit
+            sweep = isLast ? nil : Sweep(handle: done.handle + 1)
+        }
+    }
+
+    private mutating func nextPause(_ index: Int, first: Duration) -> Duration {
+        let pause = first * (1 << min(entries[index].attempts, 9))
+        entries[index].attempts += 1
+        return min(pause, Self.longestPause)
+    }
+
+    private mutating func acknowledgePause() -> [Action] {
+        guard case .requested = pausing else { return [] }
+        pausing = .acknowledged
+        return [.notify(.paused)]
+    }
+
+    /// Whether another attempt would fail as well.
+    private static func isFinal(_ failure: HCICommandFailure) -> Bool {
+        switch failure.status {
+        case .unknownCommand, .memoryCapacityExceeded, .unsupportedFeature, .invalidParameters,
+            .packetTooLong:
+            true
+        default: false
+        }
+    }
+
+    /// Whether the controller may have refused because it has a link.
+    private static func isShortage(_ status: HCIStatus?) -> Bool {
+        switch status {
+        case .commandDisallowed, .connectionLimitExceeded, .connectionRejectedLimitedResources,
+            .memoryCapacityExceeded:
+            true
+        default: false
+        }
+    }
+}
+
+extension AdvertiseSession {
+    /// The handles of this library: the kernel's begin with 0.
+    package static let firstHandle: UInt8 = 0xE0
+    /// The greatest handle that the specification allows.
+    package static let lastHandle: UInt8 = 0xEF
+    /// The pause after a disturbance: in it the kernel sends the command for which it has disabled the sets.
+    package static let settling: Duration = .milliseconds(60)
+    /// After how long on air pauses are short again.
+    package static let healthy: Duration = .seconds(10)
+    /// The first pause after a failure.
+    package static let firstPause: Duration = .milliseconds(500)
+    /// The longest pause before a retry.
+    package static let longestPause: Duration = .seconds(30)
+    /// The number of failures after which a start fails.
+    package static let startAttempts = 3
+}
+
+// MARK: - The controller
+
+extension AdvertiseSession {
+    /// The properties of the controller that the session needs.
+    package struct Controller: Hashable, Sendable {
+        /// Whether the controller has advertising sets, and extended PDUs.
+        package let hasSets: Bool
+        /// How many sets the session may have.
+        package let setLimit: Int
+        /// How many bytes of data an extended advertisement may have.
+        package let maximumDataLength: Int
+        private let phys: LEPHYs
+
+        /// Sets need the feature, and the commands where the controller lists them. Without what the controller says of
+        /// its sets, their number is found out by trying, and they have 31 bytes of data.
+        package init(
+            features: LEFeatures, commands: HCISupportedCommands? = nil, maximumSets: UInt8? = nil,
+            maximumDataLength: UInt16? = nil
+        ) {
+            hasSets = features.contains(.extendedAdvertising) && commands?.hasExtendedAdvertising ?? true
+            let handles = Int(AdvertiseSession.lastHandle - AdvertiseSession.firstHandle) + 1
+            setLimit = hasSets ? min(maximumSets.map { Int($0) } ?? handles, handles) : 1
+            self.maximumDataLength = hasSets ? Int(maximumDataLength ?? 31) : 31
+            var phys = LEPHYs.le1M
+            if features.contains(.le2M) { phys.insert(.le2M) }
+            if features.contains(.coded) { phys.insert(.leCoded) }
+            self.phys = phys
+        }
+
+        /// Returns how much data an advertisement holds.
+        package func limits(_ kind: AdvertisingPlan.Kind, usesExtendedPDUs: Bool)
+            -> AdvertisementData.Limits
+        {
+            AdvertisingPlan.limits(kind, usesExtendedPDUs: usesExtendedPDUs, maximum: maximumDataLength)
+        }
+
+        fileprivate func supports(_ plan: AdvertisingPlan) -> Bool {
+            guard plan.usesExtendedPDUs else { return true }
+            guard hasSets, supports(plan.primaryPHY), supports(plan.secondaryPHY) else { return false }
+            return max(plan.payload.advertisingData.count, plan.payload.scanResponse.count)
+                <= maximumDataLength
+        }
+
+        private func supports(_ phy: PHY) -> Bool {
+            switch phy {
+            case .le2M: phys.contains(.le2M)
+            case .leCoded: phys.contains(.leCoded)
+            default: true
+            }
+        }
+    }
+}
+
+// The two kinds of commands.
+extension AdvertiseSession.Controller {
+    fileprivate func enable(_ isEnabled: Bool, _ handle: UInt8) -> HCICommandPacket {
+        hasSets
+            ? HCICommandPacket(LESetExtendedAdvertisingEnable(isEnabled: isEnabled, handles: [handle]))
+            : HCICommandPacket(LESetAdvertisingEnable(isEnabled: isEnabled))
+    }
+
+    /// Whether another program's command may have taken a set off air, or changed it.
+    fileprivate func isDisturbing(_ opcode: HCIOpcode) -> Bool {
+        switch opcode {
+        case .leSetExtendedAdvertisingEnable, .leRemoveAdvertisingSet, .leClearAdvertisingSets: hasSets
+        case .leSetAdvertisingEnable, .leSetAdvertisingParameters, .leSetAdvertisingData,
+            .leSetScanResponseData,
+            .leSetRandomAddress:
+            !hasSets
+        default: false
+        }
+    }
+
+    /// Whether enabling suffices after another program's command. A set that was removed is noticed by that.
+    fileprivate func keepsContents(_ opcode: HCIOpcode) -> Bool {
+        hasSets || opcode == .leSetAdvertisingEnable
+    }
+
+    /// Returns the commands that make a set ready, in order.
+    fileprivate func setUp(_ plan: AdvertisingPlan, _ handle: UInt8) -> [HCICommandPacket] {
+        hasSets ? extendedSetUp(plan, handle) : legacySetUp(plan)
+    }
+
+    private func legacySetUp(_ plan: AdvertisingPlan) -> [HCICommandPacket] {
+        var packets: [HCICommandPacket] = []
+        if let address = plan.randomAddress {
+            packets.append(HCICommandPacket(LESetRandomAddress(address: address)))
+        }
+        packets.append(
+            HCICommandPacket(
+                LESetAdvertisingParameters(
+                    kind: plan.kind, interval: plan.interval,
+                    ownAddressType: plan.randomAddress == nil ? .public : .random)))
+        // Another program's data may be there.
+        if let data = LESetAdvertisingData(data: plan.payload.advertisingData) {
+            packets.append(HCICommandPacket(data))
+        }
+        if let response = LESetScanResponseData(data: plan.payload.scanResponse) {
+            packets.append(HCICommandPacket(response))
+        }
+        return packets
+    }
+
+    private func extendedSetUp(_ plan: AdvertisingPlan, _ handle: UInt8) -> [HCICommandPacket] {
+        var properties: LESetExtendedAdvertisingParameters.Properties =
+            plan.usesExtendedPDUs ? [] : .legacy
+        switch plan.kind {
+        case .connectable:
+            properties.formUnion(plan.usesExtendedPDUs ? .connectable : [.connectable, .scannable])
+        case .scannable: properties.insert(.scannable)
+        case .nonconnectable: break
+        }
+        var packets = [
+            HCICommandPacket(
+                LESetExtendedAdvertisingParameters(
+                    handle: handle, properties: properties,
+                    interval: UInt32(plan.interval.lowerBound)...UInt32(plan.interval.upperBound),
+                    ownAddressType: plan.randomAddress == nil ? .public : .random, txPower: plan.txPower,
+                    primaryPHY: plan.primaryPHY, secondaryPHY: plan.secondaryPHY, sid: handle & 0x0F))
+        ]
+        if let address = plan.randomAddress {
+            packets.append(
+                HCICommandPacket(LESetAdvertisingSetRandomAddress(handle: handle, address: address)))
+        }
+        // A new set has no data.
+        if !plan.payload.advertisingData.isEmpty {
+            packets += AdvertisingDataFragment.fragments(of: plan.payload.advertisingData)
+                .map { HCICommandPacket(LESetExtendedAdvertisingData(handle: handle, fragment: $0)) }
+        }
+        if !plan.payload.scanResponse.isEmpty {
+            packets += AdvertisingDataFragment.fragments(of: plan.payload.scanResponse)
+                .map { HCICommandPacket(LESetExtendedScanResponseData(handle: handle, fragment: $0)) }
+        }
+        return packets
+    }
+}
