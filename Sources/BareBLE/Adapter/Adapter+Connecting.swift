@@ -122,6 +122,9 @@ extension Adapter {
         guard mayCommand else { return try await connect(target, parameters, &retry) }
         await pauseScan(until: retry.deadline)
         defer { resumeScan() }
+        // Many controllers do not initiate while they advertise.
+        await advertiser.pause(until: min(retry.deadline, loop.now() + .seconds(3))) { perform($0) }
+        defer { perform(advertiser.resume()) }
         try await awaitDisconnection(from: target.peer, until: retry.deadline)
         try await confirmCancel(for: target.peer, until: retry.deadline)
         return try await connect(target, parameters, &retry)

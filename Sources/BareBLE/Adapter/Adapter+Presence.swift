@@ -126,12 +126,13 @@ extension Adapter {
         found = ControllerTraits(
             ownAddressType: ownAddressType,
             hasExtendedConnect: features.contains(.extendedAdvertising) && commands?.hasExtendedConnect ?? true)
+        advertiser.use(features, commands)
         scan.use(ScanSession.Controller(features: features, commands: commands, ownAddressType: ownAddressType))
     }
 
     /// As `ask`; `nil` from a controller that refuses the query or responds wrongly, as it would each time. Any other
     /// failure says nothing of the controller.
-    private func askIfKnown<Query: HCIQuery>(
+    func askIfKnown<Query: HCIQuery>(
         _ query: Query, during operation: String
     ) async throws(BLEError) -> Query.ReturnParameters? {
         do throws(HCICommandFailure) {
@@ -149,7 +150,9 @@ extension Adapter {
 
     /// Looks at the adapter every two seconds while anything depends on it.
     func watchPresence() {
-        guard scan.hasScans || initiator.isBusy || monitor.isFollowed else { return monitor.stopTimer(loop) }
+        guard scan.hasScans || initiator.isBusy || monitor.isFollowed || advertiser.setCount > 0 else {
+            return monitor.stopTimer(loop)
+        }
         monitor.startTimer(loop) { [weak self] in self?.assumeIsolated { $0.lookAgain() } }
     }
 
@@ -223,6 +226,7 @@ extension Adapter {
         monitor.report(.poweredOn)
         scan.notify(.adapterBack)
         perform(scan.adapterUp(at: loop.now()))
+        perform(advertiser.adapterUp())
     }
 
     /// The adapter went down or away: what waits fails once, scans that have begun wait for its return.

@@ -13,6 +13,7 @@ package import Logging
 // | `ConnectionInitiator` | the connection attempt, its cancel, the turns of connects, and the tasks that wait for these |
 // | `ControllerIdentification` | what the controller can do, and whether it is being asked |
 // | `LinkTable` (BLECore) | one entry for each connection handle |
+// | `AdvertiseCoordinator` | the advertising session, and the tasks that start and stop its sets |
 // | `LinkAcceptor` | the listening socket, and the accepted links that a connect has to claim |
 // | `BondedDevices` | the bonds of this adapter, and their store |
 // | `SecurityCoordinator` | the management interface, the pairing that runs, the keys that the kernel has |
@@ -62,6 +63,7 @@ package actor Adapter {
     let initiator: ConnectionInitiator
     let identification: ControllerIdentification
     let acceptor: LinkAcceptor
+    let advertiser: AdvertiseCoordinator
     var links = LinkTable()
     var monitor: PresenceMonitor
     let waiting: Waiters<Wake>
@@ -89,6 +91,7 @@ package actor Adapter {
         initiator = ConnectionInitiator(on: loop)
         identification = ControllerIdentification(on: loop)
         acceptor = LinkAcceptor(on: loop)
+        advertiser = AdvertiseCoordinator(on: loop)
         self.addressHash = addressHash
         hci = HCIChannel(trace: trace) { loop.now() }
         let bonds = BondedDevices(security, on: loop, logger: logger)
@@ -139,7 +142,9 @@ package actor Adapter {
 extension Adapter {
     /// Sets the one timer to the earliest deadline of the owners; one that is too early does no harm.
     func armTimer() {
-        let deadlines = [hci.nextDeadline, scan.nextDeadline, initiator.nextDeadline, security.nextDeadline]
+        let deadlines = [
+            hci.nextDeadline, scan.nextDeadline, initiator.nextDeadline, security.nextDeadline, advertiser.nextDeadline,
+        ]
         guard let deadline = deadlines.compactMap(\.self).min() else { return }
         if let timer {
             if timer.deadline <= deadline { return }
@@ -157,6 +162,7 @@ extension Adapter {
         perform(scan.timePassed(now, linked: links.peers))
         perform(initiator.timePassed())
         perform(security.timePassed())
+        perform(advertiser.timePassed())
     }
 }
 
@@ -212,6 +218,7 @@ extension Adapter {
         case .none: break
         case .scan: perform(scan.commandFinished(failure, at: loop.now()))
         case .connect: perform(initiator.commandFinished(opcode, failure))
+        case .advertise: perform(advertiser.commandFinished(failure))
         // An update that the controller has accepted ends with its event.
         case .update(let key): if let failure { wake(links.updateFailed(key, failure)) }
         case .encryption(let number): perform(security.encryptionCommandFinished(number, failure))
@@ -230,12 +237,16 @@ extension Adapter {
             // arrive on them again, and no event would end them.
             for handler in controllerReset() { handler() }
             // While it is being switched on, the kernel is not done yet.
-            if presence == .up { perform(scan.adapterUp(at: now)) }
+            if presence == .up {
+                perform(scan.adapterUp(at: now))
+                perform(advertiser.adapterUp())
+            }
             return
         }
         // Late, or of another program: in any case nothing is pending.
         if opcode == .leCreateConnectionCancel, status == .commandDisallowed { perform(initiator.nothingPending()) }
         perform(scan.foreignCompletion(opcode, status, at: now))
+        perform(advertiser.foreignCompletion(opcode, status))
     }
 
     /// Whatever the controller was doing has ended.
@@ -245,6 +256,7 @@ extension Adapter {
     func controllerReset() -> [LinkTable.LossHandler] {
         perform(hci.adapterLost())
         perform(scan.adapterDown(at: loop.now()))
+        perform(advertiser.adapterDown())
         perform(initiator.adapterLost())
         let (waiters, handlers) = links.controllerReset()
         perform(security.controllerReset())
@@ -307,6 +319,8 @@ extension Adapter {
                 if complete.status.isSuccess { acceptor.began(complete) }
                 if complete.status.isSuccess { perform(security.linkBegan(complete.handle)) }
                 perform(initiator.received(complete))
+                perform(advertiser.received(complete))
+            case .received(.advertisingSetTerminated(let event)): perform(advertiser.received(event))
             case .received(.connectionUpdateComplete(let complete)): wake(links.updated(complete))
             case .received(.phyUpdateComplete(let complete)): wake(links.updated(complete))
             case .received: break
@@ -325,6 +339,7 @@ extension Adapter {
             updatePins()
             if end.status.isSuccess {
                 acceptor.ended(end.handle)
+                perform(advertiser.linkEnded())
                 perform(security.linkEnded(end.handle, end.reason))
                 if let peer {
                     perform(security.linkEnded(peer))

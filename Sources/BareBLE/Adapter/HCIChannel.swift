@@ -19,6 +19,7 @@ final class HCIChannel {
     enum Purpose {
         case scan
         case connect
+        case advertise
         case update(LinkUpdate.Key)
         /// The encryption of a link, by its number.
         case encryption(UInt64)

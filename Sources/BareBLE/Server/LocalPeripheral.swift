@@ -292,6 +292,24 @@ extension LocalPeripheral {
         }
     }
 
+    /// Advertises, and for a connectable advertisement accepts the links that follow, until the result is stopped or goes
+    /// away.
+    ///
+    /// The advertisement comes back by itself: after a central has connected, after another program has disturbed it, and
+    /// after the adapter was off.
+    ///
+    /// - Throws: `BLEError` with `.notPermitted` without CAP_NET_RAW; `.invalidArgument` for data that does not fit, with
+    ///   the number of bytes, and after `stop()`; `.notSupported` for what the controller cannot do; `.busy` if it has as
+    ///   many advertisements as it can; `.noAdapter`, `.adapterDown`, `.blocked`, `.unsupported`, `.cancelled`, and the
+    ///   codes of `acceptCentrals()`.
+    public func advertise(_ advertisement: Advertisement) async throws(BLEError) -> AdvertisementLease {
+        let operation = "advertise"
+        try checkRuns(during: operation)
+        if advertisement.kind == .connectable { try await acceptCentrals() }
+        let id = try await central.adapter.advertise(advertisement, during: operation)
+        return AdvertisementLease(id, on: central.adapter)
+    }
+
     /// Accepts links on a Unix SEQPACKET socket, with one PDU in each packet: for tests, and for tools without a radio.
     ///
     /// A socket that an ended program has left at the path is replaced. The file is removed at the end.

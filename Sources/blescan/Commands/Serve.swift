@@ -24,9 +24,10 @@ struct Serve: AsyncParsableCommand {
                 characteristic 2a1d read = 02
                 characteristic fff1 read,write,encrypted = 00 01   # needs a bond
 
-            The command accepts the links that centrals make, until ^C. Of several
-            programs that accept links on an adapter, the one that has begun last gets
-            them; end bluetoothd if it takes them.
+            The command advertises and accepts the links that centrals make, until ^C.
+            Advertising needs CAP_NET_RAW, the rest no rights. Of several programs that
+            accept links on an adapter, the one that has begun last gets them; end
+            bluetoothd if it takes them.
             """)
 
     @Argument(help: "What to serve: demo:NAME, or a file with a declaration.")
@@ -44,6 +45,9 @@ struct Serve: AsyncParsableCommand {
 
     @Option(help: ArgumentHelp("The device's name.", valueName: "text"))
     var name: String?
+
+    @Flag(inversion: .prefixedNo, help: "Advertise, so that centrals find the device.")
+    var advertise = true
 
     @Option(
         name: .customLong("for"), parsing: .unconditional,
@@ -101,8 +105,11 @@ struct Serve: AsyncParsableCommand {
         let local = LocalPeripheral(LocalPeripheral.Settings(name: name ?? device.name), on: central)
         for service in device.services { try await local.publish(service) }
         let events = local.events
+        var lease: AdvertisementLease?
         if let socket {
             try await local.acceptCentrals(atSocket: socket)
+        } else if advertise {
+            lease = try await local.advertise(advertisement(of: device))
         } else {
             try await local.acceptCentrals()
         }
@@ -118,7 +125,21 @@ struct Serve: AsyncParsableCommand {
             group.cancelAll()
         }
         // A task of its own: the command ends by ^C, which cancels this one.
-        await Task { await local.stop() }.value
+        await Task { [lease] in
+            await lease?.stop()
+            await local.stop()
+        }.value
+    }
+
+    private func advertisement(of device: ServedDevice) -> Advertisement {
+        let services = device.services.filter(\.isPrimary).map(\.uuid)
+        // There is room for one UUID of 128 bits.
+        let listed = services.filter { $0.short != nil } + services.filter { $0.short == nil }.prefix(1)
+        return [
+            .flags([.generalDiscoverable, .classicNotSupported]),
+            .services(listed, isComplete: listed.count == services.count),
+            .localName(name ?? device.name, mayBeShortened: true),
+        ]
     }
 
     /// Sends the values of a plan while anybody has subscribed.

@@ -1,0 +1,242 @@
+internal import BLECore
+internal import BLELinux
+internal import Logging
+
+// The advertising sets of an adapter, and the tasks that start and stop them: the owner of the machine `AdvertiseSession`.
+//
+// Duties: create the machine once the controller is known; resume each task that starts or stops a set exactly once.
+//
+// Invariants
+// - A task that starts a set is in `starting` until the machine has acknowledged the start; one that stops it is in
+//   `stopping` until then.
+// - Only the adapter uses it, on its event loop. It never acts on the controller: it returns actions.
+
+/// The advertising sets of an adapter.
+final class AdvertiseCoordinator {
+    typealias SetID = AdvertiseSession.SetID
+    typealias Action = AdvertiseSession.Action
+
+    private let loop: EventLoop
+    private var machine: AdvertiseSession?
+    private var features: LEFeatures?
+    private var commands: HCISupportedCommands?
+    private let starts: Waiters<AdvertiseSession.StartFailure?>
+    private var starting: [SetID: UInt64] = [:]
+    private let stops: Waiters<HCICommandFailure?>
+    private var stopping: [SetID: [UInt64]] = [:]
+    private let pauses: Waiters<Void>
+    private(set) var setCount = 0
+
+    init(on loop: EventLoop) {
+        self.loop = loop
+        starts = Waiters(on: loop)
+        stops = Waiters(on: loop)
+        pauses = Waiters(on: loop)
+    }
+
+    /// Keeps what the controller can do.
+    func use(_ features: LEFeatures, _ commands: HCISupportedCommands?) {
+        self.features = features
+        self.commands = commands
+    }
+
+    /// What the controller can do; `nil` before it was asked about its sets.
+    var controller: AdvertiseSession.Controller? { machine?.controller }
+
+    /// Whether the controller may have advertising sets, and must be asked about them.
+    var mayHaveSets: Bool {
+        features?.contains(.extendedAdvertising) ?? false && commands?.hasExtendedAdvertising ?? true
+    }
+
+    /// Begins to advertise with this controller.
+    func begin(maximumSets: UInt8?, maximumDataLength: UInt16?) {
+        guard machine == nil, let features else { return }
+        machine = AdvertiseSession(
+            AdvertiseSession.Controller(
+                features: features, commands: commands, maximumSets: maximumSets,
+                maximumDataLength: maximumDataLength))
+    }
+
+    var nextDeadline: BootInstant? { machine?.nextDeadline }
+
+    /// Tasks that wait.
+    var outstanding: Int { starts.count + stops.count + pauses.count }
+
+    /// The status of a set.
+    func status(of id: SetID) -> AdvertiseSession.Status { machine?.status(of: id) ?? .stopped }
+
+    // MARK: Tasks
+
+    /// Starts a set, and waits until it is on air.
+    ///
+    /// - Returns: The set; `nil` for a task that was cancelled.
+    func start(
+        _ plan: AdvertisingPlan, isolation: isolated (any Actor)? = #isolation, _ perform: ([Action]) -> Void
+    ) async -> Result<SetID, AdvertiseSession.StartFailure>? {
+        var started: SetID?
+        let end = await starts.wait(isolation: isolation) { number in
+            guard let (id, actions) = machine?.start(plan, at: loop.now()) else { return .adapterDown }
+            started = id
+            starting[id] = number
+            setCount += 1
+            perform(actions)
+            return nil
+        }
+        guard let started else { return .failure(.adapterDown) }
+        starting[started] = nil
+        switch end {
+        case .resumed(nil): return .success(started)
+        case .resumed(let failure?):
+            setCount -= 1
+            return .failure(failure)
+        case .timedOut, .cancelled:
+            setCount -= 1
+            perform(machine?.stop(started, at: loop.now()) ?? [])
+            return nil
+        }
+    }
+
+    /// Stops a set, and waits until it is off air, also in a cancelled task.
+    func stop(
+        _ id: SetID, isolation: isolated (any Actor)? = #isolation, _ perform: ([Action]) -> Void
+    ) async {
+        guard machine != nil, machine?.status(of: id) != .stopped else { return }
+        setCount -= 1
+        _ = await stops.wait(
+            until: loop.now() + .seconds(10), interruption: .ignoresCancellation, isolation: isolation
+        ) { number in
+            stopping[id, default: []].append(number)
+            perform(machine?.stop(id, at: loop.now()) ?? [])
+            return nil
+        }
+        stopping[id] = nil
+    }
+
+    /// Takes all sets off air for a connection attempt, and waits for that.
+    func pause(
+        until deadline: BootInstant, isolation: isolated (any Actor)? = #isolation, _ perform: ([Action]) -> Void
+    ) async {
+        guard setCount > 0 else { return }
+        _ = await pauses.wait(until: deadline, isolation: isolation) { _ in
+            perform(machine?.pause(at: loop.now()) ?? [])
+            return nil
+        }
+    }
+
+    func resume() -> [Action] { machine?.resume(at: loop.now()) ?? [] }
+
+    // MARK: What happens
+
+    /// Takes an event of the machine.
+    func happened(_ event: AdvertiseSession.Event) {
+        switch event {
+        case .started(let id): if let number = starting[id] { starts.resume(number, nil) }
+        case .failed(let id, let failure): if let number = starting[id] { starts.resume(number, failure) }
+        case .stopped(let id, let failure):
+            for number in stopping.removeValue(forKey: id) ?? [] { stops.resume(number, failure) }
+        case .paused: pauses.resumeAll()
+        case .interrupted, .resumed, .connected: break
+        }
+    }
+
+    func commandFinished(_ failure: HCICommandFailure?) -> [Action] {
+        machine?.commandFinished(failure, at: loop.now()) ?? []
+    }
+
+    func foreignCompletion(_ opcode: HCIOpcode, _ status: HCIStatus?) -> [Action] {
+        machine?.foreignCompletion(opcode, status, at: loop.now()) ?? []
+    }
+
+    func received(_ event: LEAdvertisingSetTerminated) -> [Action] { machine?.received(event, at: loop.now()) ?? [] }
+
+    func received(_ event: LEConnectionComplete) -> [Action] { machine?.received(event, at: loop.now()) ?? [] }
+
+    func linkEnded() -> [Action] { machine?.linkEnded(at: loop.now()) ?? [] }
+
+    func adapterDown() -> [Action] { machine?.adapterDown() ?? [] }
+
+    func adapterUp() -> [Action] { machine?.adapterUp(at: loop.now()) ?? [] }
+
+    func timePassed() -> [Action] { machine?.timePassed(loop.now()) ?? [] }
+}
+
+extension Adapter {
+    func perform(_ actions: [AdvertiseSession.Action]) {
+        for action in actions {
+            switch action {
+            case .send(let command): send(command, for: .advertise)
+            case .notify(let event):
+                logger.debug("advertising", metadata: ["adapter": "\(name)", "event": "\(event)"])
+                advertiser.happened(event)
+            }
+        }
+        armTimer()
+    }
+
+    /// Puts a set on air, and keeps it there until `stopAdvertising`.
+    ///
+    /// - Throws: `BLEError` with `.notPermitted` without CAP_NET_RAW, `.invalidArgument` for data that does not fit,
+    ///   `.notSupported`, `.busy` (no advertising set is free), `.cancelled`, and the codes of `prepare`.
+    func advertise(_ advertisement: Advertisement, during operation: String) async throws(BLEError)
+        -> AdvertiseSession.SetID
+    {
+        try await prepare(during: operation)
+        guard mayCommand else { throw notPermittedError(during: operation) }
+        if advertiser.controller == nil { try await askAboutSets(during: operation) }
+        guard let controller = advertiser.controller else { throw downError(during: operation) }
+        let plan = try advertisement.plan(on: controller, traits.ownAddressType, address, name, during: operation)
+        let result = await advertiser.start(plan) { perform($0) }
+        watchPresence()
+        switch result {
+        case .success(let id)?: return id
+        case .failure(let failure)?: throw BLEError(failure, adapter: name, during: operation)
+        case nil: throw cancelledError(during: operation)
+        }
+    }
+
+    /// Takes a set off air.
+    func stopAdvertising(_ id: AdvertiseSession.SetID) async {
+        await advertiser.stop(id) { perform($0) }
+        watchPresence()
+    }
+
+    func advertisingStatus(of id: AdvertiseSession.SetID) -> AdvertiseSession.Status { advertiser.status(of: id) }
+
+    private func askAboutSets(during operation: String) async throws(BLEError) {
+        var sets: UInt8?
+        var length: UInt16?
+        if advertiser.mayHaveSets {
+            sets = try await askIfKnown(LEReadNumberOfSupportedAdvertisingSets(), during: operation)
+            length = try await askIfKnown(LEReadMaximumAdvertisingDataLength(), during: operation)
+        }
+        advertiser.begin(maximumSets: sets, maximumDataLength: length)
+    }
+}
+
+extension BLEError {
+    fileprivate init(_ failure: AdvertiseSession.StartFailure, adapter: String, during operation: String) {
+        switch failure {
+        case .notSupported:
+            self.init(
+                .notSupported, subject: adapter, during: operation,
+                because: "the controller has no extended advertising, or not this PHY",
+                hint: "Leave out the extended PDUs.")
+        case .noFreeSet(let limit):
+            self.init(
+                .busy, subject: adapter, during: operation,
+                because: "the controller can have \(limit) advertisements, and all are in use",
+                hint: "Stop one first.")
+        case .adapterDown:
+            self.init(
+                .adapterDown, subject: adapter, during: operation, because: "the adapter was switched off or reset",
+                hint: "Try again when it is on.")
+        case .command(let failure):
+            self.init(
+                .system, subject: adapter, during: operation, because: "the controller refused: \(failure)",
+                hint: "Another program may advertise with it, or it may have no room for another link.",
+                hciStatus: failure.status, origin: .adapter)
+        case .stopped:
+            self.init(.cancelled, subject: adapter, during: operation, because: "it was stopped")
+        }
+    }
+}

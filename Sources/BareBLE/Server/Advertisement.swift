@@ -1,0 +1,135 @@
+public import BLECore
+internal import BLELinux
+
+/// What a local peripheral sends so that others find it.
+///
+/// ```swift
+/// let advertising = try await peripheral.advertise([
+///     .flags([.generalDiscoverable, .classicNotSupported]), .localName("Sensor"),
+/// ])
+/// ```
+public struct Advertisement: Hashable, Sendable, ExpressibleByArrayLiteral {
+    /// What those who hear an advertisement may do.
+    public enum Kind: Hashable, Sendable {
+        /// Centrals may connect, and ask for the scan response.
+        case connectable
+        /// Scanners may ask for the scan response.
+        case scannable
+        /// Nothing, as a beacon.
+        case nonconnectable
+    }
+
+    /// The data, in the order of priority.
+    public var data: AdvertisementData
+    /// What those who hear it may do.
+    public var kind: Kind
+    /// The bounds of the time between two advertisements: 20 ms to 10.24 s. The radio adds up to 10 ms to each.
+    public var interval: ClosedRange<Duration>
+    /// A Boolean value that indicates whether extended PDUs are sent, which have room for more data, and which older devices
+    /// do not receive.
+    public var usesExtendedPDUs: Bool
+
+    /// Creates an advertisement.
+    public init(
+        _ data: AdvertisementData, kind: Kind = .connectable,
+        interval: ClosedRange<Duration> = .milliseconds(100)...(.milliseconds(150)), usesExtendedPDUs: Bool = false
+    ) {
+        self.data = data
+        self.kind = kind
+        self.interval = interval
+        self.usesExtendedPDUs = usesExtendedPDUs
+    }
+
+    /// Creates a connectable advertisement of these elements.
+    public init(arrayLiteral elements: AdvertisementData.Element...) {
+        self.init(AdvertisementData(elements))
+    }
+
+    /// - Throws: `BLEError` with `.invalidArgument`, which says how many bytes do not fit.
+    func plan(
+        on controller: AdvertiseSession.Controller, _ ownAddressType: AddressType, _ own: BluetoothAddress?,
+        _ adapter: String, during operation: String
+    ) throws(BLEError) -> AdvertisingPlan {
+        let kind: AdvertisingPlan.Kind =
+            switch self.kind {
+            case .connectable: .connectable
+            case .scannable: .scannable
+            case .nonconnectable: .nonconnectable
+            }
+        let payload: AdvertisementData.Payload
+        do throws(AdvertisementData.Invalid) {
+            payload = try data.payload(fitting: controller.limits(kind, usesExtendedPDUs: usesExtendedPDUs))
+        } catch {
+            throw BLEError(
+                .invalidArgument, subject: adapter, during: operation, because: "\(error)",
+                hint: "Leave something out, or shorten it.")
+        }
+        do throws(AdvertisingPlan.Invalid) {
+            return try AdvertisingPlan(
+                payload, kind: kind, usesExtendedPDUs: usesExtendedPDUs, interval: interval,
+                randomAddress: ownAddressType == .random ? own : nil)
+        } catch {
+            throw BLEError(
+                .invalidArgument, subject: adapter, during: operation,
+                because: "an interval is 20 ms to 10.24 s, and this one is \(interval)")
+        }
+    }
+}
+
+/// Whether an advertisement is on air.
+public enum AdvertisingState: Hashable, Sendable {
+    /// It is on air.
+    case on
+    /// It is not on air now, and will be again without a call; with the reason as part of a sentence.
+    case paused(String)
+    /// It was stopped.
+    case stopped
+}
+
+/// An advertisement that a local peripheral keeps on air: after centrals have connected, after other programs have
+/// disturbed it, and after the adapter was off.
+///
+/// It ends with `stop()`, or when the last reference goes away.
+public final class AdvertisementLease: Sendable {
+    private let adapter: Adapter
+    private let id: AdvertiseSession.SetID
+    private let token: LifetimeToken
+
+    init(_ id: AdvertiseSession.SetID, on adapter: Adapter) {
+        self.adapter = adapter
+        self.id = id
+        token = LifetimeToken {
+            Task(executorPreference: adapter.loop) { await adapter.stopAdvertising(id) }
+        }
+    }
+
+    /// Whether it is on air.
+    public var state: AdvertisingState {
+        get async {
+            switch await adapter.advertisingStatus(of: id) {
+            case .on: .on
+            case .starting: .paused("it is being started")
+            case .stopped: .stopped
+            case .paused(let pause): .paused(pause.sentence)
+            }
+        }
+    }
+
+    /// Takes it off air; the call returns when that is done.
+    public func stop() async {
+        if token.dismiss() { await adapter.stopAdvertising(id) }
+    }
+}
+
+extension AdvertiseSession.Pause {
+    fileprivate var sentence: String {
+        switch self {
+        case .adapterDown: "the adapter is off"
+        case .requested: "this program is connecting to a peer"
+        case .connected: "a central has just connected"
+        case .disturbed: "another program has taken it off air"
+        case .noRoom: "the controller has no room for another link"
+        case .failed(let failure): "a command failed: \(failure)"
+        }
+    }
+}
