@@ -173,13 +173,13 @@ _blescan() {
     unset 'unparsed_words[0]'
     unparsed_words=("${unparsed_words[@]}")
     case "${subcommand}" in
-    scan|explore|read|write|notify|pair|forget|bonds|decode|replay|doctor|help)
+    scan|explore|read|write|notify|serve|advertise|pair|forget|bonds|decode|replay|doctor|help)
         # Offer subcommand argument completions
         "_blescan_${subcommand}"
         ;;
     *)
         # Offer subcommand completions
-        COMPREPLY+=($(compgen -W 'scan explore read write notify pair forget bonds decode replay doctor help' -- "${cur}"))
+        COMPREPLY+=($(compgen -W 'scan explore read write notify serve advertise pair forget bonds decode replay doctor help' -- "${cur}"))
         ;;
     esac
 }
@@ -404,6 +404,66 @@ _blescan_notify() {
         return
         ;;
     '--record')
+        return
+        ;;
+    esac
+}
+
+_blescan_serve() {
+    repeating_flags=()
+    non_repeating_flags=(--advertise --no-advertise --trace --json --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--socket --adapter --name --for)
+    __blescan_offer_flags_options 1
+
+    # Offer option value completions
+    case "${prev}" in
+    '--socket')
+        return
+        ;;
+    '--adapter')
+        return
+        ;;
+    '--name')
+        return
+        ;;
+    '--for')
+        return
+        ;;
+    esac
+}
+
+_blescan_advertise() {
+    repeating_flags=()
+    non_repeating_flags=(--extended --json --version -h --help)
+    repeating_options=(--service)
+    non_repeating_options=(--name --manufacturer --ibeacon --url --interval --adapter --for)
+    __blescan_offer_flags_options 0
+
+    # Offer option value completions
+    case "${prev}" in
+    '--name')
+        return
+        ;;
+    '--service')
+        return
+        ;;
+    '--manufacturer')
+        return
+        ;;
+    '--ibeacon')
+        return
+        ;;
+    '--url')
+        return
+        ;;
+    '--interval')
+        return
+        ;;
+    '--adapter')
+        return
+        ;;
+    '--for')
         return
         ;;
     esac

@@ -37,7 +37,8 @@ struct Blescan: AsyncParsableCommand {
             """,
         version: "0.2.0",
         subcommands: [
-            Scan.self, Explore.self, Read.self, Write.self, Notify.self, Serve.self, Advertise.self, Pair.self, Forget.self, Bonds.self,
+            Scan.self, Explore.self, Read.self, Write.self, Notify.self, Serve.self, Advertise.self, Pair.self,
+            Forget.self, Bonds.self,
             Decode.self,
             Replay.self, Doctor.self,
         ],

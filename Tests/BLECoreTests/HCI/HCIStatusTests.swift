@@ -47,5 +47,6 @@ import Testing
         )
         .replacing("host supported", with: "host support").replacing("local features", with: "local")
         .replacing("start encryption", with: "enable encryption")
+        .replacing("advertise enable", with: "advertising enable")
     }
 }

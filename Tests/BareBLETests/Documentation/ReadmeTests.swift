@@ -312,4 +312,54 @@ import Testing
         }
         // out
     }
+
+    private func peripheral(_ central: Central) async throws {
+        // in: README.md
+        let local = LocalPeripheral(.init(name: "Thermometer"), on: central)
+        try await local.publish(LocalService(0x1809, [LocalCharacteristic(0x2A1C, .indicate)]))
+        let advertising = try await local.advertise([.services([0x1809]), .localName("Thermometer")])
+        try await local.update([0x00, 0x6A, 0x01, 0x00, 0xFF], of: 0x2A1C)
+        // out
+        await advertising.stop()
+    }
+
+    private func thermometer(_ central: Central) async throws {
+        // in: Sources/BareBLE/BareBLE.docc/PeripheralRole.md
+        let peripheral = LocalPeripheral(.init(name: "Thermometer"), on: central)
+        try await peripheral.publish(
+            LocalService(
+                0x1809,
+                [LocalCharacteristic(0x2A1C, .indicate), LocalCharacteristic(0x2A1D, .read, value: .fixed([2]))]))
+        let advertising = try await peripheral.advertise([
+            .flags([.generalDiscoverable, .classicNotSupported]), .services([0x1809]), .localName("Thermometer"),
+        ])
+        while await advertising.state != .stopped {
+            try await peripheral.update([0x00, 0x6A, 0x01, 0x00, 0xFF], of: 0x2A1C)
+            try await central.clock.sleep(for: .seconds(5))
+        }
+        // out
+    }
+
+    private actor Lamp {
+        private var value: [UInt8] = [0]
+
+        func state() -> [UInt8] { value }
+
+        func set(_ level: UInt8) { value = [level] }
+    }
+
+    private func switches() -> LocalCharacteristic {
+        let lamp = Lamp()
+        // in: Sources/BareBLE/BareBLE.docc/PeripheralRole.md
+        let switches = LocalCharacteristic(
+            0xFFF1, [.read, .write],
+            value: .handled { request in
+                await lamp.state()
+            } write: { request in
+                guard request.value.count == 1 else { throw ATTRefusal(.invalidAttributeValueLength) }
+                await lamp.set(request.value[0])
+            })
+        // out
+        return switches
+    }
 }

@@ -22,7 +22,9 @@ import Testing
             let database = try await device.discover(level: .full)
             let found = try #require(database.services.first { $0.uuid == 0x180D })
             #expect(found.handles == service.handles)
-            #expect(database.characteristics.filter { found.handles.contains($0.valueHandle) }.map(\.valueHandle) == service.characteristics.map(\.id))
+            #expect(
+                database.characteristics.filter { found.handles.contains($0.valueHandle) }.map(\.valueHandle)
+                    == service.characteristics.map(\.id))
             #expect(try await device.read(.bodySensorLocation) == .chest)
             #expect(try await device.userDescription(of: 0x2A38) == "chest")
             #expect(try await device.read(0x2A00) == Array("Bench".utf8))

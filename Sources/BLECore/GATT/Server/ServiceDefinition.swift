@@ -81,7 +81,8 @@ package struct DescriptorDefinition: Hashable, Sendable {
 
     /// Creates a descriptor.
     package init(
-        _ uuid: BluetoothUUID, value: DefinedValue, isWritable: Bool = false, access: AttributeAccess = AttributeAccess()
+        _ uuid: BluetoothUUID, value: DefinedValue, isWritable: Bool = false,
+        access: AttributeAccess = AttributeAccess()
     ) {
         self.uuid = uuid
         self.value = value

@@ -6,7 +6,8 @@ import Testing
 /// Changes of services, and the clients that know of them or not: Core Vol 3 Part G, 2.5.2 and 7.
 @Suite("GATT server: changes of services") struct GATTServerAwarenessTests {
     private static let service = ServiceDefinition(
-        0xFFF0, [CharacteristicDefinition(0xFFF1, [.read, .write, .writeWithoutResponse, .notify], value: .stored([1]))])
+        0xFFF0,
+        [CharacteristicDefinition(0xFFF1, [.read, .write, .writeWithoutResponse, .notify], value: .stored([1]))])
 
     /// The value at 16, its configuration at 17; the next service begins at 18.
     private static func client(isRobust: Bool = true) throws -> ServedClient {

@@ -21,7 +21,8 @@ import Testing
                     CharacteristicDefinition(0xFFF1, [.read, .write, .writeWithoutResponse], value: .stored(long)),
                     CharacteristicDefinition(0xFFF2, .write, value: .stored([1])),
                     CharacteristicDefinition(0xFFF3, [.read, .write], value: .stored([2]), access: .init(.encrypted)),
-                    CharacteristicDefinition(0xFFF4, [.read, .write], value: .stored([3]), access: .init(.authenticated)),
+                    CharacteristicDefinition(
+                        0xFFF4, [.read, .write], value: .stored([3]), access: .init(.authenticated)),
                     CharacteristicDefinition(
                         0xFFF5, [.read, .write], value: .stored([4]), access: .init(.init(.encrypted, keySize: 16))),
                     CharacteristicDefinition(

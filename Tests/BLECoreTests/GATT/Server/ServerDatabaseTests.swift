@@ -17,7 +17,8 @@ import Testing
                 CharacteristicDefinition(
                     0x2A18, [.read, .indicate, .extendedProperties], value: .handled)
             ])
-        let battery = ServiceDefinition(0x180F, isPrimary: false, [CharacteristicDefinition(0x2A19, .read, value: .handled)])
+        let battery = ServiceDefinition(
+            0x180F, isPrimary: false, [CharacteristicDefinition(0x2A19, .read, value: .handled)])
         _ = try database.publish([glucose, battery])
         let lines = [
             "010000280018", "020003280a0300002a", "04000328020500012a", "060000280118", "07000328200800052a",
