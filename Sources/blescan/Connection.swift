@@ -22,15 +22,14 @@ enum Connection {
     ///
     /// - Parameters:
     ///   - switchesOn: Whether an adapter that is off is switched on, if this process may.
-    ///   - usesBonds: Whether bonds are used at all.
     ///   - found: Called when the peer has been found, and the connection attempt begins.
     static func run<Value: Sendable>(
         with peer: PeerArgument, _ options: ConnectionOptions, cache use: CacheUse = .kept(.required),
-        switchesOn: Bool = true, usesBonds: Bool = true, found: @Sendable @escaping () -> Void = {},
+        switchesOn: Bool = true, found: @Sendable @escaping () -> Void = {},
         _ body: @Sendable @escaping (Peripheral) async throws -> Value
     ) async throws -> Value {
         let pairing = options.pairing
-        let bonds = usesBonds ? try self.bonds(of: peer, options.link, isPairing: pairing != nil) : nil
+        let bonds = try self.bonds(of: peer, options.link, isPairing: pairing != nil)
         return try await run(with: peer, options, cache: use, switchesOn: switchesOn, bonds, found: found) {
             peripheral, _ in
             if let pairing { _ = try await pairing.pair(peripheral, peer) }

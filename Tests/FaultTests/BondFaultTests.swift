@@ -1,5 +1,6 @@
 import BLECore
 import BareBLE
+import BareBLETestKit
 import Foundation
 import TestSupport
 import Testing
@@ -159,5 +160,44 @@ import Testing
         } catch {
             #expect(error.code == .unusableState)
         }
+    }
+
+    /// The program knows of it whichever call fails: of the mark, or of the reading after it.
+    @Test("a rejected bond on a disk that fails", .row("O24", "S02")) func rejected() async throws {
+        var index = 0
+        var isHit = true
+        while isHit {
+            let folder = try Folder()
+            let store = try BondStore(directory: folder.path)
+            isHit = try await VirtualTime.run { [index] time in
+                let radio = VirtualRadio(time: time)
+                let device = await radio.add(.lock)
+                let peer = try #require(await radio.id(of: device))
+                var configuration = Configuration()
+                configuration.security = SecurityConfiguration(bonds: store)
+                let central = Central(configuration, radio: radio)
+                let options = PairingOptions(agent: .passkey(Passkey(123_456)!), replacing: .lostByPeer)
+                let link = try await central.connect(peer)
+                try await link.pair(options)
+                await link.disconnect()
+                await device.forgetBonds()
+                let plan = try FaultPlan()
+                plan.take(path: folder.path)
+                let kinds = SystemCalls.changing.union(SystemCalls(.fstat, .lstat, .read))
+                plan.set(kinds, .fail(EIO), skip: index)
+                await #expect(throws: BLEError(.bondRejected, during: "connect", because: "")) {
+                    _ = try await central.connect(peer)
+                }
+                let isHit = plan.hits > 0
+                plan.clear()
+                #expect(try await central.bonds().first?.rejectedSince != nil, "call \(index)")
+                // A reading of the disk does not undo it.
+                _ = try await central.connect(peer, ConnectOptions(security: .pairing(options)))
+                #expect(try await central.bonds().first?.rejectedSince == nil, "call \(index)")
+                return isHit
+            }
+            index += 1
+        }
+        #expect(index > 10)
     }
 }

@@ -179,7 +179,17 @@ package enum BondRules {
     package struct KeyLists: Hashable, Sendable {
         /// Something of a bond that the kernel is not given.
         package struct Omission: Hashable, Sendable {
+            package enum Part: Hashable, Sendable {
+                /// The whole bond: no link to the peer can be encrypted with it.
+                case bond
+                /// The Identity Resolving Key alone: the kernel does not recognize the peer's private addresses.
+                case identityKey
+                /// The key for links whose Central is the peer.
+                case peripheralKey
+            }
+
             package let identity: PeerID
+            package let part: Part
             package let reason: BondRefusal
         }
 
@@ -204,8 +214,8 @@ package enum BondRules {
         let shared = sharedIdentityKeys(of: bonds)
         var omissions: [KeyLists.Omission] = []
         for bond in bonds {
-            func omit(_ reason: BondRefusal) {
-                omissions.append(KeyLists.Omission(identity: bond.identity, reason: reason))
+            func omit(_ part: KeyLists.Omission.Part, _ reason: BondRefusal) {
+                omissions.append(KeyLists.Omission(identity: bond.identity, part: part, reason: reason))
             }
             do throws(BondRefusal) {
                 let key = try centralKey(of: bond, adapter: adapter)
@@ -213,21 +223,21 @@ package enum BondRules {
                 central.append(key)
                 for other in bond.keys where other != key { peripheral.append((bond.identity, other)) }
             } catch {
-                omit(error)
+                omit(.bond, error)
                 continue
             }
             guard let resolving = bond.resolvingKey else { continue }
             if let fault = fault(of: resolving.key, isShared: shared.contains(resolving.key)) {
-                omit(.identityKey(fault))
+                omit(.identityKey, .identityKey(fault))
             } else if identities.count >= ManagementLoadIdentityResolvingKeys.limit {
-                omit(.listIsFull)
+                omit(.identityKey, .listIsFull)
             } else {
                 identities.append(resolving)
             }
         }
         let room = ManagementLoadLongTermKeys.limit - central.count
         for (owner, _) in peripheral.dropFirst(room) {
-            omissions.append(KeyLists.Omission(identity: owner, reason: .listIsFull))
+            omissions.append(KeyLists.Omission(identity: owner, part: .peripheralKey, reason: .listIsFull))
         }
         return KeyLists(
             identities: ManagementLoadIdentityResolvingKeys(identities),
@@ -260,7 +270,7 @@ extension BondRefusal: CustomStringConvertible {
         case .weakerLevel: "the stored bond has a higher level"
         case .full: "there are \(BondFile.recordLimit) bonds already"
         case .listIsFull: "the kernel's list is full"
-        case .otherAdapter: "the bond belongs to another adapter"
+        case .otherAdapter: "the bond may be used on the adapter alone that its file names"
         case .identityKey(.zero): "the key of its private addresses is zero"
         case .identityKey(.shared): "another bond has the same key of private addresses"
         case .identityKey(.published): "the key of its private addresses has been published"

@@ -266,8 +266,8 @@ extension Adapter {
 
     /// Returns what a connect to this address means: a bonded peer's is one to its identity.
     ///
-    /// - Throws: `BLEError` with `.notBonded` where a bond is demanded, and `.keyTooShort` for a bond whose key is too
-    ///   short by now; `.notPermitted` where its key may not be used; `.pairingFailed` for a bond that is weaker than a
+    /// - Throws: `BLEError` with `.notBonded` where a bond is demanded, and for one whose key cannot be used;
+    ///   `.keyTooShort` for a bond whose key is too short by now; `.notPermitted` where its key may not be used; `.pairingFailed` for a bond that is weaker than a
     ///   pairing would have to be.
     func target(_ address: PeerID, _ demand: SecurityDemand) throws(BLEError) -> ConnectTarget {
         let identity = identity(of: address) ?? address
@@ -287,6 +287,11 @@ extension Adapter {
             return ConnectTarget(peer: identity, address: address, isBonded: true, means: means, required: nil)
         }
         guard means != nil else { throw .keyNotPermitted(identity) }
+        do throws(BondRefusal) {
+            _ = try BondRules.centralKey(of: record)
+        } catch {
+            throw BLEError(unusableBondWith: identity, error)
+        }
         if let size = record.centralKey?.size, Int(size) < configuration.minimumKeySize {
             throw BLEError(
                 .keyTooShort, subject: "\(identity)", during: "connect",
@@ -416,7 +421,7 @@ extension Adapter {
         case .keyNotLoaded where !security.isManaged:
             return BLEError(
                 .notBonded, subject: "\(peer)", during: operation,
-                because: "its bond was forgotten meanwhile, or may be used on another adapter only")
+                because: "its bond was forgotten meanwhile")
         case .keyNotLoaded:
             return BLEError(
                 .adapterShared, subject: "\(peer)", during: operation,

@@ -168,6 +168,17 @@ extension Adapter {
                 metadata: ["adapter": "\(name)"])
         }
         setIdentityKeys(keys, addressHash)
+        let lists = BondRules.keyLists(of: bonds.records)
+        for omission in bonds.newOmissions(lists.omissions) {
+            let consequence =
+                switch omission.part {
+                case .bond: "a bond cannot be used: connects to its peer fail"
+                case .identityKey: "the kernel does not recognize the private addresses of a bonded peer"
+                case .peripheralKey: "the kernel is not given the key of a bond for links that the peer initiates"
+                }
+            logger.warning(
+                "\(consequence)", metadata: ["peer": "\(omission.identity)", "reason": "\(omission.reason)"])
+        }
     }
 
     /// The bonds of this adapter.

@@ -171,6 +171,16 @@ extension BLEError {
             hint: "Give the program one of them: `setcap cap_net_raw+ep PROGRAM`.")
     }
 
+    /// The bond is stored, and its key cannot be used: it is not among the keys that the kernel is given.
+    init(unusableBondWith peer: PeerID, _ refusal: BondRefusal) {
+        self.init(
+            .notBonded, subject: "\(peer)", during: "connect",
+            because: "its bond cannot be used: \(refusal)",
+            hint: refusal == .otherAdapter
+                ? "Remove `adapter=` from its line in the file of bonds, or pair again on this adapter."
+                : "Forget the bond and pair again.")
+    }
+
     /// The peer does not accept the key of its bond.
     init(bondRejectedBy peer: PeerID, during operation: String, _ status: HCIStatus? = nil) {
         self.init(

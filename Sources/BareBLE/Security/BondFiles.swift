@@ -53,7 +53,7 @@ final class OwnedFileLock: Sendable {
 
 /// Bonds that are on no disk, by the addresses of adapters.
 final class BondMemory: Sendable {
-    let turn = Lock(())
+    let turn = Lock<UInt64>(0)
     private let files = Lock<[BluetoothAddress: BondFile]>([:])
 
     func read(_ adapter: BluetoothAddress) -> BondFile {

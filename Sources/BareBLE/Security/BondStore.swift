@@ -68,7 +68,7 @@ public struct BondStore: Sendable {
                 let lock = try FileLock(files.lockPath)
                 // Temporary files of processes that were killed while they wrote; there are keys in them.
                 StoredFile.removeRemains(in: directory) { files.isWritten($0) }
-                return OpenBondStore(adapter, .files(files, OwnedFileLock(lock)), turn: Lock(()))
+                return OpenBondStore(adapter, .files(files, OwnedFileLock(lock)), turn: Lock(0))
             } catch {
                 switch error {
                 case .held(let process):
@@ -81,7 +81,7 @@ public struct BondStore: Sendable {
                             : "End that one first, or let it use another adapter or directory.")
                 case .system(let error) where [EROFS, EACCES].contains(error.errno):
                     // Nothing is written without the lock, and a file that another process replaces is read as a whole.
-                    return OpenBondStore(adapter, .unwritable(files, errno: error.errno), turn: Lock(()))
+                    return OpenBondStore(adapter, .unwritable(files, errno: error.errno), turn: Lock(0))
                 case .system(let error):
                     throw BLEError(error, bonds: files.lockPath, during: operation)
                 }

@@ -12,7 +12,8 @@ internal import Logging
 //
 // Invariants
 // - All state belongs to the event loop's thread.
-// - `records` is what the disk had after the last job, with the changes that this job has reported as done.
+// - `records` is what the disk had after the last job, with the changes that this job has reported as done. A rejection by
+//   the peer is part of it from the moment that it is known, whatever the disk does, until the key has worked again.
 // - While a store is configured and not open, nothing is known of any bond: no link may be used that a bond could concern.
 
 /// The bonds of an adapter, and their store.
@@ -46,9 +47,15 @@ final class BondedDevices: @unchecked Sendable {
     /// The tasks whose job is on the disk.
     private let workers: Waiters<Void>
     private(set) var records: [BondRecord] = []
+    /// The records without the rejections that only this process knows.
+    private var stored: [BondRecord] = []
+    /// What peers have rejected: the version of the bond, and since when.
+    private var rejections: [PeerID: (generation: UInt64, since: UInt64)] = [:]
     private var linkEnds: [PeerID: BootInstant] = [:]
     /// The peers whose rejected bonds could not be marked on the disk, which was logged.
     private var unmarked: Set<PeerID> = []
+    /// What the kernel is not given of the bonds, which was logged.
+    private var omissions: Set<BondRules.KeyLists.Omission> = []
     private var signers = BondSigners()
     /// Called after the records have changed.
     private var changeHandler: (@Sendable () -> Void)?
@@ -69,6 +76,12 @@ final class BondedDevices: @unchecked Sendable {
 
     /// Has a handler called on the loop after the records have changed. It replaces an earlier one.
     func onChange(_ handler: @escaping @Sendable () -> Void) { changeHandler = handler }
+
+    /// Returns what the kernel is not given of the bonds and was not at the last call, and takes note of it.
+    func newOmissions(_ current: [BondRules.KeyLists.Omission]) -> [BondRules.KeyLists.Omission] {
+        defer { omissions = Set(current) }
+        return current.filter { !omissions.contains($0) }
+    }
 
     // MARK: Links
 
@@ -127,8 +140,8 @@ final class BondedDevices: @unchecked Sendable {
         let stored = try await change(during: operation) { store throws(BLEError) in
             try store.save(record, isForStorage: true, replacing: replaced, minimumKeySize: minimum)
         }
-        if self.record(of: stored.identity) != stored {
-            use(records.filter { $0.identity != stored.identity } + [stored])
+        if self.stored.first(where: { $0.identity == stored.identity }) != stored {
+            use(self.stored.filter { $0.identity != stored.identity } + [stored])
         }
         return stored
     }
@@ -136,12 +149,16 @@ final class BondedDevices: @unchecked Sendable {
     /// Removes the bond with a peer.
     func forget(_ identity: PeerID, during operation: String) async throws(BLEError) {
         _ = try await change(during: operation) { store throws(BLEError) in try store.forget(identity) }
-        if record(of: identity) != nil { use(records.filter { $0.identity != identity }) }
+        if record(of: identity) != nil { use(stored.filter { $0.identity != identity }) }
     }
 
-    /// Records on the disk that a peer does not accept its key.
+    /// Records that a peer does not accept its key, in this process at once, and on the disk if that is possible.
     func markRejected(_ identity: PeerID) async {
         guard isOpen, let time = configuration?.timeOfDay() else { return }
+        if let record = record(of: identity), record.state == .good {
+            rejections[identity] = (record.generation, time)
+            use(stored)
+        }
         do throws(BLEError) {
             _ = try await change(during: "mark the bond") { store throws(BLEError) in
                 try store.markRejected(identity, at: time)
@@ -149,7 +166,9 @@ final class BondedDevices: @unchecked Sendable {
         } catch {
             // The peer may be connected to over and over.
             guard unmarked.insert(identity).inserted else { return }
-            logger.warning("a bond could not be marked", metadata: ["peer": "\(identity)", "reason": "\(error)"])
+            logger.warning(
+                "a bond that the peer rejects could not be marked on the disk: the next run does not know of it",
+                metadata: ["peer": "\(identity)", "reason": "\(error)"])
         }
     }
 
@@ -158,6 +177,7 @@ final class BondedDevices: @unchecked Sendable {
         guard isOpen, let time = configuration?.timeOfDay(), let record = record(of: identity) else { return }
         let isRecent =
             record.lastEncryptedAt.map { max($0, time) - min($0, time) < OpenBondStore.timeBetweenNotes } ?? false
+        if rejections.removeValue(forKey: identity) != nil { use(stored) }
         if record.state == .good, isRecent { return }
         Task(executorPreference: loop) {
             do throws(BLEError) {
@@ -253,15 +273,24 @@ final class BondedDevices: @unchecked Sendable {
         } else if case .opening = state {
             state = .closed
         }
-        if let contents = outcome.contents, contents.records != records { use(contents.records) }
+        if let contents = outcome.contents, contents.records != stored { use(contents.records) }
         isWorking = false
         workers.resumeAll()
         turns.resumeAll()
     }
 
-    private func use(_ records: [BondRecord]) {
-        self.records = records
+    private func use(_ stored: [BondRecord]) {
+        self.stored = stored
+        records = stored.map { record in
+            guard let rejection = rejections[record.identity], rejection.generation == record.generation,
+                record.state == .good
+            else { return record }
+            var record = record
+            record.state = .rejected(since: rejection.since)
+            return record
+        }
         let known = Set(records.map { $0.identity })
+        rejections = rejections.filter { known.contains($0.key) }
         linkEnds = linkEnds.filter { known.contains($0.key) }
         unmarked.formIntersection(known)
         changeHandler?()

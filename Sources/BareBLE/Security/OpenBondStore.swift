@@ -12,6 +12,8 @@ internal import Glibc
 //
 // Invariants
 // - The file is read before each change and replaced as a whole; the store keeps no key in memory between two calls.
+// - No two bonds of a store's life have the same version, also where the file was set aside, removed or put back from a
+//   copy in between: what is remembered of a bond is known by it.
 // - `turn` is held from the reading to the end of the writing.
 // - No error and no description has a key in it.
 
@@ -46,11 +48,11 @@ package final class OpenBondStore: Sendable {
     /// The address of the adapter.
     package let adapter: BluetoothAddress
     private let place: Place
-    // Its holder blocks, which is contrary to the rule of `Lock`: only threads that wait for the disk in any case take
-    // it.
-    private let turn: Lock<Void>
+    // The highest version of the list that was seen. Its holder blocks, which is contrary to the rule of `Lock`: only
+    // threads that wait for the disk in any case take it.
+    private let turn: Lock<UInt64>
 
-    init(_ adapter: BluetoothAddress, _ place: Place, turn: Lock<Void>) {
+    init(_ adapter: BluetoothAddress, _ place: Place, turn: Lock<UInt64>) {
         self.adapter = adapter
         self.place = place
         self.turn = turn
@@ -64,7 +66,7 @@ package final class OpenBondStore: Sendable {
     /// - Throws: `BLEError` with `.notPermitted`, also for a file of another user, that other users may read, or that
     ///   is a symbolic link; `.diskFull`, `.system`.
     package func load() throws(BLEError) -> Contents {
-        try turn.withLock { _ throws(BLEError) in try read(during: "load the bonds") }
+        try turn.withLock { highest throws(BLEError) in try read(during: "load the bonds", &highest) }
     }
 
     /// Stores the bond that a pairing has made.
@@ -180,10 +182,10 @@ package final class OpenBondStore: Sendable {
     private func change<Result>(
         during operation: String, isRemoval: Bool = false, _ body: (inout Contents) throws(BLEError) -> Result
     ) throws(BLEError) -> Result {
-        try turn.withLock { _ throws(BLEError) in
+        try turn.withLock { highest throws(BLEError) in
             var contents: Contents
             do throws(BLEError) {
-                contents = try read(during: operation)
+                contents = try read(during: operation, &highest)
             } catch {
                 throw error.asBondNotStored
             }
@@ -198,11 +200,20 @@ package final class OpenBondStore: Sendable {
             } catch {
                 throw error.asBondNotStored
             }
+            highest = max(highest, contents.generation)
             return result
         }
     }
 
     // MARK: The disk
+
+    /// - Parameter highest: The highest version of the list that was seen, which no list is below.
+    private func read(during operation: String, _ highest: inout UInt64) throws(BLEError) -> Contents {
+        var contents = try read(during: operation)
+        contents.generation = max(contents.generation, highest)
+        highest = contents.generation
+        return contents
+    }
 
     private func read(during operation: String) throws(BLEError) -> Contents {
         switch place {

@@ -422,7 +422,8 @@ final class SecurityCoordinator {
                 lastRefused = nil
                 return []
             }
-            guard pairing?.demand.peer != peer else { return [] }
+            // The end of the pairing that runs, under any name that the kernel has had for its link.
+            if exchange.concerns(failed.peer) || pairing?.demand.peer == peer { return [] }
             counts.securityRequests += 1
             return [.requested(peer)]
         }

@@ -7,7 +7,8 @@ public enum SecurityEvent: Hashable, Sendable {
     case bonded(Bond)
     /// A link to a bonded peer was encrypted with the key of its bond, before its first byte.
     case encrypted(PeerID)
-    /// The peer did not accept the key of its bond, which is kept and marked.
+    /// The peer did not accept the key of its bond, which is kept and marked; in this process alone where the disk could
+    /// not be written, which the log reports.
     case bondRejected(PeerID)
     /// A peer without a bond has asked for security, and was refused by the kernel.
     case securityRequested(PeerID)

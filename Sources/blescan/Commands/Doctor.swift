@@ -31,6 +31,8 @@ struct Doctor: AsyncParsableCommand {
         transform: PeerArgument.init(argument:))
     var connect: PeerArgument?
 
+    @OptionGroup var bonds: BondOptions
+
     @Option(
         name: .customLong("for"), parsing: .unconditional,
         help: ArgumentHelp("How long to scan; 3s by default.", valueName: "time"),
@@ -87,7 +89,8 @@ struct Doctor: AsyncParsableCommand {
             return (facts, repairs)
         }
         if let connect {
-            facts.connection = try await ConnectionFacts(of: connect, adapter: adapter, recording: recording)
+            facts.connection = try await ConnectionFacts(
+                of: connect, adapter: adapter, bonds: bonds, recording: recording)
         }
         show(facts, repairs)
         let status = repairs.compactMap(\.failure).first ?? Diagnosis(facts).status
@@ -107,7 +110,8 @@ struct Doctor: AsyncParsableCommand {
 
     private func facts(scanning: Bool) async throws -> SystemFacts {
         let selector = adapter?.selector ?? .first
-        var facts = SystemFacts(root: root ?? "", access: RootAccess.current.withLock { $0 })
+        var facts = SystemFacts(
+            root: root ?? "", bonds: bonds.directory, access: RootAccess.current.withLock { $0 })
         if let root {
             facts.radio = try RadioProbe.pretendedFacts(root: root, selector)
         } else {

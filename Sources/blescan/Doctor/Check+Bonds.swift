@@ -29,6 +29,14 @@ extension Check {
                 "bond-rejected", "\(bond.peer) rejects its bond: it has lost it, or another device uses its address",
                 remedy: "if it is the right device: blescan forget \(bond.peer), then blescan pair \(bond.peer)")
         }
+        findings += found.faults.map { fault in
+            .warn(
+                fault.isOfAddresses ? "bond-addresses" : "bond-unusable",
+                fault.isOfAddresses
+                    ? "the private addresses of \(fault.peer) are not recognized by the kernel: \(fault.reason)"
+                    : "the bond with \(fault.peer) cannot be used: \(fault.reason)",
+                remedy: "pair again: blescan forget \(fault.peer), then blescan pair \(fault.peer)")
+        }
         for adapter in facts.radio.adapters { findings += missingKeys(of: adapter, found.bonds, facts) }
         guard findings.isEmpty else { return findings }
         return [.ok("bonds", found.bonds.isEmpty ? "no bonds" : "\(found.bonds.count.counted("bond")) can be used")]
@@ -41,7 +49,10 @@ extension Check {
     ) -> [Finding] {
         guard let owners = facts.keyOwners?[adapter.name], !owners.isEmpty else { return [] }
         let address = BluetoothAddress(adapter.address)
-        let missing = bonds.filter { $0.adapter == address && !owners.contains($0.peer.address) }
+        let unusable = Set(facts.bonds?.faults.filter { !$0.isOfAddresses }.map(\.peer) ?? [])
+        let missing = bonds.filter {
+            $0.adapter == address && !owners.contains($0.peer.address) && !unusable.contains($0.peer)
+        }
         guard !missing.isEmpty else { return [] }
         let peers = missing.map { "\($0.peer)" }.joined(separator: ", ")
         return [

@@ -14,7 +14,7 @@ extension Check {
         }
         var parts = [
             connection.searching.map { "found in \($0) ms" }, "connected in \(connection.connecting ?? 0) ms",
-            "MTU \(connection.mtu)",
+            connection.isEncrypted ? "encrypted with the key of its bond" : nil, "MTU \(connection.mtu)",
         ].compactMap(\.self)
         parts.append(
             "\(connection.attributes.counted("attribute")) in \(connection.discovering ?? 0) ms and "

@@ -6,17 +6,21 @@ import BareBLE
 extension ConnectionFacts {
     /// Connects to a peer, discovers its database, and measures the time. An adapter that is off stays off.
     ///
+    /// The link to a bonded peer is encrypted, as those of the other commands are. Without CAP_NET_ADMIN a command to the
+    /// controller does it, which changes nothing of the adapter.
+    ///
     /// - Throws: `Failure` for an invalid peer; an unreachable peer is a result.
-    init(of peer: PeerArgument, adapter: AdapterArgument?, recording: RecordingOptions) async throws {
+    init(of peer: PeerArgument, adapter: AdapterArgument?, bonds: BondOptions, recording: RecordingOptions) async throws {
         var options = try ConnectionOptions.parse([])
         if peer.isInTheAir { options.adapter = adapter }
+        options.link.bonds = bonds
         options.recording = recording
         let clock = ContinuousClock()
         let start = clock.now
         let begun = Begun()
         do {
             self = try await Connection.run(
-                with: peer, options, cache: .unneeded, switchesOn: false, usesBonds: false,
+                with: peer, options, cache: .unneeded, switchesOn: false,
                 found: { begun.time.withLock { $0 = clock.now } }
             ) { peripheral in
                 var facts = ConnectionFacts(peer: peer.description)
@@ -28,6 +32,7 @@ extension ConnectionFacts {
                 let statistics = await peripheral.statistics
                 facts.discovering = (clock.now - connected).milliseconds
                 facts.mtu = await peripheral.mtu
+                facts.isEncrypted = await peripheral.security.isEncrypted
                 facts.requests = statistics.requestsSent
                 facts.strays = statistics.knownStrays + statistics.unexplainedResponses
                 facts.attributes = database.attributeCount

@@ -5,7 +5,9 @@ import BareBLE
 extension SystemFacts {
     /// Reads the kernel's files; `root` is the prefix of all their names, and `access` was opened before privileges
     /// were dropped.
-    init(root: String, access: RootAccess? = nil) {
+    ///
+    /// - Parameter directory: The directory of the bonds, in place of the usual one of the user.
+    init(root: String, bonds directory: String? = nil, access: RootAccess? = nil) {
         kernelRelease = SystemFiles.text(root + "/proc/sys/kernel/osrelease") ?? "unknown"
         hostName = SystemFiles.text(root + "/proc/sys/kernel/hostname") ?? ""
         hasBluetooth =
@@ -25,7 +27,12 @@ extension SystemFacts {
         hasLinkSockets = links.split(separator: "\n").count > 1
         let channels = access.map { $0.channels?.text } ?? SystemFiles.text(root + Controllers.channelsPath)
         pairingAddresses = channels.flatMap(Controllers.pairingAddresses(inChannels:))
-        bonds = (root.isEmpty ? BondDirectory.usual() : BondDirectory.ofRoot).flatMap { BondFacts($0, root: root) }
+        bonds =
+            if let directory {
+                BondFacts(directory, root: "")
+            } else {
+                (root.isEmpty ? BondDirectory.usual() : BondDirectory.ofRoot).flatMap { BondFacts($0, root: root) }
+            }
         let keyFiles = access.map { $0.keyFiles } ?? KernelKeyFile.all(root: root)
         if !keyFiles.isEmpty {
             keyOwners = Dictionary(keyFiles.map { ($0.adapter, $0.owners) }, uniquingKeysWith: { first, _ in first })
@@ -76,6 +83,11 @@ extension BondFacts {
                 if let reason = stored.damage?.reason { damage.append("the bonds of \(stored.adapter): \(reason)") }
                 bonds += stored.bonds.map {
                     Bond(peer: $0.peer, adapter: $0.adapter, isRejected: $0.rejectedSince != nil)
+                }
+                // No link of this side uses the keys for the other role.
+                faults += BondRules.keyLists(of: stored.records).omissions.filter { $0.part != .peripheralKey }.map {
+                    Fault(
+                        peer: $0.identity, isOfAddresses: $0.part == .identityKey, reason: $0.reason.description)
                 }
             }
         } catch {

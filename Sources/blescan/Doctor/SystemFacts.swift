@@ -44,8 +44,17 @@ struct BondFacts: Hashable, Sendable {
         let isRejected: Bool
     }
 
+    /// Something of a bond that cannot be used.
+    struct Fault: Hashable, Sendable {
+        let peer: PeerID
+        /// Whether only the peer's private addresses are concerned.
+        let isOfAddresses: Bool
+        let reason: String
+    }
+
     let directory: String
     var bonds: [Bond] = []
+    var faults: [Fault] = []
     /// Why files, or some of their lines, are not used.
     var damage: [String] = []
     /// The files that were moved aside, by their names.
@@ -75,6 +84,8 @@ struct ConnectionFacts: Hashable, Sendable {
     var mtu = 0
     var requests = 0
     var attributes = 0
+    /// Whether the link was encrypted with the key of a bond before its first byte.
+    var isEncrypted = false
     /// Whether the peer has a Database Hash, by which a reconnect is cheap.
     var hasHash = false
     /// The number of unexpected responses.

@@ -199,7 +199,7 @@ import Testing
         ]
         for (record, reason) in cases {
             let lists = BondRules.keyLists(of: [RecordedBonds.second, record], adapter: "usb-1.2%")
-            #expect(lists.omissions == [.init(identity: record.identity, reason: reason)])
+            #expect(lists.omissions == [.init(identity: record.identity, part: .bond, reason: reason)])
             #expect(lists.longTermKeys.keys == RecordedBonds.second.keys)
             #expect(lists.identities.keys == [], "an identity without its key would be connected to in the clear")
         }
@@ -212,14 +212,17 @@ import Testing
             (.zero, .zero), (RecordedBonds.secret("a599bae4e17ca618228e0756b4e85f01"), .published),
         ] {
             let lists = BondRules.keyLists(of: [good.with(identityKey: .key(key)), other])
-            #expect(lists.omissions == [.init(identity: good.identity, reason: .identityKey(fault))])
+            #expect(
+                lists.omissions == [.init(identity: good.identity, part: .identityKey, reason: .identityKey(fault))])
             #expect(lists.longTermKeys.keys.count == 2)
             #expect(lists.identities.keys == [other.resolvingKey])
         }
         let twin = other.with(identityKey: good.identityKey)
         let lists = BondRules.keyLists(of: [good, twin, RecordedBonds.numbered(2)])
         #expect(
-            lists.omissions == [good, twin].map { .init(identity: $0.identity, reason: .identityKey(.shared)) })
+            lists.omissions == [good, twin].map {
+                .init(identity: $0.identity, part: .identityKey, reason: .identityKey(.shared))
+            })
         #expect(lists.identities.keys == [RecordedBonds.numbered(2).resolvingKey])
         #expect(BondRules.sharedIdentityKeys(of: [good, twin]) == [good.resolvingKey?.key])
         // When one of them is forgotten, the other's key is used again.
@@ -232,7 +235,7 @@ import Testing
         #expect(BondRules.keyLists(of: [pinned], adapter: "usb-1.2").omissions == [])
         for adapter in ["usb-1.3", nil] {
             let lists = BondRules.keyLists(of: [pinned], adapter: adapter)
-            #expect(lists.omissions == [.init(identity: pinned.identity, reason: .otherAdapter)])
+            #expect(lists.omissions == [.init(identity: pinned.identity, part: .bond, reason: .otherAdapter)])
             #expect(lists.longTermKeys.keys == [] && lists.identities.keys == [])
         }
     }
@@ -254,7 +257,7 @@ import Testing
         #expect(lists.longTermKeys.keys.prefix(1_024).allSatisfy { $0.isCentral })
         #expect(lists.identities.keys.count == 1_024)
         #expect(lists.omissions.count == 2 * 1_024 - 1_820)
-        #expect(lists.omissions.allSatisfy { $0.reason == .listIsFull })
+        #expect(lists.omissions.allSatisfy { $0.reason == .listIsFull && $0.part == .peripheralKey })
         #expect(lists.omissions.map(\.identity) == bonds.suffix(lists.omissions.count).map(\.identity))
     }
 }

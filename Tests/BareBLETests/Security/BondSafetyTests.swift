@@ -1,5 +1,6 @@
 import BLECore
 import BLELinux
+import BareBLECrypto
 import TestSupport
 import Testing
 
@@ -24,6 +25,50 @@ import Testing
             #expect(await bench.device.isConnected == false)
             let name = "\(address)".filter { $0 != ":" }
             #expect(folder.names == [name + ".bonds", name + ".lock"])
+        }
+    }
+
+    /// The kernel would skip its key without a word, and the link be in clear.
+    @Test(.row("S07"), arguments: [[.commands, .administration], .commands] as [VirtualPermissions])
+    func aBondThatTheKernelIsNotGivenIsNamedWithItsReason(_ permissions: VirtualPermissions) async throws {
+        try await VirtualTime.run { time in
+            let folder = try Folder()
+            let bench = try await SecurityBench(time)
+            var key = RecordedBonds.key(RecordedKeys.legacyCentral, of: bench.id)
+            key.key = .zero
+            let record = BondRecord(
+                identity: bench.id, keys: [key], level: .authenticated, method: .passkeyTyped,
+                bondedAt: 1_790_000_000)
+            let twins = (1...2).map { number in
+                var twin = RecordedBonds.numbered(number)
+                twin.identityKey = RecordedBonds.first.identityKey
+                return twin
+            }
+            let file = BondFile(generation: 1, records: [record] + twins)
+            let name = "\(VirtualRadio.address(of: 0))".filter { $0 != ":" } + ".bonds"
+            try StoredFile.replace(folder.path + "/" + name, with: file.bytes)
+            await bench.radio.setPermissions(permissions)
+            let log = KeptLog(detail: "reason")
+            var configuration = Configuration()
+            configuration.security = SecurityConfiguration(bonds: try BondStore(directory: folder.path))
+            configuration.addressHash = { $0.hash }
+            configuration.logger = log.logger
+            let central = Central(configuration, radio: bench.radio)
+            for _ in 0..<2 {
+                do throws(BLEError) {
+                    _ = try await central.connect(bench.id)
+                    Issue.record("connected")
+                } catch {
+                    #expect(error.code == .notBonded)
+                    #expect(error.reason == "its bond cannot be used: the key is zero")
+                    #expect(error.hint == "Forget the bond and pair again.")
+                }
+            }
+            let shared = "the kernel does not recognize the private addresses of a bonded peer: "
+                + "another bond has the same key of private addresses"
+            let lines = log.all.filter { $0.contains("bond") }
+            #expect(lines == ["a bond cannot be used: connects to its peer fail: the key is zero", shared, shared])
+            #expect(await bench.device.isConnected == false)
         }
     }
 

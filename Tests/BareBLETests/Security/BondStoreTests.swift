@@ -335,6 +335,28 @@ import Testing
         #expect(try opened.load().records.isEmpty)
     }
 
+    /// What a running program remembers of a bond is known by its version: a new bond never has the one of an earlier.
+    @Test func theVersionNeverRestartsWhileTheStoreIsOpen() throws {
+        let opened = try open()
+        let copy = try opened.save(first, isForStorage: true)
+        let bytes = try contents
+        _ = try opened.save(second, isForStorage: true)
+        var versions = [copy.generation, try opened.load().generation]
+        for change in [
+            { try FileManager.default.removeItem(atPath: path) },
+            {
+                try write([1, 2, 3])
+                _ = try opened.load()
+            },
+            { try write(bytes) },
+        ] as [() throws -> Void] {
+            try change()
+            #expect(try opened.load().generation == versions.last)
+            versions.append(try opened.save(first, isForStorage: true, replacing: first.identity).generation)
+        }
+        #expect(versions == versions.sorted() && Set(versions).count == versions.count, "\(versions)")
+    }
+
     /// A change never replaces a damaged file without a notice.
     @Test func aChangeOfADamagedFileFailsOnce() throws {
         let opened = try open()

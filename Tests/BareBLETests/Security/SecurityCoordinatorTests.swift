@@ -86,6 +86,21 @@ import Testing
         #expect(!bench.coordinator.hasOtherManager)
     }
 
+    /// After the peer has told its identity, the kernel names it by that.
+    @Test(.row("S04")) func theEndOfAPairingIsNoSecurityRequest() throws {
+        var bench = try Bench()
+        bench.setUp()
+        let rotating = PeerID("62:CC:28:F3:EE:75/random")!
+        bench.pair(rotating, 1)
+        bench.send("18000300 1e00 01 75eef328cc62 1222334455c602 000102030405060708090a0b0c0d0e0f")
+        bench.send("11000300 0800 1222334455c602 05")
+        bench.send("11000300 0800 75eef328cc6202 05")
+        #expect(bench.requested.isEmpty && bench.coordinator.counts.securityRequests == 0)
+        // A peer that nobody pairs is another matter.
+        bench.send("11000300 0800 1122334455c602 05")
+        #expect(bench.requested == [Self.first] && bench.coordinator.counts.securityRequests == 1)
+    }
+
     /// A power that was switched off when the socket was lost.
     @Test func aPowerIsSwitchedOnAgainAfterTheLossOfTheSocket() throws {
         var bench = try Bench()
@@ -113,6 +128,8 @@ private struct Bench: ~Copyable {
     private(set) var managed: [Bool] = []
     /// How often another manager was reported.
     private(set) var others = 0
+    /// The peers whose Security Requests were reported.
+    private(set) var requested: [PeerID] = []
     /// All packets to the kernel.
     private(set) var sent: [String] = []
     private var unanswered: [[UInt8]] = []
@@ -237,6 +254,7 @@ private struct Bench: ~Copyable {
             case .readSecurity: perform(coordinator.securityRead(SocketSecurity(level: .low, keySize: 0)))
             case .ask(_, let number): question = number
             case .otherManager: others += 1
+            case .requested(let peer): requested.append(peer)
             default: break
             }
         }

@@ -239,6 +239,23 @@ struct Ailment: Sendable, CustomStringConvertible {
             let adapter = BluetoothAddress(AdapterFacts.healthy.address) ?? .zero
             _ = try store.open(adapter: adapter).markRejected(RecordedBonds.phone, at: 1_790_000_002)
         },
+        Ailment("a bond whose level is more than its key is worth", "bond-unusable") {
+            _ = try $0.bonds([])
+            let record = BondRecord(
+                identity: RecordedBonds.phone, keys: RecordedBonds.legacy, level: .secureConnections,
+                method: .passkeyTyped, bondedAt: 1_790_000_000)
+            let file = BondFile(generation: 1, records: [record])
+            try $0.bondFile("5CF3709B1A02.bonds", String(decoding: file.bytes, as: UTF8.self))
+            // Nor does the kernel have its key.
+            try $0.keys([
+                "D1:00:00:00:00:01 (type 2) 1 0x03 16 0000 0000000000000000 ef8c26c1e45e8cbe9d7e39d53905d68e"
+            ])
+        },
+        Ailment("two bonds with one key of private addresses", "bond-addresses") {
+            var twin = RecordedBonds.numbered(1)
+            twin.identityKey = RecordedBonds.first.identityKey
+            _ = try $0.bonds([RecordedBonds.first, twin])
+        },
         Ailment("a damaged file of bonds", "bonds-damaged") {
             _ = try $0.bonds([])
             try $0.bondFile("5CF3709B1A02.bonds", "nonsense\n")
