@@ -10,7 +10,8 @@ extension ConnectionFacts {
     /// controller does it, which changes nothing of the adapter.
     ///
     /// - Throws: `Failure` for an invalid peer; an unreachable peer is a result.
-    init(of peer: PeerArgument, adapter: AdapterArgument?, bonds: BondOptions, recording: RecordingOptions) async throws {
+    init(of peer: PeerArgument, adapter: AdapterArgument?, bonds: BondOptions, recording: RecordingOptions) async throws
+    {
         var options = try ConnectionOptions.parse([])
         if peer.isInTheAir { options.adapter = adapter }
         options.link.bonds = bonds

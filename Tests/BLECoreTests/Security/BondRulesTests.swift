@@ -220,9 +220,10 @@ import Testing
         let twin = other.with(identityKey: good.identityKey)
         let lists = BondRules.keyLists(of: [good, twin, RecordedBonds.numbered(2)])
         #expect(
-            lists.omissions == [good, twin].map {
-                .init(identity: $0.identity, part: .identityKey, reason: .identityKey(.shared))
-            })
+            lists.omissions
+                == [good, twin].map {
+                    .init(identity: $0.identity, part: .identityKey, reason: .identityKey(.shared))
+                })
         #expect(lists.identities.keys == [RecordedBonds.numbered(2).resolvingKey])
         #expect(BondRules.sharedIdentityKeys(of: [good, twin]) == [good.resolvingKey?.key])
         // When one of them is forgotten, the other's key is used again.

@@ -64,7 +64,8 @@ import Testing
                     #expect(error.hint == "Forget the bond and pair again.")
                 }
             }
-            let shared = "the kernel does not recognize the private addresses of a bonded peer: "
+            let shared =
+                "the kernel does not recognize the private addresses of a bonded peer: "
                 + "another bond has the same key of private addresses"
             let lines = log.all.filter { $0.contains("bond") }
             #expect(lines == ["a bond cannot be used: connects to its peer fail: the key is zero", shared, shared])
