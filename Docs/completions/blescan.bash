@@ -613,7 +613,7 @@ _blescan_doctor() {
     repeating_flags=()
     non_repeating_flags=(--no-scan --report --json --version -h --help)
     repeating_options=(--fix)
-    non_repeating_options=(--adapter --connect --for --record --root)
+    non_repeating_options=(--adapter --connect --bonds --for --record --root)
     __blescan_offer_flags_options 0
 
     # Offer option value completions
@@ -622,6 +622,9 @@ _blescan_doctor() {
         return
         ;;
     '--connect')
+        return
+        ;;
+    '--bonds')
         return
         ;;
     '--for')

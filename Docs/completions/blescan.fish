@@ -47,7 +47,7 @@ function __blescan_parse_tokens -S
         case 'replay'
             __blescan_parse_subcommand 1 'only=' 'check' 'as-fixture=' 'screen' 'speed=' 'color=' 'as-scan' 'json' 'hex=' 'count=' 'each=' 'format=' 'scanner-id=' 'redact' 'service=+' 'name=' 'address=+' 'company=+' 'min-rssi=' 'version' 'h/help'
         case 'doctor'
-            __blescan_parse_subcommand 0 'adapter=' 'connect=' 'for=' 'no-scan' 'fix=+' 'record=' 'report' 'root=' 'json' 'version' 'h/help'
+            __blescan_parse_subcommand 0 'adapter=' 'connect=' 'bonds=' 'for=' 'no-scan' 'fix=+' 'record=' 'report' 'root=' 'json' 'version' 'h/help'
         case 'help'
             __blescan_parse_subcommand -r 1 'version'
         end
@@ -273,6 +273,7 @@ complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_option
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan replay" h help' -s 'h' -l 'help' -d 'Show help information.'
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan doctor" adapter' -l 'adapter' -d 'Check only this adapter: hci0, or its address.' -rfka ''
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan doctor" connect' -l 'connect' -d 'Connect to this peer too, and measure the time.' -rfka ''
+complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan doctor" bonds' -l 'bonds' -d 'The directory of the bonds, in place of $XDG_STATE_HOME/bareble/bonds, or /var/lib/bareble/bonds for root.' -rfka ''
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan doctor" for' -l 'for' -d 'How long to scan; 3s by default.' -rfka ''
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan doctor" no-scan' -l 'no-scan' -d 'Make no scan.'
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan doctor"' -l 'fix' -d 'Repair this first: rfkill (remove the software block), up (power on adapters), le (switch Low Energy on), stale-scan (end a scan that its program left behind). May be given several times.' -rfka 'rfkill up le stale-scan'

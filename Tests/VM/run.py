@@ -37,7 +37,7 @@ SLEEPING = ("recovery",)
 # With one processor at a time, two connects of one run ended in `busy` there: who reacts to an event may be ahead of the kernel itself.
 HOST_TIME = ("legacy",)
 ALL = ("6.12", "6.1", "7.2")
-BEFORE = {"extended": ("scan", "screen", "record", "rights"), "doctor": ("systemd",), "pairing": ("bonded",)}
+BEFORE = {"extended": ("scan", "screen", "record", "rights", "serving"), "legacy": ("serving",), "doctor": ("systemd",), "pairing": ("bonded",)}
 
 
 def kernels(text):

@@ -155,7 +155,6 @@ import Testing
         }
     }
 
-    /// Row G13: one that does not read has its own queue.
     @Test func oneThatDoesNotReadDoesNotDelayTheOthers() async throws {
         try await ServerBench.run { bench in
             try await bench.local.publish(bench.sensor)
