@@ -91,33 +91,38 @@ public enum AdvertisingState: Hashable, Sendable {
 ///
 /// It ends with `stop()`, or when the last reference goes away.
 public final class AdvertisementLease: Sendable {
-    private let adapter: Adapter
-    private let id: AdvertiseSession.SetID
+    private let readState: @Sendable () async -> AdvertisingState
+    private let end: @Sendable () async -> Void
     private let token: LifetimeToken
 
     init(_ id: AdvertiseSession.SetID, on adapter: Adapter) {
-        self.adapter = adapter
-        self.id = id
+        readState = { AdvertisingState(await adapter.advertisingStatus(of: id)) }
+        let end: @Sendable () async -> Void = { await adapter.stopAdvertising(id) }
+        self.end = end
         token = LifetimeToken {
-            Task(executorPreference: adapter.loop) { await adapter.stopAdvertising(id) }
+            Task(executorPreference: adapter.loop) { await end() }
         }
     }
 
     /// Whether it is on air.
     public var state: AdvertisingState {
-        get async {
-            switch await adapter.advertisingStatus(of: id) {
-            case .on: .on
-            case .starting: .paused("it is being started")
-            case .stopped: .stopped
-            case .paused(let pause): .paused(pause.sentence)
-            }
-        }
+        get async { await readState() }
     }
 
     /// Takes it off air; the call returns when that is done.
     public func stop() async {
-        if token.dismiss() { await adapter.stopAdvertising(id) }
+        if token.dismiss() { await end() }
+    }
+}
+
+extension AdvertisingState {
+    fileprivate init(_ status: AdvertiseSession.Status) {
+        switch status {
+        case .on: self = .on
+        case .starting: self = .paused("it is being started")
+        case .stopped: self = .stopped
+        case .paused(let pause): self = .paused(pause.sentence)
+        }
     }
 }
 

@@ -19,6 +19,14 @@ internal import Logging
 // - A link is in `links` from its first packet to its end. Then its subscriptions have ended.
 // - All state belongs to the event loop's thread.
 
+/// A link that is served.
+struct ServedLink {
+    let peripheral: Peripheral
+    let server: LinkServer
+    /// Whether a central has made the link.
+    let isInbound: Bool
+}
+
 /// The peripheral role on this machine: offers services to centrals.
 ///
 /// ```swift
@@ -57,14 +65,6 @@ public actor LocalPeripheral {
         }
     }
 
-    /// A link that is served.
-    private struct ServedLink {
-        let peripheral: Peripheral
-        let server: LinkServer
-        /// Whether a central has made the link.
-        let isInbound: Bool
-    }
-
     /// The settings that the peripheral was created with.
     public nonisolated let settings: Settings
 
@@ -76,7 +76,10 @@ public actor LocalPeripheral {
     private var records = ClientRecords()
     private var links: [UInt64: ServedLink] = [:]
     private var lastNumber: UInt64 = 0
-    private var socket: ListeningSocket?
+    private let listener: SocketListener
+    /// Ends what would outlive the last reference. It is no deinitializer: for an isolated one the optimizer of Swift 6.3
+    /// fails in programs that create a local peripheral ("circular reference").
+    private let cleanUp: LifetimeToken
     private var isStopped = false
 
     /// The event loop: all of the actor's code runs there.
@@ -90,16 +93,19 @@ public actor LocalPeripheral {
         self.settings = settings
         self.central = central
         loop = central.loop
+        let listener = SocketListener(on: central.loop)
+        self.listener = listener
+        cleanUp = LifetimeToken { [broadcaster, room, loop = central.loop, adapter = central.adapter] in
+            broadcaster.finish()
+            room.finish()
+            Task(executorPreference: loop) {
+                listener.end()
+                await adapter.stopAccepting()
+            }
+        }
         services = PublishedServices(
             name: settings.name, appearance: settings.appearance, isNameWritable: settings.isNameWritable,
             computingHashBy: central.configuration.databaseHash)
-    }
-
-    isolated deinit {
-        if let descriptor = socket?.descriptor { loop.letGo(descriptor) }
-        central.adapter.assumeIsolated { $0.stopAccepting() }
-        broadcaster.finish()
-        room.finish()
     }
 }
 
@@ -320,13 +326,9 @@ extension LocalPeripheral {
         let operation = "accept centrals"
         try checkRuns(during: operation)
         do throws(SystemCallError) {
-            let listening = try ListeningSocket.unix(path: path)
-            let failure = loop.onReadable(listening.descriptor) { [weak self] in
+            try listener.begin(at: path) { [weak self] in
                 self?.assumeIsolated { $0.socketReadable(path) }
             }
-            if let failure { throw failure }
-            if let descriptor = socket?.descriptor { loop.letGo(descriptor) }
-            socket = consume listening
         } catch {
             throw BLEError(error, acceptingAt: path, during: operation)
         }
@@ -365,8 +367,7 @@ extension LocalPeripheral {
     public func stop() async {
         isStopped = true
         await central.stopUsing(self)
-        if let descriptor = socket?.descriptor { loop.letGo(descriptor) }
-        socket = nil
+        listener.end()
         await central.adapter.stopAccepting()
         for link in links.inOrder where link.isInbound { await link.peripheral.disconnect() }
         broadcaster.finish()
@@ -391,9 +392,10 @@ extension LocalPeripheral {
     private func socketReadable(_ path: String) {
         while true {
             do throws(SystemCallError) {
-                guard let link = try socket?.accept() else { return }
+                guard let descriptor = try listener.accept() else { return }
+                let socket = LinkSocket(adopting: descriptor)
                 let number = lastNumber + 1
-                let peripheral = makePeripheral(over: link.take(), id: nil, name: "unix:\(path)#\(number)")
+                let peripheral = makePeripheral(over: socket, id: nil, name: "unix:\(path)#\(number)")
                 _ = try? serve(peripheral, isInbound: true)
             } catch {
                 central.configuration.logger.warning("a link was not accepted", metadata: ["error": "\(error)"])

@@ -73,7 +73,7 @@ struct Advertise: AsyncParsableCommand {
     func run() async throws {
         var configuration = Configuration()
         configuration.adapter = adapter?.selector ?? .first
-        let advertisement = try advertisement
+        let advertisement = try advertisement()
         let command = self
         try await Interrupt.cancelling { [configuration] in
             let central = Central(configuration)
@@ -95,32 +95,30 @@ struct Advertise: AsyncParsableCommand {
         }
     }
 
-    private var advertisement: Advertisement {
-        get throws(BLEError) {
-            var elements: [AdvertisementData.Element] = []
-            if let beacon {
-                elements.append(.flags([.generalDiscoverable, .classicNotSupported]))
-                elements.append(
-                    .iBeacon(beacon.uuid, major: beacon.major, minor: beacon.minor, measuredPower: -59))
-            }
-            if let name { elements.append(.localName(name)) }
-            if !service.isEmpty { elements.append(.services(service.map(\.uuid))) }
-            if let manufacturer { elements.append(.manufacturerData(manufacturer.data, company: manufacturer.company)) }
-            if let url {
-                do throws(AdvertisementData.Invalid) {
-                    elements.append(try .eddystoneURL(url, txPower: -20))
-                } catch {
-                    throw BLEError(.invalidArgument, subject: url, during: "advertise", because: "\(error)")
-                }
-            }
-            let time = interval?.duration ?? .milliseconds(100)
-            return Advertisement(
-                AdvertisementData(elements), kind: extended ? .nonconnectable : .scannable,
-                interval:
-                    time...(time + time / 2 > .milliseconds(10_240)
-                    ? max(time, .milliseconds(10_240)) : time + time / 2),
-                usesExtendedPDUs: extended)
+    private func advertisement() throws(BLEError) -> Advertisement {
+        var elements: [AdvertisementData.Element] = []
+        if let beacon {
+            elements.append(.flags([.generalDiscoverable, .classicNotSupported]))
+            elements.append(
+                .iBeacon(beacon.uuid, major: beacon.major, minor: beacon.minor, measuredPower: -59))
         }
+        if let name { elements.append(.localName(name)) }
+        if !service.isEmpty { elements.append(.services(service.map(\.uuid))) }
+        if let manufacturer { elements.append(.manufacturerData(manufacturer.data, company: manufacturer.company)) }
+        if let url {
+            do throws(AdvertisementData.Invalid) {
+                elements.append(try .eddystoneURL(url, txPower: -20))
+            } catch {
+                throw BLEError(.invalidArgument, subject: url, during: "advertise", because: "\(error)")
+            }
+        }
+        let time = interval?.duration ?? .milliseconds(100)
+        return Advertisement(
+            AdvertisementData(elements), kind: extended ? .nonconnectable : .scannable,
+            interval:
+                time...(time + time / 2 > .milliseconds(10_240)
+                ? max(time, .milliseconds(10_240)) : time + time / 2),
+            usesExtendedPDUs: extended)
     }
 }
 

@@ -46,8 +46,8 @@ struct Serve: AsyncParsableCommand {
     @Option(help: ArgumentHelp("The device's name.", valueName: "text"))
     var name: String?
 
-    @Flag(inversion: .prefixedNo, help: "Advertise, so that centrals find the device.")
-    var advertise = true
+    @Flag(name: .customLong("advertise"), inversion: .prefixedNo, help: "Advertise, so that centrals find the device.")
+    var isAdvertising = true
 
     @Option(
         name: .customLong("for"), parsing: .unconditional,
@@ -108,7 +108,7 @@ struct Serve: AsyncParsableCommand {
         var lease: AdvertisementLease?
         if let socket {
             try await local.acceptCentrals(atSocket: socket)
-        } else if advertise {
+        } else if isAdvertising {
             lease = try await local.advertise(advertisement(of: device))
         } else {
             try await local.acceptCentrals()
@@ -118,17 +118,15 @@ struct Serve: AsyncParsableCommand {
         let limit = duration?.duration
         await withTaskGroup(of: Void.self) { group in
             // They end by cancellation alone.
-            group.addTask { try? await print(events, of: local) }
+            group.addTask { try? await report(events, of: local) }
             for plan in device.plans { group.addTask { try? await send(plan, from: local, central.clock) } }
             // ^C ends it.
             try? await central.clock.sleep(for: limit ?? .seconds(1_000_000_000))
             group.cancelAll()
         }
         // A task of its own: the command ends by ^C, which cancels this one.
-        await Task { [lease] in
-            await lease?.stop()
-            await local.stop()
-        }.value
+        await Task { await local.stop() }.value
+        withExtendedLifetime(lease) {}
     }
 
     private func advertisement(of device: ServedDevice) -> Advertisement {
@@ -158,7 +156,7 @@ struct Serve: AsyncParsableCommand {
 // MARK: - Output
 
 extension Serve {
-    private func print(_ events: LocalPeripheralEventSequence, of local: LocalPeripheral) async throws {
+    private func report(_ events: LocalPeripheralEventSequence, of local: LocalPeripheral) async throws {
         for try await event in events {
             switch event {
             case .connected(let central): line("connected", central)

@@ -24,7 +24,8 @@ struct ServedDevice: Sendable {
         for service in device.services where service.uuid != 0x1800 && service.uuid != 0x1801 {
             services.append(
                 LocalService(
-                    service.uuid, isPrimary: service.isPrimary, service.characteristics.map { LocalCharacteristic($0) })
+                    service.uuid, isPrimary: service.isPrimary,
+                    service.characteristics.map { Self.characteristic(of: $0) })
             )
             for characteristic in service.characteristics {
                 guard let plan = characteristic.plan, !plan.values.isEmpty else { continue }
@@ -119,8 +120,8 @@ struct ServedDevice: Sendable {
     }
 }
 
-extension LocalCharacteristic {
-    fileprivate init(_ virtual: VirtualCharacteristic) {
+extension ServedDevice {
+    private static func characteristic(of virtual: VirtualCharacteristic) -> LocalCharacteristic {
         let value: LocalValue
         switch (virtual.onRead, virtual.onWrite) {
         case (nil, nil), (nil, .echo?): value = .stored(virtual.value)
@@ -148,7 +149,7 @@ extension LocalCharacteristic {
                     virtual.protection.isAuthenticated ? .authenticated : .encrypted,
                     keySize: UInt8(clamping: virtual.protection.keySize)))
         }
-        self.init(
+        return LocalCharacteristic(
             virtual.uuid, virtual.properties, value: value, access: access,
             descriptors: virtual.descriptors.map { LocalDescriptor($0.uuid, value: .fixed($0.value)) })
     }
