@@ -28,6 +28,8 @@ final class LinkAcceptor {
     private let loop: EventLoop
     private var socket: ListeningSocket?
     private var handler: Handler?
+    /// Who has begun to listen.
+    private var owner: ObjectIdentifier?
     private var unclaimed: [Unclaimed] = []
     /// The links that this program's controller has initiated, and that have not ended.
     private var initiated: Set<ConnectionHandle> = []
@@ -47,18 +49,24 @@ final class LinkAcceptor {
     ///   - readable: Called when `acceptAll` must be.
     ///   - handler: Called with each link that no connect of this program has initiated.
     func begin(
-        _ listening: consuming ListeningSocket, readable: @escaping EventLoop.Handler, _ handler: @escaping Handler
+        _ listening: consuming ListeningSocket, for owner: ObjectIdentifier, readable: @escaping EventLoop.Handler,
+        _ handler: @escaping Handler
     ) throws(SystemCallError) {
         if let failure = loop.onReadable(listening.descriptor, readable) { throw failure }
         socket = consume listening
         self.handler = handler
+        self.owner = owner
     }
+
+    /// Whether this owner listens.
+    func isListening(for owner: ObjectIdentifier) -> Bool { isListening && self.owner == owner }
 
     /// Accepts no more links.
     func end() {
         if let descriptor = socket?.descriptor { loop.letGo(descriptor) }
         socket = nil
         handler = nil
+        owner = nil
         for link in unclaimed { _ = LinkSocket(adopting: link.descriptor) }
         unclaimed = []
         claims.resumeAll()
@@ -131,12 +139,12 @@ extension Adapter {
 
     /// Accepts links from now on.
     ///
-    /// - Throws: `BLEError` with `.unsupported`, `.noAdapter`, `.busy` if that was called before, `.system`.
+    /// - Throws: `BLEError` with `.unsupported`, `.noAdapter`, `.system`.
     func accept(
-        during operation: String,
+        for owner: ObjectIdentifier, during operation: String,
         _ handler: @escaping @Sendable (_ socket: consuming LinkSocket, PeerID, LinkControls) -> Void
     ) async throws(BLEError) {
-        if acceptor.isListening { return }
+        if acceptor.isListening(for: owner) { return }
         // An adapter that is off can be listened on; one that is there is asked what it can do.
         do throws(BLEError) {
             try await prepare(during: operation)
@@ -146,11 +154,13 @@ extension Adapter {
                 throw error
             }
         }
-        if acceptor.isListening { return }
+        if acceptor.isListening(for: owner) { return }
+        // One that has gone without a stop.
+        acceptor.end()
         guard let info else { throw downError(during: operation) }
         do throws(SystemCallError) {
             let socket = try system.listen(info.address)
-            try acceptor.begin(socket) { [weak self] in
+            try acceptor.begin(socket, for: owner) { [weak self] in
                 self?.assumeIsolated { $0.acceptorReadable() }
             } _: { [weak self] socket, peer, handle in
                 guard let self else { return }
@@ -166,8 +176,10 @@ extension Adapter {
         logger.debug("accepting links", metadata: ["adapter": "\(name)"])
     }
 
-    /// Accepts no more links.
-    func stopAccepting() { acceptor.end() }
+    /// Accepts no more links for an owner.
+    func stopAccepting(for owner: ObjectIdentifier) {
+        if acceptor.isListening(for: owner) { acceptor.end() }
+    }
 
     private func acceptorReadable() {
         // The roles of the links that wait.

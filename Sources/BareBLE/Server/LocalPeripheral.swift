@@ -100,7 +100,7 @@ public actor LocalPeripheral {
             room.finish()
             Task(executorPreference: loop) {
                 listener.end()
-                await adapter.stopAccepting()
+                await adapter.stopAccepting(for: ObjectIdentifier(listener))
             }
         }
         services = PublishedServices(
@@ -292,7 +292,8 @@ extension LocalPeripheral {
         let operation = "accept centrals"
         try checkRuns(during: operation)
         try register(during: operation)
-        try await central.adapter.accept(during: operation) { [weak self] socket, peer, controls in
+        try await central.adapter.accept(for: ObjectIdentifier(listener), during: operation) {
+            [weak self] socket, peer, controls in
             let descriptor = socket.release()
             self?.assumeIsolated { $0.accept(descriptor, peer, controls) }
         }
@@ -368,7 +369,8 @@ extension LocalPeripheral {
         isStopped = true
         await central.stopUsing(self)
         listener.end()
-        await central.adapter.stopAccepting()
+        await central.adapter.stopAccepting(for: ObjectIdentifier(listener))
+        _ = cleanUp.dismiss()
         for link in links.inOrder where link.isInbound { await link.peripheral.disconnect() }
         broadcaster.finish()
         room.finish()
