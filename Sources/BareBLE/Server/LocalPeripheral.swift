@@ -192,6 +192,8 @@ extension LocalPeripheral {
     /// subscribed, that is no error, and the result is empty.
     ///
     /// - Parameters:
+    ///   - value: The value.
+    ///   - characteristic: The characteristic.
     ///   - targets: The centrals; `nil` for all that have subscribed.
     ///   - whenFull: What to do for a central whose queue is full.
     ///   - timeout: After it the call returns; what was not sent is not sent any more. `nil` for no limit.

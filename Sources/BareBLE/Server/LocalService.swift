@@ -138,8 +138,10 @@ public struct LocalValue: Sendable {
     /// A value that the library keeps. Centrals read it, and write it if the properties permit; `LocalPeripheral.set` and
     /// `update` change it too. Each write of a central is a `LocalPeripheralEvent.written`.
     ///
-    /// - Parameter isFixedLength: Whether a shorter write replaces the beginning only, and a longer one is refused.
-    ///   Otherwise a write replaces the value.
+    /// - Parameters:
+    ///   - bytes: The first value.
+    ///   - isFixedLength: Whether a shorter write replaces the beginning only, and a longer one is refused.
+    ///     Otherwise a write replaces the value.
     public static func stored(_ bytes: [UInt8], isFixedLength: Bool = false) -> LocalValue {
         LocalValue(content: .stored(bytes, isFixedLength: isFixedLength))
     }
