@@ -55,7 +55,7 @@ package actor Adapter {
     /// Compares private addresses with keys.
     let addressHash: AddressResolver.Hash?
 
-    nonisolated let securityEvents = SecurityBroadcaster()
+    nonisolated let securityEvents = EventBroadcaster<SecurityEvent>(capacity: 64)
     let hci: HCIChannel
     let bonds: BondedDevices
     let security: SecurityCoordinator

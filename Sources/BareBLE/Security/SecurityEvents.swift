@@ -1,5 +1,4 @@
 public import BLECore
-internal import BLELinux
 
 /// An event of bonds or of the security of links.
 public enum SecurityEvent: Hashable, Sendable {
@@ -32,40 +31,6 @@ public typealias SecurityEventSequence = BLESequence<SecurityEvent>
 extension Central {
     /// The events of bonds and security.
     public nonisolated var securityEvents: SecurityEventSequence {
-        BLESequence { [self] in
-            let broadcaster = adapter.securityEvents
-            let (buffer, number) = broadcaster.addListener()
-            let token = LifetimeToken { broadcaster.removeListener(number) }
-            return BLESequence<SecurityEvent>.AsyncIterator(buffer, until: token, losses: .before { .dropped($0) })
-        }
-    }
-}
-
-/// Reports security events to the listeners.
-final class SecurityBroadcaster: Sendable {
-    private struct State {
-        var listeners: [UInt64: StreamBuffer<SecurityEvent>] = [:]
-        var lastNumber: UInt64 = 0
-    }
-
-    private let state = Lock(State())
-
-    func report(_ event: SecurityEvent) {
-        state.withLock { state in
-            for listener in state.listeners.inOrder { listener.yield(event) }
-        }
-    }
-
-    func addListener() -> (buffer: StreamBuffer<SecurityEvent>, number: UInt64) {
-        let buffer = StreamBuffer<SecurityEvent>(of: nil, capacity: 64, policy: .dropOldest)
-        return state.withLock { state in
-            state.lastNumber &+= 1
-            state.listeners[state.lastNumber] = buffer
-            return (buffer, state.lastNumber)
-        }
-    }
-
-    func removeListener(_ number: UInt64) {
-        state.withLock { $0.listeners[number] = nil }
+        adapter.securityEvents.events(losses: .before { .dropped($0) })
     }
 }

@@ -84,7 +84,8 @@ struct Serve: AsyncParsableCommand {
             }
             return ServedDevice(virtual.device)
         }
-        var input = try InputLines(path: device)
+        var input = try InputLines(
+            path: device, advice: "Name a file with a declaration, or a virtual device: \(VirtualPeer.names).")
         var lines: [[UInt8]] = []
         while let line = input.next() { lines.append(line) }
         return try ServedDevice(declaration: lines, file: device)

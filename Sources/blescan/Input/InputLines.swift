@@ -20,9 +20,11 @@ struct InputLines: ~Copyable {
     /// Opens a file, or standard input without a path.
     ///
     /// - Throws: `Failure` if it cannot be opened, or is a directory.
-    init(path: String?) throws(Failure) {
+    init(
+        path: String?, advice: String = "Check the name, or give the bytes with --hex."
+    ) throws(Failure) {
         let path = path ?? "-"
-        file = try InputFile(path, advice: "Check the name, or give the bytes with --hex.")
+        file = try InputFile(path, advice: advice)
         isTerminal = isatty(file.descriptor) == 1
         progress = isTerminal ? nil : FileProgress(file.descriptor, named: InputFile.name(of: path))
     }

@@ -43,7 +43,7 @@ struct ServerBench: Sendable {
     }
 }
 
-/// A central that sends and receives bytes alone, and reads only when it is told to.
+/// A central that sends and receives bytes alone, and reads only where a test calls `receive`.
 final class RawCentral: @unchecked Sendable {
     let id: ConnectedCentral.ID
     private var socket: LinkSocket
