@@ -6,15 +6,16 @@
 // Invariants:
 // - A connect with a time-out has one turn; one without has turns of 10 s until it succeeds, is cancelled or fails for
 //   another reason than that the peer was not heard.
-// - In a turn, three attempts are made: a link that broke down before it was usable, or whose channel is held by
-//   another socket that is just closing, is likely to succeed the next time.
+// - In a turn, three attempts are made: a link that broke down before it was usable is likely to succeed the next time.
 // - A link that came up and to which no socket could be attached is disconnected before the next attempt, which would
 //   otherwise find it.
 // - A bonded peer with private addresses may have changed its address since it was heard. It is initiated to for a
 //   limited time, twice as long each time, and then listened for again.
 // - The keys that the kernel did not have are loaded again once.
-// - Another program (bluetoothd) may be handed the channel of each link that comes up by command. After three times the
-//   kernel connects: its socket has the channel from the start.
+// - Another program (bluetoothd) may be handed the channel of each link that comes up by command: nobody else can have it
+//   on a new link. Then the kernel connects: its socket has the channel from the start.
+// - A link that was there, and whose channel another socket has, is tried again after a pause: the kernel still lists a
+//   link for some time after the controller has reported its end.
 
 /// Decides the next step of a connect.
 package struct ConnectRetry {
@@ -74,6 +75,7 @@ package struct ConnectRetry {
         case initiating
         case attaching(ConnectionHandle?)
         case disconnecting(AttachFailure)
+        case pausing
         case byKernel(scanning: Bool)
     }
 
@@ -160,6 +162,11 @@ package struct ConnectRetry {
             state = .disconnecting(failure)
             return .disconnect(handle)
         }
+        if handle == nil, failure == .busy, attempt < Self.attempts, now < deadline {
+            defer { attempt += 1 }
+            state = .pausing
+            return .pause(until: now + Self.firstPause * attempt)
+        }
         let mayRetry = failure.isTransient || end == .connectionFailedToBeEstablished
         return retry(failure, mayRetry, isChannelTaken: handle != nil && failure == .busy, at: now)
     }
@@ -175,29 +182,32 @@ package struct ConnectRetry {
         guard case .byKernel(let scanning) = state else { return .fail }
         if failure.isTransient, attempt < Self.attempts, now < deadline {
             defer { attempt += 1 }
-            return .pause(until: now + Self.firstKernelPause * attempt)
+            return .pause(until: now + Self.firstPause * attempt)
         }
         if scanning { return failure == .cancelled || failure == .adapterDown ? .fail : .failChannelTaken }
         return failure == .timedOut ? .peerNotHeard : .fail
     }
 
     /// The pause is over.
-    package func paused() -> Step {
-        guard case .byKernel(let scanning) = state else { return .fail }
-        return .connectByKernel(scanning: scanning)
+    package mutating func paused() -> Step {
+        switch state {
+        case .pausing: initiate()
+        case .byKernel(let scanning): .connectByKernel(scanning: scanning)
+        case .resting, .initiating, .attaching, .disconnecting: .fail
+        }
     }
 
     private mutating func retry(
         _ failure: AttachFailure, _ mayRetry: Bool, isChannelTaken: Bool, at now: BootInstant
     ) -> Step {
         guard mayRetry, now < deadline else { return failure == .timedOut ? .peerNotHeard : .fail }
-        if attempt < Self.attempts {
-            attempt += 1
-            return initiate()
+        if isChannelTaken {
+            attempt = 1
+            return connectByKernel(scanning: true)
         }
-        guard isChannelTaken else { return .fail }
-        attempt = 1
-        return connectByKernel(scanning: true)
+        guard attempt < Self.attempts else { return .fail }
+        attempt += 1
+        return initiate()
     }
 
     private mutating func initiate() -> Step {
@@ -219,8 +229,8 @@ package struct ConnectRetry {
     package static let attempts = 3
     /// How long attaching to a link that is up may take: the kernel drops an unattached one after this time.
     package static let attachTimeout: Duration = .seconds(2)
-    /// The pause before the kernel is asked again; each further one is this much longer.
-    package static let firstKernelPause: Duration = .milliseconds(200)
+    /// The pause after another socket had the peer's channel; each further one is this much longer.
+    package static let firstPause: Duration = .milliseconds(200)
     /// How long a private address is initiated to before the peer is listened for again; each time twice as long.
     package static let firstAddressTimeout: Duration = .seconds(5)
     /// How long a connect without a time-out has the adapter before others have their turn.

@@ -14,8 +14,7 @@ internal import Logging
 //
 // A link that comes up by command belongs to no socket for some milliseconds. Where bluetoothd serves the same adapter,
 // its listening socket is handed the ATT channel of every such link, and closes it or not. So a link whose channel
-// another program has is disconnected and initiated again, and at last the kernel connects: its socket has the channel
-// from the start.
+// another program has is disconnected, and the kernel connects: its socket has the channel from the start.
 //
 // A bonded peer is one peer under all its names: its link is filed under its identity, as the kernel does it. What it
 // uses on the air is known from scan reports; one that may use private addresses and was not heard lately is listened

@@ -47,6 +47,8 @@ struct KeptConfigurations: Sendable {
     /// The values that were switched on before the link was encrypted, where it was not from its beginning.
     private var unproven: Set<AttributeHandle> = []
     private(set) var keeps: Bool?
+    /// Reads one of them back; `nil` unless that is under way.
+    private(set) var proof: Task<Bool, Never>?
 
     init(_ remembered: RememberedClient?) {
         configurations = remembered?.configurations ?? [:]
@@ -74,6 +76,9 @@ struct KeptConfigurations: Sendable {
 
     /// A kept configuration is in use on this link.
     mutating func use(_ valueHandle: AttributeHandle) { configurations[valueHandle] = nil }
+
+    /// A task reads one of them back, until it has ended.
+    mutating func proving(_ task: Task<Bool, Never>?) { proof = task }
 
     /// One of them was read back.
     mutating func proved(_ isKept: Bool) {
@@ -207,12 +212,12 @@ extension Peripheral {
         _ descriptor: AttributeHandle, _ value: [UInt8], until deadline: BootInstant?
     ) async -> Bool {
         if let keeps = kept.keeps { return keeps }
-        if let proof { return await proof.value }
+        if let proof = kept.proof { return await proof.value }
         let task = Task(executorPreference: loop) {
             await self.readBack(descriptor, value, until: deadline)
         }
-        proof = task
-        defer { proof = nil }
+        kept.proving(task)
+        defer { kept.proving(nil) }
         return await task.value
     }
 

@@ -73,7 +73,7 @@ extension Peripheral {
         let known = recovery.known ?? peerDatabase.database
         guard end == nil,
             let action = scheduler.recoveryAction(
-                for: failure, after: recovery.attempts, mayUpgrade: raiseSecurity != nil || onDemand != nil,
+                for: failure, after: recovery.attempts, mayUpgrade: protection.mayUpgrade,
                 isFromEarlierLink: { peerDatabase.isFromCache && peerDatabase.database?.type(at: $0) != nil })
         else { throw explained(failure) }
         let isRecovered = try await apply(action, knowing: known, in: context)
@@ -193,7 +193,7 @@ extension Peripheral {
 
     private func callHook(_ call: CallScheduler.HookCall?) {
         guard let call else { return }
-        Task(executorPreference: loop) { [weak self, raiseSecurity] in
+        Task(executorPreference: loop) { [weak self, raiseSecurity = protection.raiseSecurity] in
             let isUpgraded = await CallScopes.$current.withValue([call.scope]) {
                 if let raiseSecurity { return await raiseSecurity(call.request) }
                 return await self?.pairOnDemand(call.request) ?? false

@@ -67,7 +67,7 @@ extension Peripheral {
         try checkSignedLength(of: value, in: context)
         let controls = try radio(during: context.operation)
         if security.isEncrypted { return try await sendCommand(value, to: handle, in: context) }
-        guard let writeSignature else {
+        guard let writeSignature = protection.writeSignature else {
             throw BLEError(
                 .notSupported, subject: name, during: context.operation, because: "no function signs writes",
                 hint: "Set `Configuration.writeSignature`, with `import BareBLECrypto` to `{ $0.code }`.")

@@ -34,11 +34,6 @@ public actor Peripheral {
     nonisolated let loop: EventLoop
     nonisolated let log: LinkLog
     let controls: LinkControls?
-    let raiseSecurity: (@Sendable (SecurityRequest) async -> Bool)?
-    /// How to pair for a call that is refused; `nil` for a program with means of its own, and for a link without a radio.
-    let onDemand: PairingOptions?
-    /// Computes the codes of writes that are signed with the key of a bond.
-    let writeSignature: BondSigners.Code?
     /// Places in the order of calls that were taken outside the loop.
     nonisolated let places: QueuePlaces
 
@@ -49,11 +44,9 @@ public actor Peripheral {
     var channels = OpenChannels()
     var ending: LinkEnding
     var warnings: LinkWarnings
-    var protection = LinkProtection()
+    var protection: LinkProtection
     /// What a bonded peer has kept from earlier links.
     var kept: KeptConfigurations
-    /// Reads one of the kept configurations back.
-    var proof: Task<Bool, Never>?
 
     /// The event loop: all of the actor's code runs there.
     public nonisolated var unownedExecutor: UnownedSerialExecutor {
@@ -74,10 +67,7 @@ public actor Peripheral {
         self.warnings = LinkWarnings(of: known)
         log = LinkLog(logger: configuration.logger, peer: name, warnings: known, loop: loop)
         self.controls = controls
-        raiseSecurity = configuration.raiseSecurity
-        let mayPair = configuration.raiseSecurity == nil && controls != nil
-        onDemand = mayPair ? configuration.security?.onDemand : nil
-        writeSignature = configuration.writeSignature
+        protection = LinkProtection(configuration, hasRadio: controls != nil)
         kept = KeptConfigurations(policy.remembered)
         places = QueuePlaces()
         link = ATTLink(socket: socket, name: name, mtu: mtu, loop: loop, configuration: configuration)

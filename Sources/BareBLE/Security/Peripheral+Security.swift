@@ -9,11 +9,26 @@ internal import BLELinux
 
 /// The security of a link, as its peripheral follows it.
 struct LinkProtection {
+    /// The program's own means to make the link more secure.
+    let raiseSecurity: (@Sendable (SecurityRequest) async -> Bool)?
+    /// How to pair for a call that is refused; `nil` for a program with means of its own, and for a link without a radio.
+    let onDemand: PairingOptions?
+    /// Computes the codes of writes that are signed with the key of a bond.
+    let writeSignature: BondSigners.Code?
     /// Whether the link has been encrypted.
     private(set) var isSecured = false
     /// Whether what is remembered of the peer has been checked on this link.
     private(set) var isValidated = false
     private var failures: [SecurityLevel: BLEError] = [:]
+
+    init(_ configuration: Configuration, hasRadio: Bool) {
+        raiseSecurity = configuration.raiseSecurity
+        onDemand = configuration.raiseSecurity == nil && hasRadio ? configuration.security?.onDemand : nil
+        writeSignature = configuration.writeSignature
+    }
+
+    /// Whether a refused call may be repeated with more security.
+    var mayUpgrade: Bool { raiseSecurity != nil || onDemand != nil }
 
     /// The link is encrypted.
     mutating func secured() { isSecured = true }
@@ -96,13 +111,13 @@ extension Peripheral {
 
     /// Pairs for a call that the peer has refused; returns whether the call is worth repeating.
     func pairOnDemand(_ request: SecurityRequest) async -> Bool {
-        guard let onDemand, request.level != .authorization, protection.failure(of: request.level) == nil else {
-            return false
-        }
+        guard let options = protection.onDemand, request.level != .authorization,
+            protection.failure(of: request.level) == nil
+        else { return false }
         let isBonded = controls?.bond() != nil
         guard !isBonded, !security.isEncrypted else { return false }
         do throws(BLEError) {
-            try await pair(onDemand)
+            try await pair(options)
             return true
         } catch {
             // A peer that keeps no bonds may still have an encrypted link.
@@ -114,7 +129,7 @@ extension Peripheral {
 
     /// Adds to a refusal for lack of security what can be done about it.
     func explained(_ failure: BLEError) -> BLEError {
-        guard onDemand != nil, let level = failure.requiredSecurity, level != .authorization else { return failure }
+        guard protection.onDemand != nil, let level = failure.requiredSecurity, level != .authorization else { return failure }
         if let cause = protection.failure(of: level) {
             let hint = "Pairing failed: \(cause.reason)." + (cause.hint.map { " \($0)" } ?? "")
             let code: BLEError.Code = cause.code == .pairingRefused ? .pairingRefused : failure.code

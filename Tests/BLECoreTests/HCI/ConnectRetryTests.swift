@@ -73,18 +73,29 @@ import Testing
         #expect(final.disconnected(at: start) == .fail)
     }
 
-    @Test(.row("O14")) func afterThreeTakenChannelsTheKernelConnects() {
+    @Test(.row("O14")) func afterATakenChannelTheKernelConnects() {
         var retry = retry()
         _ = retry.begin(mayCommand: true, at: start)
-        for _ in 1...3 {
-            _ = retry.initiated(handle, at: start)
-            #expect(retry.notAttached(.busy, end: nil, at: start) == .disconnect(handle))
-            if retry.attemptNumber < 3 { #expect(retry.disconnected(at: start) == .initiate) }
-        }
+        _ = retry.initiated(handle, at: start)
+        #expect(retry.notAttached(.busy, end: nil, at: start) == .disconnect(handle))
         #expect(retry.disconnected(at: start) == .connectByKernel(scanning: true))
+        #expect(retry.kernelFailed(.busy, at: start) == .pause(until: start + .milliseconds(200)))
+        #expect(retry.paused() == .connectByKernel(scanning: true))
         var aborted = retry
         #expect(aborted.kernelFailed(.adapterDown, at: start) == .fail)
         #expect(retry.kernelFailed(.timedOut, at: start) == .failChannelTaken)
+    }
+
+    @Test(.row("O14")) func aLinkThatWasThereAndIsBusyIsTriedAgainAfterPauses() {
+        var retry = retry()
+        _ = retry.begin(mayCommand: true, at: start)
+        for pause: Duration in [.milliseconds(200), .milliseconds(400)] {
+            _ = retry.notInitiated(nil, hasLink: true, at: start)
+            #expect(retry.notAttached(.busy, end: nil, at: start) == .pause(until: start + pause))
+            #expect(retry.paused() == .initiate)
+        }
+        _ = retry.notInitiated(nil, hasLink: true, at: start)
+        #expect(retry.notAttached(.busy, end: nil, at: start) == .fail)
     }
 
     @Test(.row("O14")) func theKernelIsAskedThreeTimesWithGrowingPauses() {

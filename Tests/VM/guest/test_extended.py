@@ -200,10 +200,10 @@ def a_link_whose_channel_another_program_takes_is_made_by_the_kernel():
         until(lambda: not doing()["links"], "the link of the time before goes on")
         with ChannelTaker() as taker:
             program = Program("read", PULSE, "2a19", "--timeout", "40s", "--json")
-            outcome = taker.rob(program, 3).finish()
-        if len(taker.taken) == 3:
+            outcome = taker.rob(program, 1).finish()
+        if taker.taken:
             break
-    same(len(taker.taken), 3, "channels that another program took")
+    same(len(taker.taken), 1, "channels that another program took")
     same(outcome.must(DONE).values, [b"\x4d"], "battery level")
     blescan("read", PULSE, "2a19").must(DONE)
 
