@@ -6,7 +6,8 @@
 // Invariants:
 // - A connect with a time-out has one turn; one without has turns of 10 s until it succeeds, is cancelled or fails for
 //   another reason than that the peer was not heard.
-// - In a turn, three attempts are made: a link that broke down before it was usable is likely to succeed the next time.
+// - In a turn, four attempts are made, with pauses: a link that broke down before it was usable is likely to succeed the
+//   next time, and rarely at once.
 // - A link that came up and to which no socket could be attached is disconnected before the next attempt, which would
 //   otherwise find it.
 // - A bonded peer with private addresses may have changed its address since it was heard. It is initiated to for a
@@ -147,7 +148,7 @@ package struct ConnectRetry {
         let isLast = attempt >= Self.attempts
         switch failure?.status {
         case nil where failure == nil, .connectionAlreadyExists?: break
-        case .connectionFailedToBeEstablished? where !isLast: break
+        case .connectionFailedToBeEstablished? where !isLast && now < deadline: return pause(at: now)
         default: return failure == .timedOut ? .peerNotHeard : .fail
         }
         if isLast || hasLink { return attach(nil, at: now) }
@@ -162,11 +163,6 @@ package struct ConnectRetry {
             state = .disconnecting(failure)
             return .disconnect(handle)
         }
-        if handle == nil, failure == .busy, attempt < Self.attempts, now < deadline {
-            defer { attempt += 1 }
-            state = .pausing
-            return .pause(until: now + Self.firstPause * attempt)
-        }
         let mayRetry = failure.isTransient || end == .connectionFailedToBeEstablished
         return retry(failure, mayRetry, isChannelTaken: handle != nil && failure == .busy, at: now)
     }
@@ -180,9 +176,9 @@ package struct ConnectRetry {
     /// The kernel could not connect.
     package mutating func kernelFailed(_ failure: AttachFailure, at now: BootInstant) -> Step {
         guard case .byKernel(let scanning) = state else { return .fail }
-        if failure.isTransient, attempt < Self.attempts, now < deadline {
+        if failure.isTransient, attempt < Self.kernelAttempts, now < deadline {
             defer { attempt += 1 }
-            return .pause(until: now + Self.firstPause * attempt)
+            return .pause(until: now + Self.kernelPause * attempt)
         }
         if scanning { return failure == .cancelled || failure == .adapterDown ? .fail : .failChannelTaken }
         return failure == .timedOut ? .peerNotHeard : .fail
@@ -205,9 +201,13 @@ package struct ConnectRetry {
             attempt = 1
             return connectByKernel(scanning: true)
         }
-        guard attempt < Self.attempts else { return .fail }
-        attempt += 1
-        return initiate()
+        return attempt < Self.attempts ? pause(at: now) : .fail
+    }
+
+    private mutating func pause(at now: BootInstant) -> Step {
+        state = .pausing
+        defer { attempt += 1 }
+        return .pause(until: now + Self.firstPause * (1 << (attempt - 1)))
     }
 
     private mutating func initiate() -> Step {
@@ -226,11 +226,15 @@ package struct ConnectRetry {
     }
 
     /// How many attempts are made in a turn.
-    package static let attempts = 3
+    package static let attempts = 4
+    /// The pause before the second attempt; each further one is twice as long.
+    package static let firstPause: Duration = .milliseconds(250)
+    /// How many times the kernel is asked.
+    package static let kernelAttempts = 3
     /// How long attaching to a link that is up may take: the kernel drops an unattached one after this time.
     package static let attachTimeout: Duration = .seconds(2)
-    /// The pause after another socket had the peer's channel; each further one is this much longer.
-    package static let firstPause: Duration = .milliseconds(200)
+    /// The pause before the kernel is asked again; each further one is this much longer.
+    package static let kernelPause: Duration = .milliseconds(200)
     /// How long a private address is initiated to before the peer is listened for again; each time twice as long.
     package static let firstAddressTimeout: Duration = .seconds(5)
     /// How long a connect without a time-out has the adapter before others have their turn.

@@ -15,10 +15,10 @@ package struct LEInitiation: Hashable, Sendable {
     /// The connection parameters.
     package let parameters: ConnectionParameters
 
-    /// Creates initiation parameters. By default, the scan is continuous (60 ms of every 60 ms), because an attempt is
-    /// short.
+    /// Creates initiation parameters. By default, the controller listens half of the time (30 ms of every 60 ms): one that
+    /// listens without a break leaves a Wi-Fi radio on the same antenna no time.
     package init(
-        peer: PeerID, ownAddressType: AddressType = .public, scanInterval: UInt16 = 96, scanWindow: UInt16 = 96,
+        peer: PeerID, ownAddressType: AddressType = .public, scanInterval: UInt16 = 96, scanWindow: UInt16 = 48,
         parameters: ConnectionParameters = .balanced
     ) {
         self.peerAddress = peer.address

@@ -157,3 +157,11 @@ extension HCIStatus {
     /// Packet Too Long.
     public static let packetTooLong = HCIStatus(rawValue: 0x45)
 }
+
+extension HCIStatus {
+    /// Whether the controller has as many links as it can hold. Controllers differ in the code that they use.
+    package var saysTooManyLinks: Bool {
+        self == .connectionLimitExceeded || self == .connectionRejectedLimitedResources
+            || self == .memoryCapacityExceeded
+    }
+}

@@ -145,10 +145,13 @@ extension LinkTable {
         }
     }
 
-    /// Whether this program has a link.
-    package var hasLinks: Bool {
-        entries.values.contains { if case .registered = $0.state { true } else { false } }
+    /// The number of links of this program.
+    package var linkCount: Int {
+        entries.values.count { if case .registered = $0.state { true } else { false } }
     }
+
+    /// Whether this program has a link.
+    package var hasLinks: Bool { linkCount > 0 }
 
     /// The peer of this program's link with a handle.
     package func peer(of handle: ConnectionHandle) -> PeerID? { link(handle)?.identity.peer }

@@ -7,8 +7,11 @@
 // Invariants:
 // - One command of the session is out at a time. What is requested meanwhile is kept in `goal` and `pausing` and looked
 //   at when the response is there.
-// - Command Disallowed on enable and disable means "already so": what matters is whether reports come. On the
-//   parameters it means that a scan runs: disable and retry once, then report `scanBusy` and wait (row H14).
+// - Command Disallowed on enable and disable means "already so": what matters is whether reports come. After a disable
+//   that succeeded, nothing was on: the controller is busy (some do not scan while a link is up). On the parameters
+//   it means that a scan runs: disable and retry once. Then `scanBusy` is reported, and the session waits (row H14).
+// - A controller that lists the extended commands and does not know them is scanned with by the legacy ones until
+//   it is switched off. It has accepted no command of the other set then.
 // - Whatever fails is retried after a pause that doubles up to 30 s, and starts small again after a healthy minute.
 //   Two programs that take the scan from each other therefore do so ever more rarely.
 // - The kernel turns scanning off around each of its own connects, and nothing turns it on again: another program's
@@ -54,10 +57,11 @@ package struct ScanSession: ~Copyable {
         case resting
         /// Scan off is out; `again` when parameters were refused before.
         case disabling(again: Bool)
-        /// The parameters are out; `again` when they were refused before.
-        case configuring(ScanPlan, again: Bool)
+        /// The parameters are out; `again` when they were refused before. `isOff` when the controller has confirmed that
+        /// no scan runs.
+        case configuring(ScanPlan, again: Bool, isOff: Bool)
         /// Scan on is out; another program may have changed the scan since.
-        case enabling(ScanPlan, wasDisturbed: Bool)
+        case enabling(ScanPlan, isOff: Bool, wasDisturbed: Bool)
         /// The scan runs; data came last, or it began, at `lastReport`.
         case scanning(ScanPlan, since: BootInstant, lastReport: BootInstant)
         /// The scan runs or not; it is re-armed, or disabled again, at `until`.
@@ -81,7 +85,9 @@ package struct ScanSession: ~Copyable {
         case acknowledged
     }
 
-    package let controller: Controller
+    /// The controller, as it has shown itself since it was switched on.
+    package private(set) var controller: Controller
+    private let claimed: Controller
     private var state = State.resting
     private var goal = Goal.none
     private var pausing = Pausing.no
@@ -90,6 +96,7 @@ package struct ScanSession: ~Copyable {
 
     package init(_ controller: Controller) {
         self.controller = controller
+        claimed = controller
     }
 
     /// Whether reports can come in.
@@ -174,8 +181,10 @@ extension ScanSession {
         if failure?.reason == .adapterLost { return adapterDown() }
         return switch state {
         case .disabling(let again): disabled(failure, again: again, at: now)
-        case .configuring(let plan, let again): configured(plan, failure, again: again, at: now)
-        case .enabling(let plan, let wasDisturbed): enabled(plan, failure, wasDisturbed: wasDisturbed, at: now)
+        case .configuring(let plan, let again, let isOff):
+            configured(plan, failure, again: again, isOff: isOff, at: now)
+        case .enabling(let plan, let isOff, let wasDisturbed):
+            enabled(plan, failure, isOff: isOff, wasDisturbed: wasDisturbed, at: now)
         case .resting, .scanning, .waiting, .asleep: []
         }
     }
@@ -188,8 +197,8 @@ extension ScanSession {
         switch state {
         case .resting, .asleep, .waiting, .disabling, .configuring:
             return []
-        case .enabling(let plan, _):
-            state = .enabling(plan, wasDisturbed: true)
+        case .enabling(let plan, let isOff, _):
+            state = .enabling(plan, isOff: isOff, wasDisturbed: true)
             return []
         case .scanning(_, let since, _):
             if now - since >= Self.healthy { attempts = 0 }
@@ -216,6 +225,7 @@ extension ScanSession {
     /// The adapter went down, was unplugged or is being reset: whatever ran has ended.
     package mutating func adapterDown() -> [Action] {
         state = .asleep
+        controller = claimed
         return acknowledge()
     }
 
@@ -244,8 +254,10 @@ extension ScanSession {
 
     private mutating func disabled(_ failure: HCICommandFailure?, again: Bool, at now: BootInstant) -> [Action] {
         if let plan = target {
-            if let failure, failure.status != .commandDisallowed { return retry(failure, at: now) }
-            return configure(plan, again: again)
+            if let failure, failure.status != .commandDisallowed {
+                return useLegacyCommands(after: failure) ? disable() : retry(failure, at: now)
+            }
+            return configure(plan, again: again, isOff: failure == nil)
         }
         if failure?.reason == .timeout {
             // The scan may run on, and keep the controller from initiating: disable it again later.
@@ -258,24 +270,27 @@ extension ScanSession {
     }
 
     private mutating func configured(
-        _ plan: ScanPlan, _ failure: HCICommandFailure?, again: Bool, at now: BootInstant
+        _ plan: ScanPlan, _ failure: HCICommandFailure?, again: Bool, isOff: Bool, at now: BootInstant
     ) -> [Action] {
         guard target != nil else { return disable() }
         guard let failure else {
-            state = .enabling(plan, wasDisturbed: false)
+            state = .enabling(plan, isOff: isOff, wasDisturbed: false)
             return [.send(controller.scanOn(for: plan))]
         }
-        guard failure.status == .commandDisallowed else { return retry(failure, at: now) }
+        guard failure.status == .commandDisallowed else {
+            return useLegacyCommands(after: failure) ? disable() : retry(failure, at: now)
+        }
         return again ? retry(nil, at: now) : disable(again: true)
     }
 
     private mutating func enabled(
-        _ plan: ScanPlan, _ failure: HCICommandFailure?, wasDisturbed: Bool, at now: BootInstant
+        _ plan: ScanPlan, _ failure: HCICommandFailure?, isOff: Bool, wasDisturbed: Bool, at now: BootInstant
     ) -> [Action] {
         if let failure, failure.status != .commandDisallowed {
             return target == nil ? disable() : retry(failure, at: now)
         }
         guard target != nil else { return disable() }
+        if failure != nil, isOff, !wasDisturbed { return retry(nil, at: now) }
         if wasDisturbed {
             state = .waiting(until: now + nextPause())
             return [.notify(.started)]
@@ -289,9 +304,17 @@ extension ScanSession {
         return [.send(controller.scanOff)]
     }
 
-    private mutating func configure(_ plan: ScanPlan, again: Bool) -> [Action] {
-        state = .configuring(plan, again: again)
+    private mutating func configure(_ plan: ScanPlan, again: Bool, isOff: Bool) -> [Action] {
+        state = .configuring(plan, again: again, isOff: isOff)
         return [.send(controller.parameters(for: plan))]
+    }
+
+    /// Uses the legacy commands from now on if the controller does not know an extended one.
+    private mutating func useLegacyCommands(after failure: HCICommandFailure) -> Bool {
+        guard controller.hasExtendedScan, failure.status == .unknownCommand else { return false }
+        controller.hasExtendedScan = false
+        controller.hasCodedPHY = false
+        return true
     }
 
     /// Waits before the next attempt; without a failure another program holds the scanner.
@@ -344,11 +367,12 @@ extension ScanSession {
         package var hasCodedPHY: Bool
         package var ownAddressType: AddressType
 
-        /// Extended scanning needs the feature, and the commands where the controller lists them.
+        /// The kernel chooses by the commands that the controller lists, and the choice has to be the same. The feature
+        /// decides where it does not list any.
         package init(
             features: LEFeatures, commands: HCISupportedCommands? = nil, ownAddressType: AddressType = .public
         ) {
-            hasExtendedScan = features.contains(.extendedAdvertising) && commands?.hasExtendedScan ?? true
+            hasExtendedScan = commands?.hasExtendedScan ?? features.contains(.extendedAdvertising)
             hasCodedPHY = hasExtendedScan && features.contains(.coded)
             self.ownAddressType = ownAddressType
         }

@@ -251,7 +251,14 @@ extension Adapter {
             initiation, phys: isLongRange ? [.le1M, .leCoded] : .le1M, isExtended: isExtended, deadline: deadline)
         links.attemptBegins()
         defer { watchPresence() }
-        return await initiator.initiate(attempt)
+        let result = await initiator.initiate(attempt)
+        guard isExtended, case .failure(.refused(let refusal)) = result, refusal.status == .unknownCommand else {
+            return result
+        }
+        // Some controllers list the extended command and do not know it.
+        identification.lacksExtendedConnect()
+        logger.info("the controller does not know its extended connect", metadata: ["adapter": "\(name)"])
+        return await initiator.initiate(Initiator.Attempt(initiation, isExtended: false, deadline: deadline))
     }
 
     /// Makes sure that no attempt is pending whose cancel the controller did not confirm, before the next one.

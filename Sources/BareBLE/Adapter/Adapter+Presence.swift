@@ -125,7 +125,7 @@ extension Adapter {
         let ownAddressType: AddressType = if address == .zero { .random } else { .public }
         found = ControllerTraits(
             ownAddressType: ownAddressType,
-            hasExtendedConnect: features.contains(.extendedAdvertising) && commands?.hasExtendedConnect ?? true)
+            hasExtendedConnect: commands?.hasExtendedConnect ?? features.contains(.extendedAdvertising))
         advertiser.use(features, commands)
         scan.use(ScanSession.Controller(features: features, commands: commands, ownAddressType: ownAddressType))
     }

@@ -76,7 +76,17 @@ extension BLEError {
     }
 
     /// The controller could not make a link.
-    init(_ failure: Initiator.Failure, peer: PeerID, adapter: String) {
+    ///
+    /// - Parameter links: How many links this program has.
+    init(_ failure: Initiator.Failure, peer: PeerID, adapter: String, links: Int) {
+        if let status = failure.status, status.saysTooManyLinks {
+            self.init(
+                .busy, subject: "\(peer)", during: "connect",
+                because:
+                    "\(status.name.lowercased()), with \(links) \(links == 1 ? "link" : "links") of this program up",
+                hint: "Disconnect a device first; many controllers hold few links.", hciStatus: status)
+            return
+        }
         switch failure {
         case .timedOut:
             self = .notHeard(peer)
@@ -86,8 +96,8 @@ extension BLEError {
             self.init(
                 .busy, subject: "\(peer)", during: "connect",
                 because: "another program kept the controller initiating another connection",
-                hint: "Stop that program's connect, or allow more time; if it was killed, reset the adapter "
-                    + "as root: `hciconfig \(adapter) reset`.")
+                hint: "Stop that program's connect, or allow more time; if it was killed, switch the adapter off "
+                    + "and on as root: `hciconfig \(adapter) down && hciconfig \(adapter) up`.")
         case .adapterLost:
             self.init(
                 HCICommandFailure(opcode: .leCreateConnection, reason: .adapterLost), subject: adapter,
@@ -95,13 +105,13 @@ extension BLEError {
         case .cancelUnconfirmed(.timedOut), .cancelUnconfirmed(.cancelUnconfirmed):
             self.init(cancelUnconfirmedBy: adapter)
         case .cancelUnconfirmed(let reason):
-            self.init(reason, peer: peer, adapter: adapter)
+            self.init(reason, peer: peer, adapter: adapter, links: links)
         case .refused(let failure):
             self.init(failure, subject: adapter, during: "connect")
         case .failed(let status):
             self.init(
-                status == .connectionLimitExceeded ? .busy : .connectFailed, subject: "\(peer)", during: "connect",
-                because: status.name.lowercased(), hint: status.sentence, hciStatus: status)
+                .connectFailed, subject: "\(peer)", during: "connect", because: status.name.lowercased(),
+                hint: status.sentence, hciStatus: status)
         }
     }
 
@@ -161,7 +171,7 @@ extension BLEError {
     init(channelTakenOf peer: PeerID, adapter: String) {
         self.init(
             .busy, subject: "\(peer)", during: "connect",
-            because: "another program took the link's channel each time before it could be used",
+            because: "another program took the link's channel before it could be used",
             hint:
                 "bluetoothd does so where it serves the adapter: stop it, or give it another adapter than \(adapter).",
             errorNumber: SystemCallError.busy)
@@ -172,9 +182,8 @@ extension BLEError {
         self.init(
             .timedOut, subject: adapter, during: "connect",
             because: "the controller did not confirm the cancel of a connection attempt, which may still be pending",
-            hint:
-                "Connects resume by themselves when it responds again; else reset it as root (`hciconfig \(adapter) reset`), "
-                + "or unplug it.", origin: .adapter)
+            hint: "Connects resume by themselves when it responds again; else switch it off and on as root "
+                + "(`hciconfig \(adapter) down && hciconfig \(adapter) up`), or unplug it.", origin: .adapter)
     }
 
     static func notHeard(_ peer: PeerID) -> BLEError {
@@ -207,7 +216,7 @@ extension Adapter {
     /// The error for a connection attempt that the controller could not make.
     func error(_ failure: Initiator.Failure, _ peer: PeerID) -> BLEError {
         if failure == .adapterLost, presence == .down { return downError(during: "connect") }
-        return BLEError(failure, peer: peer, adapter: name)
+        return BLEError(failure, peer: peer, adapter: name, links: links.linkCount)
     }
 
     /// The error for a socket that could not be attached to a link.
@@ -228,7 +237,7 @@ extension Adapter {
         case .busy:
             BLEError(
                 .busy, subject: name, during: "scan", because: "another program, or the kernel, holds the scanner",
-                hint: "Stop the other scan (bluetoothd, hcitool, btmgmt), or reset the adapter.",
+                hint: "Stop the other scan (bluetoothd, hcitool, btmgmt), or switch the adapter off and on.",
                 hciStatus: .commandDisallowed)
         }
     }

@@ -46,6 +46,13 @@ final class ControllerIdentification: @unchecked Sendable {
         return true
     }
 
+    /// The controller has refused the extended connect that it lists, as unknown.
+    func lacksExtendedConnect() {
+        guard case .known(var traits) = state else { return }
+        traits.hasExtendedConnect = false
+        state = .known(traits)
+    }
+
     /// A task asks the controller: call `endAsking` when it has the responses, or failed.
     func beginAsking() { state = .asking }
 

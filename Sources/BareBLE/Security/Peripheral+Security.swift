@@ -129,7 +129,9 @@ extension Peripheral {
 
     /// Adds to a refusal for lack of security what can be done about it.
     func explained(_ failure: BLEError) -> BLEError {
-        guard protection.onDemand != nil, let level = failure.requiredSecurity, level != .authorization else { return failure }
+        guard protection.onDemand != nil, let level = failure.requiredSecurity, level != .authorization else {
+            return failure
+        }
         if let cause = protection.failure(of: level) {
             let hint = "Pairing failed: \(cause.reason)." + (cause.hint.map { " \($0)" } ?? "")
             let code: BLEError.Code = cause.code == .pairingRefused ? .pairingRefused : failure.code

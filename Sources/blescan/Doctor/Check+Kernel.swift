@@ -88,7 +88,8 @@ enum KernelFault: Hashable, Sendable {
     var remedy: String {
         switch self {
         case .closesTwice: "boot another one: of Debian's 6.1.0 kernels -54 and older, or any 6.12"
-        case .hangsAfterScans: "give such programs CAP_NET_RAW; for one that hangs: sudo hciconfig hci0 reset"
+        case .hangsAfterScans:
+            "give such programs CAP_NET_RAW; for one that hangs: sudo hciconfig hci0 down && sudo hciconfig hci0 up"
         }
     }
 }

@@ -13,7 +13,8 @@ extension Check {
                     .fail(
                         "no-answer", "the controller does not report its LE features: \(why)", adapter: adapter.name,
                         remedy:
-                            "unplug it and plug it in again; if it is built in: sudo hciconfig \(adapter.name) reset")
+                            "unplug it and plug it in again; if it is built in: sudo hciconfig \(adapter.name) down && sudo hciconfig \(adapter.name) up"
+                    )
                 ]
             }
             let features = LEFeatures(rawValue: bits)
@@ -68,20 +69,22 @@ extension Check {
                             + "\(scan.isExtended ? "legacy" : "extended") ones: \(text(bad))",
                         adapter: adapter.name,
                         remedy:
-                            "end other scanners (old hcitool among them), then: sudo hciconfig \(adapter.name) reset",
+                            "end other scanners (old hcitool among them), then: sudo hciconfig \(adapter.name) down && sudo hciconfig \(adapter.name) up",
                         status: .timedOut)
                 ]
             case .none:
                 return [
                     .fail(
                         "no-answer", "the controller does not respond: \(text(bad))", adapter: adapter.name,
-                        remedy: "sudo hciconfig \(adapter.name) reset; if that fails, unplug it and plug it in again")
+                        remedy:
+                            "sudo hciconfig \(adapter.name) down && sudo hciconfig \(adapter.name) up; if that fails, unplug it and plug it in again"
+                    )
                 ]
             case .some:
                 return [
                     .fail(
                         "scan-refused", "the controller refuses to scan: \(text(bad))", adapter: adapter.name,
-                        remedy: "sudo hciconfig \(adapter.name) reset")
+                        remedy: "sudo hciconfig \(adapter.name) down && sudo hciconfig \(adapter.name) up")
                 ]
             }
         }
@@ -108,7 +111,9 @@ extension Check {
                 return [
                     .warn(
                         "empty-reports", text + ": without any data the firmware may be stuck", adapter: adapter.name,
-                        remedy: "sudo hciconfig \(adapter.name) reset; if that fails, unplug it and plug it in again")
+                        remedy:
+                            "sudo hciconfig \(adapter.name) down && sudo hciconfig \(adapter.name) up; if that fails, unplug it and plug it in again"
+                    )
                 ]
             }
             return [.ok("reports", text, adapter: adapter.name)]

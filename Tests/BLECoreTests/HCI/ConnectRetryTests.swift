@@ -32,16 +32,23 @@ import Testing
         _ = gone.begin(mayCommand: true, at: start)
         #expect(gone.notInitiated(.failed(.connectionAlreadyExists), hasLink: false, at: start) == .initiate)
         #expect(gone.notInitiated(nil, hasLink: false, at: start) == .initiate)
+        #expect(gone.notInitiated(nil, hasLink: false, at: start) == .initiate)
         #expect(gone.notInitiated(nil, hasLink: false, at: start) == .attach(nil, until: later(10)))
     }
 
-    @Test func aLinkThatIsNotEstablishedIsRetriedTwice() {
+    @Test(.row("L03")) func aLinkThatIsNotEstablishedIsRetriedThreeTimesWithGrowingPauses() {
         var retry = retry()
         _ = retry.begin(mayCommand: true, at: start)
         let failure = Initiator.Failure.failed(.connectionFailedToBeEstablished)
-        #expect(retry.notInitiated(failure, hasLink: false, at: start) == .initiate)
-        #expect(retry.notInitiated(failure, hasLink: false, at: start) == .initiate)
+        for pause: Duration in [.milliseconds(250), .milliseconds(500), .seconds(1)] {
+            #expect(retry.notInitiated(failure, hasLink: false, at: start) == .pause(until: start + pause))
+            #expect(retry.paused() == .initiate)
+        }
         #expect(retry.notInitiated(failure, hasLink: false, at: start) == .fail)
+
+        var late = self.retry()
+        _ = late.begin(mayCommand: true, at: start)
+        #expect(late.notInitiated(failure, hasLink: false, at: later(10)) == .fail, "the time is over")
     }
 
     @Test(arguments: [
@@ -60,9 +67,18 @@ import Testing
         _ = retry.begin(mayCommand: true, at: start)
         _ = retry.initiated(handle, at: start)
         #expect(retry.notAttached(.notEstablished, end: nil, at: start) == .disconnect(handle))
-        #expect(retry.disconnected(at: start) == .initiate)
+        #expect(retry.disconnected(at: start) == .pause(until: start + .milliseconds(250)))
+        #expect(retry.paused() == .initiate)
         _ = retry.initiated(handle, at: start)
-        #expect(retry.notAttached(.other, end: .connectionFailedToBeEstablished, at: start) == .initiate)
+        #expect(
+            retry.notAttached(.other, end: .connectionFailedToBeEstablished, at: start)
+                == .pause(until: start + .milliseconds(500)))
+        #expect(retry.paused() == .initiate)
+        _ = retry.initiated(handle, at: start)
+        #expect(
+            retry.notAttached(.notEstablished, end: .connectionTimeout, at: start)
+                == .pause(until: start + .seconds(1)))
+        #expect(retry.paused() == .initiate)
         _ = retry.initiated(handle, at: start)
         #expect(retry.notAttached(.notEstablished, end: .connectionTimeout, at: start) == .fail)
 
@@ -89,7 +105,7 @@ import Testing
     @Test(.row("O14")) func aLinkThatWasThereAndIsBusyIsTriedAgainAfterPauses() {
         var retry = retry()
         _ = retry.begin(mayCommand: true, at: start)
-        for pause: Duration in [.milliseconds(200), .milliseconds(400)] {
+        for pause: Duration in [.milliseconds(250), .milliseconds(500), .seconds(1)] {
             _ = retry.notInitiated(nil, hasLink: true, at: start)
             #expect(retry.notAttached(.busy, end: nil, at: start) == .pause(until: start + pause))
             #expect(retry.paused() == .initiate)

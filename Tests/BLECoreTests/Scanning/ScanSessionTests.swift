@@ -43,6 +43,40 @@ import Testing
         #expect(session.commandFinished(disallowed, at: start) == [.notify(.started)])
     }
 
+    /// A controller that does not scan while a link is up.
+    @Test(.row("H14")) func disallowedOnOnAfterAConfirmedOffMeansBusy() {
+        var session = ScanSession(Self.legacy)
+        _ = session.start(plan, at: start)
+        #expect(session.commandFinished(nil, at: start) == [set])
+        #expect(session.commandFinished(nil, at: start) == [on])
+        #expect(session.commandFinished(disallowed, at: start) == [.notify(.scanBusy(retry: .milliseconds(500)))])
+        #expect(session.timePassed(start + .milliseconds(500)) == [off])
+
+        // Another program has begun to scan in between.
+        var disturbed = ScanSession(Self.legacy)
+        _ = disturbed.start(plan, at: start)
+        _ = disturbed.commandFinished(nil, at: start)
+        _ = disturbed.commandFinished(nil, at: start)
+        _ = disturbed.foreignCompletion(.leSetScanEnable, .success, at: start)
+        #expect(disturbed.commandFinished(disallowed, at: start) == [.notify(.started)])
+    }
+
+    /// A controller that lists the extended commands and does not know them.
+    @Test(.row("H14"), arguments: [1, 2]) func unknownExtendedCommandsAreReplacedUntilThePowerIsOff(command: Int) {
+        var session = ScanSession(Self.extended)
+        _ = session.start(plan, at: start)
+        if command == 2 { _ = session.commandFinished(nil, at: start) }
+        let opcode: HCIOpcode = command == 1 ? .leSetExtendedScanEnable : .leSetExtendedScanParameters
+        let unknown = HCICommandFailure(opcode: opcode, reason: .status(.unknownCommand))
+        #expect(session.commandFinished(unknown, at: start) == [off])
+        #expect(session.commandFinished(nil, at: start) == [set])
+        #expect(session.commandFinished(nil, at: start) == [on])
+        #expect(session.commandFinished(nil, at: start) == [.notify(.started)])
+
+        _ = session.adapterDown()
+        #expect(opcodes(session.adapterUp(at: start), &session).first == .leSetExtendedScanEnable)
+    }
+
     @Test(.row("H14")) func disallowedParametersAreTriedTwiceThenBusyWithGrowingPauses() {
         var session = ScanSession(Self.legacy)
         var now = start

@@ -42,9 +42,9 @@ struct AdapterBench: Sendable {
 
     /// On the loop of the test's virtual time, if no other is named. In real time a busy machine would let the
     /// controller's thread wait for longer than the library waits for a response.
-    init(loop: EventLoop? = nil) async throws {
+    init(loop: EventLoop? = nil, isExtended: Bool = false) async throws {
         let loop = try #require(loop ?? VirtualTimeTrait.time?.loop, "the test lacks .virtualTime")
-        controller = StandInController(loop: loop)
+        controller = StandInController(loop: loop, isExtended: isExtended)
         clock = CentralClock(loop: loop)
         let kernel = kernel
         let first = try await controller.plugIn()

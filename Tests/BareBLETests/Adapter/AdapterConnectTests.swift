@@ -91,7 +91,7 @@ import Testing
         }
         let link = try await bench.adapter.connect(peer, parameters: nil, timeout: .seconds(5))
         #expect(link.handle == 0x40)
-        await bench.controller.set { $0.callFailures = Array(repeating: .connectionFailedToBeEstablished, count: 3) }
+        await bench.controller.set { $0.callFailures = Array(repeating: .connectionFailedToBeEstablished, count: 4) }
         await fails(.connectFailed, bench, peer, timeout: .seconds(5), status: .connectionFailedToBeEstablished)
     }
 
@@ -100,7 +100,7 @@ import Testing
         try await VirtualTime.run { time in
             let bench = try await AdapterBench(loop: time.loop)
             await reachable(bench)
-            let ends = [HCIStatus](repeating: .connectionFailedToBeEstablished, count: 3)
+            let ends = [HCIStatus](repeating: .connectionFailedToBeEstablished, count: 4)
             await bench.controller.set { $0.earlyEnds = ends }
             await fails(.connectFailed, bench, peer, timeout: .seconds(5), status: .connectionFailedToBeEstablished)
             #expect(bench.kernel.withLock { $0.connects } == 0)
@@ -108,14 +108,32 @@ import Testing
             let link = try await bench.adapter.connect(peer, parameters: nil, timeout: .seconds(5))
             #expect(link.handle == 0x40)
             #expect(bench.kernel.withLock { $0.connects } == 1)
-            #expect(await bench.sent.filter { $0 == .leCreateConnection }.count == 6)
+            #expect(await bench.sent.filter { $0 == .leCreateConnection }.count == 8)
         }
+    }
+
+    /// A controller that lists the extended command and does not know it.
+    @Test func anUnknownExtendedConnectIsReplacedForGood() async throws {
+        let bench = try await AdapterBench(isExtended: true)
+        await reachable(bench)
+        await bench.controller.set { $0.statuses[.leExtendedCreateConnection] = [.unknownCommand] }
+        for _ in 1...2 {
+            let link = try await bench.adapter.connect(peer, parameters: nil, timeout: .seconds(5))
+            await link.controls.disconnect()
+        }
+        let calls = await bench.sent.filter { $0 == .leExtendedCreateConnection || $0 == .leCreateConnection }
+        #expect(calls == [.leExtendedCreateConnection, .leCreateConnection, .leCreateConnection])
     }
 
     @Test func otherFailuresAreReported() async throws {
         let bench = try await AdapterBench()
-        await bench.controller.set { $0.callFailures = [.connectionLimitExceeded] }
-        await fails(.busy, bench, peer, timeout: .seconds(5), status: .connectionLimitExceeded)
+        let limits: [HCIStatus] = [
+            .connectionLimitExceeded, .connectionRejectedLimitedResources, .memoryCapacityExceeded,
+        ]
+        for status in limits {
+            await bench.controller.set { $0.callFailures = [status] }
+            await fails(.busy, bench, peer, timeout: .seconds(5), status: status)
+        }
         await bench.controller.set { $0.statuses[.leCreateConnection] = [.invalidParameters] }
         await fails(.system, bench, peer, timeout: .seconds(5), status: .invalidParameters)
         await fails(

@@ -37,7 +37,7 @@ import Testing
         } catch {
             #expect(error.code == .timedOut, "\(error)")
             #expect(error.subject == "hci0")
-            #expect(error.hint?.contains("hciconfig hci0 reset") == true)
+            #expect(error.hint?.contains("hciconfig hci0 down && hciconfig hci0 up") == true)
         }
     }
 

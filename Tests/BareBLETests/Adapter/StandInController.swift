@@ -12,7 +12,7 @@ actor StandInController {
     nonisolated let loop: EventLoop
     private var commands: LinkSocket?
     private var reports: LinkSocket?
-    private var controller = VirtualController(address: ownAddress, isExtended: false)
+    private var controller: VirtualController
     private var buffer = [UInt8](repeating: 0, count: 512)
     private var waiters: [(Int, CheckedContinuation<Void, Never>)] = []
     private(set) var received: [HCIOpcode] = []
@@ -33,8 +33,9 @@ actor StandInController {
 
     nonisolated var unownedExecutor: UnownedSerialExecutor { unsafe loop.asUnownedSerialExecutor() }
 
-    init(loop: EventLoop) {
+    init(loop: EventLoop, isExtended: Bool) {
         self.loop = loop
+        controller = VirtualController(address: Self.ownAddress, isExtended: isExtended)
         loop.start()
     }
 
