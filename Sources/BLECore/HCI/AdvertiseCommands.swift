@@ -73,12 +73,27 @@ package struct LESetAdvertisingParameters: HCICommand {
     }
 }
 
+/// A command with data of the advertiser of a controller that has one.
+///
+///     length 1 | data 31, padded with zeros
+package protocol LEAdvertiserDataCommand: HCICommand {
+    /// The AD structures, at most 31 bytes.
+    var data: [UInt8] { get }
+}
+
+extension LEAdvertiserDataCommand {
+    /// The length, then 31 bytes.
+    package var parameters: [UInt8] {
+        [UInt8(truncatingIfNeeded: data.count)] + data + [UInt8](repeating: 0, count: max(0, 31 - data.count))
+    }
+}
+
 /// Sets the advertising data of a controller that has one advertiser.
 ///
 ///     0x2008 | length 1 | data 31, padded with zeros      reply: status
 ///
 /// Spec: HCI_LE_Set_Advertising_Data, Core Vol 4 Part E, 7.8.7.
-package struct LESetAdvertisingData: HCICommand {
+package struct LESetAdvertisingData: LEAdvertiserDataCommand {
     /// HCI_LE_Set_Advertising_Data.
     package static let opcode = HCIOpcode.leSetAdvertisingData
     /// The AD structures, at most 31 bytes.
@@ -89,9 +104,6 @@ package struct LESetAdvertisingData: HCICommand {
         guard data.count <= 31 else { return nil }
         self.data = data
     }
-
-    /// The length, then 31 bytes.
-    package var parameters: [UInt8] { data.paddedAdvertisement }
 }
 
 /// Sets the scan response data of a controller that has one advertiser.
@@ -99,7 +111,7 @@ package struct LESetAdvertisingData: HCICommand {
 ///     0x2009 | length 1 | data 31, padded with zeros      reply: status
 ///
 /// Spec: HCI_LE_Set_Scan_Response_Data, Core Vol 4 Part E, 7.8.8.
-package struct LESetScanResponseData: HCICommand {
+package struct LESetScanResponseData: LEAdvertiserDataCommand {
     /// HCI_LE_Set_Scan_Response_Data.
     package static let opcode = HCIOpcode.leSetScanResponseData
     /// The AD structures, at most 31 bytes.
@@ -110,9 +122,6 @@ package struct LESetScanResponseData: HCICommand {
         guard data.count <= 31 else { return nil }
         self.data = data
     }
-
-    /// The length, then 31 bytes.
-    package var parameters: [UInt8] { data.paddedAdvertisement }
 }
 
 /// Enables or disables the advertiser of a controller that has one.
@@ -294,10 +303,22 @@ package struct AdvertisingDataFragment: Hashable, Sendable {
 
     /// The maximum number of bytes in a part.
     package static let limit = 251
+}
 
-    /// The operation, the preference not to fragment on air, the length and the bytes.
-    fileprivate func parameters(_ handle: UInt8) -> [UInt8] {
-        [handle, place.rawValue, 1, UInt8(truncatingIfNeeded: data.count)] + data
+/// A command with a part of the data of one advertising set.
+///
+///     advertising handle 1 | operation 1 | fragment preference 1 | length 1 | data
+package protocol LEAdvertisingSetDataCommand: HCICommand {
+    /// The advertising handle, at most 0xEF.
+    var handle: UInt8 { get }
+    /// The part.
+    var fragment: AdvertisingDataFragment { get }
+}
+
+extension LEAdvertisingSetDataCommand {
+    /// The handle and the part, with the preference not to fragment on air.
+    package var parameters: [UInt8] {
+        [handle, fragment.place.rawValue, 1, UInt8(truncatingIfNeeded: fragment.data.count)] + fragment.data
     }
 }
 
@@ -306,7 +327,7 @@ package struct AdvertisingDataFragment: Hashable, Sendable {
 ///     0x2037 | advertising handle 1 | operation 1 | fragment preference 1 | length 1 | data      reply: status
 ///
 /// Spec: HCI_LE_Set_Extended_Advertising_Data, Core Vol 4 Part E, 7.8.54.
-package struct LESetExtendedAdvertisingData: HCICommand {
+package struct LESetExtendedAdvertisingData: LEAdvertisingSetDataCommand {
     /// HCI_LE_Set_Extended_Advertising_Data.
     package static let opcode = HCIOpcode.leSetExtendedAdvertisingData
     /// The advertising handle, at most 0xEF.
@@ -319,9 +340,6 @@ package struct LESetExtendedAdvertisingData: HCICommand {
         self.handle = handle
         self.fragment = fragment
     }
-
-    /// The handle and the part.
-    package var parameters: [UInt8] { fragment.parameters(handle) }
 }
 
 /// Sets a part of the scan response data of one advertising set.
@@ -329,7 +347,7 @@ package struct LESetExtendedAdvertisingData: HCICommand {
 ///     0x2038 | advertising handle 1 | operation 1 | fragment preference 1 | length 1 | data      reply: status
 ///
 /// Spec: HCI_LE_Set_Extended_Scan_Response_Data, Core Vol 4 Part E, 7.8.55.
-package struct LESetExtendedScanResponseData: HCICommand {
+package struct LESetExtendedScanResponseData: LEAdvertisingSetDataCommand {
     /// HCI_LE_Set_Extended_Scan_Response_Data.
     package static let opcode = HCIOpcode.leSetExtendedScanResponseData
     /// The advertising handle, at most 0xEF.
@@ -342,9 +360,6 @@ package struct LESetExtendedScanResponseData: HCICommand {
         self.handle = handle
         self.fragment = fragment
     }
-
-    /// The handle and the part.
-    package var parameters: [UInt8] { fragment.parameters(handle) }
 }
 
 /// Enables or disables advertising sets.
@@ -482,11 +497,4 @@ extension HCISupportedCommands {
 private enum AdvertisingChannels {
     /// Channels 37, 38 and 39.
     static let all: UInt8 = 0x07
-}
-
-extension [UInt8] {
-    /// The length, then 31 bytes, padded with zeros.
-    fileprivate var paddedAdvertisement: [UInt8] {
-        [UInt8(truncatingIfNeeded: count)] + self + [UInt8](repeating: 0, count: Swift.max(0, 31 - count))
-    }
 }
