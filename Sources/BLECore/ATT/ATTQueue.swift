@@ -564,7 +564,8 @@ extension ATTQueue {
         }
     }
 
-    private var isExchangingMTU: Bool {
+    /// Whether this side's own exchange of the MTU is pending.
+    package var isExchangingMTU: Bool {
         if case .taken(let request) = slot { request.offeredMTU != nil } else { false }
     }
 

@@ -167,6 +167,9 @@ package struct GATTClient: ~Copyable {
         return actions
     }
 
+    /// Whether this side has requested an exchange of the MTU that is not over.
+    package var isExchangingMTU: Bool { queue.isExchangingMTU }
+
     /// Takes over the MTU that the peer has requested from the server side of the link.
     package mutating func peerExchanged(_ mtu: UInt16) {
         queue.peerExchanged(mtu)

@@ -182,7 +182,7 @@ extension ATTLink {
             }
             actions = next
         }
-        server?.mtuExchanged(client.mtu)
+        shareMTU()
         armTimer()
     }
 
@@ -295,9 +295,10 @@ extension ATTLink {
             switch input {
             case .packet(let count, _):
                 let opcode = take(count, report)
-                // Values come in bursts, but a response is seldom followed by anything, and the loop would call again.
-                // What follows all the same is read before the next request is written.
-                if !pastResponses, opcode.isResponse { return false }
+                // Values and commands come in bursts, but a response is seldom followed by anything, a request only once
+                // it has been responded to, and the loop would call again. What follows all the same is read before the
+                // next request is written.
+                if !pastResponses, opcode.isResponse || opcode.isRequest { return false }
             case .wouldBlock:
                 return false
             case .ended(let errno):
@@ -356,7 +357,7 @@ extension ATTLink {
     /// Has the peer served from now on.
     func serve(_ server: LinkServer) {
         self.server = server
-        server.mtuExchanged(client.mtu)
+        shareMTU()
     }
 
     /// Reads all that has arrived.
@@ -384,10 +385,16 @@ extension ATTLink {
         }
     }
 
-    /// Takes over the MTU that the peer has requested from the server, which has responded; returns the MTU of the link.
-    func peerExchanged(_ mtu: UInt16) -> UInt16 {
+    /// Takes over the MTU that the peer has requested from the server, which has responded.
+    func peerExchanged(_ mtu: UInt16) {
         client.peerExchanged(mtu)
-        return client.mtu
+        shareMTU()
+    }
+
+    /// Gives the server the MTU of the link. While this side's own exchange is pending, the peer may already use the one
+    /// that the server has agreed on.
+    private func shareMTU() {
+        if let server, !client.isExchangingMTU { server.mtuExchanged(client.mtu) }
     }
 }
 

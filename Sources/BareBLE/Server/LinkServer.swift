@@ -204,7 +204,7 @@ extension LinkServer {
         case .sent:
             let before = machine.mtu
             let actions = machine.sent(in: services.database, at: loop.now())
-            if machine.mtu != before { mtuExchanged(link.peerExchanged(machine.mtu)) }
+            if machine.mtu != before { link.peerExchanged(machine.mtu) }
             return actions
         case .blocked:
             machine.blocked()

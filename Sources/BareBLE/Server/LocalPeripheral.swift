@@ -53,7 +53,8 @@ public actor LocalPeripheral {
         /// The maximum number of links that others make. If a further central connects, the unbonded one that was not heard
         /// for the longest time is disconnected; without such a one, the newcomer is.
         public var maximumCentrals = 16
-        /// The largest ATT MTU that is offered to centrals, 23 to 517.
+        /// The largest ATT MTU that is offered to centrals, 23 to 517. On a link that the central has made it is
+        /// `ConnectOptions.mtu`.
         public var mtu = 517
         /// Decides about accesses to attributes that require authorization; without it they are refused.
         public var authorize: Authorization?
@@ -443,7 +444,8 @@ extension LocalPeripheral {
         lastNumber &+= 1
         let number = lastNumber
         let id = ConnectedCentral.ID(number: number)
-        let server = LinkServer(of: services, mtu: UInt16(clamping: settings.mtu), on: loop)
+        // A device offers one MTU, in both roles (Core Vol 3 Part F, 3.4.2.2).
+        let server = LinkServer(of: services, mtu: peripheral.assumeIsolated { $0.link.largestMTU }, on: loop)
         server.onEvents { [weak self] event in
             self?.assumeIsolated { $0.happened(event, number) }
         } questions: { [weak self] question in

@@ -1421,9 +1421,10 @@ extension GATTServer {
         }
     }
 
-    /// Takes over the MTU that our own client role has agreed on with the peer: both share it.
+    /// Takes over the MTU of the link, once this side's own exchange is over: both roles share it, and the smallest of all
+    /// values counts.
     package mutating func mtuExchanged(_ size: UInt16) {
-        mtu = max(mtu, min(size, limits.mtu))
+        mtu = max(ATTQueue.defaultMTU, min(size, limits.mtu))
     }
 
     /// The number of bytes that the client makes the server keep: packets, values and commands.

@@ -185,8 +185,11 @@ import Testing
         #expect(client.server.mtu == agreed)
         #expect(try client.send("029600") == ["03c800"])
         #expect(client.server.mtu == agreed)
-        client.server.mtuExchanged(180)
-        #expect(client.server.mtu == max(180, agreed))
+        // The other role's exchange has changed the MTU of the link, which both roles share.
+        for (size, shared) in [(180, 180), (50, 50), (22, 23), (300, 200)] as [(UInt16, UInt16)] {
+            client.server.mtuExchanged(size)
+            #expect(client.server.mtu == shared)
+        }
     }
 
     @Test("a second request before the response closes the link, while the application or the system delays it")
