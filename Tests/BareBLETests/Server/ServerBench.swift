@@ -10,10 +10,14 @@ struct ServerBench: Sendable {
     let central: Central
     let local: LocalPeripheral
 
-    static func run(_ body: @Sendable @escaping (ServerBench) async throws -> Void) async throws {
+    static func run(
+        maximumCentrals: Int = 16, _ body: @Sendable @escaping (ServerBench) async throws -> Void
+    ) async throws {
         try await VirtualTime.run { time in
             let central = Central(radio: VirtualRadio(time: time))
-            let local = LocalPeripheral(LocalPeripheral.Settings(name: "Bench"), on: central)
+            var settings = LocalPeripheral.Settings(name: "Bench")
+            settings.maximumCentrals = maximumCentrals
+            let local = LocalPeripheral(settings, on: central)
             try await body(ServerBench(time: time, central: central, local: local))
             await local.stop()
         }
@@ -63,6 +67,13 @@ final class RawCentral: @unchecked Sendable {
     func receive() async -> [UInt8]? {
         await time.settle()
         return socket.receivePacket()
+    }
+
+    /// Returns the packets that wait in the socket.
+    func takeAll() -> [[UInt8]] {
+        var packets: [[UInt8]] = []
+        while let packet = socket.receivePacket() { packets.append(packet) }
+        return packets
     }
 
     /// Sends a request, and returns the response.

@@ -1,6 +1,7 @@
 import Glibc
 
-/// The library under load: many links, many values, many reports, many cycles, many days.
+/// The library under load: many links, many values, many centrals, many reports, many cycles, many
+/// days.
 ///
 ///     load-trials [--short] [TRIAL...]
 ///
@@ -10,7 +11,8 @@ import Glibc
 enum LoadTrials {
     private static var trials: [any Trial.Type] {
         [
-            LinksTrial.self, NotificationTrial.self, FloodTrial.self, ReportTrial.self, CycleTrial.self,
+            LinksTrial.self, NotificationTrial.self, ServingTrial.self, FloodTrial.self, ReportTrial.self,
+            CycleTrial.self,
             SoakTrial.self, MemoryTrial.self,
         ]
     }
