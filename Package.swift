@@ -181,7 +181,7 @@ let package = Package(
             name: "blescanTests",
             dependencies: [
                 "blescan", "BareBLE", "BareBLETestKit", "BLECapture", "BLECore", "BLELinux", "BLEProfiles",
-                "TestSupport",
+                "CBluetooth", "TestSupport",
             ],
             swiftSettings: strict
         ),

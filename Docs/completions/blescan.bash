@@ -246,7 +246,7 @@ _blescan_scan() {
 
 _blescan_explore() {
     repeating_flags=()
-    non_repeating_flags=(--no-read --pair --trace --json --version -h --help)
+    non_repeating_flags=(--no-read --pair --no-bond --trace --json --version -h --help)
     repeating_options=()
     non_repeating_options=(--mtu --cache --passkey --adapter --timeout --bonds --record)
     __blescan_offer_flags_options 1
@@ -279,7 +279,7 @@ _blescan_explore() {
 
 _blescan_read() {
     repeating_flags=()
-    non_repeating_flags=(--hex-only --pair --trace --json --version -h --help)
+    non_repeating_flags=(--hex-only --pair --no-bond --trace --json --version -h --help)
     repeating_options=()
     non_repeating_options=(--mtu --cache --passkey --adapter --timeout --bonds --record)
     __blescan_offer_flags_options -1
@@ -312,7 +312,7 @@ _blescan_read() {
 
 _blescan_write() {
     repeating_flags=()
-    non_repeating_flags=(--without-response --pair --trace --json --version -h --help)
+    non_repeating_flags=(--without-response --pair --no-bond --trace --json --version -h --help)
     repeating_options=()
     non_repeating_options=(--hex --text --u8 --u16 --u32 --i8 --i16 --i32 --file --mtu --cache --passkey --adapter --timeout --bonds --record)
     __blescan_offer_flags_options 2
@@ -372,7 +372,7 @@ _blescan_write() {
 
 _blescan_notify() {
     repeating_flags=()
-    non_repeating_flags=(--indications --pair --trace --json --version -h --help)
+    non_repeating_flags=(--indications --pair --no-bond --trace --json --version -h --help)
     repeating_options=()
     non_repeating_options=(--count --for --mtu --cache --passkey --adapter --timeout --bonds --record)
     __blescan_offer_flags_options -1

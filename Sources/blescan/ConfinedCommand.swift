@@ -92,7 +92,7 @@ extension ConnectingCommand {
     var namesFiles: Bool { options.cache != nil || options.recording.record != nil }
     var namesSocket: Bool { peer.isSocket }
     func findBonds() -> BondUse? {
-        try? BondUse.find(for: peer, options.link, isPairing: options.pair).use
+        options.ignoresBonds ? nil : try? BondUse.find(for: peer, options.link, isPairing: options.pair).use
     }
 }
 

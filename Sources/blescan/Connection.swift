@@ -29,7 +29,7 @@ enum Connection {
         _ body: @Sendable @escaping (Peripheral) async throws -> Value
     ) async throws -> Value {
         let pairing = options.pairing
-        let bonds = try self.bonds(of: peer, options.link, isPairing: pairing != nil)
+        let bonds = options.ignoresBonds ? nil : try self.bonds(of: peer, options.link, isPairing: pairing != nil)
         return try await run(with: peer, options, cache: use, switchesOn: switchesOn, bonds, found: found) {
             peripheral, _ in
             if let pairing { _ = try await pairing.pair(peripheral, peer) }

@@ -78,6 +78,7 @@ extension BondFacts {
         self.init(directory: directory)
         do throws(BLEError) {
             let store = try BondStore(directory: root + directory)
+            CoreDumps.exclude()
             movedFiles = try store.namesOfMovedFiles()
             for stored in try store.all() {
                 if let reason = stored.damage?.reason { damage.append("the bonds of \(stored.adapter): \(reason)") }

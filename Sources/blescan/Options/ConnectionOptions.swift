@@ -25,6 +25,12 @@ struct ConnectionOptions: ParsableArguments {
         transform: PasskeyArgument.init(argument:))
     var passkey: PasskeyArgument?
 
+    @Flag(
+        name: .customLong("no-bond"),
+        help: "Connect without encryption, also to a device that there is a bond with: another one may use its address."
+    )
+    var ignoresBonds = false
+
     @OptionGroup var link: LinkOptions
 
     func validate() throws {
@@ -32,6 +38,7 @@ struct ConnectionOptions: ParsableArguments {
             throw ValidationError("--mtu \(mtu) is not possible: ATT packets have 23 to 517 bytes.")
         }
         if cache == "" { throw ValidationError("--cache takes the name of a file.") }
+        if ignoresBonds, pair { throw ValidationError("--no-bond and --pair exclude each other.") }
         if passkey != nil, !pair { throw ValidationError("--passkey is for pairing; add --pair.") }
     }
 

@@ -5,7 +5,8 @@ import Glibc
 
 /// The directory of the bonds: the one of `--bonds`, or the usual one of the user.
 ///
-/// Look at it after privileges were dropped: its owner is the user that the program runs as then.
+/// Look at it after privileges were dropped: its owner is the user that the program runs as then. Whoever opens it has
+/// keys in memory from then on, so the process gets no core dump.
 struct BondDirectory: Sendable {
     /// The usual directory of root.
     static let ofRoot = "/var/lib/bareble/bonds"
@@ -73,6 +74,7 @@ struct BondDirectory: Sendable {
                 if !SystemFiles.isFolder(folder) { try? StoredFolder.create(folder) }
             }
         }
+        CoreDumps.exclude()
         return try BondStore(directory: path)
     }
 
@@ -84,6 +86,7 @@ struct BondDirectory: Sendable {
             if isNamed { throw Failure(message: "\(path): no such directory.", status: .usage) }
             return []
         }
+        CoreDumps.exclude()
         return try BondStore(directory: path).all()
     }
 
@@ -112,6 +115,10 @@ struct BondUse: Sendable {
         var warnings: [String] = []
     }
 
+    private static let adviceForDamage =
+        "The device may have a bond there. Restore the file, pair again with --pair, or connect without encryption with "
+        + "--no-bond."
+
     /// Finds out whether a command uses bonds: to pair, or because there is one with the peer. Nothing else needs the
     /// kernel's management of the adapter, which takes more rights.
     ///
@@ -136,8 +143,9 @@ struct BondUse: Sendable {
 
     /// Finds the bond with an address among those of `adapters` that `selector` selects.
     ///
-    /// - Throws: `BLEError` if the bonds of such an adapter cannot be read: nobody knows then whether the device has one,
-    ///   and it would be connected to in clear.
+    /// - Throws: `BLEError` if the bonds of such an adapter cannot be read, or if some of them are damaged and the device
+    ///   has none of the others, unless it is to be paired: nobody knows then whether it has one, and it would be
+    ///   connected to in clear.
     static func find(
         _ address: BluetoothAddress, in directory: BondDirectory, _ selector: AdapterSelector, isPairing: Bool,
         adapters: [AdapterDescription]
@@ -151,6 +159,12 @@ struct BondUse: Sendable {
         let places = all.filter { $0.hasBond(with: address) }
         let used = selected.lazy
             .compactMap { adapter in places.first { $0.adapter == adapter.address } }.first
+        if used == nil, !isPairing {
+            let damage = all.first { stored in
+                stored.damage != nil && selected.contains { $0.address == stored.adapter }
+            }?.damage
+            if let damage { throw damage.with(hint: Self.adviceForDamage) }
+        }
         if used == nil, let other = places.first {
             finding.warnings.append(
                 "the bond with \(address) belongs to the adapter \(other.adapter), which is not used here")

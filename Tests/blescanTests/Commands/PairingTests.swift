@@ -2,6 +2,7 @@ import BLECore
 import BLELinux
 import BareBLE
 import BareBLETestKit
+import CBluetooth
 import Foundation
 import Glibc
 import TestSupport
@@ -33,6 +34,7 @@ import Testing
             ["pair", "demo:lock", "--name", ""],
             ["pair", "demo:lock", "--require", "much"],
             ["read", "demo:lock", "fff1", "--passkey", "123456"],
+            ["read", "demo:lock", "fff1", "--no-bond", "--pair"],
             ["bonds", "--bonds", "/nowhere"],
             ["bonds", "--bonds", ""],
             ["forget", "demo:lock"],
@@ -192,6 +194,18 @@ import Testing
         return try result.get()
     }
 
+    @Test func theProgramHasNoCoreDumpOnceItOpensBonds() throws {
+        let (path, folder) = try Self.directory()
+        // This process has no keys but those of tests.
+        defer { #expect(ble_process_option(PR_SET_DUMPABLE, 1) == 0) }
+        for open in [{ _ = try BondDirectory(path).stored() }, { _ = try BondDirectory(path).store() }] {
+            #expect(ble_process_option(PR_SET_DUMPABLE, 1) == 0)
+            try open()
+            #expect(!CoreDumps.mayBeWritten)
+        }
+        _ = folder
+    }
+
     // MARK: Which bonds are used
 
     /// An adapter that is there, by the last byte of its address.
@@ -237,6 +251,35 @@ import Testing
         // The bonds of another adapter do not matter.
         let finding = try Self.find(RecordedBonds.phone.address, path, .first, [0])
         #expect(finding.use == nil && finding.warnings.count == 1)
+        _ = folder
+    }
+
+    /// One of the lost bonds may be the device's.
+    @Test func damagedBondsEndTheCommandUnlessTheDeviceHasAnother() throws {
+        let (path, folder) = try Self.directory()
+        let file = path + "/001122334401.bonds"
+        let lines = try String(contentsOfFile: file, encoding: .utf8).split(separator: "\n").dropLast()
+        let body = (lines + ["nonsense"]).joined(separator: "\n") + "\n"
+        let checksum = String(format: "checksum %08x\n", CRC32.checksum(body.utf8))
+        let stranger = try #require(BluetoothAddress("AA:BB:CC:DD:EE:FF"))
+
+        try Data((body + checksum).utf8).write(to: URL(filePath: file))
+        #expect(unsafe chmod(file, 0o600) == 0)
+        let finding = try Self.find(RecordedBonds.phone.address, path, .first, [1])
+        #expect(finding.use?.identity == RecordedBonds.phone && finding.warnings.count == 1)
+        let error = #expect(throws: BLEError.self) { try Self.find(stranger, path, .first, [1]) }
+        #expect(error?.code == .unusableState && error?.hint?.contains("--no-bond") == true)
+        // A pairing says what is to become of it, and another adapter has other bonds.
+        let adapters = [Self.adapter(1)]
+        let pairing = try BondUse.find(stranger, in: BondDirectory(path), .first, isPairing: true, adapters: adapters)
+        #expect(pairing.use != nil && pairing.warnings.count == 1)
+        #expect(try Self.find(stranger, path, .first, [0]).use == nil)
+
+        try Data((body + "checksum 00000000\n").utf8).write(to: URL(filePath: file))
+        let whole = #expect(throws: BLEError.self) {
+            try Self.find(RecordedBonds.phone.address, path, .first, [1])
+        }
+        #expect(whole?.code == .unusableState && whole?.subject == file)
         _ = folder
     }
 
