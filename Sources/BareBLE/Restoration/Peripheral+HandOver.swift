@@ -42,7 +42,10 @@ extension Peripheral {
     }
 
     /// Resumes a link that another owner has detached. Nothing is requested from the peer.
-    func resume(_ state: LinkState, holding options: SubscribeOptions) throws(BLEError) {
+    ///
+    /// A failure ends the link, also at the controller. It fails for a bonded peer whose link the kernel does not report as
+    /// encrypted: how a command of another program has encrypted it is nowhere to be read.
+    func resume(_ state: LinkState, holding options: SubscribeOptions) async throws(BLEError) {
         link.adopt(state.client)
         peerDatabase.resume(state.cache, isServiceChangedEnabled: state.subscriptions.contains { $0.isOwn })
         for value in state.subscriptions { subscriptionHub.resume(value, holding: options) }
@@ -52,7 +55,10 @@ extension Peripheral {
             if let error = securityError(.asBonded, during: "adopt a link") { throw error }
             try startReading()
         } catch {
+            let controls = controls
             close(.other(nil, errorNumber: error.errorNumber))
+            // Closing the socket alone leaves the link up for seconds, and the next connect would attach to it.
+            await controls?.disconnect()
             throw error
         }
         link.resume(happened)

@@ -184,6 +184,42 @@ import Testing
         }
     }
 
+    /// How a command has encrypted a link is known to the program alone that has sent it.
+    @Test func aLinkOfAnotherProgramIsNotAdoptedAndEndsAtOnce() async throws {
+        try await VirtualTime.run { time in
+            let restricted = try await Restricted(try await SecurityBench(time))
+            let bench = restricted.bench
+            let detached = try await restricted.central.connect(bench.id).detach()
+            let handle = try #require(bench.radio.system.linkHandle(0, bench.id.address))
+            var configuration = Configuration()
+            configuration.security = SecurityConfiguration(bonds: bench.bonds)
+            configuration.addressHash = { $0.hash }
+            let next = Central(configuration, radio: bench.radio)
+            // As `adopt` does, which needs a socket of the kernel.
+            let operation = "adopt a link"
+            try await next.adapter.readBonds(during: operation)
+            try? await next.adapter.prepare(during: operation, mayCyclePower: false)
+            let controls = try #require(
+                await next.adapter.controls(adopting: handle, from: VirtualRadio.address(of: 0), to: bench.id))
+            let peripheral = Peripheral(
+                socket: LinkSocket(adopting: try #require(detached.release())), id: bench.id, name: "\(bench.id)",
+                mtu: 517, loop: bench.radio.loop, configuration: configuration, warnings: next.warnings,
+                policy: CachePolicy(ConnectOptions()), controls: controls)
+            let begin = time.now
+            let error = await #expect(throws: BLEError.self) {
+                try await peripheral.resume(detached.state, holding: SubscribeOptions())
+            }
+            #expect(error?.code == .notBonded)
+            await time.settle()
+            // The kernel itself takes two seconds.
+            #expect(await bench.device.isConnected == false && time.now < begin + .seconds(1))
+            let again = try await next.connect(bench.id)
+            #expect(await again.security.isEncrypted)
+            #expect(try await again.read(0xFFF1) == [7])
+            await again.disconnect()
+        }
+    }
+
     // MARK: Failures
 
     @Test(.row("S01", "S02"), arguments: [true, false]) func aPeerWithoutTheKeyGetsAndDeliversNothing(
