@@ -1,0 +1,102 @@
+import BLECore
+import BLELinux
+import BareBLE
+import BareBLECrypto
+import BareBLETestKit
+import TestSupport
+import Testing
+
+/// The program in Pairing.md, with a lock on a virtual radio, and a terminal whose user types what the lock shows.
+///
+/// In real time: the program reads its terminal on a thread of its own.
+@Suite(.timeLimit(.minutes(5))) struct RealTimePairingProgramTests {
+    private let radio = VirtualRadio()
+    private let folder: Folder
+    private let address = Lock("")
+    private let typed = Lock<[String]>([])
+    private let printed = Lock<[String]>([])
+
+    init() throws {
+        folder = try Folder()
+    }
+
+    // What the program uses of its surroundings.
+
+    // swift-format-ignore: AlwaysUseLowerCamelCase
+    private func Central(_ configuration: Configuration) -> BareBLE.Central {
+        BareBLE.Central(configuration, radio: radio)
+    }
+
+    // swift-format-ignore: AlwaysUseLowerCamelCase
+    private func BondStore(directory: String) throws(BLEError) -> BareBLE.BondStore {
+        try BareBLE.BondStore(directory: folder.path)
+    }
+
+    private struct Arguments {
+        let arguments: [String]
+    }
+
+    // swift-format-ignore: AlwaysUseLowerCamelCase
+    private var CommandLine: Arguments { Arguments(arguments: ["program", address.withLock { $0 }]) }
+
+    private func print(_ items: Any...) {
+        let line = items.map { "\($0)" }.joined(separator: " ")
+        printed.withLock { $0.append(line) }
+    }
+
+    private func readLine() -> String? {
+        typed.withLock { $0.isEmpty ? nil : $0.removeFirst() }
+    }
+
+    private func program() async throws {
+        // in: Sources/BareBLE/BareBLE.docc/Pairing.md
+        var configuration = Configuration()
+        configuration.security = SecurityConfiguration(bonds: try BondStore(directory: "/var/lib/door"))
+        let central = Central(configuration)
+        try await central.ready(powerOn: true)
+        let agent = PairingAgent(
+            show: { peer, passkey in print("Enter \(passkey) at \(peer).") },
+            compare: { peer, number in await ask("Does \(peer) show \(number)? (y/n)") == "y" },
+            enter: { peer in Passkey(await ask("Passkey of \(peer):")) })
+        let lock = try await central.connect(CommandLine.arguments[1])
+        print("Paired:", try await lock.pair(PairingOptions(agent: agent, require: .authenticated)).peer)
+        // out
+        await lock.disconnect()
+    }
+
+    // in: Sources/BareBLE/BareBLE.docc/Pairing.md
+    func ask(_ question: String) async -> String {
+        print(question)
+        return await Task.detached { readLine() ?? "" }.value
+    }
+    // out
+
+    private func run(_ security: VirtualSecurity, typing lines: [String]) async throws -> VirtualPeripheral {
+        let device = await radio.add(SecurityBench.described(security))
+        let id = try #require(await radio.id(of: device))
+        address.withLock { $0 = "\(id)" }
+        typed.withLock { $0 = lines }
+        try await program()
+        #expect(printed.withLock { $0.last } == "Paired: \(id)")
+        return device
+    }
+
+    @Test func thePasskeyOfALockIsTyped() async throws {
+        let lock = try await run(VirtualSecurity(capability: .displayOnly, passkey: 12_345), typing: ["012345"])
+        #expect(await lock.isBonded)
+        #expect(printed.withLock { $0.first } == "Passkey of \(address.withLock { $0 }):")
+    }
+
+    @Test func aComparisonIsConfirmed() async throws {
+        let lock = try await run(VirtualSecurity(capability: .displayYesNo), typing: ["y"])
+        #expect(await lock.isBonded)
+        #expect(printed.withLock { $0.first }?.hasSuffix("? (y/n)") == true)
+    }
+
+    @Test func aWrongPasskeyIsNotPairedWith() async throws {
+        let security = VirtualSecurity(capability: .displayOnly, passkey: 12_345)
+        let error = await #expect(throws: BLEError.self) { _ = try await run(security, typing: ["54321"]) }
+        #expect(error?.code == .pairingRefused)
+        #expect(printed.withLock { $0.count } == 1)
+    }
+}
