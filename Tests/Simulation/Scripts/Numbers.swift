@@ -12,6 +12,8 @@ struct Numbers: RandomNumberGenerator {
         /// Bonds: the programs that have them, how the peers pair, and what becomes of both; with a peer's number plus one,
         /// how that peer pairs.
         case security
+        /// Peers that lose their bonds, and connects that find it out.
+        case lostBonds = 32
     }
 
     private var state: UInt64

@@ -16,6 +16,7 @@ extension Script {
         steps = applications(&schedule) + disturbances(&schedule)
         addNeighbour()
         addSecurity()
+        addLostBonds()
         steps.sort { ($0.time, $0.number) < ($1.time, $1.number) }
     }
 
@@ -146,6 +147,22 @@ extension Script {
         let kinds = numbers.some(of: Self.bondFaults)
         guard !kinds.isEmpty else { return }
         for index in 0..<numbers.pick(0...10) { steps.append(bondFault(numbers.pick(kinds), 6000 + index, &numbers)) }
+    }
+
+    /// Peers that have lost their bonds, and connects that find it out: in the other steps something else mostly happens
+    /// first.
+    private mutating func addLostBonds() {
+        var numbers = Numbers(seed: seed, .lostBonds)
+        guard !security.isEmpty, numbers.chance(50) else { return }
+        for index in 0..<numbers.pick(1...3) {
+            let peer = numbers.pick(0...peers.count - 1)
+            let time = numbers.pick(length / 2...length - 1000)
+            let number = 9000 + 3 * index
+            steps.append(Step(number: number, time: time, verb: .loseBonds, subject: peer))
+            steps.append(Step(number: number + 1, time: time + 1, verb: .hangUp, subject: peer, first: 0x13))
+            let pause = numbers.pick([31, 200, 700])
+            steps.append(Step(number: number + 2, time: time + pause, verb: .connectBonded, subject: peer))
+        }
     }
 
     private func bondFault(_ verb: Verb, _ number: Int, _ numbers: inout Numbers) -> Step {
