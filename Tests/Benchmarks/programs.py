@@ -15,6 +15,7 @@ BUILD = ROOT / ".build" / "benchmarks"
 PYTHON = BUILD / "venv" / "bin" / "python3"
 PACKAGES = ["bluetooth-data-tools==1.29.24", "bumble==0.0.236"]
 SWIFT = ["swift", "build", "-c", "release", "--static-swift-stdlib", "--disable-local-rpath"]
+STRICT = ["-Wall", "-Wextra", "-Werror"]
 # In a folder of its own: the compiler does not generate code again for sources whose options alone have changed.
 SMALL = ["--toolset", "Docs/examples/small.json", "--scratch-path", ".build/small"]
 
@@ -25,13 +26,16 @@ def build():
         call([*SWIFT, *options, "--product", product])
         # As it would be installed; and valgrind stumbles over some debugging information.
         call(["strip", f"{ROOT}/.build/{folder}/{product}", "-o", f"{BUILD}/{product}"])
+    for name in ("att_peer", "att_client"):
+        compile(BUILD / name, HERE / "C" / f"{name}.c")
+    compile(BUILD / "count_allocations.so", HERE / "C" / "count_allocations.c", options=[*STRICT, "-shared", "-fPIC"])
+
+
+def compile(output, *sources, options=STRICT):
     # The C compiler of the Swift toolchain is there wherever Swift is.
     swift = subprocess.run(["bash", "-c", "readlink -f $(command -v swift)"], capture_output=True, text=True)
     clang = Path(swift.stdout.strip()).parent / "clang"
-    compiler = [str(clang) if clang.exists() else "cc", "-O2", "-Wall", "-Wextra", "-Werror"]
-    for name in ("att_peer", "att_client"):
-        call([*compiler, f"{HERE}/C/{name}.c", "-o", f"{BUILD}/{name}"])
-    call([*compiler, "-shared", "-fPIC", f"{HERE}/C/count_allocations.c", "-o", f"{BUILD}/count_allocations.so"])
+    call([str(clang) if clang.exists() else "cc", "-O2", *options, *map(str, sources), "-o", str(output)])
 
 
 def build_python():
@@ -119,9 +123,13 @@ def allocations(command, stdin):
     with tempfile.NamedTemporaryFile("r") as report:
         subprocess.run(
             [str(word) for word in command], input=stdin, stdout=subprocess.DEVNULL, text=True, check=True,
-            env={**os.environ, "LD_PRELOAD": f"{BUILD}/count_allocations.so", "COUNT_ALLOCATIONS": report.name,
-                 "PYTHONMALLOC": "malloc", "PYTHONHASHSEED": "0"})
+            env={**counting_allocations(report.name), "PYTHONMALLOC": "malloc", "PYTHONHASHSEED": "0"})
         return int(report.read())
+
+
+def counting_allocations(report):
+    """The environment of a program that writes the number of its allocations to a file at its end."""
+    return {**os.environ, "LD_PRELOAD": f"{BUILD}/count_allocations.so", "COUNT_ALLOCATIONS": report}
 
 
 def per_operation(count, command, stdin, order, passes, operations):

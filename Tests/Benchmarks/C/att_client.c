@@ -1,4 +1,5 @@
-/* att_client FD: the least that a client on epoll can do, in C; what BareBLE is measured against.
+/* att_client FD [HANDLE]: the least that a client on epoll can do, in C; what BareBLE is measured against, and the client of
+ * every measured server. HANDLE is that of the value to read, 3 if it is left out.
  *
  * Orders on standard input, one a line: `read N` (one Read Request after the other) and `notify N` (asks the peer for N
  * notifications and takes them all). The answer is the nanoseconds that it took and the number of values. */
@@ -12,7 +13,7 @@
 #include <sys/socket.h>
 #include <time.h>
 
-static int link_fd, epoll_fd;
+static int link_fd, epoll_fd, handle = 3;
 static uint8_t pdu[600];
 
 static long long now(void) {
@@ -34,7 +35,7 @@ static void wait_readable(void) {
 }
 
 static long read_values(long count) {
-    static const uint8_t request[] = {0x0A, 3, 0};
+    uint8_t request[] = {0x0A, handle & 0xFF, handle >> 8 & 0xFF};
     long values = 0;
     for (long index = 0; index < count; index++) {
         if (send(link_fd, request, sizeof request, 0) < 0) give_up("send");
@@ -66,8 +67,9 @@ int main(int count, char **arguments) {
     char order[16];
     long number;
     struct epoll_event event = {.events = EPOLLIN};
-    if (count != 2) return fprintf(stderr, "usage: att_client FD\n"), 64;
+    if (count != 2 && count != 3) return fprintf(stderr, "usage: att_client FD [HANDLE]\n"), 64;
     link_fd = atoi(arguments[1]);
+    if (count == 3) handle = atoi(arguments[2]);
     fcntl(link_fd, F_SETFL, fcntl(link_fd, F_GETFL) | O_NONBLOCK);
     epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     if (epoll_fd < 0 || epoll_ctl(epoll_fd, EPOLL_CTL_ADD, link_fd, &event) < 0) give_up("epoll");

@@ -12,8 +12,11 @@ enum Benchmarks {
         case "link":
             guard let descriptor = arguments.last.flatMap({ Int32($0) }) else { fallthrough }
             await LinkBenchmark.run(descriptor: descriptor)
+        case "serve":
+            guard let descriptor = arguments.last.flatMap({ Int32($0) }) else { fallthrough }
+            await ServerBenchmark.run(descriptor: descriptor)
         default:
-            print("usage: benchmarks parse | discover | link DESCRIPTOR")
+            print("usage: benchmarks parse | discover | link DESCRIPTOR | serve DESCRIPTOR")
             exit(64)
         }
     }
