@@ -1,10 +1,11 @@
 import BLECore
 import BLELinux
-import BareBLE
 import BareBLETestKit
 import Glibc
 import TestSupport
 import Testing
+
+@testable import BareBLE
 
 /// Faults of the kernel on the socket of a link that is up.
 @Suite(.serialized, .timeLimit(.minutes(1))) struct LinkFaultTests {
@@ -212,6 +213,52 @@ import Testing
         #expect(link.plan.hits == 1)
         #expect(await link.device.disconnectReason == .attTimeout)
         await link.checkEnded()
+    }
+
+    @Test(
+        "packets of a central were dropped: its link closes with that reason, one that this program has made stays",
+        .row("P36"))
+    func kernelDropsRequests() async throws {
+        let plan = try FaultPlan()
+        let loop = plan.joined { EventLoop() }
+        loop.start()
+        await plan.join(loop)
+        let central = FaultyLink.central(loop)
+        let local = LocalPeripheral(on: central)
+        try await local.publish(LocalService(0xFFF0, []))
+        var events = local.events.makeAsyncIterator()
+
+        let (ours, theirs) = try LinkSocket.pair()
+        plan.take(ours)
+        // To the library it is a Bluetooth socket, which is asked to tell of losses.
+        plan.set(SystemCalls(.getsockopt), .returning(0), on: ours, times: nil)
+        try await local.attach(descriptor: ours)
+        var other = LinkSocket(adopting: theirs)
+        plan.set(SystemCalls(.recvmsg), .drops(3), on: ours)
+        #expect(other.send([0x02, 0x17, 0x00]) == .sent)
+        var reasons: [DisconnectReason] = []
+        while reasons.isEmpty, let event = try await events.next() {
+            if case .disconnected(_, let reason) = event { reasons.append(reason) }
+        }
+        #expect(reasons == [.protocolViolation("the client sent packets faster than they could be read")])
+        #expect(await local.centrals.isEmpty)
+        plan.clear()
+
+        let peripheral = VirtualPeripheral(FaultyLink.device)
+        let descriptor = try await peripheral.connect()
+        plan.take(descriptor)
+        plan.set(SystemCalls(.getsockopt), .returning(0), on: descriptor)
+        let device = try await central.attach(descriptor: descriptor)
+        await local.serve(device)
+        #expect(await local.centrals.count == 1)
+        plan.set(SystemCalls(.recvmsg), .drops(3), on: descriptor)
+        #expect(try await device.read(FaultyLink.value) == [64])
+        #expect(await device.statistics.droppedByKernel == 3)
+        #expect(await device.isConnected)
+        await device.disconnect()
+        await local.stop()
+        await plan.leave(loop)
+        await loop.end()
     }
 
     @Test("the kernel reports packets that it dropped", .row("L06")) func kernelDrops() async throws {

@@ -94,7 +94,8 @@ extension DisconnectReason {
         switch reason {
         case .confirmationTimeout: self = .attTimeout
         case .unsendable: self = .other(nil, errorNumber: nil)
-        case .overlappingRequests, .oversizedPacket: self = .protocolViolation(Self.clause(reason.sentence))
+        case .overlappingRequests, .oversizedPacket, .droppedPackets:
+            self = .protocolViolation(Self.clause(reason.sentence))
         }
     }
 

@@ -87,6 +87,8 @@ final class ATTLink {
     private var isReadUp = false
     /// The number of packets that the kernel had dropped when the socket was closed.
     private var formerDrops: UInt32 = 0
+    /// The number of dropped packets that the server knows of.
+    private var reportedDrops: UInt32 = 0
 
     init(socket: consuming LinkSocket, name: String, mtu: UInt16, loop: EventLoop, configuration: Configuration) {
         self.name = name
@@ -316,6 +318,11 @@ extension ATTLink {
         let now = loop.now()
         trace(pdu, isOutgoing: false, at: now)
         let opcode = ATTOpcode(rawValue: pdu.first ?? 0)
+        if let server, let drops = socket?.droppedPackets, drops != reportedDrops {
+            reportedDrops = drops
+            server.droppedPackets()
+            if isClosed { return opcode }
+        }
         if let server, opcode.isForServer, !pdu.isEmpty {
             server.received(pdu)
         } else {

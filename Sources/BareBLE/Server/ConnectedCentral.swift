@@ -97,7 +97,7 @@ public enum LocalPeripheralEvent: Hashable, Sendable {
     case unsubscribed(ConnectedCentral, PublishedCharacteristic)
     /// A central has written a stored value, or a descriptor of this characteristic with one.
     case written(ConnectedCentral, PublishedCharacteristic)
-    /// Writes without response were dropped, because the application did not handle earlier ones in time.
+    /// A write without response was dropped, because the application did not handle it, or earlier ones, in time.
     case writeDropped(ConnectedCentral, PublishedCharacteristic)
     /// This number of events was dropped because they were not consumed.
     case dropped(Int)

@@ -52,6 +52,8 @@ final class LinkServer: @unchecked Sendable {
     private let loop: EventLoop
     private let services: PublishedServices
     private let limits: GATTServer.Limits
+    /// Whether a central has made the link.
+    private let isInbound: Bool
     private var machine: GATTServer
     private weak var link: ATTLink?
     private var handler: Handler?
@@ -76,8 +78,9 @@ final class LinkServer: @unchecked Sendable {
     /// When the client was heard last.
     private(set) var lastHeard: BootInstant
 
-    init(of services: PublishedServices, mtu: UInt16, on loop: EventLoop) {
+    init(of services: PublishedServices, mtu: UInt16, isInbound: Bool, on loop: EventLoop) {
         self.services = services
+        self.isInbound = isInbound
         self.loop = loop
         limits = GATTServer.Limits(mtu: mtu)
         machine = GATTServer(limits: limits)
@@ -126,6 +129,14 @@ extension LinkServer {
     func received(_ pdu: [UInt8]) {
         lastHeard = loop.now()
         perform(machine.received(pdu, in: &services.database, at: loop.now()))
+    }
+
+    /// The kernel has dropped packets of the client, which were not read in time.
+    ///
+    /// On a link that this program has made, these are usually values, which are counted and missed. There the peer closes
+    /// the link if a request of its own was among them.
+    func droppedPackets() {
+        if isInbound { perform(machine.droppedPackets(in: services.database)) }
     }
 
     /// The socket has room again.

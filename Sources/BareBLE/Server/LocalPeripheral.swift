@@ -445,7 +445,8 @@ extension LocalPeripheral {
         let number = lastNumber
         let id = ConnectedCentral.ID(number: number)
         // A device offers one MTU, in both roles (Core Vol 3 Part F, 3.4.2.2).
-        let server = LinkServer(of: services, mtu: peripheral.assumeIsolated { $0.link.largestMTU }, on: loop)
+        let mtu = peripheral.assumeIsolated { $0.link.largestMTU }
+        let server = LinkServer(of: services, mtu: mtu, isInbound: isInbound, on: loop)
         server.onEvents { [weak self] event in
             self?.assumeIsolated { $0.happened(event, number) }
         } questions: { [weak self] question in

@@ -87,7 +87,7 @@ import Testing
         #expect(legacy.packets[2].parameters[5] == 1)
     }
 
-    @Test func whatAKilledProgramHasLeftIsRemovedOnce() throws {
+    @Test(.row("P33")) func whatAKilledProgramHasLeftIsRemovedOnce() throws {
         let run = AdvertiseRun(hasSets: true, setLimit: 4, at: start)
         run.controller.sets[0xE0] = .init(isEnabled: true)
         run.controller.sets[0xE2] = .init(isEnabled: false)
@@ -271,7 +271,7 @@ import Testing
     }
 
     /// Row B25 of the kernel's facts: every `connect()` of any program disables all sets.
-    @Test(arguments: [true, false]) func aSetIsEnabledAgainAfterAnotherProgramHasDisabledIt(
+    @Test(.row("P29"), arguments: [true, false]) func aSetIsEnabledAgainAfterAnotherProgramHasDisabledIt(
         hasSets: Bool
     ) throws {
         let run = AdvertiseRun(hasSets: hasSets, setLimit: 1, at: start)
@@ -296,7 +296,7 @@ import Testing
         #expect(run.session.counts.disturbances == 4)
     }
 
-    @Test func theOneAdvertiserIsSetUpAgainAfterAnotherProgramHasUsedIt() throws {
+    @Test(.row("P29")) func theOneAdvertiserIsSetUpAgainAfterAnotherProgramHasUsedIt() throws {
         for opcode in [
             HCIOpcode.leSetAdvertisingParameters, .leSetAdvertisingData, .leSetScanResponseData,
         ] {
@@ -316,7 +316,7 @@ import Testing
         #expect(run.session.status(of: id) == .on)
     }
 
-    @Test func aSetThatAnotherProgramHasRemovedIsSetUpAgain() throws {
+    @Test(.row("P29")) func aSetThatAnotherProgramHasRemovedIsSetUpAgain() throws {
         let run = AdvertiseRun(hasSets: true, setLimit: 1, at: start)
         let id = run.started(try Self.plan())
         run.controller.sets = [:]
@@ -329,7 +329,7 @@ import Testing
         #expect(run.controller.onAir == [0xE0: [2, 1, 6]] && run.events.last == .resumed(id))
     }
 
-    @Test func aDisturbanceWhileTheSetIsEnabledCounts() throws {
+    @Test(.row("P29")) func aDisturbanceWhileTheSetIsEnabledCounts() throws {
         let run = AdvertiseRun(hasSets: true, setLimit: 1, at: start)
         let id = run.start(try Self.plan())
         run.respond(while: {
@@ -347,7 +347,7 @@ import Testing
         #expect(run.events.last == .resumed(id))
     }
 
-    @Test func withoutRoomForLinksASetWaitsForTheEndOfOne() throws {
+    @Test(.row("P11")) func withoutRoomForLinksASetWaitsForTheEndOfOne() throws {
         let run = AdvertiseRun(hasSets: true, setLimit: 1, at: start)
         let id = run.started(try Self.plan())
         run.perform(run.session.received(try AdvertiseRun.link(isCentral: false), at: run.now))
@@ -371,7 +371,7 @@ import Testing
         #expect(run.events.last == .resumed(id) && run.controller.onAir.count == 1)
     }
 
-    @Test(arguments: [true, false]) func downAndUpAgain(hasSets: Bool) throws {
+    @Test(.row("P29"), arguments: [true, false]) func downAndUpAgain(hasSets: Bool) throws {
         let run = AdvertiseRun(hasSets: hasSets, setLimit: 1, at: start)
         let id = run.started(try Self.plan())
         run.controller.sets = [:]

@@ -11,7 +11,7 @@ import Testing
 struct IsolationTests {
     private static let alone = Task { try await IsolationRun.play(beside: nil) }
 
-    @Test("P10: other links' traces are byte-identical", .row("T17", "T25"), arguments: Hostility.allCases)
+    @Test("other links' traces are byte-identical", .row("T17", "T25"), arguments: Hostility.allCases)
     func neighboursSeeNoDifference(_ hostility: Hostility) async throws {
         let alone = try await Self.alone.value
         let beside = try await IsolationRun.play(beside: hostility)
@@ -39,7 +39,7 @@ struct IsolationTests {
     }
 
     /// Hidden by virtual time: how much of a flood is read before others have a turn.
-    @Test("P10: a request waits for two turns of 64 packets of each flood at most", arguments: [1, 8])
+    @Test("a request waits for two turns of 64 packets of each flood at most", arguments: [1, 8])
     func turnsAreShared(floods: Int) async throws {
         try await VirtualTime.run { time in
             let order = Lock<[String]>([])

@@ -58,7 +58,7 @@ import Testing
         }
     }
 
-    @Test func aHandlerThatHangsBlocksItsOwnClientForTwentySeconds() async throws {
+    @Test(.row("P23")) func aHandlerThatHangsBlocksItsOwnClientForTwentySeconds() async throws {
         try await ServerBench.run { bench in
             try await bench.local.publish(
                 LocalService(
@@ -120,7 +120,7 @@ import Testing
         }
     }
 
-    @Test func anIndicationThatIsNeverConfirmedEndsItsLinkAlone() async throws {
+    @Test(.row("P02")) func anIndicationThatIsNeverConfirmedEndsItsLinkAlone() async throws {
         try await ServerBench.run { bench in
             try await bench.local.publish(bench.sensor)
             let device = try await bench.connect()
@@ -155,7 +155,7 @@ import Testing
         }
     }
 
-    @Test func oneThatDoesNotReadDoesNotDelayTheOthers() async throws {
+    @Test(.row("P13")) func oneThatDoesNotReadDoesNotDelayTheOthers() async throws {
         try await ServerBench.run { bench in
             try await bench.local.publish(bench.sensor)
             let device = try await bench.connect()

@@ -150,6 +150,8 @@ extension GATTServer {
         case confirmationTimeout
         /// The client sent a packet longer than the server can receive.
         case oversizedPacket
+        /// The system dropped packets of the client, and a request may be among them.
+        case droppedPackets
         /// The system refused to send a response or an indication.
         case unsendable
 
@@ -159,6 +161,7 @@ extension GATTServer {
             case .overlappingRequests: "The client sent requests without waiting for the responses."
             case .confirmationTimeout: "The client did not confirm an indication in time."
             case .oversizedPacket: "The client sent a packet longer than the MTU."
+            case .droppedPackets: "The client sent packets faster than they could be read."
             case .unsendable: "A response could not be sent."
             }
         }
@@ -211,7 +214,7 @@ extension GATTServer {
         case configured(AttributeHandle, ClientCharacteristicConfiguration, isRestored: Bool)
         /// The client has written a value that the database keeps.
         case wrote(AttributeHandle)
-        /// A Write Command was dropped, because too many are unfinished.
+        /// A Write Command was dropped, because too many are unfinished, or the application did not return in time.
         case dropped(AttributeHandle)
         /// An indication was confirmed, or has failed.
         case finish(UpdateID, failure: UpdateFailure?)
@@ -423,6 +426,14 @@ extension GATTServer {
         case .response, .notification, .indication: statistics.strayPackets += 1
         }
         proceed(database, &actions)
+        return actions
+    }
+
+    /// Reports that the system has dropped packets of the client. The client would wait for the response to a request
+    /// among them, and send nothing else, so that closes the link.
+    package mutating func droppedPackets(in database: ServerDatabase) -> [Action] {
+        var actions: [Action] = []
+        if !isClosed { close(.droppedPackets, database, &actions) }
         return actions
     }
 
@@ -1466,6 +1477,7 @@ extension GATTServer {
         for command in commands where command.deadline <= now {
             statistics.handlerTimeouts += 1
             commandBytes -= command.packet.commandSize
+            actions.append(.dropped(command.packet.commandHandle))
         }
         commands.removeAll { $0.deadline <= now }
         if case .due(let time) = storing, time <= now {

@@ -31,7 +31,7 @@ import Testing
         ("021700", nil), ("1800", nil),
     ]
 
-    @Test("a client that does not know of a change gets Database Out Of Sync once", arguments: requests)
+    @Test("a client that does not know of a change gets Database Out Of Sync once", .row("P21"), arguments: requests)
     func outOfSync(_ request: String, _ response: String?) throws {
         var client = try Self.client()
         try Self.publish(&client)
@@ -46,7 +46,7 @@ import Testing
         }
     }
 
-    @Test("a client without robust caching is served, and one that never reads the hash gets one error")
+    @Test("a client without robust caching is served, and one that never reads the hash gets one error", .row("P21"))
     func withoutFeature() throws {
         var client = try Self.client(isRobust: false)
         try Self.publish(&client)

@@ -172,7 +172,7 @@ import Testing
         #expect(client.database[17]?.value == (packet == "521100ff" ? [0xFF] : Self.long))
     }
 
-    @Test("the first exchange of the MTU counts, after its response", arguments: [0, 22, 23, 100, 65_535])
+    @Test("the first exchange of the MTU counts, after its response", .row("P10"), arguments: [0, 22, 23, 100, 65_535])
     func mtu(_ offered: UInt16) throws {
         var client = try Self.client(mtu: 200)
         client.hasRoom = false
@@ -192,7 +192,9 @@ import Testing
         }
     }
 
-    @Test("a second request before the response closes the link, while the application or the system delays it")
+    @Test(
+        "a second request before the response closes the link, while the application or the system delays it",
+        .row("P07"))
     func overlap() throws {
         var waiting = try Self.client()
         waiting.decide = { _ in nil }
@@ -210,7 +212,7 @@ import Testing
         #expect(blocked.takeSent().isEmpty)
     }
 
-    @Test("a packet longer than the MTU in effect is invalid")
+    @Test("a packet longer than the MTU in effect is invalid", .row("P24"))
     func tooLong() throws {
         var client = try Self.client()
         let part = String(repeating: "00", count: 19)
@@ -221,7 +223,7 @@ import Testing
         #expect(try client.send("1611000000" + part) == ["1711000000" + part])
     }
 
-    @Test("a packet longer than the server's MTU closes the link")
+    @Test("a packet longer than the server's MTU closes the link", .row("P24"))
     func oversized() throws {
         var client = try Self.client(mtu: 23)
         try client.send("121100" + String(repeating: "00", count: 21))

@@ -12,7 +12,7 @@ import Testing
         return try ServedClient([ServiceDefinition(0xFFF0, characteristics)])
     }
 
-    @Test("every opcode, with many handles and lengths: one response for a request, none for the rest")
+    @Test("every opcode, with many handles and lengths: one response for a request, none for the rest", .row("P06"))
     func everyPacket() throws {
         let fresh = try GATTServerExchangeTests.client(mtu: 517)
         let handles: [UInt8] = [0, 1, 3, 9, 11, 13, 14, 17, 19, 21, 23, 25, 27, 29, 30, 33, 35, 37, 40, 41, 0xFF]
@@ -38,7 +38,9 @@ import Testing
         }
     }
 
-    @Test("a client that prepares and never executes is refused at the limits; the end of its link frees everything")
+    @Test(
+        "a client that prepares and never executes is refused at the limits; the end of its link frees everything",
+        .row("P04"))
     func preparesForever() throws {
         for _ in 0..<100 {
             var client = try Self.client(.write)
@@ -50,7 +52,7 @@ import Testing
         }
     }
 
-    @Test("of writes for 64 attributes, the last with an offset that is wrong, none is executed")
+    @Test("of writes for 64 attributes, the last with an offset that is wrong, none is executed", .row("P05"))
     func oneBadOffset() throws {
         var client = try Self.client(.write, count: 64)
         for index in 0..<64 {
@@ -64,7 +66,7 @@ import Testing
         #expect(client.server.heldBytes == 0)
     }
 
-    @Test("an MTU is exchanged after other requests, and counts once")
+    @Test("an MTU is exchanged after other requests, and counts once", .row("P10"))
     func lateExchange() throws {
         var client = try Self.client(.read)
         client.database.setValue([UInt8](repeating: 7, count: 100), of: 16)
@@ -75,7 +77,7 @@ import Testing
         #expect(try client.send("0a1000").first?.count == 96)
     }
 
-    @Test("a configuration that is switched ten thousand times reports each state, and is stored once")
+    @Test("a configuration that is switched ten thousand times reports each state, and is stored once", .row("P14"))
     func switchesConfiguration() throws {
         var client = try Self.client(.notify)
         client.secure(ClientSecurity(isBonded: true))
@@ -101,7 +103,7 @@ import Testing
         #expect(!isSubscribed && stored == 1)
     }
 
-    @Test("a configuration with reserved bits or of another length has no effect by a command either")
+    @Test("a configuration with reserved bits or of another length has no effect by a command either", .row("P15"))
     func malformedConfigurations() throws {
         var client = try Self.client([.read, .notify])
         for value in ["0400", "0001", "ffff", "01", "", "010000", "0200"] {
@@ -115,7 +117,7 @@ import Testing
         #expect(try client.send("0c11000100") == ["0d00"])
     }
 
-    @Test("a client that sends only responses is ignored, and served once it asks")
+    @Test("a client that sends only responses is ignored, and served once it asks", .row("P25"))
     func onlyResponses() throws {
         var client = try Self.client(.read)
         for opcode in stride(from: 1, through: 0x21 as UInt8, by: 2) {
@@ -128,7 +130,7 @@ import Testing
         #expect(try client.send("0a1000") == ["0b00"])
     }
 
-    @Test("a packet of no bytes is not the end of the link")
+    @Test("a packet of no bytes is not the end of the link", .row("P35"))
     func emptyPackets() throws {
         var client = try Self.client(.read)
         for _ in 0..<100 { #expect(try client.send("").isEmpty) }
@@ -136,7 +138,9 @@ import Testing
         #expect(try client.send("0a1000") == ["0b00"])
     }
 
-    @Test("of Generic Access and Generic Attribute, a client writes its configuration and its features alone")
+    @Test(
+        "of Generic Access and Generic Attribute, a client writes its configuration and its features alone", .row("P31")
+    )
     func ownServices() throws {
         for handle: AttributeHandle in 1...13 where handle != 9 && handle != 11 {
             var client = try Self.client(.read)

@@ -126,7 +126,9 @@ import Testing
         #expect(client.takeSent() == ["1d0800 2900 2900".filter { $0 != " " }])
     }
 
-    @Test("GATT/SR/GAT/BV-01-C: nothing is sent on a link whose client has not confirmed an indication for 30 s")
+    @Test(
+        "GATT/SR/GAT/BV-01-C: nothing is sent on a link whose client has not confirmed an indication for 30 s",
+        .row("P02"))
     func transactionTimeout() throws {
         var client = try GATTServerExchangeTests.client()
         #expect(try client.send("121e000200") == ["13"])

@@ -5,7 +5,9 @@ import Testing
 
 /// Random packets, results, updates, changes and delays: what must hold in every order of them.
 @Suite("GATT server: random packets") struct GATTServerRandomTests {
-    @Test("One response for each request within the MTU, nothing protected, bounded memory", arguments: 0..<40)
+    @Test(
+        "One response for each request within the MTU, nothing protected, bounded memory", .row("P06"),
+        arguments: 0..<40)
     func everything(_ seed: UInt64) throws {
         var random = SplitMix(seed)
         var client = try GATTServerExchangeTests.client(mtu: 64)

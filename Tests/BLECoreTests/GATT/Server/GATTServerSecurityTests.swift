@@ -53,7 +53,7 @@ import Testing
         ("Write Command to subscribe", "5211000100", nil),
     ]
 
-    @Test("every way of access, at every link", arguments: accesses, requirements.indices)
+    @Test("every way of access, at every link", .row("P20"), arguments: accesses, requirements.indices)
     func access(_ access: (name: String, request: String, response: String?), _ index: Int) throws {
         for (link, code) in zip(Self.links, Self.refusals[index]) where code != 0 {
             var client = try Self.client(Self.requirements[index])
@@ -93,7 +93,7 @@ import Testing
         }
     }
 
-    @Test("A value is not found by trying values, below its level")
+    @Test("A value is not found by trying values, below its level", .row("P20"))
     func oracle() throws {
         var client = try Self.client(.encrypted)
         #expect(try client.send("060100fffff1ffaa") == ["010601000a"])
@@ -126,7 +126,7 @@ import Testing
         #expect(client.handlerReturns(.rejected(.unlikelyError)) == ["0112100008"])
     }
 
-    @Test("Prepared writes are not executed below the level of their attribute")
+    @Test("Prepared writes are not executed below the level of their attribute", .row("P20"))
     func preparedWrites() throws {
         var client = try Self.client(.encrypted)
         client.secure(ClientSecurity())
@@ -149,7 +149,7 @@ import Testing
         #expect(client.takeSent() == ["010a100005"])
     }
 
-    @Test("A subscription below its level sends nothing, notified or indicated")
+    @Test("A subscription below its level sends nothing, notified or indicated", .row("P20"))
     func subscriptions() throws {
         var client = try ServedClient([
             ServiceDefinition(
@@ -208,7 +208,7 @@ import Testing
         #expect(client.update([1], of: 16) == .notSubscribed)
     }
 
-    @Test("a record is stored at most once in 5 s, and at the end of the link")
+    @Test("a record is stored at most once in 5 s, and at the end of the link", .row("P14"))
     func storing() throws {
         var client = try Self.client(.open)
         client.secure(ClientSecurity(isBonded: true))

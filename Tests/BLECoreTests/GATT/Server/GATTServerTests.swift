@@ -31,7 +31,7 @@ import Testing
         #expect(client.handlerReturns(.value([UInt8](repeating: 0, count: 513))) == ["010a10000e"])
     }
 
-    @Test("an application that does not return costs one request, and its late result has no effect")
+    @Test("an application that does not return costs one request, and its late result has no effect", .row("P23"))
     func handlerTimeout() throws {
         var client = try Self.client([.read, .write], .handled)
         try client.send("0a1000")
@@ -76,7 +76,7 @@ import Testing
         #expect(try client.send("0c10001d00") == ["0d04"])
     }
 
-    @Test("reading a type asks for each value once, and the first one's error is the response")
+    @Test("reading a type asks for each value once, and the first one's error is the response", .row("P22"))
     func handledReadByType() throws {
         var client = try ServedClient([
             ServiceDefinition(
@@ -120,7 +120,7 @@ import Testing
         #expect(try other.send("121000" + long) == ["011210000d"])
     }
 
-    @Test("the queue ends at 64 entries and at 4,096 bytes")
+    @Test("the queue ends at 64 entries and at 4,096 bytes", .row("P04"))
     func queueLimits() throws {
         var entries = try Self.client(.write)
         for _ in 0..<64 { #expect(try entries.send("1610000000") == ["1710000000"]) }
@@ -134,7 +134,7 @@ import Testing
         #expect(try bytes.send("161000000000") == ["171000000000"])
     }
 
-    @Test("all prepared writes are executed together, or none")
+    @Test("all prepared writes are executed together, or none", .row("P05"))
     func atomicExecution() throws {
         let characteristics = (0..<3).map { CharacteristicDefinition(0xFFF1, .write, value: .stored([UInt8($0)])) }
         var client = try ServedClient([ServiceDefinition(0xFFF0, characteristics)])
@@ -184,7 +184,7 @@ import Testing
         #expect(client.database[18]?.value == [0xBB])
     }
 
-    @Test("unfinished commands are bounded in number and bytes, and the rest is reported")
+    @Test("unfinished commands are bounded in number and bytes, and the rest is reported", .row("P01"))
     func commandLimits() throws {
         var limits = GATTServer.Limits()
         limits.commands = 3
@@ -198,11 +198,12 @@ import Testing
         #expect(client.takeEvents() == [.dropped(16)])
         client.pass(.seconds(20))
         #expect(client.server.statistics.handlerTimeouts == 2 && client.server.nextDeadline == nil)
+        #expect(client.takeEvents() == [.dropped(16), .dropped(16)], "too late is dropped as well")
         try client.send("5210000102")
         #expect(client.takeEvents().isEmpty)
     }
 
-    @Test("a signed write is verified on an unencrypted link, and its counter is stored before it is used")
+    @Test("a signed write is verified on an unencrypted link, and its counter is stored before it is used", .row("P19"))
     func signedWrites() throws {
         var client = try Self.client(.authenticatedSignedWrites)
         func packet(_ counter: UInt8) -> String { "d2100009" + Hex.encode([counter, 0, 0, 0]) + "1122334455667788" }
@@ -226,7 +227,7 @@ import Testing
         #expect(client.takeEvents().isEmpty)
     }
 
-    @Test("of two packets with one counter that wait for their verification, one is used")
+    @Test("of two packets with one counter that wait for their verification, one is used", .row("P19"))
     func replayedCounter() throws {
         var client = try Self.client(.authenticatedSignedWrites)
         client.secure(ClientSecurity(keySize: 0, isBonded: true))
@@ -267,7 +268,7 @@ import Testing
         #expect(other.update([1], of: 16) == .notSubscribed)
     }
 
-    @Test("a configuration may be written in prepared parts")
+    @Test("a configuration may be written in prepared parts", .row("P15"))
     func preparedConfiguration() throws {
         var client = try Self.client([.notify])
         for request in ["161100000001", "161100010000", "1801"] { try client.send(request) }
@@ -328,7 +329,7 @@ import Testing
         #expect(client.takeEvents() == [.finish(.init(1), failure: nil), .finish(.init(2), failure: nil)])
     }
 
-    @Test("an indication that is not confirmed for 30 s closes the link, and every one ends once")
+    @Test("an indication that is not confirmed for 30 s closes the link, and every one ends once", .row("P02"))
     func confirmationTimeout() throws {
         var client = try Self.client(.indicate)
         try client.send("1211000200")
@@ -352,7 +353,7 @@ import Testing
         #expect(try client.send("1e").isEmpty && client.server.nextDeadline == nil)
     }
 
-    @Test("a confirmation that nobody waits for is counted and ignored")
+    @Test("a confirmation that nobody waits for is counted and ignored", .row("P03"))
     func strayConfirmations() throws {
         var client = try Self.client([.read, .indicate])
         for _ in 0..<10_000 { try client.send("1e") }
@@ -381,7 +382,9 @@ import Testing
         #expect(client.takeEvents() == [.finish(.init(1), failure: nil)])
     }
 
-    @Test("a link without room takes one notification and a few indications, and says when it has room again")
+    @Test(
+        "a link without room takes one notification and a few indications, and says when it has room again", .row("P13")
+    )
     func room() throws {
         var limits = GATTServer.Limits()
         limits.waitingIndications = 2
