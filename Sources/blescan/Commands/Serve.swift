@@ -120,7 +120,7 @@ struct Serve: AsyncParsableCommand {
         await withTaskGroup(of: Void.self) { group in
             // They end by cancellation alone.
             group.addTask { try? await report(events, of: local) }
-            for plan in device.plans { group.addTask { try? await send(plan, from: local, central.clock) } }
+            for plan in device.plans { group.addTask { await send(plan, from: local, central.clock) } }
             // ^C ends it.
             try? await central.clock.sleep(for: limit ?? .seconds(1_000_000_000))
             group.cancelAll()
@@ -141,15 +141,29 @@ struct Serve: AsyncParsableCommand {
         ]
     }
 
-    /// Sends the values of a plan while anybody has subscribed.
-    private func send(_ plan: ServedDevice.Plan, from local: LocalPeripheral, _ clock: CentralClock) async throws {
+    /// Sends the values of a plan while anybody has subscribed, until the task is cancelled.
+    private func send(_ plan: ServedDevice.Plan, from local: LocalPeripheral, _ clock: CentralClock) async {
+        let reference = CharacteristicReference.uuid(plan.characteristic, service: plan.service, index: 0)
         var next = 0
-        while true {
-            try await clock.sleep(for: plan.interval)
-            let result = try await local.update(
-                plan.values[next % plan.values.count],
-                of: .uuid(plan.characteristic, service: plan.service, index: 0), whenFull: .replace)
-            if result.sentCount > 0 { next += 1 }
+        var short: Set<ConnectedCentral.ID> = []
+        // A central that takes no packets, or cannot take a value, does not delay the values of the others.
+        await withDiscardingTaskGroup { group in
+            while (try? await clock.sleep(for: plan.interval)) != nil {
+                let value = plan.values[next % plan.values.count]
+                for central in await local.centrals {
+                    guard central.subscriptions.contains(where: { $0.uuid == plan.characteristic }) else { continue }
+                    next += 1
+                    if value.count <= central.maximumUpdateLength {
+                        group.addTask {
+                            _ = try? await local.update(value, of: reference, to: [central.id], whenFull: .replace)
+                        }
+                    } else if short.insert(central.id).inserted {
+                        Console.warn(
+                            "\(central.name.printable) can receive \(central.maximumUpdateLength.counted("byte")), and the values of "
+                                + "\(plan.characteristic) are longer: it has to exchange the MTU")
+                    }
+                }
+            }
         }
     }
 }

@@ -21,6 +21,12 @@ final class BumblePeer: Sendable {
         return false
     }
 
+    /// Returns the Python that has Bumble.
+    static func interpreter() throws -> URL {
+        guard let python else { throw CocoaError(.fileNoSuchFile) }
+        return URL(filePath: python)
+    }
+
     let path: String
     private let log: URL
     private let program: RunningProgram
