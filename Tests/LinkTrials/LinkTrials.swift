@@ -9,6 +9,7 @@ import Glibc
 ///     link-trials execute AFTER TIMES PEER    follows heart rates; after AFTER of them it executes itself again, with the link
 ///     link-trials store AFTER PEER            the same, with the link in the service manager's store, and ends
 ///     link-trials rights PEER PSM             says which features of a link it may use
+///     link-trials serve                       is a peripheral that does what its central writes to it
 ///
 /// `execute` and `store` continue with the link that they are handed. Each line that they write says one thing; the
 /// tests read them.
@@ -36,6 +37,7 @@ enum LinkTrials {
             try await HandOverTrial(central: central, after: number(words[1]), peer: peer(words[2])).store()
         case ("rights", 3):
             try await RightsTrial(peer: peer(words[1]), psm: UInt16(clamping: number(words[2]))).run()
+        case ("serve", 1): try await ServeTrial(central: central).run()
         default: fail("not so called: \(words)", 64)
         }
     }

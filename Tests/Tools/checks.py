@@ -202,7 +202,7 @@ def packaging():
 
 # What has the time of this machine, and so needs it for itself. In the other guests time is counted in instructions.
 HOST_TIME = [["legacy"], ["pairing", "--kernel", "6.1"]]
-COUNTED = ["extended", "doctor", "daemon", "dual", "recovery", "pairing"]
+COUNTED = ["extended", "doctor", "daemon", "dual", "recovery", "pairing", "centrals"]
 
 
 def kernel():

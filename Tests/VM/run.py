@@ -29,9 +29,10 @@ GROUPS = {
     "dual": ("dual", 2, ()),
     "recovery": ("extended", 1, ("belt", "crowd", "lock")),
     "pairing": ("extended", 1, ("lock",)),
+    "centrals": ("extended", 2, ("caller",)),
 }
 # The programs that a group needs, where it does not need all of them.
-PROGRAMS = {"pairing": (PAIRING, BLESCAN), "recovery": (BLESCAN, LOGGER, TRIALS, PAIRING)}
+PROGRAMS = {"pairing": (PAIRING, BLESCAN), "centrals": (BLESCAN, TRIALS), "recovery": (BLESCAN, LOGGER, TRIALS, PAIRING)}
 # Their guests have all files in memory, which a sleep leaves as they are.
 SLEEPING = ("recovery",)
 # With one processor at a time, two connects of one run ended in `busy` there: who reacts to an event may be ahead of the kernel itself.
@@ -93,7 +94,7 @@ def main():
     options.add_argument(
         "--kernel", type=kernels, default=kernels(os.environ.get("KERNELS", "")), metavar="SERIES,...",
         help=f"the kernels, instead of the bed's own; all: {', '.join(ALL)}; also by $KERNELS")
-    options.add_argument("--cycles", type=int, default=100, help="how often the group daemon connects in one process")
+    options.add_argument("--cycles", type=int, default=100, help="how often the groups daemon and centrals connect in one process")
     chosen = options.parse_args()
     names = chosen.groups or list(GROUPS)
     missing = [path for name in names for path in needed(name) if not path.exists()]

@@ -189,8 +189,9 @@ extension LocalPeripheral {
     /// has asked for. It becomes the stored value as well, if there is one.
     ///
     /// The call returns when the value was sent to all, and those that get indications have confirmed it. Values reach each
-    /// central in the order of the calls. A central whose queue is full does not delay the others. If nobody has
-    /// subscribed, that is no error, and the result is empty.
+    /// central in the order of the calls. A central whose queue is full does not delay the others, until it has all the
+    /// buffers that the controller has for packets of all links: the kernel does not reserve any. If nobody has subscribed,
+    /// that is no error, and the result is empty.
     ///
     /// - Parameters:
     ///   - value: The value.

@@ -37,6 +37,8 @@ class VirtualController(Controller):
 
     def __init__(self, *arguments, legacy=False, **more):
         self.accept_list, self.reported, self.deaf = set(), set(), False
+        # The packets that others have sent to this controller while it takes none, each with its sender; or None.
+        self.held = None
         # Address resolution in the controller is not simulated, so it must not be reported as supported.
         self.le_features &= ~hci.LeFeatureMask.LL_PRIVACY
         if legacy:
@@ -159,6 +161,24 @@ class VirtualController(Controller):
                 tx_power=heard.tx_power, rssi=heard.strength, periodic_advertising_interval=0,
                 direct_address_type=0, direct_address=NOBODY, data=fragment)]))
 
+    # Advertising
+
+    def on_hci_le_set_extended_advertising_enable_command(self, command):
+        if command.enable and not set(command.advertising_handles) <= set(self.advertising_sets):
+            return result(Status.UNKNOWN_ADVERTISING_IDENTIFIER_ERROR)
+        return super().on_hci_le_set_extended_advertising_enable_command(command)
+
+    def on_hci_le_remove_advertising_set_command(self, command):
+        advertiser = self.advertising_sets.get(command.advertising_handle)
+        if advertiser is None or advertiser.enabled:
+            return result(Status.COMMAND_DISALLOWED_ERROR if advertiser else Status.UNKNOWN_ADVERTISING_IDENTIFIER_ERROR)
+        return super().on_hci_le_remove_advertising_set_command(command)
+
+    def on_hci_le_clear_advertising_sets_command(self, command):
+        if any(advertiser.enabled for advertiser in self.advertising_sets.values()):
+            return result(Status.COMMAND_DISALLOWED_ERROR)
+        return super().on_hci_le_clear_advertising_sets_command(command)
+
     # Links
 
     def on_hci_le_create_connection_command(self, command):
@@ -192,6 +212,20 @@ class VirtualController(Controller):
             part = data[at:at + limit]
             boundary = 2 if at == 0 else 1
             self.send_hci_packet(hci.HCI_AclDataPacket(connection.handle, boundary, 0, len(part), part))
+
+    def on_hci_acl_data_packet(self, packet):
+        connection = self.find_connection_by_handle(packet.connection_handle)
+        receiver = connection and self.link.find_le_controller(connection.peer_address)
+        if receiver and receiver.held is not None:
+            receiver.held.append((self, packet))
+        else:
+            super().on_hci_acl_data_packet(packet)
+
+    def hold(self, on):
+        """Takes no packets from the air, which then stay in their senders' controllers; or those, and further ones again."""
+        waiting, self.held = self.held or [], [] if on else None
+        for sender, packet in waiting:
+            sender.on_hci_acl_data_packet(packet)
 
     def link_of(self, command):
         """Responds with Command Status; returns the link that the command names, if it exists."""

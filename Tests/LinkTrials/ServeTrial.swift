@@ -1,0 +1,101 @@
+import BareBLE
+
+/// A peripheral that does what its centrals write to 0xFFF4: an order, and a number of four bytes, the lowest first.
+///
+/// | order | what it does |
+/// |---|---|
+/// | 1 | notifies so many numbered values of 0xFFF2, each as soon as there is room for it |
+/// | 2 | indicates so many numbered values of 0xFFF3, each after the confirmation of the one before |
+/// | 3, 4 | publishes another service, 0xFFE0, and withdraws it |
+/// | 5 | notifies so many numbered values of 0xFFF2, one in 50 ms, the newest of which counts |
+///
+/// 0xFFF1 keeps 512 bytes, 0xFFF5 takes 10 ms for a command and says how many it has taken, and 0xFFF6 demands encryption.
+struct ServeTrial {
+    let central: Central
+
+    func run() async throws {
+        try await central.ready(powerOn: true)
+        let local = LocalPeripheral(LocalPeripheral.Settings(name: "Workbench"), on: central)
+        let (orders, order) = AsyncStream.makeStream(of: [UInt8].self)
+        let (clock, counter) = (central.clock, Counter())
+        try await local.publish(
+            LocalService(
+                0xFFF0,
+                [
+                    LocalCharacteristic(
+                        0xFFF1, [.read, .write], value: .stored((0..<512).map { UInt8(truncatingIfNeeded: $0) })),
+                    LocalCharacteristic(0xFFF2, .notify),
+                    LocalCharacteristic(0xFFF3, [.read, .indicate]),
+                    LocalCharacteristic(0xFFF4, .write, value: .handled(write: { order.yield($0.value) })),
+                    LocalCharacteristic(
+                        0xFFF5, [.read, .writeWithoutResponse],
+                        value: .handled(
+                            read: { _ in Self.bytes(await counter.count) },
+                            write: { _ in
+                                try await clock.sleep(for: .milliseconds(10))
+                                await counter.add()
+                            })),
+                    LocalCharacteristic(0xFFF6, .read, value: .fixed([6]), access: AttributeAccess(.encrypted)),
+                ]))
+        let events = local.events
+        let lease = try await local.advertise([.flags(.generalDiscoverable), .localName("Workbench")])
+        LinkTrials.say("serving")
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            group.addTask { for try await event in events { report(event) } }
+            group.addTask { for await order in orders { try await perform(order, local) } }
+            try await group.waitForAll()
+        }
+        withExtendedLifetime(lease) {}
+    }
+
+    private func report(_ event: LocalPeripheralEvent) {
+        switch event {
+        case .connected(let central): LinkTrials.say("connected \(central.name)")
+        case .disconnected(let central, let reason): LinkTrials.say("disconnected \(central.name): \(reason)")
+        case .subscribed(let central, let characteristic, _):
+            LinkTrials.say("subscribed \(characteristic.uuid) \(central.name)")
+        case .unsubscribed(let central, let characteristic):
+            LinkTrials.say("unsubscribed \(characteristic.uuid) \(central.name)")
+        case .written, .writeDropped: break
+        case .dropped(let count): LinkTrials.say("missed \(count) events")
+        }
+    }
+
+    private func perform(_ order: [UInt8], _ local: LocalPeripheral) async throws {
+        // Random packets may be orders too.
+        let number = min(order.dropFirst().prefix(4).reversed().reduce(0) { $0 << 8 | Int($1) }, 20_000)
+        switch order.first {
+        case 1:
+            for value in 0..<number { try await local.update(Self.bytes(value), of: 0xFFF2) }
+            LinkTrials.say("notified \(number)")
+        case 2:
+            for value in 0..<number { try await local.update(Self.bytes(value), of: 0xFFF3) }
+            LinkTrials.say("indicated \(number)")
+        case 3: try await local.publish(LocalService(0xFFE0, [LocalCharacteristic(0xFFE1, .read, value: .fixed([1]))]))
+        case 4:
+            for service in await local.publishedServices where service.uuid == 0xFFE0 {
+                try await local.withdraw(service)
+            }
+        case 5:
+            try await withThrowingDiscardingTaskGroup { group in
+                for value in 0..<number {
+                    group.addTask { try await local.update(Self.bytes(value), of: 0xFFF2, whenFull: .replace) }
+                    try await central.clock.sleep(for: .milliseconds(50))
+                }
+                LinkTrials.say("notified \(number)")
+            }
+        default: LinkTrials.say("no such order: \(order)")
+        }
+    }
+
+    /// A number, and as many bytes as make it a packet of 23.
+    private static func bytes(_ number: Int) -> [UInt8] {
+        (0..<4).map { UInt8(truncatingIfNeeded: number >> (8 * $0)) } + [UInt8](repeating: 0, count: 16)
+    }
+
+    private actor Counter {
+        private(set) var count = 0
+
+        func add() { count += 1 }
+    }
+}

@@ -1,0 +1,651 @@
+"""Kernel tests of the peripheral role against centrals of other projects: Bumble on the air, gatttool and bluetoothctl on hci1. Then
+what the kernel itself does with links that centrals make.
+"""
+
+import contextlib
+import itertools
+
+import bluez
+from harness import *
+from listening import SO_RXQ_OVFL, Controller, Listener
+from test_serving import events, serving
+
+TRIALS = os.environ["LINK_TRIALS"]
+OWN = bluez.address(0)
+LONG = bytes(index & 255 for index in range(512))
+FIRST, SECOND_ONE, THIRD = "Caller1", "Caller2", "Caller3"
+ALL = tuple(f"Caller{number}" for number in range(1, 6))
+READ, WRITE, NOTIFY, INDICATE, COMMAND = 0x02, 0x08, 0x10, 0x20, 0x04
+INSUFFICIENT_AUTHENTICATION = 5
+SIGNALLING = 5  # a channel
+REMOTE_USER = 0x13
+orders = itertools.count(1)
+tests.clear()
+
+
+def begin(caller, verb, **more):
+    """Tells a caller what to do; returns a function that waits for what came of it."""
+    path, number = Path(f"/run/vm/peers/{caller}.log"), next(orders)
+    start = path.stat().st_size
+    radio(f"tell {caller} {json.dumps({'id': number, 'do': verb, **more}, separators=(',', ':'))}")
+    found = []
+
+    def has_come():
+        with open(path) as log:
+            log.seek(start)
+            found[:] = [json.loads(line) for line in log if line.endswith("\n")]
+        return any(each["id"] == number for each in found)
+
+    def outcome(seconds=WAIT):
+        until(has_come, f"{caller} does not end: {verb} {more}", seconds)
+        return next(each for each in found if each["id"] == number)
+    return outcome
+
+
+def do(caller, verb, seconds=WAIT, **more):
+    outcome = begin(caller, verb, **more)(seconds)
+    assert "error" not in outcome, f"{caller}: {verb} {more}: {outcome['error']}"
+    return outcome.get("result")
+
+
+def quiet():
+    """Ends what an earlier test has left of links."""
+    for caller in ALL:
+        do(caller, "hold", on=False)
+        do(caller, "drop")
+    until(lambda: doing()["links"] == [], "a link of an earlier test stays")
+
+
+@contextlib.contextmanager
+def workbench():
+    """The program that does what its centrals write to it (Tests/LinkTrials/ServeTrial.swift)."""
+    program = Program("serve", program=TRIALS, timeout=1200)
+    try:
+        yield program.wait_for(lambda lines: "serving" in lines, "it serves")
+    finally:
+        program.child.kill()
+        program.finish()
+
+
+def connected(*callers, discovering=True):
+    for caller in callers:
+        do(caller, "connect", peer=OWN)
+        if discovering:
+            do(caller, "discover")
+
+
+def order(caller, code, number=0):
+    do(caller, "write", uuid="FFF4", value=(bytes([code]) + struct.pack("<I", number)).hex())
+
+
+def count(program, beginning):
+    with program.changed:
+        return sum(line.startswith(beginning) for line in program.lines)
+
+
+def wait_for_count(program, beginning, number):
+    program.wait_for(lambda lines: sum(line.startswith(beginning) for line in lines) >= number, f"{number} lines of {beginning}")
+
+
+# Bumble
+
+@test
+def bumble_finds_and_reads_everything():
+    with workbench():
+        connected(FIRST, discovering=False)
+        same(do(FIRST, "mtu", size=247), 247, "MTU")
+        services = do(FIRST, "explore")
+        same([service["uuid"] for service in services], ["1800", "1801", "fff0"], "services")
+        rows = {one["uuid"]: one for service in services for one in service["characteristics"]}
+        same(bytes.fromhex(rows["2a00"]["value"]), b"Workbench", "device name")
+        same(rows["fff1"]["value"], LONG.hex(), "long value")
+        same(rows["fff6"]["value"], INSUFFICIENT_AUTHENTICATION, "value that demands encryption")
+        same(
+            {uuid: row["properties"] for uuid, row in rows.items() if uuid.startswith("fff")},
+            {"fff1": READ | WRITE, "fff2": NOTIFY, "fff3": READ | INDICATE, "fff4": WRITE, "fff5": READ | COMMAND, "fff6": READ},
+            "properties")
+        same([each["uuid"] for each in rows["fff2"]["descriptors"]], ["2902"], "descriptors of what notifies")
+
+
+@test
+def bumble_writes_long_values_at_either_mtu():
+    with workbench():
+        for size in (23, 517):
+            connected(FIRST, discovering=False)
+            do(FIRST, "mtu", size=size)
+            do(FIRST, "discover")
+            value = os.urandom(512)
+            do(FIRST, "write", uuid="FFF1", value=value.hex())
+            same(do(FIRST, "read", uuid="FFF1"), value.hex(), f"512 bytes at MTU {size}")
+            do(FIRST, "disconnect")
+
+
+@test
+def bumble_confirms_indications_and_hears_of_changed_services():
+    with workbench() as server:
+        connected(FIRST)
+        do(FIRST, "subscribe", uuid="FFF3")
+        order(FIRST, 2, 20)
+        server.wait_for(lambda lines: "indicated 20" in lines, "all indications are confirmed")
+        same(do(FIRST, "received", count=20), {"count": 20, "distinct": 20, "last": 19, "disorder": []}, "indicated values")
+        do(FIRST, "forget")
+        do(FIRST, "subscribe", uuid="2A05")
+        order(FIRST, 3)
+        do(FIRST, "received", count=1)
+        changed = struct.unpack("<HH", bytes.fromhex(do(FIRST, "values")[0]))
+        services = {service["uuid"]: service for service in do(FIRST, "explore")}
+        assert changed[0] <= services["ffe0"]["handle"] and services["ffe0"]["end"] <= changed[1], (changed, services["ffe0"])
+        order(FIRST, 4)
+        do(FIRST, "received", count=2)
+        assert "ffe0" not in {service["uuid"] for service in do(FIRST, "explore")}
+
+
+def memory(program):
+    """The KiB that a program has for itself, without what it has of files, such as its own code."""
+    text = Path(f"/proc/{program.child.pid}/status").read_text()
+    return int(text.partition("RssAnon:")[2].split()[0])
+
+
+@test
+def of_ten_thousand_values_none_is_lost_while_the_air_is_held_twice():
+    total = 10_000
+    with workbench() as server:
+        connected(FIRST)
+        do(FIRST, "subscribe", uuid="FFF2")
+        order(FIRST, 1, 500)
+        do(FIRST, "received", seconds=600, count=500)
+        before = memory(server)
+        do(FIRST, "forget")
+        order(FIRST, 1, total)
+        for part in (total // 4, total // 2):
+            do(FIRST, "received", seconds=1200, count=part)
+            do(FIRST, "hold", on=True)
+            time.sleep(2)
+            held = do(FIRST, "summary")["count"]
+            time.sleep(0.5)
+            same(do(FIRST, "summary")["count"], held, "values while the air is held")
+            assert held < total, "all values were sent already"
+            do(FIRST, "hold", on=False)
+        found = do(FIRST, "received", seconds=1800, count=total)
+        same(found, {"count": total, "distinct": total, "last": total - 1, "disorder": []}, "values")
+        server.wait_for(lambda lines: f"notified {total}" in lines, "every update has returned")
+        grown = memory(server) - before
+        assert grown < 1024, f"memory has grown by {grown} KiB"
+        return f"{grown} KiB more memory"
+
+
+@row("P12", "P13")
+@test
+def one_that_takes_no_packets_delays_nobody():
+    # More values than the controller has buffers, and one link would keep them all: the kernel shares them by turns.
+    total = 40
+    with workbench() as server:
+        connected(FIRST, SECOND_ONE, THIRD)
+        for caller in (FIRST, SECOND_ONE, THIRD):
+            do(caller, "subscribe", uuid="FFF2")
+        do(SECOND_ONE, "hold", on=True)
+        order(FIRST, 5, total)
+        server.wait_for(lambda lines: f"notified {total}" in lines, "the last value is sent")
+        for caller in (FIRST, THIRD):
+            same(do(caller, "received", count=total)["last"], total - 1, f"last value of {caller}")
+        same(do(SECOND_ONE, "summary")["count"], 0, "values of the held one")
+        # It is out of range: the link ends by its supervision time-out.
+        do(SECOND_ONE, "drop")
+        wait_for_count(server, "disconnected", 1)
+        same(count(server, "unsubscribed fff2"), 1, "unsubscribed")
+        same(do(FIRST, "read", uuid="FFF5"), struct.pack("<I", 0).hex() + "00" * 16, "the others are served")
+
+
+@row("P13")
+@test
+def values_go_on_once_the_controller_has_buffers_again():
+    # One link that takes nothing gets, bit by bit, all buffers that the controller has for all links.
+    total = 120
+    with workbench() as server:
+        connected(FIRST, SECOND_ONE)
+        for caller in (FIRST, SECOND_ONE):
+            do(caller, "subscribe", uuid="FFF2")
+        do(SECOND_ONE, "hold", on=True)
+        order(FIRST, 5, total)
+        server.wait_for(lambda lines: f"notified {total}" in lines, "the last value is given")
+        meanwhile = do(FIRST, "summary")["count"]
+        do(SECOND_ONE, "hold", on=False)
+        for caller in (FIRST, SECOND_ONE):
+            until(lambda: do(caller, "summary")["last"] == total - 1, f"{caller} does not get the newest value")
+            same(do(caller, "summary")["disorder"], [], f"order of {caller}")
+        return f"{meanwhile} of {total} values while the other link took none"
+
+
+@row("P02")
+@test
+def an_indication_that_is_never_confirmed_ends_its_link_alone():
+    with workbench() as server:
+        connected(FIRST, SECOND_ONE)
+        for caller in (FIRST, SECOND_ONE):
+            do(caller, "subscribe", uuid="FFF3")
+        # What arrives meanwhile is kept, and not confirmed.
+        begin(FIRST, "send", packets=[], pause=60)
+        order(SECOND_ONE, 2, 1)
+        do(FIRST, "ended")
+        server.wait_for(
+            lambda lines: any(line.startswith("disconnected D1:00:00:00:01:01") and "30 s" in line for line in lines),
+            "the link is closed with that reason")
+        server.wait_for(lambda lines: "indicated 1" in lines, "the update returns")
+        same(do(SECOND_ONE, "received", count=1)["count"], 1, "values of the other")
+        same(do(SECOND_ONE, "read", uuid="FFF1"), LONG.hex(), "value of the other")
+
+
+@row("P01")
+@test
+def commands_without_end_delay_nobody():
+    with workbench():
+        connected(FIRST, SECOND_ONE)
+        flood = begin(FIRST, "flood", uuid="FFF5", count=2000, value="01")
+        same(do(SECOND_ONE, "read", uuid="FFF1"), LONG.hex(), "value of the other")
+        assert "error" not in flood()
+
+
+@row("P36")
+@test
+def a_link_whose_packets_the_kernel_had_to_drop_is_closed():
+    with workbench() as server:
+        connected(FIRST, SECOND_ONE)
+        server.child.send_signal(signal.SIGSTOP)
+        # As many as a socket keeps would be 222, or twice that where it may have more room.
+        do(FIRST, "flood", uuid="FFF5", count=1000, value="01")
+        time.sleep(1)
+        server.child.send_signal(signal.SIGCONT)
+        # The kernel says so with the next packet that it keeps, for which the program has to have read others.
+        def has_ended():
+            begin(FIRST, "send", packets=["0a0300"])()
+            return count(server, "disconnected") > 0
+        until(has_ended, "the link goes on")
+        ends = [line for line in server.lines if line.startswith("disconnected D1:00:00:00:01:01")]
+        assert ends and "faster than they could be read" in ends[0], server.lines
+        do(FIRST, "ended")
+        same(do(SECOND_ONE, "read", uuid="FFF1"), LONG.hex(), "value of the other")
+
+
+@row("P06")
+@test
+def random_packets_get_one_response_or_none():
+    with workbench():
+        connected(FIRST, SECOND_ONE)
+        outcome = do(FIRST, "fuzz", seconds=1200, seed=kernel_release()[0], count=600, largest=23)
+        same(outcome["wrong"], [], "wrong")
+        same(do(SECOND_ONE, "read", uuid="FFF1"), LONG.hex(), "value of the other")
+        return f"{outcome['requests']} requests"
+
+
+@row("P24", "P35")
+@test
+def packets_of_no_bytes_and_of_too_many_are_tolerated():
+    with workbench() as server:
+        connected(FIRST)
+        # No bytes; more than the kernel takes; more than the MTU in effect.
+        same(do(FIRST, "send", packets=["", "52" + "00" * 902, ""]), [], "responses")
+        same(do(FIRST, "send", packets=["12" + "00" * 100]), ["0112000004"], "Invalid PDU")
+        same(do(FIRST, "read", uuid="FFF1"), LONG.hex(), "value")
+        do(FIRST, "send", packets=["52" + "00" * 600])
+        do(FIRST, "ended")
+        wait_for_count(server, "disconnected", 1)
+        assert any("longer than the MTU" in line for line in server.lines), server.lines
+
+
+@row("P32")
+@test
+def enhanced_bearers_are_refused_and_the_link_stays():
+    with workbench():
+        connected(FIRST)
+        # L2CAP_CREDIT_BASED_CONNECTION_REQ for the PSM of the Enhanced ATT, with one channel: MTU, MPS, credits, CID.
+        request = struct.pack("<BBHHHHHH", 0x17, 1, 10, 0x27, 64, 64, 1, 0x40)
+        responses = do(FIRST, "send", packets=[request.hex()], channel=SIGNALLING, pause=3)
+        # A response has its result, here "SPSM not supported", after MTU, MPS and credits.
+        accepted = [each for each in responses if each.startswith("18") and each[20:24] != "0200"]
+        same(accepted, [], "responses other than a refusal")
+        same(do(FIRST, "read", uuid="FFF1"), LONG.hex(), "value")
+        return f"responses: {responses}"
+
+
+@row("P09", "P16")
+@test
+def centrals_that_come_and_go_leave_nothing_behind():
+    rounds = int(os.environ.get("VM_CYCLES", "60"))
+    with workbench() as server:
+        connected(FIRST)
+        do(FIRST, "disconnect")
+        folder = Path(f"/proc/{server.child.pid}/fd")
+        wait_for_count(server, "disconnected", 1)
+        before, kept = len(list(folder.iterdir())), memory(server)
+        try:
+            for number in range(rounds):
+                do(FIRST, "move", number=number)
+                do(FIRST, "connect", peer=OWN)
+                if number % 3:
+                    do(FIRST, "drop" if number % 2 else "disconnect")
+                else:
+                    do(FIRST, "discover")
+                    do(FIRST, "subscribe", uuid="FFF2")
+                    do(FIRST, "disconnect")
+        finally:
+            do(FIRST, "move", number=None)
+        connected(FIRST)
+        do(FIRST, "disconnect")
+        wait_for_count(server, "disconnected D1", 2)
+        # A link that ends before it is accepted is never seen.
+        assert count(server, "connected") >= rounds // 3 + 2, count(server, "connected")
+        same(count(server, "disconnected"), count(server, "connected"), "links")
+        same(count(server, "unsubscribed fff2"), (rounds + 2) // 3, "ended subscriptions")
+        same(len(list(folder.iterdir())), before, "descriptors")
+        return f"{count(server, 'connected')} of {rounds + 2} links, {memory(server) - kept} KiB more memory"
+
+
+@row("P34")
+@test
+def centrals_that_wait_to_be_accepted_are_served():
+    with workbench() as server:
+        # A stopped program does not advertise again after a central has connected: another one does.
+        server.child.send_signal(signal.SIGSTOP)
+        with Controller() as other:
+            for caller in ALL:
+                other.advertise()
+                do(caller, "connect", peer=OWN)
+            reads = [begin(caller, "discover") for caller in ALL]
+            time.sleep(2)
+            other.stop()
+        server.child.send_signal(signal.SIGCONT)
+        for outcome in reads:
+            assert "error" not in outcome(), "a central is not served"
+        same(count(server, "connected"), len(ALL), "links")
+        for caller in ALL:
+            same(do(caller, "read", uuid="FFF1"), LONG.hex(), f"value of {caller}")
+
+
+@row("P29")
+@test
+def it_is_on_air_again_after_another_program_has_removed_its_set():
+    with workbench(), Controller() as other:
+        for caller in (FIRST, SECOND_ONE):
+            other.stop()
+            do(caller, "connect", peer=OWN)
+
+
+# gatttool
+
+def gatttool(*arguments, seconds=PATIENCE):
+    control(HCI_UP, 1)
+    return Program(
+        "--adapter=hci1", f"--device={OWN}", *arguments, program=bluez.program("gatttool"), env=bluez.environment(),
+        timeout=seconds)
+
+
+THERMOMETER = """
+name Thermometer
+service 1809
+  characteristic 2a1c indicate
+  characteristic 2a1d read = 02
+service fff0
+  characteristic fff1 read,write = 00 01
+  characteristic fff2 read,write-without-response = 07
+"""
+
+
+@contextlib.contextmanager
+def thermometer():
+    path = Path("/run/vm/thermometer.txt")
+    path.write_text(THERMOMETER)
+    with serving(str(path)) as server:
+        yield server
+
+
+@test
+def gatttool_finds_reads_and_writes():
+    with thermometer() as server:
+        found = gatttool("--primary").finish().must(DONE).out.splitlines()
+        same([line.split("uuid: ")[1][4:8] for line in found], ["1800", "1801", "1809", "fff0"], "services")
+        found = gatttool("--characteristics").finish().must(DONE).out.splitlines()
+        handles = {line.split("uuid = ")[1][4:8]: line.split("char value handle = ")[1][:6] for line in found}
+        assert {"2a00", "2a05", "2a1c", "2a1d", "fff1", "fff2"} <= set(handles), handles
+        found = gatttool("--char-desc").finish().must(DONE).out
+        same(found.count("uuid = 00002902"), 2, "configurations")
+        read = gatttool("--char-read", f"--handle={handles['2a1d']}").finish().must(DONE).out
+        same(read.split(": ")[1].split(), ["02"], "value")
+        read = gatttool("--char-read", "--uuid=0x2a00").finish().must(DONE).out
+        same(bytes.fromhex(read.split("value: ")[1].strip().replace(" ", "")), b"Thermometer", "device name")
+        gatttool("--char-write-req", f"--handle={handles['fff1']}", "--value=0a0b0c").finish().must(DONE)
+        read = gatttool("--char-read", f"--handle={handles['fff1']}").finish().must(DONE).out
+        same(read.split(": ")[1].split(), ["0a", "0b", "0c"], "written value")
+        refused = gatttool("--char-write-req", f"--handle={handles['2a1d']}", "--value=00").finish()
+        assert "can't be written" in refused.out + refused.err, refused.tail
+        server.wait_for(lambda lines: any('"0a0b0c"' in line for line in lines), "the write is reported")
+
+
+@test
+def gatttool_hears_values():
+    with serving("demo:heart-rate"):
+        found = gatttool("--characteristics").finish().must(DONE).out.splitlines()
+        handle = next(int(line.split("char value handle = ")[1][:6], 16) for line in found if "uuid = 00002a37" in line)
+        listener = gatttool("--char-write-req", f"--handle=0x{handle + 1:04x}", "--value=0100", "--listen")
+        listener.wait_for(lambda lines: sum("Notification handle" in line for line in lines) >= 3, "three values")
+        listener.child.kill()
+        listener.finish()
+
+
+# bluetoothd and bluetoothctl
+
+class Shell:
+    """bluetoothctl on hci1, whose bluetoothd runs beside the program under test."""
+
+    def __init__(self):
+        self.child = subprocess.Popen(
+            [bluez.program("bluetoothctl")], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            env=bluez.environment())
+        os.set_blocking(self.child.stdout.fileno(), False)
+        self.heard = ""
+
+    def expect(self, *texts, seconds=WAIT):
+        end = time.monotonic() + seconds
+        while True:
+            self.heard += (self.child.stdout.read() or b"").decode(errors="replace")
+            found = [self.heard.find(text) + len(text) for text in texts if text in self.heard]
+            if found:
+                before, self.heard = self.heard[:min(found)], self.heard[min(found):]
+                return before
+            if time.monotonic() > end or self.child.poll() is not None:
+                raise AssertionError(f"bluetoothctl: no {' or '.join(texts)} but {self.heard[-600:]!r}")
+            time.sleep(0.05)
+
+    def say(self, line, *answers, seconds=WAIT):
+        self.child.stdin.write(line.encode() + b"\n")
+        self.child.stdin.flush()
+        return self.expect(*answers, seconds=seconds) if answers else None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.child.kill()
+        self.child.wait()
+
+
+@row("P30")
+@test
+def bluetoothctl_finds_reads_writes_and_hears():
+    with bluez.Daemon() as daemon:
+        until(lambda: "hci1 registered" in Path(daemon.out.name).read_text(errors="replace"), "bluetoothd has not both adapters")
+        # The one that listens last gets the links: bluetoothd listens too.
+        with serving("demo:heart-rate") as server, Shell() as shell:
+            doctor = blescan("doctor", "--adapter", "hci0")
+            assert "bluetoothd" in doctor.out, doctor.tail
+            other = bluez.address(1)
+            shell.expect(f"Controller {other}")
+            shell.say(f"select {other}", f"Controller {other}")
+            shell.say("power on", "power on succeeded")
+            shell.say("scan le", "Discovery started")
+            shell.expect(f"Device {OWN}")
+            shell.say("scan off", "Discovery stopped")
+            shell.say(f"connect {OWN}", "Connection successful")
+            shell.expect("ServicesResolved: yes", "Services resolved: yes")
+            shell.say("menu gatt", "Menu gatt")
+            listed = shell.say("list-attributes", "Heart Rate Measurement")
+            assert "Body Sensor Location" in listed + shell.expect("Body Sensor Location"), listed
+            shell.say("select-attribute 00002a38-0000-1000-8000-00805f9b34fb", "char")
+            shell.say("read", "Value:")
+            shell.expect("01")
+            shell.say("select-attribute 00002a37-0000-1000-8000-00805f9b34fb", "char")
+            shell.say("notify on", "Notify started")
+            for _ in range(3):
+                shell.expect("Heart Rate Measurement", "Value:")
+            shell.say("notify off", "Notify stopped", "Notifying: no")
+            shell.say("select-attribute 00002a39-0000-1000-8000-00805f9b34fb", "char")
+            shell.say("write 0x01", "Attempting to write")
+            shell.say("back", "Menu main")
+            shell.say(f"disconnect {OWN}", "Successful disconnected")
+            server.wait_for(lambda lines: any('"unsubscribed"' in line for line in lines), "the subscription has ended")
+
+
+@row("P30")
+@test
+def a_bluetoothd_that_comes_and_goes_takes_links_meanwhile_alone():
+    def read():
+        connected(FIRST)
+        same(do(FIRST, "read", uuid="2A38"), "01", "body sensor location")
+        do(FIRST, "disconnect")
+
+    with serving("demo:heart-rate") as server:
+        read()
+        with bluez.Daemon():
+            do(FIRST, "connect", peer=OWN)
+            do(FIRST, "disconnect")
+        read()
+        same(events(server).count("connected"), 2, "links")
+
+
+# The kernel: what this library relies on
+
+@contextlib.contextmanager
+def raw_peripheral():
+    """An adapter that can be advertised on, with nobody who listens yet."""
+    with Controller() as controller:
+        yield controller
+        controller.stop()
+
+
+def reach(controller, caller):
+    controller.advertise()
+    do(caller, "connect", peer=OWN)
+
+
+@test
+def a_link_goes_to_the_newest_listener():
+    with raw_peripheral() as controller, Listener() as older:
+        with Listener(OWN) as newer:
+            reach(controller, FIRST)
+            link = newer.accept()
+            assert link and older.accept(0) is None, "the older one has it"
+            same(link.peer, ("D1:00:00:00:01:01", 2), "address and type of the central")
+            assert link.handle > 0
+        reach(controller, SECOND_ONE)
+        assert older.accept() is not None, "nobody has it"
+
+
+@test
+def links_wait_to_be_accepted_with_their_packets():
+    with raw_peripheral() as controller, Listener(backlog=1) as listener:
+        for caller in (FIRST, SECOND_ONE):
+            reach(controller, caller)
+        request = begin(FIRST, "mtu", size=100)
+        time.sleep(1.5)
+        links = [listener.accept() for _ in range(2)]
+        assert None not in links, "a backlog of 1 keeps 2 links"
+        first = next(link for link in links if link.peer[0].endswith("01:01"))
+        same(first.socket.recv(100), b"\2\x64\0", "the request that waited")
+        first.socket.send(b"\3\x64\0")
+        same(request()["result"], 100, "MTU")
+        # One that leaves before it is accepted is not found any more.
+        reach(controller, THIRD)
+        do(THIRD, "drop")
+        time.sleep(1)
+        assert listener.accept(0) is None, "a link that has ended is accepted"
+
+
+@test
+def a_link_that_nobody_accepts_is_ended_by_the_kernel():
+    with raw_peripheral() as controller:
+        reach(controller, FIRST)
+        began = time.monotonic()
+        request = begin(FIRST, "mtu", size=100)
+        with Listener() as listener:
+            same(do(FIRST, "ended"), REMOTE_USER, "reason at the central")
+            seconds = time.monotonic() - began
+            assert listener.accept(0) is None, "a listener that came later has it"
+        assert "error" in request(), "the request has a response"
+        return f"after {seconds:.1f} s"
+
+
+@test
+def a_closed_socket_ends_its_link_later_and_a_command_at_once():
+    with raw_peripheral() as controller, Listener() as listener:
+        reach(controller, FIRST)
+        began = time.monotonic()
+        listener.accept().close()
+        do(FIRST, "ended")
+        closed = time.monotonic() - began
+        reach(controller, FIRST)
+        link = listener.accept()
+        began = time.monotonic()
+        same(controller.disconnect(link.handle), 0, "status of the command")
+        link.wait_for_end()
+        commanded = time.monotonic() - began
+        same(do(FIRST, "ended"), REMOTE_USER, "reason at the central")
+        return f"{closed:.1f} s after the close, {commanded:.2f} s after the command"
+
+
+@test
+def an_unread_socket_keeps_some_packets_and_counts_the_others():
+    sent = 1000
+    with raw_peripheral() as controller, Listener() as listener:
+        reach(controller, FIRST)
+        link = listener.accept()
+        link.socket.setsockopt(socket.SOL_SOCKET, SO_RXQ_OVFL, 1)
+        do(FIRST, "send", packets=["520100" + "00" * 17], pause=1)
+        for _ in range(sent // 100):
+            do(FIRST, "send", packets=["520100" + "00" * 17] * 100)
+        kept = 0
+        link.socket.settimeout(1)
+        with contextlib.suppress(TimeoutError):
+            while link.socket.recv(100):
+                kept += 1
+        do(FIRST, "send", packets=["520100"])
+        _, extra, _, _ = link.socket.recvmsg(100, 100)
+        dropped = next((struct.unpack("<I", data)[0] for _, kind, data in extra if kind == SO_RXQ_OVFL), None)
+        same(dropped, sent + 1 - kept, "dropped packets, as the socket says")
+        # A packet of no bytes is read as nothing, and is not the end; one beyond the socket's MTU is dropped.
+        do(FIRST, "send", packets=["", "52" * 903, "520100"])
+        same([link.socket.recv(1000) for _ in range(2)], [b"", b"\x52\1\0"], "packets")
+        assert not link.has_ended()
+        return f"{kept} of {sent + 1} kept"
+
+
+@test
+def the_send_buffer_bounds_what_waits_for_the_air():
+    with raw_peripheral() as controller, Listener() as listener:
+        reach(controller, FIRST)
+        link = listener.accept()
+        link.socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 8192)
+        link.socket.settimeout(0)
+        do(FIRST, "hold", on=True)
+        sent = 0
+        with contextlib.suppress(BlockingIOError):
+            while sent < 5000:
+                link.socket.send(b"\x1b\1\0" + struct.pack("<I", sent) + bytes(16))
+                sent += 1
+                time.sleep(0.01)
+        assert sent < 5000, "it takes everything"
+        do(FIRST, "hold", on=False)
+        until(lambda: do(FIRST, "summary") is not None, "the caller lives")
+        return f"{sent} values until EAGAIN: the controller's buffers and the socket's"
+
+
+if __name__ == "__main__":
+    main(before=quiet)
