@@ -5,7 +5,7 @@ public import BLECore
 ///     flags 1 | rate 1 or 2 | energy 2, if flagged | RR intervals of 2 each, if flagged
 ///
 /// Spec: Heart Rate Measurement (0x2A37), Heart Rate Service 1.0, 3.1.
-public struct HeartRateMeasurement: GATTReadable, Hashable, Sendable {
+public struct HeartRateMeasurement: GATTReadable, GATTWritable, Hashable, Sendable {
     /// The heart rate in beats per minute.
     public let beatsPerMinute: UInt16
     /// A Boolean value that indicates whether the sensor has skin contact, or `nil` if it cannot detect it.
@@ -17,6 +17,24 @@ public struct HeartRateMeasurement: GATTReadable, Hashable, Sendable {
     /// The specification's name.
     public static var formatName: String { "Heart Rate Measurement" }
 
+    /// Creates a measurement, as a sensor sends it.
+    ///
+    /// - Parameters:
+    ///   - beatsPerMinute: The heart rate.
+    ///   - hasSkinContact: Whether the sensor has skin contact; `nil` if it cannot detect it.
+    ///   - energyExpended: The energy expended since the last reset, in kilojoules; `nil` to leave it out.
+    ///   - rrIntervals1024: The intervals between beats, oldest first, in units of 1/1024 s. A value of the smallest MTU has
+    ///     room for 9 beside the rate alone.
+    public init(
+        beatsPerMinute: UInt16, hasSkinContact: Bool? = nil, energyExpended: UInt16? = nil,
+        rrIntervals1024: [UInt16] = []
+    ) {
+        self.beatsPerMinute = beatsPerMinute
+        self.hasSkinContact = hasSkinContact
+        self.energyExpended = energyExpended
+        self.rrIntervals1024 = rrIntervals1024
+    }
+
     /// Reads one measurement. The RR intervals extend to the end of the value.
     ///
     /// - Throws: `MalformedPacket` if the bytes end too early.
@@ -27,6 +45,20 @@ public struct HeartRateMeasurement: GATTReadable, Hashable, Sendable {
         energyExpended = try reader.read(if: flags[3])
         rrIntervals1024 = flags[4] ? try reader.readToEnd() : []
         reader.skipReserved(flags)
+    }
+
+    /// Appends the fields that are present. A rate over 255 has two bytes.
+    public func write(to writer: inout ByteWriter) {
+        let isWide = beatsPerMinute > 255
+        var flags: UInt8 = isWide ? 0x01 : 0
+        if hasSkinContact != nil { flags |= 0x04 }
+        if hasSkinContact == true { flags |= 0x02 }
+        if energyExpended != nil { flags |= 0x08 }
+        if !rrIntervals1024.isEmpty { flags |= 0x10 }
+        writer.u8(flags)
+        if isWide { writer.u16(beatsPerMinute) } else { writer.u8(UInt8(truncatingIfNeeded: beatsPerMinute)) }
+        writer.write(ifPresent: energyExpended)
+        for interval in rrIntervals1024 { writer.u16(interval) }
     }
 
     /// The intervals between beats, oldest first.
