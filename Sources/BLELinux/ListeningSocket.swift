@@ -2,8 +2,8 @@ package import BLECore
 internal import CBluetooth
 internal import Glibc
 
-// A socket that accepts the links of others: the ATT channel of every link that comes up on an adapter, or a Unix
-// SEQPACKET socket that stands in for it.
+// A socket that accepts what others begin: the ATT channel of every link that comes up on an adapter, or a Unix
+// SEQPACKET socket that stands in for it; or credit-based channels to one PSM.
 //
 // Kernel facts
 // - Any number of programs may listen on the ATT channel. Each link goes to the one that has listened last, and it is
@@ -11,6 +11,11 @@ internal import Glibc
 // - No capability is needed, and an adapter that is off can be listened on.
 // - The level of security of a listener is not enforced on the ATT channel, so it is left at the lowest.
 // - An accepted socket keeps 222 unread packets; later ones are dropped, so it must be read at once.
+// - A PSM has one listener on an adapter. Below 0x0080 it takes CAP_NET_BIND_SERVICE. For PSM 0 the kernel chooses a free one
+//   from 0x0080 to 0x00FF.
+// - The level of security of a listener for channels is enforced, other than that of the ATT channel.
+// - With deferred setup the peer of a channel waits until the accepted socket is read for the first time, which reads
+//   nothing. To close it before is a refusal.
 
 /// A link that a `ListeningSocket` has accepted.
 package struct AcceptedLink: ~Copyable, Sendable {
@@ -30,7 +35,29 @@ package struct AcceptedLink: ~Copyable, Sendable {
     package consuming func take() -> LinkSocket { socket }
 }
 
-/// A socket that accepts links.
+/// A channel that a peer has asked for. To drop it refuses the channel.
+package struct RequestedChannel: ~Copyable, Sendable {
+    private let socket: LinkSocket
+    /// The controller's number for the link.
+    package let handle: ConnectionHandle
+
+    init(socket: consuming LinkSocket, handle: ConnectionHandle) {
+        self.socket = socket
+        self.handle = handle
+    }
+
+    /// Agrees to the channel, and returns its socket.
+    ///
+    /// - Throws: `SystemCallError` if the channel has ended meanwhile.
+    package consuming func accept() throws(SystemCallError) -> LinkSocket {
+        var byte: UInt8 = 0
+        let result = unsafe ble_receive(socket.descriptor, &byte, 1, nil)
+        try SystemCallError.check("recvmsg", Int32(truncatingIfNeeded: result))
+        return socket
+    }
+}
+
+/// A socket that accepts links, or channels.
 package struct ListeningSocket: ~Copyable, Sendable {
     /// The number of links that may wait to be accepted.
     package static let backlog: Int32 = 16
@@ -42,6 +69,8 @@ package struct ListeningSocket: ~Copyable, Sendable {
     package let descriptor: Int32
     /// The file of a Unix socket, once it is bound.
     private var path: String?
+    /// The PSM of a listener for channels; 0 of one for links.
+    package private(set) var psm: UInt16 = 0
 
     private init(_ descriptor: Int32) {
         self.descriptor = descriptor
@@ -62,6 +91,60 @@ package struct ListeningSocket: ~Copyable, Sendable {
             "bind", unsafe ble_bind(socket.descriptor, &address, UInt32(MemoryLayout<sockaddr_l2>.size)))
         try SystemCallError.check("listen", ble_listen(socket.descriptor, backlog))
         return socket
+    }
+
+    /// Listens for credit-based channels to the adapter with the address `own`.
+    ///
+    /// - Parameters:
+    ///   - psm: 0x0001 to 0x00FF; 0 has the kernel choose one.
+    ///   - receiveMTU: The longest packet that a peer may send.
+    ///   - security: The level that the link must have.
+    /// - Throws: `SystemCallError`, with `EADDRINUSE` for a PSM that has a listener, `EACCES` below 0x0080 without
+    ///   CAP_NET_BIND_SERVICE, and `EINVAL` for one that does not exist, or if none is free.
+    package static func channels(
+        psm: UInt16, of own: BluetoothAddress, receiveMTU: UInt16, security: SocketSecurity.Level
+    ) throws(SystemCallError) -> ListeningSocket {
+        var socket = ListeningSocket(
+            try SystemCallError.check(
+                "socket", ble_socket(AF_BLUETOOTH, Int32(SOCK_SEQPACKET.rawValue), BTPROTO_L2CAP)))
+        let size = UInt32(MemoryLayout<sockaddr_l2>.size)
+        var address = LinkSocket.socketAddress(own, .public, channel: 0, psm: psm)
+        try SystemCallError.check("bind", unsafe ble_bind(socket.descriptor, &address, size))
+        var (mtu, isDeferred) = (receiveMTU, UInt32(1))
+        try SystemCallError.check(
+            "BT_RCVMTU", unsafe ble_set_option(socket.descriptor, SOL_BLUETOOTH, BT_RCVMTU, &mtu, 2))
+        try LinkSocket.setSecurity(security, of: socket.descriptor)
+        try SystemCallError.check(
+            "BT_DEFER_SETUP", unsafe ble_set_option(socket.descriptor, SOL_BLUETOOTH, BT_DEFER_SETUP, &isDeferred, 4))
+        try SystemCallError.check("listen", ble_listen(socket.descriptor, backlog))
+        try SystemCallError.check("getsockname", unsafe ble_own_address(socket.descriptor, &address, size))
+        socket.psm = UInt16(littleEndian: address.l2_psm)
+        return socket
+    }
+
+    /// Stands in for a listener for channels, to which nobody connects: a PSM has one for each name.
+    ///
+    /// - Throws: `SystemCallError` as `channels(psm:of:receiveMTU:security:)` does.
+    package static func standIn(psm: UInt16, named name: String) throws(SystemCallError) -> ListeningSocket {
+        for candidate in psm == 0 ? 0x0080...0x00FF : psm...psm {
+            var socket = ListeningSocket(
+                try SystemCallError.check("socket", ble_socket(AF_UNIX, Int32(SOCK_SEQPACKET.rawValue), 0)))
+            var address = sockaddr_un()
+            address.sun_family = sa_family_t(AF_UNIX)
+            // A name that begins with a zero byte needs no file.
+            let bytes = Array("\(name)-\(candidate)".utf8.prefix(100))
+            unsafe withUnsafeMutableBytes(of: &address.sun_path) { path in
+                for (index, byte) in bytes.enumerated() { unsafe path[index + 1] = byte }
+            }
+            let size = UInt32(MemoryLayout<sa_family_t>.size + 1 + bytes.count)
+            let result = unsafe ble_bind(socket.descriptor, &address, size)
+            if psm == 0, result == -EADDRINUSE { continue }
+            try SystemCallError.check("bind", result)
+            try SystemCallError.check("listen", ble_listen(socket.descriptor, backlog))
+            socket.psm = candidate
+            return socket
+        }
+        throw SystemCallError(call: "bind", errno: EINVAL)
     }
 
     /// Listens on a Unix SEQPACKET socket. A socket that an ended program has left at the path is replaced.
@@ -88,6 +171,23 @@ package struct ListeningSocket: ~Copyable, Sendable {
             return false
         } catch {
             return error.errno == ECONNREFUSED
+        }
+    }
+
+    /// Returns the next channel that a peer has asked for; `nil` if none waits. To be called until then each time that the
+    /// descriptor is readable.
+    ///
+    /// - Throws: `SystemCallError`, with `EMFILE` where this process has no descriptor left: the peer waits on.
+    package borrowing func nextChannel() throws(SystemCallError) -> RequestedChannel? {
+        while true {
+            let result = ble_accept(descriptor)
+            if result == -ECONNABORTED { continue }
+            if result == -EAGAIN { return nil }
+            try SystemCallError.check("accept4", result)
+            let socket = LinkSocket(adopting: result)
+            // One without a link has ended meanwhile.
+            guard let handle = try? socket.hciHandle() else { continue }
+            return RequestedChannel(socket: socket, handle: handle)
         }
     }
 

@@ -41,6 +41,7 @@ extension Adapter {
     /// it was made for.
     func controls(of link: LinkIdentity) -> LinkControls {
         LinkControls(
+            handle: link.handle,
             rssi: { () async throws(BLEError) in try await self.rssi(link) },
             parameters: { () async throws(BLEError) in try await self.parameters(link) },
             requestParameters: { parameters, timeout async throws(BLEError) in

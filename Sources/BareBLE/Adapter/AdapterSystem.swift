@@ -34,6 +34,9 @@ package struct AdapterSystem: Sendable {
             throws(SystemCallError) -> LinkSocket
     /// Listens for links to the adapter with this address.
     package var listen: @Sendable (BluetoothAddress) throws(SystemCallError) -> ListeningSocket
+    /// Listens for channels to the adapter with this address.
+    package var listenForChannels:
+        @Sendable (BluetoothAddress, ChannelListenRequest) throws(SystemCallError) -> ListeningSocket
     /// The security of a link, by the descriptor of its socket.
     package var security: @Sendable (Int32) throws(SystemCallError) -> SocketSecurity
     /// Requests a level of security for a link, by the descriptor of its socket.
@@ -74,6 +77,10 @@ package struct AdapterSystem: Sendable {
                 from: own, type: type, to: peer, sendTimeout: timeout, security: security)
         },
         listen: { address throws(SystemCallError) in try ListeningSocket.attributeChannel(of: address) },
+        listenForChannels: { own, request throws(SystemCallError) in
+            try ListeningSocket.channels(
+                psm: request.psm, of: own, receiveMTU: request.receiveMTU, security: request.security)
+        },
         security: { descriptor throws(SystemCallError) in try LinkSocket.security(of: descriptor) },
         setSecurity: { descriptor, level throws(SystemCallError) in
             try LinkSocket.setSecurity(level, of: descriptor)

@@ -145,21 +145,12 @@ extension Adapter {
         _ handler: @escaping @Sendable (_ socket: consuming LinkSocket, PeerID, LinkControls) -> Void
     ) async throws(BLEError) {
         if acceptor.isListening(for: owner) { return }
-        // An adapter that is off can be listened on; one that is there is asked what it can do.
-        do throws(BLEError) {
-            try await prepare(during: operation)
-        } catch {
-            guard error.code == .adapterDown || error.code == .blocked || error.code == .notPermitted, info != nil
-            else {
-                throw error
-            }
-        }
+        let own = try await addressToListenOn(during: operation)
         if acceptor.isListening(for: owner) { return }
         // One that has gone without a stop.
         acceptor.end()
-        guard let info else { throw downError(during: operation) }
         do throws(SystemCallError) {
-            let socket = try system.listen(info.address)
+            let socket = try system.listen(own)
             try acceptor.begin(socket, for: owner) { [weak self] in
                 self?.assumeIsolated { $0.acceptorReadable() }
             } _: { [weak self] socket, peer, handle in
@@ -174,6 +165,25 @@ extension Adapter {
             throw BLEError(error, acceptingOn: name, during: operation)
         }
         logger.debug("accepting links", metadata: ["adapter": "\(name)"])
+    }
+
+    /// The adapter's address. An adapter that is off can be listened on; one that is there is asked what it can do.
+    func addressToListenOn(during operation: String) async throws(BLEError) -> BluetoothAddress {
+        do throws(BLEError) {
+            try await prepare(during: operation)
+        } catch {
+            guard error.code == .adapterDown || error.code == .blocked || error.code == .notPermitted, info != nil
+            else {
+                throw error
+            }
+        }
+        guard let info else { throw downError(during: operation) }
+        return info.address
+    }
+
+    /// Accepts the links that wait, so that one is known before what comes over it.
+    func acceptWaitingLinks() {
+        if acceptor.isListening { acceptorReadable() }
     }
 
     /// Accepts no more links for an owner.

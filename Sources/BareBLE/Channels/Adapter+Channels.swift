@@ -2,6 +2,18 @@ internal import BLECore
 internal import BLELinux
 
 extension Adapter {
+    /// Listens for channels; in `request` a PSM of 0 has the kernel choose one.
+    func listenForChannels(
+        _ request: ChannelListenRequest, during operation: String
+    ) async throws(BLEError) -> ListeningSocket {
+        let own = try await addressToListenOn(during: operation)
+        do throws(SystemCallError) {
+            return try system.listenForChannels(own, request)
+        } catch {
+            throw BLEError(error, listeningTo: request.psm, adapter: name, during: operation)
+        }
+    }
+
     /// The pause before a channel that cannot be written to is checked again: it may be open, without credits.
     private static let channelPause: Duration = .milliseconds(100)
 

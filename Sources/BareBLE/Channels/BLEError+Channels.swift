@@ -73,8 +73,42 @@ extension BLEError {
             code, subject: "\(peer)", during: BLEError.opening(psm), because: reason, hint: hint, errorNumber: errno)
     }
 
+    /// Describes why the kernel does not accept channels to a PSM; 0 if it was to choose one.
+    init(_ error: SystemCallError, listeningTo psm: UInt16, adapter: String, during operation: String) {
+        let (code, reason, hint): (Code, String, String?) =
+            switch error.errno {
+            case EADDRINUSE:
+                (
+                    .busy, "a program listens for channels to that PSM already",
+                    "Name none, so that the kernel chooses a free one, or end the other listener."
+                )
+            case EINVAL where psm == 0: (.busy, "every PSM has a listener", "End other listeners.")
+            case EINVAL: (.invalidArgument, "the kernel did not accept the PSM or the MTU", nil)
+            case EACCES, EPERM:
+                (
+                    .notPermitted, "this process may not use a PSM that the Bluetooth SIG assigns",
+                    "Name none, so that the kernel chooses one from 0x0080, or grant CAP_NET_BIND_SERVICE."
+                )
+            case EOPNOTSUPP, EPROTONOSUPPORT, EAFNOSUPPORT, ENOPROTOOPT:
+                (.notSupported, "the kernel offers no such channels", "It needs LE credit based flow control.")
+            case EMFILE, ENFILE, ENOMEM, ENOBUFS:
+                (.system, "the process or the machine has run out of descriptors or memory", nil)
+            default: (.system, "\(error.call) failed", error.remedy)
+            }
+        self.init(
+            code, subject: adapter, during: operation, because: reason, hint: hint, errorNumber: error.errno)
+    }
+
     /// Returns the name of the operation that opens a channel.
-    static func opening(_ psm: UInt16) -> String {
-        "open a channel to PSM 0x" + Hex.encode([UInt8(truncatingIfNeeded: psm >> 8), UInt8(truncatingIfNeeded: psm)])
+    static func opening(_ psm: UInt16) -> String { "open a channel to PSM " + name(of: psm) }
+
+    /// Returns the name of the operation that listens for channels.
+    static func listening(to psm: UInt16?) -> String {
+        guard let psm else { return "listen for channels" }
+        return "listen for channels to PSM " + name(of: psm)
+    }
+
+    private static func name(of psm: UInt16) -> String {
+        "0x" + Hex.encode([UInt8(truncatingIfNeeded: psm >> 8), UInt8(truncatingIfNeeded: psm)])
     }
 }

@@ -3,7 +3,7 @@ internal import BLELinux
 
 extension Peripheral {
     /// The PSMs of Low Energy: the Bluetooth SIG assigns those up to 0x007F, and each device those from 0x0080.
-    private static let psms: ClosedRange<UInt16> = 0x0001...0x00FF
+    static let psms: ClosedRange<UInt16> = 0x0001...0x00FF
 
     /// Opens a connection-oriented channel to a service of the peer, beside the attributes.
     ///

@@ -69,7 +69,7 @@ public actor LocalPeripheral {
     /// The settings that the peripheral was created with.
     public nonisolated let settings: Settings
 
-    private nonisolated let central: Central
+    nonisolated let central: Central
     private nonisolated let loop: EventLoop
     private nonisolated let broadcaster = EventBroadcaster<LocalPeripheralEvent>(capacity: 256)
     private nonisolated let room = EventBroadcaster<Void>(capacity: 1)
@@ -78,6 +78,8 @@ public actor LocalPeripheral {
     private var links: [UInt64: ServedLink] = [:]
     private var lastNumber: UInt64 = 0
     private let listener: SocketListener
+    /// The listeners for channels.
+    let channelAcceptors = ChannelAcceptors()
     /// Ends what would outlive the last reference. It is no deinitializer: for an isolated one the optimizer of Swift 6.3
     /// fails in programs that create a local peripheral ("circular reference").
     private let cleanUp: LifetimeToken
@@ -96,11 +98,13 @@ public actor LocalPeripheral {
         loop = central.loop
         let listener = SocketListener(on: central.loop)
         self.listener = listener
-        cleanUp = LifetimeToken { [broadcaster, room, loop = central.loop, adapter = central.adapter] in
+        cleanUp = LifetimeToken {
+            [broadcaster, room, channelAcceptors, loop = central.loop, adapter = central.adapter] in
             broadcaster.finish()
             room.finish()
             Task(executorPreference: loop) {
                 listener.end()
+                channelAcceptors.end()
                 await adapter.stopAccepting(for: ObjectIdentifier(listener))
             }
         }
@@ -363,6 +367,60 @@ extension LocalPeripheral {
         return peripheral
     }
 
+    /// Returns the present connection parameters of the link to a central, as
+    /// ``Peripheral/connectionParameters()`` does.
+    ///
+    /// - Throws: `BLEError` with `.disconnected` if the central is not connected, and the codes of that method.
+    public func connectionParameters(of id: ConnectedCentral.ID) async throws(BLEError) -> ConnectionParameters {
+        try await servedLink(to: id, during: "read the connection parameters").peripheral.connectionParameters()
+    }
+
+    /// Requests other connection parameters of the link to a central, and waits until they are in effect.
+    ///
+    /// A central chooses the parameters with which it connects, and may change them at any time, also to absurd ones: the
+    /// controllers do not ask this program. The central may refuse a request, choose within its bounds, and change the
+    /// parameters again. Request them after `connectionParameters(of:)` has returned unsuitable ones, three times at most:
+    /// a central that insists does not give way, and each request costs both sides energy.
+    ///
+    /// - Parameters:
+    ///   - parameters: The bounds of the interval, the latency and the supervision timeout.
+    ///   - id: The central.
+    ///   - timeout: The longest time for the controllers.
+    /// - Returns: The parameters of the link now.
+    /// - Throws: `BLEError` with `.disconnected` if the central is not connected, and the codes of
+    ///   ``Peripheral/requestConnectionParameters(_:timeout:)``.
+    ///
+    /// Spec: Connection Parameter Update, Core Vol 3 Part C, 9.3.9.
+    @discardableResult
+    public func requestConnectionParameters(
+        _ parameters: ConnectionParameters, of id: ConnectedCentral.ID, timeout: Duration = .seconds(10)
+    ) async throws(BLEError) -> ConnectionParameters {
+        let link = try servedLink(to: id, during: "change the connection parameters")
+        return try await link.peripheral.requestConnectionParameters(parameters, timeout: timeout)
+    }
+
+    private func servedLink(to id: ConnectedCentral.ID, during operation: String) throws(BLEError) -> ServedLink {
+        guard let link = links[id.number] else {
+            throw BLEError(
+                .disconnected, during: operation, because: "the central is not connected",
+                hint: "`centrals` has those that are.")
+        }
+        return link
+    }
+
+    /// The link with this number at the controller. After the end of a link its number belongs to the next one, which
+    /// may be served before the end is known.
+    func link(handle: ConnectionHandle) -> (central: ConnectedCentral, peripheral: Peripheral)? {
+        let matches = links.filter { $0.value.peripheral.controls?.handle == handle }
+        guard let (number, link) = matches.max(by: { $0.key < $1.key }) else { return nil }
+        return (snapshot(number, link), link.peripheral)
+    }
+
+    /// The link to a central.
+    func link(to id: ConnectedCentral.ID) -> (central: ConnectedCentral, peripheral: Peripheral)? {
+        links[id.number].map { (snapshot(id.number, $0), $0.peripheral) }
+    }
+
     /// Disconnects a central; does nothing if it is not connected.
     public func disconnect(_ id: ConnectedCentral.ID) async {
         await links[id.number]?.peripheral.disconnect()
@@ -373,6 +431,7 @@ extension LocalPeripheral {
         isStopped = true
         await central.stopUsing(self)
         listener.end()
+        channelAcceptors.end()
         await central.adapter.stopAccepting(for: ObjectIdentifier(listener))
         _ = cleanUp.dismiss()
         for link in links.inOrder where link.isInbound { await link.peripheral.disconnect() }
@@ -380,14 +439,14 @@ extension LocalPeripheral {
         room.finish()
     }
 
-    private func checkRuns(during operation: String) throws(BLEError) {
+    func checkRuns(during operation: String) throws(BLEError) {
         guard isStopped else { return }
         throw BLEError(
             .invalidArgument, during: operation, because: "this local peripheral was stopped",
             hint: "Create another one.")
     }
 
-    private func register(during operation: String) throws(BLEError) {
+    func register(during operation: String) throws(BLEError) {
         guard central.assumeIsolated({ $0.use(self) }) else {
             throw BLEError(
                 .busy, during: operation, because: "the central has another local peripheral",

@@ -69,6 +69,9 @@ final class StreamBuffer<Element: Sendable>: Sendable {
     /// The number of elements dropped since the stream began.
     var droppedInTotal: Int { state.withLock { $0.droppedInTotal } }
 
+    /// The number of elements that wait. A producer that alone adds some can rely on it as an upper limit.
+    var waitingCount: Int { state.withLock { $0.entries.count - $0.head } }
+
     /// Appends an element of `bytes` bytes; returns `false` if the policy ends the stream here, which happens once.
     ///
     /// `losses` is the number of elements lost right before it, on the way to this buffer.

@@ -50,6 +50,12 @@ extension VirtualRadio {
             // No peripheral here accepts L2CAP channels.
             throw SystemCallError(call: "connect", errno: ECONNREFUSED)
         }
+        system.listenForChannels = { own, request throws(SystemCallError) in
+            // The process has no capability for the PSMs that the Bluetooth SIG assigns.
+            guard request.psm == 0 || request.psm >= 0x0080 else { throw SystemCallError(call: "bind", errno: EACCES) }
+            let radio = UInt(bitPattern: ObjectIdentifier(self).hashValue)
+            return try ListeningSocket.standIn(psm: request.psm, named: "bareble-\(getpid())-\(radio)-\(own)")
+        }
         system.linkHandle = { index, address in
             self.assumeIsolated { radio in
                 let handles = radio.controllers[index]?.links.keys.sorted() ?? []

@@ -323,6 +323,17 @@ import Testing
         await advertising.stop()
     }
 
+    private func acceptChannels(_ peripheral: LocalPeripheral) async throws {
+        // in: Sources/BareBLE/BareBLE.docc/Channels.md
+        let listener = try await peripheral.listenForChannels()
+        try await peripheral.publish(
+            LocalService(0xFFF0, [LocalCharacteristic(.l2capPSM, .read, value: .fixed(listener.psm))]))
+        for try await incoming in listener.channels {
+            try await incoming.channel.send(Array("welcome, \(incoming.central.name)".utf8))
+        }
+        // out
+    }
+
     private func thermometer(_ central: Central) async throws {
         // in: Sources/BareBLE/BareBLE.docc/PeripheralRole.md
         let peripheral = LocalPeripheral(.init(name: "Thermometer"), on: central)
