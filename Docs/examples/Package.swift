@@ -25,6 +25,9 @@ let package = Package(
         .target(name: "HeartRateLogging", dependencies: [bareble, profiles, lifecycle], swiftSettings: strict),
         .target(name: "UARTBridging", dependencies: [bareble, profiles, lifecycle], swiftSettings: strict),
         .target(name: "LockReading", dependencies: [bareble], swiftSettings: strict),
+        .target(name: "HeartRateSensing", dependencies: [bareble, profiles, lifecycle], swiftSettings: strict),
+        .target(name: "UARTServing", dependencies: ["UARTBridging", bareble, lifecycle], swiftSettings: strict),
+        .target(name: "Provisioning", dependencies: [bareble, lifecycle], swiftSettings: strict),
         .target(name: "WeightLogging", dependencies: [bareble, profiles, lifecycle], swiftSettings: strict),
         .executableTarget(
             name: "heart-rate-logger",
@@ -46,11 +49,26 @@ let package = Package(
             dependencies: ["SystemService", "WeightLogging", bareble],
             swiftSettings: strict
         ),
+        .executableTarget(
+            name: "heart-rate-sensor",
+            dependencies: ["HeartRateSensing", "SystemService", bareble],
+            swiftSettings: strict
+        ),
+        .executableTarget(
+            name: "uart-peripheral",
+            dependencies: ["SystemService", "UARTServing", bareble],
+            swiftSettings: strict
+        ),
+        .executableTarget(
+            name: "wifi-provisioning",
+            dependencies: ["Provisioning", "SystemService", bareble],
+            swiftSettings: strict
+        ),
         .testTarget(
             name: "ExampleTests",
             dependencies: [
-                "HeartRateLogging", "LockReading", "SystemService", "UARTBridging", "WeightLogging", bareble, logging,
-                lifecycle,
+                "HeartRateLogging", "HeartRateSensing", "LockReading", "Provisioning", "SystemService", "UARTBridging",
+                "UARTServing", "WeightLogging", bareble, logging, lifecycle, profiles,
                 .product(name: "BareBLETestKit", package: "BareBLE"),
             ],
             swiftSettings: strict

@@ -3,7 +3,7 @@ import Glibc
 public import Logging
 public import ServiceLifecycle
 
-/// The common frame of a daemon with one session.
+/// The common frame of a daemon with one session, or with a local peripheral.
 public enum Daemon {
     /// Runs a daemon to its end, and ends the process: with 0 after SIGTERM or SIGINT, with 1 after a failure.
     ///
@@ -20,17 +20,44 @@ public enum Daemon {
         _ name: String, keeping state: StateStore? = nil, bonds: String? = nil,
         _ begin: @Sendable (Central) async throws -> (Session, any Service)
     ) async -> Never {
+        await run(name, keeping: state, bonds: bonds) { central, logger in
+            let (session, service) = try await begin(central)
+            let reporter = SessionReporter(session, clock: central.clock, notifier: ServiceNotifier(), logger: logger)
+            return group(service, reporter, logger)
+        }
+    }
+
+    /// Runs a daemon that serves centrals to its end, and ends the process as
+    /// `run(_:keeping:bonds:_:)` does.
+    ///
+    /// - Parameters:
+    ///   - name: The label of the log.
+    ///   - bonds: The directory of bonds, which is created; `nil` for a daemon that pairs with nobody.
+    ///   - begin: Publishes the services and has them on air, and returns the peripheral and the service that works with
+    ///     it. That service stops the peripheral when it ends.
+    public static func serve(
+        _ name: String, bonds: String? = nil,
+        _ begin: @Sendable (Central) async throws -> (LocalPeripheral, any Service)
+    ) async -> Never {
+        await run(name, keeping: nil, bonds: bonds) { central, logger in
+            let (peripheral, service) = try await begin(central)
+            let reporter = PeripheralReporter(
+                peripheral, clock: central.clock, notifier: ServiceNotifier(), logger: logger)
+            return group(service, reporter, logger)
+        }
+    }
+
+    private static func run(
+        _ name: String, keeping state: StateStore?, bonds: String?,
+        _ begin: (Central, Logger) async throws -> ServiceGroup
+    ) async -> Never {
         let logger = Logger(label: name) { StreamLogHandler.standardError(label: $0) }
         var configuration = Configuration()
         configuration.stateStore = state
         if state == nil { configuration.cacheDirectory = getenv("STATE_DIRECTORY").map { String(cString: $0) } }
         do {
             if let bonds { configuration.security = SecurityConfiguration(bonds: try BondStore(directory: bonds)) }
-            let central = Central(configuration)
-            let (session, service) = try await begin(central)
-            let reporter = SessionReporter(
-                session, clock: central.clock, notifier: ServiceNotifier(), logger: logger)
-            try await group(service, reporter, logger).run()
+            try await begin(Central(configuration), logger).run()
         } catch {
             logger.error("\(error)")
             exit(1)
@@ -41,7 +68,7 @@ public enum Daemon {
     /// Returns the group of the work and its reporter, which end together. The reporter ends first, because it reports
     /// that the end has begun.
     public static func group(
-        _ service: any Service, _ reporter: SessionReporter, _ logger: Logger
+        _ service: any Service, _ reporter: any Service, _ logger: Logger
     ) -> ServiceGroup {
         var quiet = logger
         quiet.logLevel = .warning

@@ -15,14 +15,14 @@ public import ServiceLifecycle
 public struct SessionReporter: Service, CustomStringConvertible {
     private let session: Session
     private let clock: CentralClock
-    private let notifier: ServiceNotifier?
+    private let manager: ManagerReports
     private let logger: Logger
 
     /// Creates a reporter of this session; `clock` is its central's.
     public init(_ session: Session, clock: CentralClock, notifier: ServiceNotifier?, logger: Logger) {
         self.session = session
         self.clock = clock
-        self.notifier = notifier
+        manager = ManagerReports(to: notifier, logger: logger)
         self.logger = logger
     }
 
@@ -33,12 +33,12 @@ public struct SessionReporter: Service, CustomStringConvertible {
     public func run() async throws {
         try await cancelWhenGracefulShutdown {
             try await withThrowingTaskGroup(of: Void.self) { group in
-                group.addTask { await feedWatchdog() }
+                group.addTask { await manager.feedWatchdog(by: clock) }
                 try await followEvents()
                 group.cancelAll()
             }
         }
-        tell { notifier throws(BLEError) in try notifier.stopping() }
+        manager.send { notifier throws(BLEError) in try notifier.stopping() }
     }
 
     private func followEvents() async throws {
@@ -46,28 +46,11 @@ public struct SessionReporter: Service, CustomStringConvertible {
         for try await event in session.events {
             let status = words(for: event)
             logger.info("\(status)")
-            tell { notifier throws(BLEError) in try notifier.status(status) }
+            manager.send { notifier throws(BLEError) in try notifier.status(status) }
             if event == .ready, !isReadyTold {
                 isReadyTold = true
-                tell { notifier throws(BLEError) in try notifier.ready() }
+                manager.send { notifier throws(BLEError) in try notifier.ready() }
             }
-        }
-    }
-
-    private func feedWatchdog() async {
-        guard let interval = notifier?.watchdogInterval else { return }
-        while (try? await clock.sleep(for: interval / 2)) != nil {
-            tell { notifier throws(BLEError) in try notifier.watchdog() }
-        }
-    }
-
-    /// Sends a message. One that cannot be sent is no reason to end.
-    private func tell(_ message: (ServiceNotifier) throws(BLEError) -> Void) {
-        guard let notifier else { return }
-        do {
-            try message(notifier)
-        } catch {
-            logger.warning("\(error)")
         }
     }
 
