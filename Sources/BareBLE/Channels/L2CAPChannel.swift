@@ -22,8 +22,9 @@ internal import Glibc
 
 /// A connection-oriented channel to a peer: whole packets in both directions, in order, with flow control.
 ///
-/// `Peripheral.openChannel(psm:_:)` creates one. It lives until `close()`, until the peer closes it or the link ends,
-/// or until the last reference to it and to its packets goes away.
+/// `Peripheral.openChannel(psm:_:)` creates one, and a `ChannelListener` delivers those that centrals open. It lives
+/// until `close()`, until the peer closes it or the link ends, or until the last reference to it and to its packets goes
+/// away.
 ///
 /// Spec: LE credit based flow control mode, Core Vol 3 Part A, 10.1.
 public actor L2CAPChannel {
@@ -43,7 +44,7 @@ public actor L2CAPChannel {
     /// The time that the link has to report its end after a channel has reported its own.
     private static let linkEndTime: Duration = .seconds(3)
 
-    /// The PSM of the peer's service.
+    /// The PSM of the peer's service; of this program's listener if the peer has opened the channel.
     public nonisolated let psm: UInt16
     /// The longest packet that the peer may send, in bytes.
     public nonisolated let receiveMTU: Int

@@ -10,6 +10,7 @@ internal import Logging
 // | `LinkServer`, one for each link | the server side of the link, its updates and questions |
 // | `Peripheral`, one for each link | the link itself, and its client side |
 // | `ClientRecords` | what bonded centrals have configured, between links |
+// | `ChannelAcceptor`, one for each PSM | a listening socket, and which channels are refused |
 //
 // Duties
 // - Serves every link of its central: those that others make, and those that this program makes.
