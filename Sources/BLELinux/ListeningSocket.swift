@@ -71,9 +71,43 @@ package struct ListeningSocket: ~Copyable, Sendable {
     private var path: String?
     /// The PSM of a listener for channels; 0 of one for links.
     package private(set) var psm: UInt16 = 0
+    /// The next link of a simulated radio, whose packets at the descriptor each announce one.
+    private var nextLink: (@Sendable () -> AnnouncedLink?)?
 
     private init(_ descriptor: Int32) {
         self.descriptor = descriptor
+    }
+
+    /// A link that a simulated radio hands on.
+    package struct AnnouncedLink: Sendable {
+        /// One end of the link, which is the caller's from now on.
+        package let descriptor: Int32
+        /// The address by which the kernel would know the peer.
+        package let peer: PeerID
+        /// The controller's number for the link.
+        package let handle: ConnectionHandle
+        /// Returns the reason of the link's end.
+        package let reportedReason: @Sendable () -> Int32?
+
+        package init(
+            descriptor: Int32, peer: PeerID, handle: ConnectionHandle,
+            reportedReason: @escaping @Sendable () -> Int32?
+        ) {
+            self.descriptor = descriptor
+            self.peer = peer
+            self.handle = handle
+            self.reportedReason = reportedReason
+        }
+    }
+
+    /// Stands in for the kernel's listening socket.
+    ///
+    /// - Parameters:
+    ///   - descriptor: One end of a socketpair, which this socket owns. A packet arrives there for each link.
+    ///   - nextLink: Returns the links in their order; `nil` if the one that was announced has ended.
+    package init(simulatedBy descriptor: Int32, _ nextLink: @escaping @Sendable () -> AnnouncedLink?) {
+        self.init(descriptor)
+        self.nextLink = nextLink
     }
 
     deinit {
@@ -195,6 +229,7 @@ package struct ListeningSocket: ~Copyable, Sendable {
     ///
     /// - Throws: `SystemCallError`, with `EMFILE` where this process has no descriptor left: the link waits on.
     package borrowing func accept() throws(SystemCallError) -> AcceptedLink? {
+        if let nextLink { return acceptAnnounced(nextLink) }
         while true {
             let result = ble_accept(descriptor)
             // A peer that has left before is gone from the queue.
@@ -211,5 +246,16 @@ package struct ListeningSocket: ~Copyable, Sendable {
             _ = unsafe ble_set_option(result, SOL_SOCKET, SO_SNDBUF, &size, 4)
             return AcceptedLink(socket: socket, peer: peer, handle: handle)
         }
+    }
+
+    private borrowing func acceptAnnounced(_ nextLink: @Sendable () -> AnnouncedLink?) -> AcceptedLink? {
+        var announcements = LinkSocket(adopting: descriptor)
+        var link: AnnouncedLink?
+        while link == nil, announcements.receivePacket() != nil { link = nextLink() }
+        _ = announcements.release()
+        guard let link else { return nil }
+        var socket = LinkSocket(adopting: link.descriptor)
+        socket.reportedReason = link.reportedReason
+        return AcceptedLink(socket: socket, peer: link.peer, handle: link.handle)
     }
 }

@@ -20,6 +20,8 @@ final class LinkAcceptor {
     private struct Unclaimed {
         let handle: ConnectionHandle
         let descriptor: Int32
+        /// Of a simulated radio.
+        let reportedReason: (@Sendable () -> Int32?)?
     }
 
     /// How long a link waits for the connect that has initiated it.
@@ -86,16 +88,18 @@ final class LinkAcceptor {
             guard let link = try socket?.accept() else { return }
             let (peer, handle) = (link.peer, link.handle)
             if let handle, initiated.contains(handle) {
-                keep(link.take().release(), handle)
+                keep(link.take(), handle)
             } else if let peer {
                 handler?(link.take(), peer, handle)
             }
         }
     }
 
-    private func keep(_ descriptor: Int32, _ handle: ConnectionHandle) {
+    private func keep(_ socket: consuming LinkSocket, _ handle: ConnectionHandle) {
         drop(handle)
-        unclaimed.append(Unclaimed(handle: handle, descriptor: descriptor))
+        let reportedReason = socket.reportedReason
+        let descriptor = socket.release()
+        unclaimed.append(Unclaimed(handle: handle, descriptor: descriptor, reportedReason: reportedReason))
         claims.resumeAll()
         _ = loop.schedule(at: loop.now() + Self.claimTime) { [weak self] in
             self?.expire(descriptor, handle)
@@ -114,7 +118,10 @@ final class LinkAcceptor {
     /// Returns the socket of a link that was accepted, and is the caller's from now on.
     private func take(_ handle: ConnectionHandle) -> LinkSocket? {
         guard let index = unclaimed.firstIndex(where: { $0.handle == handle }) else { return nil }
-        return LinkSocket(adopting: unclaimed.remove(at: index).descriptor)
+        let link = unclaimed.remove(at: index)
+        var socket = LinkSocket(adopting: link.descriptor)
+        socket.reportedReason = link.reportedReason
+        return socket
     }
 
     /// Waits for the socket of a link that this program has initiated; `nil` if it does not come.

@@ -22,7 +22,8 @@ final class LinkServer: @unchecked Sendable {
 
     /// A change that the owner of the services must know.
     enum Event: Sendable {
-        /// The client has changed its configuration of the value at this handle, or its stored one is in force again.
+        /// The client has subscribed to the value at this handle, or its stored subscription is in force again; empty when it
+        /// has unsubscribed, and when the link ends.
         case configured(AttributeHandle, ClientCharacteristicConfiguration, isRestored: Bool)
         /// The client has written a value that the database keeps.
         case wrote(AttributeHandle)
@@ -61,6 +62,8 @@ final class LinkServer: @unchecked Sendable {
     private var read: (() -> Void)?
     private var close: ((DisconnectReason) -> Void)?
 
+    /// The values that the client has subscribed to, as the owner knows it.
+    private var subscribed: Set<AttributeHandle> = []
     private var questions: [Asked] = []
     private var running: (asked: Asked, task: Task<Void, Never>)?
     private var timer = DeadlineTimer()
@@ -194,7 +197,10 @@ extension LinkServer {
                         Asked(token: token, question: question, deadline: loop.now() + limits.handlerTime))
                 case .store(let record): report?(.store(record))
                 case .configured(let handle, let configuration, let isRestored):
-                    report?(.configured(handle, configuration, isRestored: isRestored))
+                    // Indications instead of notifications are the same subscription.
+                    let isChange =
+                        configuration.isEmpty ? subscribed.remove(handle) != nil : subscribed.insert(handle).inserted
+                    if isChange { report?(.configured(handle, configuration, isRestored: isRestored)) }
                 case .wrote(let handle): report?(.wrote(handle))
                 case .dropped(let handle): report?(.dropped(handle))
                 case .finish(let id, let failure): updateEnded(id.rawValue, UpdateOutcome(failure))

@@ -303,8 +303,9 @@ extension LocalPeripheral {
         try register(during: operation)
         try await central.adapter.accept(for: ObjectIdentifier(listener), during: operation) {
             [weak self] socket, peer, controls in
+            let reportedReason = socket.reportedReason
             let descriptor = socket.release()
-            self?.assumeIsolated { $0.accept(descriptor, peer, controls) }
+            self?.assumeIsolated { $0.accept(descriptor, reportedReason, peer, controls) }
         }
     }
 
@@ -471,8 +472,11 @@ extension LocalPeripheral {
     }
 
     /// A central has made a link to the adapter.
-    private func accept(_ descriptor: Int32, _ peer: PeerID, _ controls: LinkControls) {
-        let socket = LinkSocket(adopting: descriptor)
+    private func accept(
+        _ descriptor: Int32, _ reportedReason: (@Sendable () -> Int32?)?, _ peer: PeerID, _ controls: LinkControls
+    ) {
+        var socket = LinkSocket(adopting: descriptor)
+        socket.reportedReason = reportedReason
         let peripheral = makePeripheral(over: socket, id: peer, name: "\(peer)", controls: controls)
         _ = try? serve(peripheral, isInbound: true)
     }
@@ -481,11 +485,13 @@ extension LocalPeripheral {
     private func makePeripheral(
         over socket: consuming LinkSocket, id: PeerID?, name: String, controls: LinkControls? = nil
     ) -> Peripheral {
+        let reportedReason = socket.reportedReason
         let descriptor = socket.release()
         let mtu = UInt16(clamping: settings.mtu)
         return central.assumeIsolated {
-            $0.makePeripheral(
-                over: LinkSocket(adopting: descriptor), id: id, name: name, mtu: mtu, controls: controls)
+            var socket = LinkSocket(adopting: descriptor)
+            socket.reportedReason = reportedReason
+            return $0.makePeripheral(over: socket, id: id, name: name, mtu: mtu, controls: controls)
         }
     }
 
@@ -501,7 +507,10 @@ extension LocalPeripheral {
     }
 
     private func serve(_ peripheral: Peripheral, isInbound: Bool) throws(BLEError) -> ConnectedCentral.ID {
-        if isInbound { try makePlace(for: peripheral) }
+        if isInbound {
+            endEarlierLinks(of: peripheral)
+            try makePlace(for: peripheral)
+        }
         lastNumber &+= 1
         let number = lastNumber
         let id = ConnectedCentral.ID(number: number)
@@ -534,12 +543,23 @@ extension LocalPeripheral {
         return id
     }
 
+    /// Ends the link that a newcomer has had before: it has forgotten it, and nothing else would end it for seconds.
+    private func endEarlierLinks(of newcomer: Peripheral) {
+        guard let peer = newcomer.id else { return }
+        for link in links.inOrder where link.isInbound && link.peripheral.id == peer {
+            link.peripheral.assumeIsolated {
+                $0.endForServer(.other(.connectionAlreadyExists, errorNumber: nil))
+            }
+        }
+    }
+
     /// Makes sure that there are not too many links.
     private func makePlace(for newcomer: Peripheral) throws(BLEError) {
         let inbound = links.filter { $0.value.isInbound }
         guard inbound.count >= max(1, settings.maximumCentrals) else { return }
+        // Of several that were heard at the same time, the oldest link.
         let idle = inbound.filter { !$0.value.server.security.isBonded }.min {
-            $0.value.server.lastHeard < $1.value.server.lastHeard
+            ($0.value.server.lastHeard, $0.key) < ($1.value.server.lastHeard, $1.key)
         }
         let goes = idle?.value.peripheral ?? newcomer
         Task(executorPreference: loop) { await goes.disconnect() }

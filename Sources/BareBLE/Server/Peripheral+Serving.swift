@@ -27,7 +27,8 @@ extension Peripheral {
         serverSecurityMayHaveChanged()
     }
 
-    private func endForServer(_ reason: DisconnectReason) {
+    /// Ends the link for a reason of the server side.
+    func endForServer(_ reason: DisconnectReason) {
         let controls = controls
         close(reason)
         // Closing the socket alone leaves the link up for seconds.

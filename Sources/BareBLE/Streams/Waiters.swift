@@ -1,5 +1,5 @@
 internal import BLECore
-internal import BLELinux
+package import BLELinux
 
 // The one way in which a task of an actor waits, and the single timer of an owner of deadlines.
 //
@@ -12,14 +12,14 @@ internal import BLELinux
 //   `OperationGate`, or those of this object, which grow in the order in which tasks begin to wait.
 
 /// The end of a wait.
-enum WaitEnd<Value: Sendable>: Sendable {
+package enum WaitEnd<Value: Sendable>: Sendable {
     case resumed(Value)
     case timedOut
     case cancelled
 }
 
 /// The reason that a task stops waiting early.
-enum WaitFailure: Sendable {
+package enum WaitFailure: Sendable {
     case timedOut, cancelled
 
     var failure: OperationFailure {
@@ -31,7 +31,7 @@ enum WaitFailure: Sendable {
 }
 
 /// The effect of the deadline, and of the cancellation of the waiting task.
-enum WaitInterruption: Sendable {
+package enum WaitInterruption: Sendable {
     /// Both end the wait, the cancellation also in a task that was cancelled before.
     case ends
     /// The deadline ends the wait. The cancellation has no effect.
@@ -47,8 +47,8 @@ enum WaitInterruption: Sendable {
 
 /// The tasks that wait for a value, in the order of their numbers.
 // Unchecked: only the loop's thread touches `waiting` and `lastNumber`.
-final class Waiters<Value: Sendable>: @unchecked Sendable {
-    typealias Continuation = CheckedContinuation<WaitEnd<Value>, Never>
+package final class Waiters<Value: Sendable>: @unchecked Sendable {
+    package typealias Continuation = CheckedContinuation<WaitEnd<Value>, Never>
 
     private struct Waiter {
         let number: UInt64
@@ -61,14 +61,14 @@ final class Waiters<Value: Sendable>: @unchecked Sendable {
     private var waiting: [Waiter] = []
     private var lastNumber: UInt64 = 0
 
-    init(on loop: EventLoop) {
+    package init(on loop: EventLoop) {
         self.loop = loop
     }
 
     /// The number of tasks that wait.
     var count: Int { waiting.count }
 
-    var isEmpty: Bool { waiting.isEmpty }
+    package var isEmpty: Bool { waiting.isEmpty }
 
     /// Whether the task with this number still waits.
     func contains(_ number: UInt64) -> Bool { index(of: number) != nil }
@@ -82,7 +82,7 @@ final class Waiters<Value: Sendable>: @unchecked Sendable {
     ///   - begin: Called with the waiter's number once it waits, in the same turn of the loop. A value that it returns
     ///     ends the wait at once. It must check whether there is still something to wait for: other jobs may have run
     ///     since the caller's own check.
-    func wait(
+    package func wait(
         as given: UInt64? = nil, until deadline: BootInstant? = nil, interruption: WaitInterruption = .ends,
         isolation: isolated (any Actor)? = #isolation, _ begin: (UInt64) -> Value?
     ) async -> WaitEnd<Value> {
@@ -118,12 +118,12 @@ final class Waiters<Value: Sendable>: @unchecked Sendable {
     }
 
     /// Resumes one waiter; does nothing if it no longer waits.
-    func resume(_ number: UInt64, _ value: Value) {
+    package func resume(_ number: UInt64, _ value: Value) {
         end(number, .resumed(value))
     }
 
     /// Resumes all current waiters, in the order of their numbers.
-    func resumeAll(_ value: Value) {
+    package func resumeAll(_ value: Value) {
         var ended: [Waiter] = []
         swap(&ended, &waiting)
         for waiter in ended { resume(waiter, .resumed(value)) }

@@ -47,14 +47,14 @@ extension VirtualController {
     /// 7.7.65.10.
     package static func connectionComplete(
         _ status: HCIStatus, _ handle: ConnectionHandle, _ peer: PeerID, _ parameters: ConnectionParameters,
-        isEnhanced: Bool
+        isCentral: Bool = true, isEnhanced: Bool
     ) -> [UInt8] {
         let named = status == .unknownConnection ? BluetoothAddress.zero : peer.address
         var writer = ByteWriter()
         writer.u8(isEnhanced ? 0x0A : 0x01)
         writer.u8(status.rawValue)
         writer.u16(handle)
-        writer.u8(0)
+        writer.u8(isCentral ? 0 : 1)
         writer.u8(peer.type == .public ? 0 : 1)
         writer.u48(named.rawValue)
         if isEnhanced { writer.array([UInt8](repeating: 0, count: 12)) }
@@ -63,6 +63,11 @@ extension VirtualController {
         writer.u16(parameters.timeout)
         writer.u8(0)
         return event(0x3E, writer.bytes)
+    }
+
+    /// Spec: HCI_LE_Advertising_Set_Terminated, Core Vol 4 Part E, 7.7.65.18.
+    package static func advertisingSetTerminated(_ advertisement: UInt8, _ handle: ConnectionHandle) -> [UInt8] {
+        event(0x3E, [0x12, 0x00, advertisement] + handle.littleEndianBytes + [0])
     }
 
     /// Spec: HCI_LE_Connection_Update_Complete, Core Vol 4 Part E, 7.7.65.3.

@@ -1,8 +1,9 @@
 // A Bluetooth controller as a state machine: a command in, events and actions for the radio out. It behaves as the
 // specification requires and, where controllers differ, as the stricter ones: it accepts no connection attempt while
-// scanning.
+// scanning, or while a connectable advertisement is on air.
 //
-// Responsibilities: respond to every command once; track scanning, the connection attempt and the links.
+// Responsibilities: respond to every command once; track scanning, the connection attempt and the links. Its
+// `VirtualAdvertiser` has the advertising sets.
 //
 // Invariants:
 // - It has the legacy commands, or the extended ones in addition. Reports and the completion of an attempt use the
@@ -19,6 +20,8 @@ package struct VirtualController: Sendable {
         case send([UInt8])
         /// Scanning or a connection attempt began or ended.
         case listeningChanged
+        /// Advertisements went on air or off, or have changed.
+        case advertisingChanged
         /// Disconnect the link.
         case disconnect(ConnectionHandle)
         /// Change the link's connection parameters.
@@ -40,13 +43,16 @@ package struct VirtualController: Sendable {
     /// An established link.
     package struct Link: Hashable, Sendable {
         package let peer: PeerID
+        /// Whether this side has initiated it.
+        package let isCentral: Bool
         package var parameters: ConnectionParameters
         package var rssi: Int8
         package var transmit = PHY.le1M
         package var receive = PHY.le1M
 
-        package init(peer: PeerID, parameters: ConnectionParameters, rssi: Int8) {
+        package init(peer: PeerID, isCentral: Bool = true, parameters: ConnectionParameters, rssi: Int8) {
             self.peer = peer
+            self.isCentral = isCentral
             self.parameters = parameters
             self.rssi = rssi
         }
@@ -60,6 +66,7 @@ package struct VirtualController: Sendable {
     /// True if reports use the extended event.
     var reportsExtended = false
     package private(set) var call: Call?
+    package private(set) var advertiser: VirtualAdvertiser
     package var links: [ConnectionHandle: Link] = [:]
     /// The commands about links that it refuses.
     package var refusals: [HCIOpcode: HCIStatus] = [:]
@@ -68,6 +75,13 @@ package struct VirtualController: Sendable {
     package init(address: BluetoothAddress, isExtended: Bool) {
         self.address = address
         self.isExtended = isExtended
+        advertiser = VirtualAdvertiser(hasSets: isExtended)
+    }
+
+    /// The number of links that may be up.
+    package var linkLimit: Int {
+        get { advertiser.linkLimit }
+        set { advertiser.linkLimit = newValue }
     }
 
     /// True while it receives advertisements.
@@ -76,6 +90,10 @@ package struct VirtualController: Sendable {
     /// Processes a command.
     package mutating func received(_ command: HCICommandPacket) -> [Action] {
         let opcode = command.opcode
+        if let response = advertiser.respond(to: command, links: links.count) {
+            let complete = complete(opcode, [response.status.rawValue] + response.returned)
+            return response.isChange ? [complete, .advertisingChanged] : [complete]
+        }
         switch opcode {
         case .leReadLocalFeatures: return [complete(opcode, [0] + features)]
         case .readLocalSupportedCommands: return [complete(opcode, [0] + supportedCommands)]
@@ -140,7 +158,7 @@ extension VirtualController {
             return [complete(opcode, .success)] + callEnded(.unknownConnection, call)
         }
         if isUnknown(opcode) { return [status(opcode, .unknownCommand)] }
-        if call != nil || isScanning { return [status(opcode, .commandDisallowed)] }
+        if call != nil || isScanning || advertiser.isConnectable { return [status(opcode, .commandDisallowed)] }
         guard let call = Call(command) else { return [status(opcode, .invalidParameters)] }
         if links.values.contains(where: { $0.peer == call.peer }) { return [status(opcode, .connectionAlreadyExists)] }
         self.call = call
@@ -166,9 +184,33 @@ extension VirtualController {
         return handle
     }
 
+    /// A central connects by an advertisement that is on air, which ends.
+    package mutating func centralConnects(
+        _ peer: PeerID, by advertisement: UInt8, _ parameters: ConnectionParameters, rssi: Int8
+    ) -> (handle: ConnectionHandle, actions: [Action]) {
+        let handle = nextHandle
+        links[handle] = Link(peer: peer, isCentral: false, parameters: parameters, rssi: rssi)
+        let hasEvent = advertiser.centralConnected(by: advertisement)
+        var actions = [
+            Action.send(
+                Self.connectionComplete(
+                    .success, handle, peer, parameters, isCentral: false, isEnhanced: isExtended))
+        ]
+        if hasEvent { actions.append(.send(Self.advertisingSetTerminated(advertisement, handle))) }
+        return (handle, actions + [.advertisingChanged])
+    }
+
+    /// The kernel takes all advertisements off air before it initiates, and does not restore them.
+    package mutating func kernelInitiates() -> [Action] {
+        guard let opcode = advertiser.disableAll() else { return [] }
+        return [complete(opcode, .success), .advertisingChanged]
+    }
+
     /// Resets everything, without an event.
     package mutating func reset() {
+        let limit = linkLimit
         self = VirtualController(address: address, isExtended: isExtended)
+        linkLimit = limit
     }
 
     private var nextHandle: ConnectionHandle {
@@ -214,6 +256,8 @@ extension VirtualController {
             guard let parameters else { return [status(opcode, .invalidParameters)] }
             return [taken, .update(handle, parameters)]
         case .leEnableEncryption:
+            // Only the central encrypts a link.
+            guard link.isCentral else { return [status(opcode, .commandDisallowed)] }
             let rand = reader.u64()
             let ediv = reader.u16()
             guard let rand, let ediv, let key = reader.secret() else { return [status(opcode, .invalidParameters)] }

@@ -135,6 +135,7 @@ extension VirtualRadio {
         controllers[index]?.kernelCalls = []
         controllers[index]?.controller.reset()
         scheduleAdvertisements()
+        advertisingChanged(index)
     }
 
     // MARK: Bytes
@@ -179,6 +180,7 @@ extension VirtualRadio {
             switch action {
             case .send(let packet): send(packet, index)
             case .listeningChanged: scheduleAdvertisements()
+            case .advertisingChanged: advertisingChanged(index)
             case .disconnect(let handle): end(index, handle, .localHostTerminated, reporting: true)
             case .update(let handle, let parameters):
                 controllers[index]?.controller.links[handle]?.parameters = parameters

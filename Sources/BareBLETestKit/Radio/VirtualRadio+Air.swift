@@ -86,6 +86,7 @@ extension VirtualRadio {
             guard let (handle, actions) = controllers[adapter]?.controller.answer(status, rssi: rssi) else { return }
             if let handle { begin(handle, adapter, peripheral, peer) }
             perform(actions, adapter)
+            if let handle { handOnInitiated(adapter, handle, peer) }
         } else {
             completeKernelConnect(status, peer, peripheral, adapter, rssi)
         }

@@ -10,7 +10,7 @@ extension VirtualRadio {
         _ handle: ConnectionHandle, _ adapter: UInt16, _ peripheral: VirtualPeripheral, _ peer: PeerID,
         fate: Lock<Int32?> = Lock(nil)
     ) {
-        controllers[adapter]?.links[handle] = RadioLink(peripheral: peripheral, peer: peer, fate: fate)
+        controllers[adapter]?.links[handle] = RadioLink(partner: .peripheral(peripheral), peer: peer, fate: fate)
         change(peripheral) { $0.isLinked = true }
         end(adapter, handle, .localHostTerminated, after: Self.unattachedTime)
         securityBegan(VirtualManagement.LinkName(adapter: adapter, handle: handle), peripheral, peer)
@@ -18,9 +18,11 @@ extension VirtualRadio {
 
     /// Passes the far end of a link to its peripheral.
     func attach(_ adapter: UInt16, _ handle: ConnectionHandle, _ descriptor: Int32) {
-        guard let link = controllers[adapter]?.links[handle] else { return _ = LinkEndpoint(descriptor) }
-        let isHeld = placement(of: link.peripheral).map { placements[$0].proximity.rssi == nil } ?? true
-        link.peripheral.assumeIsolated { peripheral in
+        guard let peripheral = controllers[adapter]?.links[handle]?.peripheral else {
+            return _ = LinkEndpoint(descriptor)
+        }
+        let isHeld = placement(of: peripheral).map { placements[$0].proximity.rssi == nil } ?? true
+        peripheral.assumeIsolated { peripheral in
             peripheral.connect(over: descriptor) { [weak self] in
                 self?.assumeIsolated { $0.end(adapter, handle, .remoteUserTerminated, reporting: true) }
             } clientGone: { [weak self] in
@@ -61,12 +63,18 @@ extension VirtualRadio {
         link.fate.withLock { $0 = Self.errno(of: reason) }
         if reporting { send(VirtualController.disconnectionComplete(handle, reason), adapter) }
         link.waiting?.close()
-        perform(management.linkEnded(VirtualManagement.LinkName(adapter: adapter, handle: handle), reason))
-        guard !link.isForgotten else {
-            return link.peripheral.assumeIsolated { $0.forgottenConnectionLost() }
+        let name = VirtualManagement.LinkName(adapter: adapter, handle: handle)
+        perform(management.linkEnded(name, reason))
+        withdrawWaiting(name)
+        switch link.partner {
+        case .central(let central):
+            central.assumeIsolated { $0.linkEnded(reason, isForgotten: link.isForgotten) }
+        case .peripheral(let peripheral) where link.isForgotten:
+            peripheral.assumeIsolated { $0.forgottenConnectionLost() }
+        case .peripheral(let peripheral):
+            peripheral.assumeIsolated { $0.connectionLost() }
+            change(peripheral) { $0.isLinked = false }
         }
-        link.peripheral.assumeIsolated { $0.connectionLost() }
-        change(link.peripheral) { $0.isLinked = false }
     }
 
     private static func errno(of reason: HCIStatus) -> Int32 {
@@ -97,6 +105,7 @@ extension VirtualRadio {
                 let isWaiting = attach(adapter, known.key, LinkEndpoint(theirs), ours, security)
                 return .success((ours, known.value.fate, isWaiting))
             }
+            if let actions = controllers[adapter]?.controller.kernelInitiates() { perform(actions, adapter) }
             let fate = Lock<Int32?>(nil)
             let call = KernelCall(
                 peer: peer, end: LinkEndpoint(theirs), descriptor: ours, security: security, fate: fate)

@@ -32,6 +32,10 @@ extension VirtualRadio {
             socket.isConnecting = beginning.isConnecting
             return socket
         }
+        system.listen = { address throws(SystemCallError) in
+            let (descriptor, number) = try self.assumeIsolated { $0.listen(on: address) }.get()
+            return ListeningSocket(simulatedBy: descriptor) { self.assumeIsolated { $0.nextLink(of: number) } }
+        }
         system.security = { descriptor throws(SystemCallError) in
             // A socket of something else has none.
             if let security = self.assumeIsolated({ $0.security(of: descriptor) }) { return security }

@@ -12,7 +12,8 @@
 // - Advertising events are at multiples of the interval after the peripheral was placed; without a listener there is
 //   no timer.
 // - A link ends once. Its event is sent before its descriptor closes, as in the kernel.
-// - A link without a socket for 2 s ends, and so does one whose socket is closed.
+// - A link without a socket for 2 s ends, and so does one whose socket is closed; one that a central has made, after 4.2 s.
+// - While a program listens, each new link is handed to its socket. Of several listening sockets the newest one gets it.
 
 internal import BLECore
 package import BLELinux
@@ -31,7 +32,8 @@ public import BareBLE
 ///
 /// It starts with one adapter, `hci0`, which is switched on. Peripherals advertise, accept connections, disappear and
 /// return; the adapter can be switched off, reset and unplugged. Several centrals may share it, or have one adapter
-/// each.
+/// each. For the peripheral role, it has centrals of its own (`addCentral(as:proximity:)`), which hear what the adapters
+/// advertise and connect.
 public actor VirtualRadio {
     /// The time that a link stays up without a socket.
     static let unattachedTime: Duration = .seconds(2)
@@ -43,6 +45,11 @@ public actor VirtualRadio {
     /// In the order of placement, which is also the order of reception.
     var placements: [Placement] = []
     var advertisingTimer: TimerID?
+    /// In the order in which they were added, which is also the order in which they hear.
+    var centrals: [PlacedCentral] = []
+    var hearingTimer: TimerID?
+    /// The oldest one first.
+    var listeners: [Listener] = []
     /// The unplugged adapters.
     var unplugged: [(index: UInt16, controller: VirtualController)] = []
     var lastClient: UInt64 = 0
@@ -76,6 +83,8 @@ public actor VirtualRadio {
         var links: [ConnectionHandle: RadioLink] = [:]
         /// Connections left to the kernel.
         var kernelCalls: [KernelCall] = []
+        /// The instants of the next advertising events, by the handles of the sets that are on air.
+        var airTimes: [UInt8: BootInstant] = [:]
         /// True if it ignores commands.
         var isSilent = false
     }
@@ -86,11 +95,17 @@ public actor VirtualRadio {
         let reports: PeerLink
     }
 
+    /// The device at the other end of a link.
+    enum Partner {
+        case peripheral(VirtualPeripheral)
+        case central(VirtualCentral)
+    }
+
     struct RadioLink {
-        let peripheral: VirtualPeripheral
+        let partner: Partner
         let peer: PeerID
         var isAttached = false
-        /// True if the peripheral was reset and has no state of the link.
+        /// True if the other device was reset and has no state of the link.
         var isForgotten = false
         var isEncrypted = false
         /// The far end of a socket that waits for the link's encryption.
@@ -99,6 +114,14 @@ public actor VirtualRadio {
         let fate: Lock<Int32?>
         /// The timer that ends the link, unless it is cancelled.
         var timer: TimerID?
+
+        var peripheral: VirtualPeripheral? {
+            if case .peripheral(let peripheral) = partner { peripheral } else { nil }
+        }
+
+        var central: VirtualCentral? {
+            if case .central(let central) = partner { central } else { nil }
+        }
     }
 
     struct KernelCall {
@@ -152,6 +175,8 @@ public actor VirtualRadio {
         for socket in managementSockets.values { socket.close() }
         for timer in pairingTimeouts.values { loop.cancel(timer) }
         if let advertisingTimer { loop.cancel(advertisingTimer) }
+        if let hearingTimer { loop.cancel(hearingTimer) }
+        for listener in listeners { listener.announcements.close() }
         for controller in controllers.values {
             for client in controller.clients.values {
                 client.commands.close()

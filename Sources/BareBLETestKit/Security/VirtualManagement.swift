@@ -1001,6 +1001,14 @@ extension VirtualManagement {
         return flush()
     }
 
+    /// The central of a link has encrypted it, or has ended its encryption.
+    mutating func centralEncrypted(_ name: LinkName, _ security: VirtualLinkSecurity) {
+        change(name) { link in
+            link.keySize = UInt8(clamping: security.keySize)
+            link.level = !security.isEncrypted ? .low : security.isAuthenticated ? .high : .medium
+        }
+    }
+
     package mutating func linkEnded(_ name: LinkName, _ reason: HCIStatus) -> [Action] {
         guard let host = hosts[name.adapter], let link = hosts[name.adapter]?.links.removeValue(forKey: name.handle)
         else { return [] }

@@ -108,7 +108,7 @@ extension VirtualRadio {
             case .wait(let name): hold(name, true)
             case .proceed(let name): proceed(name)
             case .show(let name, let number):
-                controllers[name.adapter]?.links[name.handle]?.peripheral.assumeIsolated { $0.show(number) }
+                controllers[name.adapter]?.links[name.handle]?.peripheral?.assumeIsolated { $0.show(number) }
             case .schedule(let delay, let step): schedule(step, delay)
             case .endGrace(let adapter, let number, let delay):
                 _ = loop.schedule(at: loop.now() + delay) { [weak self] in
@@ -167,11 +167,11 @@ extension VirtualRadio {
         keepUp(adapter, handle)
         if let level { perform(management.socketConnected(name, level)) }
         // What it has sent in clear, before there was a socket, is lost.
-        let early = link.isEncrypted ? [] : link.peripheral.assumeIsolated { $0.security?.earlyPackets ?? [] }
+        let early = link.isEncrypted ? [] : link.peripheral?.assumeIsolated { $0.security?.earlyPackets } ?? []
         // Whatever the peer sends makes the kernel report the socket as connected.
         guard management.isWaiting(name), early.isEmpty else {
             attach(adapter, handle, end.take())
-            for packet in early { link.peripheral.assumeIsolated { $0.send(raw: packet) } }
+            for packet in early { link.peripheral?.assumeIsolated { $0.send(raw: packet) } }
             return false
         }
         controllers[adapter]?.links[handle]?.waiting = end
@@ -204,9 +204,9 @@ extension VirtualRadio {
     }
 
     private func hold(_ name: VirtualManagement.LinkName, _ isHeld: Bool) {
-        guard let link = controllers[name.adapter]?.links[name.handle] else { return }
-        let isOut = placement(of: link.peripheral).map { placements[$0].proximity.rssi == nil } ?? true
-        link.peripheral.assumeIsolated { $0.hold(isHeld || isOut) }
+        guard let peripheral = controllers[name.adapter]?.links[name.handle]?.peripheral else { return }
+        let isOut = placement(of: peripheral).map { placements[$0].proximity.rssi == nil } ?? true
+        peripheral.assumeIsolated { $0.hold(isHeld || isOut) }
     }
 
     // MARK: Encryption
@@ -216,10 +216,11 @@ extension VirtualRadio {
         guard let fate = controllers[adapter]?.links[handle]?.fate else { return }
         _ = loop.schedule(at: loop.now() + encryptionTime) { [weak self] in
             self?.assumeIsolated { radio in
-                guard let running = radio.controllers[adapter], let link = running.links[handle], link.fate === fate
+                guard let running = radio.controllers[adapter], let link = running.links[handle], link.fate === fate,
+                    let peripheral = link.peripheral
                 else { return }
                 let central = running.controller.address
-                switch link.peripheral.assumeIsolated({ $0.encrypted(with: key, by: central) }) {
+                switch peripheral.assumeIsolated({ $0.encrypted(with: key, by: central) }) {
                 case .encrypted:
                     radio.reportEncryption(adapter, handle)
                     radio.encryptionEnded(adapter, handle, .success, isKernels)
@@ -263,7 +264,7 @@ extension VirtualRadio {
     ) {
         guard let running = controllers[name.adapter], let link = running.links[name.handle] else { return }
         let central = running.controller.address
-        link.peripheral.assumeIsolated { $0.paired(security, with: central, bond) }
+        link.peripheral?.assumeIsolated { $0.paired(security, with: central, bond) }
     }
 
     // MARK: Links

@@ -142,7 +142,7 @@ actor StandInController {
             case .disconnect(let handle): if !holdsEnds { endLink(handle, .localHostTerminated) }
             case .listeningChanged: answerCall()
             // Tests tell the end of a change themselves.
-            case .update, .changePHY, .encrypt: continue
+            case .update, .changePHY, .encrypt, .advertisingChanged: continue
             }
         }
     }

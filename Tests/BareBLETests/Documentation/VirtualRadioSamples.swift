@@ -97,6 +97,50 @@ import Testing
         }
     }
 
+    @Test func aPeripheral() async throws {
+        // in: Sources/BareBLETestKit/BareBLETestKit.docc/TestingAWholeDaemon.md
+        try await VirtualTime.run { time in
+            let radio = VirtualRadio(time: time)
+            let local = LocalPeripheral(.init(name: "Belt"), on: Central(radio: radio))
+            try await local.publish(LocalService(0x180D, [LocalCharacteristic(0x2A37, .notify)]))
+            let advertising = try await local.advertise([.localName("Belt"), .services([0x180D])])
+            let phone = await radio.addCentral()
+            try await phone.connect { $0.data.localName?.text == "Belt" }
+            try await phone.subscribe(to: 0x2A37)
+            try await local.update([0, 62], of: 0x2A37)
+            #expect(try await phone.nextValue().bytes == [0, 62])
+            await radio.move(phone, to: .outOfRange)
+            #expect(await phone.disconnected() == .connectionTimeout)
+            await advertising.stop()
+            await local.stop()
+        }
+        // out
+    }
+
+    @Test func aHostileCentral() async throws {
+        try await VirtualTime.run { time in
+            let radio = VirtualRadio(time: time)
+            let local = LocalPeripheral(on: Central(radio: radio))
+            let advertising = try await local.advertise([.localName("A")])
+            let phone = await radio.addCentral()
+            try await phone.connect()
+            let other = BluetoothAddress(rawValue: 0x4000_0000_0001)
+            // in: Sources/BareBLETestKit/BareBLETestKit.docc/TestingAWholeDaemon.md
+            await phone.confirmIndications(false)
+            await phone.send(raw: [0x0A, 0x03, 0x00])
+            await phone.pause()
+            await phone.resume()
+            await radio.encrypt(phone)
+            await radio.reset(phone)
+            await radio.changeAddress(of: phone, to: PeerID(address: other, type: .random))
+            await radio.limitLinks(to: 1)
+            // out
+            #expect(await phone.peer?.address == other)
+            await advertising.stop()
+            await local.stop()
+        }
+    }
+
     @Test func adapters() async {
         await VirtualTime.run { time in
             let radio = VirtualRadio(time: time)

@@ -1,0 +1,292 @@
+import BLECore
+import BLELinux
+import BareBLE
+import BareBLETestKit
+import TestSupport
+import Testing
+
+/// Centrals on a virtual radio that are hostile, broken or unlucky.
+@Suite(.timeLimit(.minutes(5))) struct RadioCentralTests {
+    @Test func aSilentCentralStaysAndGivesWayToANewcomer() async throws {
+        try await RadioBench.run(maximumCentrals: 2) { bench in
+            let silent = try await bench.connect()
+            let active = try await bench.connect()
+            try await bench.sleep(.seconds(86_400))
+            #expect(await bench.local.centrals.count == 2, "the protocol has no limit for silence")
+            _ = try await active.read(0xFFF1)
+            let newcomer = try await bench.connect()
+            #expect(await silent.disconnected() == .remoteUserTerminated)
+            #expect(try await active.read(0xFFF1) == [])
+            #expect(try await newcomer.read(0xFFF1) == [])
+        }
+    }
+
+    @Test func connectingAndLeavingOverAndOverLeavesNothing() async throws {
+        try await RadioBench.run { bench in
+            let central = await bench.radio.addCentral()
+            var watched: Int?
+            for round in 0..<100 {
+                try await central.connect()
+                if round % 3 == 0 { try await central.subscribe(to: 0xFFF1) }
+                await central.disconnect()
+                try await bench.sleep(.milliseconds(10))
+                if round == 10 { watched = bench.loop.watchedCount }
+            }
+            try await bench.sleep(.seconds(1))
+            #expect(bench.loop.watchedCount == watched)
+            #expect(await bench.local.centrals.isEmpty)
+            #expect(await bench.local.outstanding == 0)
+            #expect(await bench.radio.advertisements().count == 1, "it is on air again after each")
+        }
+    }
+
+    @Test func withoutRoomForALinkAdvertisingWaitsForOneToEnd() async throws {
+        try await RadioBench.run { bench in
+            await bench.radio.limitLinks(to: 2)
+            let first = try await bench.connect()
+            _ = try await bench.connect()
+            try await bench.sleep(.seconds(2))
+            #expect(await bench.radio.advertisements().isEmpty)
+            #expect(await bench.advertising.state == .paused("the controller has no room for another link"))
+            await first.disconnect()
+            try await bench.sleep(.milliseconds(100))
+            #expect(await bench.advertising.state == .on)
+            #expect(await bench.radio.advertisements().count == 1)
+            _ = try await bench.connect()
+        }
+    }
+
+    @Test func aSubscriberThatVanishesEndsItsSubscriptionOnce() async throws {
+        try await RadioBench.run { bench in
+            let (vanishing, other) = (try await bench.connect(), try await bench.connect())
+            try await vanishing.subscribe(to: 0xFFF1)
+            try await other.subscribe(to: 0xFFF1)
+            var events = bench.local.events.makeAsyncIterator()
+            await bench.radio.move(vanishing, to: .outOfRange)
+            let start = bench.time.now
+            var sent = 0
+            // Values for it go to the kernel's queue; those for the other one do not wait for that.
+            while bench.time.now - start < .seconds(6) {
+                let result = try await bench.local.update([1], of: 0xFFF1, whenFull: .fail)
+                #expect(result.outcomes.values.contains(.notified))
+                sent += 1
+                try await bench.sleep(.milliseconds(100))
+            }
+            #expect(await other.unreadValues.count == sent)
+            guard case .unsubscribed? = try await events.next(),
+                case .disconnected(_, .supervisionTimeout)? = try await events.next()
+            else {
+                Issue.record("not unsubscribed first, and then disconnected")
+                return
+            }
+            #expect(await bench.local.centrals.count == 1)
+        }
+    }
+
+    @Test func aSubscriberThatReadsNothingDelaysNobody() async throws {
+        try await RadioBench.run { bench in
+            let (stuck, other) = (try await bench.connect(), try await bench.connect())
+            try await stuck.subscribe(to: 0xFFF1)
+            try await other.subscribe(to: 0xFFF1)
+            await stuck.pause()
+            var outcomes: Set<UpdateOutcome> = []
+            for number in 0..<2_000 {
+                let value = [UInt8(truncatingIfNeeded: number)]
+                let result = try await bench.local.update(value, of: 0xFFF1, whenFull: .fail)
+                outcomes.formUnion(result.outcomes.values)
+                // The other one reads.
+                if number % 50 == 0 { await bench.time.settle() }
+                #expect(result.outcomes.values.contains(.notified))
+            }
+            #expect(outcomes == [.notified, .full])
+            await bench.time.settle()
+            #expect(await other.unreadValues.count == 2_000)
+            await stuck.resume()
+            await bench.time.settle()
+            #expect(await stuck.unreadValues.count < 2_000)
+            #expect(try await bench.local.tryUpdate([7], of: 0xFFF1), "there is room again")
+        }
+    }
+
+    @Test func aConfigurationThatIsWrittenOverAndOverIsReportedInOrder() async throws {
+        try await RadioBench.run { bench in
+            let central = try await bench.connect()
+            let configuration = try await central.characteristic(0xFFF1).value + 1
+            var events = bench.local.events.makeAsyncIterator()
+            for number in UInt8(0)..<201 {
+                try await central.write([number & 1 ^ 1, 0], at: configuration)
+                // The same once more is no change.
+                try await central.write([number & 1 ^ 1, 0], at: configuration)
+            }
+            for number in 0..<201 {
+                switch try await events.next() {
+                case .subscribed?: #expect(number % 2 == 0)
+                case .unsubscribed?: #expect(number % 2 == 1)
+                default: Issue.record("another event")
+                }
+            }
+            #expect(await bench.local.centrals.first?.subscriptions.map(\.uuid) == [0xFFF1])
+            // Beyond what waits for a consumer the oldest events are dropped, and the last one is the state.
+            for _ in 0..<200 {
+                try await central.write([0, 0], at: configuration)
+                try await central.write([1, 0], at: configuration)
+            }
+            guard case .dropped? = try await events.next() else {
+                Issue.record("the loss is not reported")
+                return
+            }
+        }
+    }
+
+    @Test func indicationsInsteadOfNotificationsAreTheSameSubscription() async throws {
+        try await RadioBench.run { bench in
+            let service = LocalService(0xFFE0, [LocalCharacteristic(0xFFE1, [.notify, .indicate])])
+            try await bench.local.publish(service)
+            let central = try await bench.connect()
+            var events = bench.local.events.makeAsyncIterator()
+            for bits: UInt16 in [1, 2, 1, 2, 0, 0, 2] { try await central.configure(bits, of: 0xFFE1) }
+            await central.disconnect()
+            var kinds: [String] = []
+            while kinds.last != "disconnected", let event = try await events.next() {
+                switch event {
+                case .subscribed: kinds.append("subscribed")
+                case .unsubscribed: kinds.append("unsubscribed")
+                case .disconnected: kinds.append("disconnected")
+                default: kinds.append("other")
+                }
+            }
+            #expect(kinds == ["subscribed", "unsubscribed", "subscribed", "unsubscribed", "disconnected"])
+        }
+    }
+
+    @Test func anUnbondedCentralThatChangesItsAddressLeavesNothing() async throws {
+        try await RadioBench.run { bench in
+            let central = await bench.radio.addCentral()
+            for number in UInt64(0)..<200 {
+                let address = BluetoothAddress(rawValue: 0x4000_0000_0000 + number)
+                await bench.radio.changeAddress(of: central, to: PeerID(address: address, type: .random))
+                try await central.connect()
+                await bench.time.settle()
+                #expect(await bench.local.centrals.map(\.peer) == [PeerID(address: address, type: .random)])
+                #expect(await bench.local.centrals.first?.subscriptions.isEmpty == true)
+                try await central.subscribe(to: 0xFFF1)
+                await central.disconnect()
+                try await bench.sleep(.milliseconds(20))
+            }
+            #expect(await bench.local.centrals.isEmpty)
+        }
+    }
+
+    @Test func aSignedWriteIsNotExecuted() async throws {
+        try await RadioBench.run { bench in
+            let central = try await bench.connect()
+            let handle = try await central.characteristic(0xFFF3).value
+            let signature = [UInt8](repeating: 1, count: 12)
+            for _ in 0..<3 { await central.send(raw: [0xD2] + handle.bytes + [5] + signature) }
+            #expect(try await central.read(0xFFF3) == [])
+            #expect(await central.unexpectedResponseCount == 0)
+        }
+    }
+
+    @Test func aCentralThatComesBackBeforeItsOldLinkHasEndedHasOneLink() async throws {
+        try await RadioBench.run { bench in
+            let central = try await bench.connect()
+            try await central.subscribe(to: 0xFFF1)
+            var events = bench.local.events.makeAsyncIterator()
+            let old = try #require(await bench.local.centrals.first)
+            await bench.radio.reset(central)
+            try await central.connect()
+            try await central.subscribe(to: 0xFFF1)
+            var kinds: [String] = []
+            while kinds.count < 4, let event = try await events.next() {
+                switch event {
+                case .unsubscribed(let who, _) where who.id == old.id: kinds.append("unsubscribed")
+                case .disconnected(let who, let reason) where who.id == old.id:
+                    #expect(reason == .other(.connectionAlreadyExists, errorNumber: nil))
+                    kinds.append("disconnected")
+                case .connected(let who) where who.id != old.id: kinds.append("connected")
+                case .subscribed(let who, _, _) where who.id != old.id: kinds.append("subscribed")
+                default: Issue.record("\(event)")
+                }
+            }
+            #expect(kinds == ["unsubscribed", "disconnected", "connected", "subscribed"])
+            try await bench.sleep(.seconds(10))
+            #expect(await bench.local.centrals.count == 1)
+            try await bench.local.update([3], of: 0xFFF1)
+            #expect(try await central.nextValue().bytes == [3])
+        }
+    }
+
+    @Test func anEmptyPacketIsNotTheEndOfTheLink() async throws {
+        try await RadioBench.run { bench in
+            let central = try await bench.connect()
+            for _ in 0..<5 { await central.send(raw: []) }
+            #expect(try await central.read(0xFFF1) == [])
+        }
+    }
+
+    @Test func aSecondRequestBeforeTheResponseEndsTheLink() async throws {
+        try await RadioBench.run { bench in
+            let (central, other) = (try await bench.connect(), try await bench.connect())
+            let handle = try await central.characteristic(0xFFF4).value
+            await central.send(raw: [0x0A] + handle.bytes)
+            await central.send(raw: [0x0A] + handle.bytes)
+            #expect(await central.disconnected() == .remoteUserTerminated)
+            #expect(try await other.read(0xFFF1) == [])
+            #expect(await bench.local.centrals.count == 1)
+        }
+    }
+}
+
+/// A local peripheral that advertises on a virtual radio, in virtual time.
+///
+/// 0xFFF1 notifies, 0xFFF2 indicates, 0xFFF3 takes signed writes, 0xFFF4 is read by a handler that takes a second.
+struct RadioBench: Sendable {
+    let time: VirtualTime
+    let radio: VirtualRadio
+    let local: LocalPeripheral
+    let advertising: AdvertisementLease
+
+    static func run(
+        maximumCentrals: Int = 16, _ body: @Sendable @escaping (RadioBench) async throws -> Void
+    ) async throws {
+        try await VirtualTime.run { time in
+            let radio = VirtualRadio(time: time)
+            var settings = LocalPeripheral.Settings(name: "Bench")
+            settings.maximumCentrals = maximumCentrals
+            let central = Central(radio: radio)
+            let local = LocalPeripheral(settings, on: central)
+            let slow = LocalValue.handled { _ in
+                try await central.clock.sleep(for: .seconds(1))
+                return [4]
+            }
+            try await local.publish(
+                LocalService(
+                    0xFFF0,
+                    [
+                        LocalCharacteristic(0xFFF1, [.read, .notify]), LocalCharacteristic(0xFFF2, [.read, .indicate]),
+                        LocalCharacteristic(0xFFF3, [.read, .authenticatedSignedWrites]),
+                        LocalCharacteristic(0xFFF4, .read, value: slow),
+                    ]))
+            let advertising = try await local.advertise([.localName("Bench")])
+            try await body(RadioBench(time: time, radio: radio, local: local, advertising: advertising))
+            await advertising.stop()
+            await local.stop()
+        }
+    }
+
+    /// Connects a new central.
+    func connect() async throws -> VirtualCentral {
+        let central = await radio.addCentral()
+        try await central.connect()
+        // The library has accepted it.
+        await time.settle()
+        return central
+    }
+
+    func sleep(_ duration: Duration) async throws {
+        try await time.clock.sleep(for: duration)
+    }
+
+    var loop: EventLoop { time.loop }
+}
