@@ -18,6 +18,9 @@ internal import BLELinux
 /// A client that repeats the recorded requests receives the recorded responses. Notifications and indications come at
 /// their recorded position between requests. Any other PDU ends the link, and `finish()` reports the position and both
 /// packets.
+///
+/// A recording of a served link plays the central's side to a server: pass `RecordedLink.servedLinks(in:)`, and attach
+/// `connect()` to a `LocalPeripheral`.
 public actor Replay {
     /// The recorded links, in the order in which they began.
     public nonisolated let links: [RecordedLink]
@@ -140,13 +143,17 @@ public enum ReplayError: Error, Hashable, Sendable, CustomStringConvertible {
         case .notConnected(let link): "\(link.name) was never connected"
         case .noLink(let error): "\(error)"
         case .difference(let link, .unexpected(let line, let expected, let got)):
-            "\(link.place(line)): the recording has \(Self.text(expected)), but the client sent \(Self.text(got))"
+            "\(link.place(line)): the recording has \(Self.text(expected)), "
+                + "but the \(Self.program(link)) sent \(Self.text(got))"
         case .difference(let link, .surplus(let got)):
-            "\(link.name): the client sent \(Self.text(got)), which is not in the recording"
+            "\(link.name): the \(Self.program(link)) sent \(Self.text(got)), which is not in the recording"
         case .difference(let link, .ended(let line, let expected)):
-            "\(link.place(line)): the recording has \(Self.text(expected)), but the client disconnected"
+            "\(link.place(line)): the recording has \(Self.text(expected)), but the \(Self.program(link)) disconnected"
         }
     }
+
+    /// What the program under test is on a link.
+    private static func program(_ link: RecordedLink) -> String { link.isServed ? "server" : "client" }
 
     private static func text(_ packet: [UInt8]) -> String {
         var printer = PacketPrinter()

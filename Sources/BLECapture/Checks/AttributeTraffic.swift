@@ -1,8 +1,9 @@
 package import BLECore
 
-/// Separates the links of a capture and extracts the ATT packets of those that its host has initiated.
+/// Separates the links of a capture and extracts the ATT packets of those that its host has initiated, or of those in which
+/// it was the peripheral; the others are omitted.
 ///
-/// Links in which the host was the peripheral are omitted. If a capture begins in the middle of a link, the roles, the
+/// If a capture begins in the middle of a link, the roles, the
 /// peer and the MTU of that link are unknown.
 ///
 /// Spec: HCI_LE_Connection_Complete and variants, HCI_Disconnection_Complete, Core Vol 4 Part E, 7.7.
@@ -28,6 +29,7 @@ package struct AttributeTraffic: Sendable {
         let handle: ConnectionHandle
     }
 
+    private let isServed: Bool
     private var open: [Key: Int] = [:]
     private var ignored: Set<Key> = []
     private var reassembler = L2CAPReassembler()
@@ -35,7 +37,10 @@ package struct AttributeTraffic: Sendable {
     /// The number of links so far.
     package private(set) var linkCount = 0
 
-    package init() {}
+    /// Creates an empty collection: of the links that the host has initiated, or of those in which it was the peripheral.
+    package init(isServed: Bool = false) {
+        self.isServed = isServed
+    }
 
     /// Processes the next packet of the capture and returns its events in order.
     package mutating func received(_ packet: CapturedPacket) -> [Occurrence] {
@@ -62,6 +67,11 @@ package struct AttributeTraffic: Sendable {
             var occurrences: [Occurrence] = []
             let link = open[key] ?? linkCount
             if link == linkCount {
+                // Nothing says that this host was the peripheral.
+                guard !isServed else {
+                    ignored.insert(key)
+                    return []
+                }
                 // Some controllers send vendor-specific logs under a handle that is not a link.
                 guard (try? ATTPacket(frame.payload)) != nil else {
                     ignored.insert(key)
@@ -86,7 +96,7 @@ package struct AttributeTraffic: Sendable {
             occurrences.append(Occurrence(link: former, event: .ended(nil)))
         }
         reassembler.linkEnded(controller: key.controller, connection: key.handle)
-        guard complete.isCentral else {
+        guard complete.isCentral != isServed else {
             ignored.insert(key)
             return occurrences
         }

@@ -31,13 +31,17 @@ package struct CapturedLinks {
     }
 
     private let source: String
+    private let isServed: Bool
     private var unfinished: [Unfinished] = []
-    private var traffic = AttributeTraffic()
+    private var traffic: AttributeTraffic
     private var number = 0
 
-    /// Creates an empty collection for a file called `source`.
-    package init(source: String) {
+    /// Creates an empty collection for a file called `source`: of the links that its host has initiated, or of those in which
+    /// it was the peripheral.
+    package init(source: String, isServed: Bool = false) {
         self.source = source
+        self.isServed = isServed
+        traffic = AttributeTraffic(isServed: isServed)
     }
 
     /// Processes the next packet.
@@ -63,8 +67,8 @@ package struct CapturedLinks {
         // Links of other programs have events but no packets.
         unfinished.filter(\.hasPackets).map {
             RecordedLink(
-                peer: $0.peer, dialogue: Dialogue(steps: $0.steps), source: source, isWhole: $0.isWhole,
-                isCapture: true)
+                peer: $0.peer, dialogue: Dialogue(steps: $0.steps), source: source, isServed: isServed,
+                isWhole: $0.isWhole, isCapture: true)
         }
     }
 }

@@ -5,12 +5,18 @@ internal import BLELinux
 public struct RecordedLink: Hashable, Sendable {
     /// The dialogue header with the peer.
     package static let peerHeader = "peer"
+    /// The dialogue header with the role of the recorded program, where it is not the central.
+    static let roleHeader = "role"
+    /// The value of that header for a link that the recorded program served.
+    static let servedRole = "peripheral"
     /// The maximum size of a recording, in bytes.
     static let longestFile = 1 << 26
 
     /// The peer's address, if recorded.
     public let peer: PeerID?
-    /// The packets exchanged; `<` is what the client sent. A step's `line` is the line in the file, or the packet
+    /// A Boolean value that indicates whether the recorded program served the link as the peripheral.
+    public let isServed: Bool
+    /// The packets exchanged; `<` is what the recorded program sent. A step's `line` is the line in the file, or the packet
     /// number in a capture.
     public let dialogue: Dialogue
     /// The file, or a name.
@@ -24,11 +30,12 @@ public struct RecordedLink: Hashable, Sendable {
     public init(_ dialogue: Dialogue, source: String = "dialogue") {
         self.init(
             peer: dialogue.header(Self.peerHeader).flatMap { PeerID($0) }, dialogue: dialogue, source: source,
-            isWhole: true, isCapture: false)
+            isServed: dialogue.header(Self.roleHeader) == Self.servedRole, isWhole: true, isCapture: false)
     }
 
-    init(peer: PeerID?, dialogue: Dialogue, source: String, isWhole: Bool, isCapture: Bool) {
+    init(peer: PeerID?, dialogue: Dialogue, source: String, isServed: Bool, isWhole: Bool, isCapture: Bool) {
         self.peer = peer
+        self.isServed = isServed
         self.isWhole = isWhole
         self.dialogue = dialogue
         self.source = source
@@ -42,6 +49,18 @@ public struct RecordedLink: Hashable, Sendable {
     ///     peripheral are omitted.
     /// - Throws: `UnreadableRecording` if the file cannot be read.
     public static func links(in path: String) throws(UnreadableRecording) -> [RecordedLink] {
+        try links(in: path, isServed: false)
+    }
+
+    /// Returns the links of a file in which the recorded program was the peripheral, in the order in which they began.
+    ///
+    /// - Parameter path: A dialogue of such a link, or a capture of HCI traffic.
+    /// - Throws: `UnreadableRecording` if the file cannot be read.
+    public static func servedLinks(in path: String) throws(UnreadableRecording) -> [RecordedLink] {
+        try links(in: path, isServed: true).filter(\.isServed)
+    }
+
+    private static func links(in path: String, isServed: Bool) throws(UnreadableRecording) -> [RecordedLink] {
         let bytes: [UInt8]?
         do throws(SystemCallError) {
             bytes = try StoredFile.read(path, limit: longestFile)
@@ -50,7 +69,7 @@ public struct RecordedLink: Hashable, Sendable {
         }
         guard let bytes else { throw UnreadableRecording(path: path, reason: "there is no such file") }
         do throws(CaptureError) {
-            var capture = CapturedLinks(source: path)
+            var capture = CapturedLinks(source: path, isServed: isServed)
             var reader = CaptureReader()
             reader.append(bytes)
             while let packet = try reader.next() { capture.received(packet) }

@@ -8,7 +8,7 @@ internal import BareBLE
 extension Recorder {
     /// HCI_LE_Connection_Complete. Spec: Core Vol 4 Part E, 7.7.65.1.
     static func connection(
-        to peer: PeerID?, handle: ConnectionHandle, number: Int, _ time: Duration
+        to peer: PeerID?, isInbound: Bool, handle: ConnectionHandle, number: Int, _ time: Duration
     ) -> [UInt8] {
         // Links without an address get an unused one: static random, numbered.
         let unnamed = PeerID(address: BluetoothAddress(rawValue: 0xC0DE_0000_0000 | UInt64(number)), type: .random)
@@ -17,7 +17,8 @@ extension Recorder {
         var writer = ByteWriter()
         writer.array([0x3E, 19, 0x01, HCIStatus.success.rawValue])
         writer.u16(handle)
-        writer.u8(0)
+        // The role: central, or peripheral.
+        writer.u8(isInbound ? 1 : 0)
         writer.u8(peer.type.rawValue)
         writer.u48(peer.address.rawValue)
         writer.u16(parameters.intervalMax)
@@ -94,6 +95,7 @@ extension Recorder {
         // A header ends with its line.
         let peer = link.peer.split(whereSeparator: \.isNewline).joined(separator: " ")
         var headers = [Dialogue.Header("origin", "recorded from a live link to \(peer)")]
+        if link.isInbound { headers.append(Dialogue.Header(RecordedLink.roleHeader, RecordedLink.servedRole)) }
         if let id = link.id { headers.append(Dialogue.Header(RecordedLink.peerHeader, "\(id)")) }
         return Array(Dialogue(headers: headers, steps: []).text.utf8)
     }

@@ -148,7 +148,10 @@ extension Recorder {
             let link = Link(peer: traced.id, handle: queue.freeHandle, isMadeUp: true, lastTime: traced.time)
             queue.links[number] = link
             return [
-                .packet(Self.connection(to: traced.id, handle: link.handle, number: number, queue.clock(traced.time))),
+                .packet(
+                    Self.connection(
+                        to: traced.id, isInbound: traced.isInbound, handle: link.handle, number: number,
+                        queue.clock(traced.time))),
                 open,
             ]
         }

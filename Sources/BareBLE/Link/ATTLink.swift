@@ -272,7 +272,7 @@ extension ATTLink {
         self.signal = signal
         // Twice the usual buffer, for values that arrive faster than this thread reads them. Less works too.
         try? socket?.raiseReceiveBuffer()
-        linkTrace = traceLinks?(TracedLink(peer: name, id: id, time: loop.now()))
+        linkTrace = traceLinks?(TracedLink(peer: name, id: id, isInbound: server != nil, time: loop.now()))
         return loop.onReadable(descriptor) { signal(.readable) }
     }
 

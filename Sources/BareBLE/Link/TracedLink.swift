@@ -32,6 +32,8 @@ public struct TracedLink: Hashable, Sendable {
     public let peer: String
     /// The peer's address; `nil` if the link is not a Bluetooth link.
     public let id: PeerID?
+    /// A Boolean value that indicates whether the peer has made the link, which a `LocalPeripheral` serves.
+    public let isInbound: Bool
     /// The time at which it came up, on the boot-time clock.
     public let time: BootInstant
 
