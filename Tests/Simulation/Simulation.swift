@@ -4,6 +4,7 @@ import Glibc
 ///
 ///     simulation --seeds FROM..<TO [--tame]   plays these seeds; `--tame`: without asking that everything has happened once
 ///     simulation --seed N                     plays one, and prints its script and its log
+///     simulation --serving N                  plays the peripheral role of one, and prints its log
 ///     simulation --shrink N                   leaves out of a failing seed what its failure needs not, and prints the script
 ///     simulation --fixture FILE               plays a script
 ///     simulation --hash FROM..<TO             plays each of these seeds twice; prints seed, hash and length of their logs
@@ -17,6 +18,7 @@ enum Simulation {
         let words = Array(CommandLine.arguments.dropFirst())
         switch (words.first, words.dropFirst().first) {
         case ("--seed", let word?): await show(Script(seed: seed(word)))
+        case ("--serving", let word?): await showServing(seed(word))
         case ("--seeds", let word?): await playAll(range(word), isTame: words.contains("--tame"))
         case ("--hash", let word?): await hash(range(word))
         case ("--shrink", let word?): await shrink(Script(seed: seed(word)))
@@ -34,6 +36,14 @@ enum Simulation {
         if outcome.failure != nil { exit(1) }
     }
 
+    private static func showServing(_ seed: UInt64) async {
+        Crash.begin(seed)
+        let outcome = await ServingWorld.play(seed: seed, keepsLines: true)
+        for line in outcome.lines { print(line) }
+        print("hash \(String(outcome.hash, radix: 16)): \(outcome.failure ?? "nothing is wrong")")
+        if outcome.failure != nil { exit(1) }
+    }
+
     private static func playAll(_ seeds: Range<UInt64>, isTame: Bool) async {
         var hash: UInt64 = 0
         var eventCounts = EventCounts()
@@ -46,10 +56,20 @@ enum Simulation {
             hash = hash &* 31 &+ outcome.hash
             eventCounts.add(outcome.eventCounts)
             simulated += outcome.duration
-            guard let failure = outcome.failure else { continue }
-            failures += 1
-            print("not ok simulation of seed \(seed): \(failure)")
-            print("    again: simulation --seed \(seed); smaller: simulation --shrink \(seed)")
+            if let failure = outcome.failure {
+                failures += 1
+                print("not ok simulation of seed \(seed): \(failure)")
+                print("    again: simulation --seed \(seed); smaller: simulation --shrink \(seed)")
+            }
+            let serving = await ServingWorld.play(seed: seed)
+            hash = hash &* 31 &+ serving.hash
+            eventCounts.add(serving.eventCounts)
+            simulated += serving.duration
+            if let failure = serving.failure {
+                failures += 1
+                print("not ok simulation of the peripheral role, seed \(seed): \(failure)")
+                print("    again: simulation --serving \(seed)")
+            }
             // The next seed may trap.
             fflush(nil)
         }
@@ -69,8 +89,9 @@ enum Simulation {
         for seed in seeds {
             Crash.begin(seed)
             let (first, second) = (await World.play(Script(seed: seed)), await World.play(Script(seed: seed)))
-            print("\(seed) \(String(first.hash, radix: 16)) \(first.events)")
-            guard first.hash != second.hash else { continue }
+            let serving = (await ServingWorld.play(seed: seed), await ServingWorld.play(seed: seed))
+            print("\(seed) \(String(first.hash, radix: 16)) \(first.events) \(String(serving.0.hash, radix: 16))")
+            guard first.hash != second.hash || serving.0.hash != serving.1.hash else { continue }
             print("not ok simulation of seed \(seed): the same seed made two logs")
             exit(1)
         }
@@ -119,7 +140,9 @@ enum Simulation {
     }
 
     private static func usage() -> Never {
-        print("usage: simulation --seeds A..<B [--tame] | --seed N | --shrink N | --fixture FILE | --hash A..<B")
+        print(
+            "usage: simulation --seeds A..<B [--tame] | --hash A..<B | --seed N | --serving N | --shrink N | --fixture FILE"
+        )
         exit(64)
     }
 }

@@ -17,6 +17,15 @@ import Testing
         #expect(first.events > 10)
     }
 
+    @Test(arguments: UInt64(0)..<12)
+    func aServerIsSimulatedWithTheSameLog(seed: UInt64) async {
+        let first = await ServingWorld.play(seed: seed)
+        let second = await ServingWorld.play(seed: seed)
+        #expect(first.failure == nil)
+        #expect(first.hash == second.hash)
+        #expect(first.events > 10)
+    }
+
     @Test func differentSeedsMakeDifferentLogs() async {
         var hashes: Set<UInt64> = []
         for seed in UInt64(100)..<110 { hashes.insert(await World.play(Script(seed: seed)).hash) }
@@ -80,6 +89,32 @@ import Testing
         #expect(watch.see(event([0x0A, 5, 0], isOutgoing: true)) == nil)
         #expect(watch.see(event([0x01, 0x0A, 5, 0, 1], isOutgoing: false)) == nil)
         #expect(watch.see(event([0x12, 5, 0, 1], isOutgoing: true)) == nil)
+    }
+
+    @Test(
+        "What a server must not send is seen",
+        arguments: [
+            ([(false, [0x0A, 3, 0]), (true, [0x0B, 1]), (true, [0x0B, 1])], "a response too many"),
+            ([(false, [0x0A, 3, 0]), (true, [0x13])], "another response"),
+            ([(false, [0x0A, 3, 0]), (true, [0x01, 0x12, 3, 0, 1])], "an error for another request"),
+            ([(false, [0x52, 3, 0]), (true, [0x01, 0x52, 3, 0, 1])], "a response to a command"),
+            ([(true, [0x1B, 3, 0] + [UInt8](repeating: 1, count: 21))], "more than the MTU"),
+            ([(true, [0x1D, 3, 0]), (true, [0x1D, 3, 0])], "a second indication"),
+            ([(true, [0x1B, 3, 0, 0xE7, 0xE7, 0xE7])], "a protected value in clear"),
+        ] as [([(Bool, [UInt8])], String)])
+    func faultOfAServerIsSeen(packets: [(Bool, [UInt8])], what: String) {
+        var watch = ServedLinkWatch(peer: nil, ownMTU: 517)
+        let wrong = packets.compactMap { watch.see(event($0.1, isOutgoing: $0.0)) }
+        #expect(!wrong.isEmpty, "\(what)")
+    }
+
+    @Test func serverMayUseTheMTUOnceTheResponseIsSent() {
+        var watch = ServedLinkWatch(peer: nil, ownMTU: 64)
+        let packets: [(Bool, [UInt8])] = [
+            (false, [0x02, 100, 0]), (true, [0x03, 64, 0]), (true, [0x1B, 3, 0] + [UInt8](repeating: 1, count: 61)),
+            (false, [0x0A, 3, 0]), (true, [0x0B]), (true, [0x1D, 3, 0]), (false, [0x1E]), (true, [0x1D, 3, 0]),
+        ]
+        #expect(packets.allSatisfy { watch.see(event($0.1, isOutgoing: $0.0)) == nil })
     }
 
     @Test func lifeAfterTheEndIsSeen() {

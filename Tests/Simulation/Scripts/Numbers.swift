@@ -12,6 +12,8 @@ struct Numbers: RandomNumberGenerator {
         /// Bonds: the programs that have them, how the peers pair, and what becomes of both; with a peer's number plus one,
         /// how that peer pairs.
         case security
+        /// The peripheral role; with a central's number plus one, what that central does.
+        case serving
         /// Peers that lose their bonds, and connects that find it out.
         case lostBonds = 32
     }

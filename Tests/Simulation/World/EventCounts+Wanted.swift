@@ -28,6 +28,19 @@ extension EventCounts {
         + ["bonded", "bondRejected", "securityRequested", "pairingRefused", "otherManager"]
         .map { "security.\($0)" }
 
+    /// The same for the peripheral role.
+    private static let wantedServing: [String] =
+        ServingWorld.Act.allCases.map { "central.\($0.rawValue)" }
+        + [
+            "newcomer", "connected", "disconnected", "subscribed", "unsubscribed", "written", "writeDropped",
+            "servicesChanged", "reason.byPeer", "reason.requested", "reason.supervisionTimeout", "reason.attTimeout",
+            "reason.protocolViolation", "reason.other",
+        ].map { "serving.\($0)" }
+        + [
+            "notified", "confirmed", "full", "replaced", "timedOut", "tooLong", "insecure", "disconnected", "tried",
+            "refused",
+        ].map { "update.\($0)" }
+
     /// The required events that have not happened.
-    var missing: [String] { Self.wanted.filter { counts[$0] == nil } }
+    var missing: [String] { (Self.wanted + Self.wantedServing).filter { counts[$0] == nil } }
 }
