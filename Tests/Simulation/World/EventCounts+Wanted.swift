@@ -36,10 +36,7 @@ extension EventCounts {
             "servicesChanged", "reason.byPeer", "reason.requested", "reason.supervisionTimeout", "reason.attTimeout",
             "reason.protocolViolation", "reason.other",
         ].map { "serving.\($0)" }
-        + [
-            "notified", "confirmed", "full", "replaced", "timedOut", "tooLong", "insecure", "disconnected", "tried",
-            "refused",
-        ].map { "update.\($0)" }
+        + ["notified", "confirmed", "timedOut", "tooLong", "disconnected", "tried"].map { "update.\($0)" }
 
     /// The required events that have not happened.
     var missing: [String] { (Self.wanted + Self.wantedServing).filter { counts[$0] == nil } }
