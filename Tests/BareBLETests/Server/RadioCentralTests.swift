@@ -7,7 +7,7 @@ import Testing
 
 /// Centrals on a virtual radio that are hostile, broken or unlucky.
 @Suite(.timeLimit(.minutes(5))) struct RadioCentralTests {
-    @Test func aSilentCentralStaysAndGivesWayToANewcomer() async throws {
+    @Test(.row("P08")) func aSilentCentralStaysAndGivesWayToANewcomer() async throws {
         try await RadioBench.run(maximumCentrals: 2) { bench in
             let silent = try await bench.connect()
             let active = try await bench.connect()
@@ -21,7 +21,7 @@ import Testing
         }
     }
 
-    @Test func connectingAndLeavingOverAndOverLeavesNothing() async throws {
+    @Test(.row("P09")) func connectingAndLeavingOverAndOverLeavesNothing() async throws {
         try await RadioBench.run { bench in
             let central = await bench.radio.addCentral()
             var watched: Int?
@@ -40,7 +40,7 @@ import Testing
         }
     }
 
-    @Test func withoutRoomForALinkAdvertisingWaitsForOneToEnd() async throws {
+    @Test(.row("P11")) func withoutRoomForALinkAdvertisingWaitsForOneToEnd() async throws {
         try await RadioBench.run { bench in
             await bench.radio.limitLinks(to: 2)
             let first = try await bench.connect()
@@ -56,7 +56,7 @@ import Testing
         }
     }
 
-    @Test func aSubscriberThatVanishesEndsItsSubscriptionOnce() async throws {
+    @Test(.row("P12")) func aSubscriberThatVanishesEndsItsSubscriptionOnce() async throws {
         try await RadioBench.run { bench in
             let (vanishing, other) = (try await bench.connect(), try await bench.connect())
             try await vanishing.subscribe(to: 0xFFF1)
@@ -83,7 +83,7 @@ import Testing
         }
     }
 
-    @Test func aSubscriberThatReadsNothingDelaysNobody() async throws {
+    @Test(.row("P13")) func aSubscriberThatReadsNothingDelaysNobody() async throws {
         try await RadioBench.run { bench in
             let (stuck, other) = (try await bench.connect(), try await bench.connect())
             try await stuck.subscribe(to: 0xFFF1)
@@ -108,7 +108,7 @@ import Testing
         }
     }
 
-    @Test func aConfigurationThatIsWrittenOverAndOverIsReportedInOrder() async throws {
+    @Test(.row("P14")) func aConfigurationThatIsWrittenOverAndOverIsReportedInOrder() async throws {
         try await RadioBench.run { bench in
             let central = try await bench.connect()
             let configuration = try await central.characteristic(0xFFF1).value + 1
@@ -159,7 +159,7 @@ import Testing
         }
     }
 
-    @Test func anUnbondedCentralThatChangesItsAddressLeavesNothing() async throws {
+    @Test(.row("P16")) func anUnbondedCentralThatChangesItsAddressLeavesNothing() async throws {
         try await RadioBench.run { bench in
             let central = await bench.radio.addCentral()
             for number in UInt64(0)..<200 {
@@ -177,7 +177,7 @@ import Testing
         }
     }
 
-    @Test func aSignedWriteIsNotExecuted() async throws {
+    @Test(.row("P19")) func aSignedWriteIsNotExecuted() async throws {
         try await RadioBench.run { bench in
             let central = try await bench.connect()
             let handle = try await central.characteristic(0xFFF3).value
@@ -188,7 +188,7 @@ import Testing
         }
     }
 
-    @Test func aCentralThatComesBackBeforeItsOldLinkHasEndedHasOneLink() async throws {
+    @Test(.row("P28")) func aCentralThatComesBackBeforeItsOldLinkHasEndedHasOneLink() async throws {
         try await RadioBench.run { bench in
             let central = try await bench.connect()
             try await central.subscribe(to: 0xFFF1)
@@ -217,7 +217,7 @@ import Testing
         }
     }
 
-    @Test func anEmptyPacketIsNotTheEndOfTheLink() async throws {
+    @Test(.row("P35")) func anEmptyPacketIsNotTheEndOfTheLink() async throws {
         try await RadioBench.run { bench in
             let central = try await bench.connect()
             for _ in 0..<5 { await central.send(raw: []) }
@@ -225,7 +225,7 @@ import Testing
         }
     }
 
-    @Test func aSecondRequestBeforeTheResponseEndsTheLink() async throws {
+    @Test(.row("P07")) func aSecondRequestBeforeTheResponseEndsTheLink() async throws {
         try await RadioBench.run { bench in
             let (central, other) = (try await bench.connect(), try await bench.connect())
             let handle = try await central.characteristic(0xFFF4).value
