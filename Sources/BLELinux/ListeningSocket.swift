@@ -14,8 +14,8 @@ internal import Glibc
 // - A PSM has one listener on an adapter. Below 0x0080 it takes CAP_NET_BIND_SERVICE. For PSM 0 the kernel chooses a free one
 //   from 0x0080 to 0x00FF.
 // - The level of security of a listener for channels is enforced, other than that of the ATT channel.
-// - With deferred setup the peer of a channel waits until the accepted socket is read for the first time, which reads
-//   nothing. To close it before is a refusal.
+// - With BT_DEFER_SETUP a channel can be refused before the peer has it. It is not used: the kernel does not stop the timer
+//   of such a channel when the program agrees to it, and closes the channel 40 s after the peer has asked for it.
 
 /// A link that a `ListeningSocket` has accepted.
 package struct AcceptedLink: ~Copyable, Sendable {
@@ -35,8 +35,8 @@ package struct AcceptedLink: ~Copyable, Sendable {
     package consuming func take() -> LinkSocket { socket }
 }
 
-/// A channel that a peer has asked for. To drop it refuses the channel.
-package struct RequestedChannel: ~Copyable, Sendable {
+/// A channel that a `ListeningSocket` has accepted.
+package struct AcceptedChannel: ~Copyable, Sendable {
     private let socket: LinkSocket
     /// The controller's number for the link.
     package let handle: ConnectionHandle
@@ -46,15 +46,8 @@ package struct RequestedChannel: ~Copyable, Sendable {
         self.handle = handle
     }
 
-    /// Agrees to the channel, and returns its socket.
-    ///
-    /// - Throws: `SystemCallError` if the channel has ended meanwhile.
-    package consuming func accept() throws(SystemCallError) -> LinkSocket {
-        var byte: UInt8 = 0
-        let result = unsafe ble_receive(socket.descriptor, &byte, 1, nil)
-        try SystemCallError.check("recvmsg", Int32(truncatingIfNeeded: result))
-        return socket
-    }
+    /// Returns the socket, which is the caller's from now on.
+    package consuming func take() -> LinkSocket { socket }
 }
 
 /// A socket that accepts links, or channels.
@@ -144,12 +137,10 @@ package struct ListeningSocket: ~Copyable, Sendable {
         let size = UInt32(MemoryLayout<sockaddr_l2>.size)
         var address = LinkSocket.socketAddress(own, .public, channel: 0, psm: psm)
         try SystemCallError.check("bind", unsafe ble_bind(socket.descriptor, &address, size))
-        var (mtu, isDeferred) = (receiveMTU, UInt32(1))
+        var mtu = receiveMTU
         try SystemCallError.check(
             "BT_RCVMTU", unsafe ble_set_option(socket.descriptor, SOL_BLUETOOTH, BT_RCVMTU, &mtu, 2))
         try LinkSocket.setSecurity(security, of: socket.descriptor)
-        try SystemCallError.check(
-            "BT_DEFER_SETUP", unsafe ble_set_option(socket.descriptor, SOL_BLUETOOTH, BT_DEFER_SETUP, &isDeferred, 4))
         try SystemCallError.check("listen", ble_listen(socket.descriptor, backlog))
         try SystemCallError.check("getsockname", unsafe ble_own_address(socket.descriptor, &address, size))
         socket.psm = UInt16(littleEndian: address.l2_psm)
@@ -208,11 +199,10 @@ package struct ListeningSocket: ~Copyable, Sendable {
         }
     }
 
-    /// Returns the next channel that a peer has asked for; `nil` if none waits. To be called until then each time that the
-    /// descriptor is readable.
+    /// Accepts the next channel; `nil` if none waits. To be called until then each time that the descriptor is readable.
     ///
-    /// - Throws: `SystemCallError`, with `EMFILE` where this process has no descriptor left: the peer waits on.
-    package borrowing func nextChannel() throws(SystemCallError) -> RequestedChannel? {
+    /// - Throws: `SystemCallError`, with `EMFILE` where this process has no descriptor left: the channel waits on.
+    package borrowing func acceptChannel() throws(SystemCallError) -> AcceptedChannel? {
         while true {
             let result = ble_accept(descriptor)
             if result == -ECONNABORTED { continue }
@@ -221,7 +211,7 @@ package struct ListeningSocket: ~Copyable, Sendable {
             let socket = LinkSocket(adopting: result)
             // One without a link has ended meanwhile.
             guard let handle = try? socket.hciHandle() else { continue }
-            return RequestedChannel(socket: socket, handle: handle)
+            return AcceptedChannel(socket: socket, handle: handle)
         }
     }
 

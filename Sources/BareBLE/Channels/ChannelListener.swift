@@ -5,13 +5,14 @@ internal import Logging
 // Channels that centrals open to a PSM of this program.
 //
 // Duties
-// - The kernel enforces the security of the link, and asks before it agrees: a refusal reaches the central as one.
-// - A channel is refused if its link is not one of this local peripheral, if the central has as many as it may, or if too
-//   many wait for the application. Refusals are counted and logged.
+// - The kernel enforces the security of the link, and accepts the channel. What is beyond a limit is closed at once, before
+//   anything is read from it.
+// - A channel is closed if its link is not one of this local peripheral, if the central has as many as it may, or if too
+//   many wait for the application. That is counted and logged.
 // - A shortage of descriptors pauses the listener. It does not make it spin, or lose the channels that wait.
 //
 // Invariants
-// - A channel that was agreed to is delivered, unless its link ends first.
+// - A channel that is not closed at once is delivered, unless its link ends first.
 // - The acceptor alone owns the listening socket. It ends with `end()`, once: by the listener's `stop()`, with the last
 //   reference to the listener and its sequences, or with the local peripheral.
 // - Only the event loop's thread uses the acceptor.
@@ -24,9 +25,11 @@ public struct ChannelListenerOptions: Hashable, Sendable {
     /// The number of packets of each channel that are read ahead of the consumer, at least 1. Beyond that the central has
     /// to wait.
     public var capacity: Int
-    /// The number of channels that one central may have open at once, at least 1; the next one is refused.
+    /// The number of channels that one central may have open at once, at least 1; the next one is closed as soon as it is
+    /// open.
     public var maximumChannels: Int
-    /// The number of channels that may wait in `ChannelListener.channels`, at least 1; the next one is refused.
+    /// The number of channels that may wait in `ChannelListener.channels`, at least 1; the next one is closed as soon as it
+    /// is open.
     public var backlog: Int
 
     /// Creates options, with default values for those not given.
@@ -120,8 +123,8 @@ public final class ChannelListener: Sendable {
     /// The channels that centrals open.
     public var channels: IncomingChannelSequence { BLESequence(acceptor.buffer, until: token) }
 
-    /// The number of channels that this listener has refused: beyond its limits, or of links that the local peripheral does
-    /// not serve. Those that the kernel has refused for the security of their links are not among them.
+    /// The number of channels that this listener has closed at once: beyond its limits, or of links that the local peripheral
+    /// does not serve. Those that the kernel has refused for the security of their links are not among them.
     public var refusedChannels: Int { acceptor.refusals.count }
 
     /// Accepts no more channels. The call returns when the PSM is free.
@@ -200,8 +203,8 @@ final class ChannelAcceptor: @unchecked Sendable {
     private func readable() {
         while true {
             do throws(SystemCallError) {
-                guard let request = try socket?.nextChannel() else { return }
-                try admit(request)
+                guard let accepted = try socket?.acceptChannel() else { return }
+                admit(accepted)
             } catch {
                 logger.warning("a channel was not accepted", metadata: ["PSM": "\(psm)", "error": "\(error)"])
                 return takePause()
@@ -217,15 +220,14 @@ final class ChannelAcceptor: @unchecked Sendable {
         }
     }
 
-    /// Agrees to a channel, or refuses it.
-    private func admit(_ request: consuming RequestedChannel) throws(SystemCallError) {
-        guard let link = route?(request.handle) else {
-            return refused("the link \(request.handle) is not one of this program's")
+    /// Delivers a channel, or closes it.
+    private func admit(_ accepted: consuming AcceptedChannel) {
+        guard let link = route?(accepted.handle) else {
+            return refused("the link \(accepted.handle) is not one of this program's")
         }
         if let reason = refusal(of: link.central) { return refused(reason) }
-        guard let socket = try? request.accept() else { return refused("it ended at once") }
         do throws(BLEError) {
-            try deliver(socket.release(), of: link)
+            try deliver(accepted.take().release(), of: link)
         } catch {
             refused("\(error)")
         }
@@ -233,7 +235,7 @@ final class ChannelAcceptor: @unchecked Sendable {
 
     private func refused(_ reason: String) {
         refusals.add(1)
-        logger.debug("refused a channel", metadata: ["PSM": "\(psm)", "reason": "\(reason)"])
+        logger.debug("closed a channel at once", metadata: ["PSM": "\(psm)", "reason": "\(reason)"])
     }
 
     /// Why another channel of a central is refused; `nil` if there is room for it.

@@ -5,7 +5,7 @@ extension LocalPeripheral {
     /// Listens for channels that centrals open beside the attributes.
     ///
     /// It accepts channels on the links that this local peripheral serves, and makes none: `acceptCentrals()` or
-    /// `advertise(_:)` does. Channels of other links are refused. Each PSM has one listener on an adapter, of all
+    /// `advertise(_:)` does. Channels of other links are closed at once. Each PSM has one listener on an adapter, of all
     /// programs.
     ///
     /// - Parameters:

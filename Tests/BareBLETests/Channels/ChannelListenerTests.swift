@@ -45,7 +45,7 @@ import Testing
         }
     }
 
-    @Test func aCentralHasEightChannelsAndTheNinthIsRefused() async throws {
+    @Test(.row("P27")) func aCentralHasEightChannelsAndTheNinthIsRefused() async throws {
         try await ServerBench.run { bench in
             let listener = try await bench.local.listenForChannels(ChannelListenerOptions(backlog: 100))
             let (greedy, modest) = (try await bench.raw(), try await bench.raw())
@@ -69,7 +69,7 @@ import Testing
         }
     }
 
-    @Test func whatTheApplicationDoesNotTakeIsBounded() async throws {
+    @Test(.row("P27")) func whatTheApplicationDoesNotTakeIsBounded() async throws {
         try await ServerBench.run { bench in
             let listener = try await bench.local.listenForChannels(ChannelListenerOptions(backlog: 2))
             let central = try await bench.raw()
