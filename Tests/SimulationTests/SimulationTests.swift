@@ -26,6 +26,12 @@ import Testing
         #expect(first.events > 10)
     }
 
+    /// The encryption of a link began before it was accepted, and its end was not noticed.
+    @Test(arguments: [UInt64(1293), 4392, 6350])
+    func seedsOfTheServerThatOnceFailedPass(seed: UInt64) async {
+        #expect(await ServingWorld.play(seed: seed).failure == nil)
+    }
+
     @Test func differentSeedsMakeDifferentLogs() async {
         var hashes: Set<UInt64> = []
         for seed in UInt64(100)..<110 { hashes.insert(await World.play(Script(seed: seed)).hash) }

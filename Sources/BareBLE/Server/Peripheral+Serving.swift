@@ -40,6 +40,8 @@ extension Peripheral {
         guard controls != nil, end == nil, let server = link.server else { return }
         let security = clientSecurity
         guard security != server.security else { return }
+        // The encryption may have begun before this program has accepted the link; its end must be noticed all the same.
+        if security.isEncrypted { secured() }
         if security.isEncrypted, !server.security.isEncrypted { link.readAll(happened) }
         if end == nil { server.securityChanged(security) }
     }
