@@ -169,9 +169,9 @@ class VirtualController(Controller):
         return super().on_hci_le_set_extended_advertising_enable_command(command)
 
     def on_hci_le_remove_advertising_set_command(self, command):
-        advertiser = self.advertising_sets.get(command.advertising_handle)
-        if advertiser is None or advertiser.enabled:
-            return result(Status.COMMAND_DISALLOWED_ERROR if advertiser else Status.UNKNOWN_ADVERTISING_IDENTIFIER_ERROR)
+        # One that is on is removed as well: Bumble's host does that while it restarts advertising at the end of a link.
+        if command.advertising_handle not in self.advertising_sets:
+            return result(Status.UNKNOWN_ADVERTISING_IDENTIFIER_ERROR)
         return super().on_hci_le_remove_advertising_set_command(command)
 
     def on_hci_le_clear_advertising_sets_command(self, command):
