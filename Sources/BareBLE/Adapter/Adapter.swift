@@ -91,7 +91,7 @@ package actor Adapter {
         initiator = ConnectionInitiator(on: loop)
         identification = ControllerIdentification(on: loop)
         acceptor = LinkAcceptor(on: loop)
-        advertiser = AdvertiseCoordinator(on: loop)
+        advertiser = AdvertiseCoordinator(on: loop, reservingBy: system.reserveHandle)
         self.addressHash = addressHash
         hci = HCIChannel(trace: trace) { loop.now() }
         let bonds = BondedDevices(security, on: loop, logger: logger)

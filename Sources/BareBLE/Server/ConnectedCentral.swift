@@ -20,6 +20,10 @@ public struct ConnectedCentral: Identifiable, Hashable, Sendable {
     /// The characteristics whose values the central has asked for.
     public let subscriptions: [PublishedCharacteristic]
 
+    /// A Boolean value that indicates whether the link was made before this run of the program, which has taken it over
+    /// (`LocalPeripheral.restore(from:)`).
+    public internal(set) var isRestored = false
+
     /// The number of bytes that an update for this central may have.
     public var maximumUpdateLength: Int { mtu - 3 }
 

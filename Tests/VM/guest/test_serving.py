@@ -1,12 +1,17 @@
 """Kernel tests of the peripheral role: blescan serves and advertises on hci0, and centrals use it from hci1."""
 
 import contextlib
+import os
+import signal
+import subprocess
 
 import bluez
 from harness import *
+from managers import ServiceManager
 
 BELT = f"{bluez.address(0)}/public"
 ON_THE_OTHER = "--adapter", "hci1", "--json"
+TRIALS = os.environ["LINK_TRIALS"]
 
 
 @contextlib.contextmanager
@@ -77,6 +82,66 @@ def serving_needs_no_right_and_advertising_names_the_one_that_it_needs():
     outcome = blescan("serve", "demo:battery", "--adapter", "hci0", user=PLAIN_USER).must(NOT_PERMITTED)
     assert "cap_net_raw" in outcome.err.lower(), outcome.tail
     blescan("serve", "demo:battery", "--no-advertise", "--for", "1s", "--adapter", "hci0", user=PLAIN_USER).must(DONE)
+
+
+def names_heard(seconds):
+    """The names under which the first adapter is heard from the second one."""
+    outcome = blescan("scan", "--each", "packet", "--for", f"{seconds}s", *ON_THE_OTHER).must(DONE)
+    own = [o for o in outcome.objects if o.get("address") == BELT.split("/")[0]]
+    return {o["localName"] for o in own if o.get("localName")}
+
+
+@row("P33")
+@test
+def what_a_killed_program_has_left_on_air_is_removed_by_the_next():
+    killed = Program("serve", "demo:heart-rate", "--adapter", "hci0", "--json")
+    until(lambda: any("serving" in line for line in killed.errors), "it does not serve")
+    same(names_heard(2), {"Virtual HRM"}, "names while it runs")
+    killed.child.send_signal(signal.SIGKILL)
+    killed.finish()
+    same(names_heard(2), {"Virtual HRM"}, "names after it was killed")
+    with serving("demo:battery"):
+        heard = names_heard(2)
+        assert heard and "Virtual HRM" not in heard, heard
+    same(names_heard(2), set(), "names after the next one has ended")
+
+
+@test
+def two_programs_advertise_on_one_adapter():
+    first = Program("advertise", "--name", "Alpha", "--adapter", "hci0")
+    until(lambda: names_heard(1) == {"Alpha"}, "the first one is not heard")
+    second = Program("advertise", "--name", "Beta", "--adapter", "hci0")
+    until(lambda: names_heard(1) == {"Alpha", "Beta"}, "both are not heard")
+    second.interrupt().must(DONE)
+    same(names_heard(2), {"Alpha"}, "names after the second one has ended")
+    first.interrupt().must(DONE)
+
+
+@test
+def the_links_of_centrals_outlive_the_program_that_serves_them():
+    manager = ServiceManager()
+    runs = [manager.start("serve-handed", "1", program=TRIALS, stdin=subprocess.PIPE)]
+    runs[0].wait_for(lambda lines: "serving" in lines, "the first run serves")
+    central = Program("notify", BELT, "fff1", "--count", "1000", *ON_THE_OTHER, timeout=600)
+    central.wait_for(lambda lines: len(lines) >= 5, "values of the first run")
+    for number in (2, 3):
+        runs[-1].child.stdin.write("\n")
+        runs[-1].child.stdin.flush()
+        runs[-1].finish().must(0)
+        same(sorted(name.split(".")[0] for name, _ in manager.stored), ["bareble-central"] * 2 + ["bareble-listener"], "stored")
+        before = len(central.lines)
+        runs.append(manager.start("serve-handed", str(number), program=TRIALS, stdin=subprocess.PIPE))
+        runs[-1].wait_for(lambda lines: "subscribed fff1 restored" in lines, f"run {number} goes on")
+        central.wait_for(lambda lines: len(lines) >= before + 5, f"values of run {number}")
+        lines = runs[-1].lines
+        assert lines.index("connected restored\n") < lines.index("subscribed fff1 restored\n"), lines
+        same(manager.stored, [], "copies of the manager")
+    central.interrupt()
+    values = [bytes.fromhex(o["hex"]) for o in map(json.loads, central.lines) if "hex" in o]
+    same(sorted({value[0] for value in values}), [1, 2, 3], "runs that have sent values")
+    same(values, sorted(values), "values in order")
+    runs[-1].child.kill()
+    runs[-1].finish()
 
 
 if __name__ == "__main__":
