@@ -103,6 +103,10 @@ public enum LocalPeripheralEvent: Hashable, Sendable {
     case written(ConnectedCentral, PublishedCharacteristic)
     /// A write without response was dropped, because the application did not handle it, or earlier ones, in time.
     case writeDropped(ConnectedCentral, PublishedCharacteristic)
+    /// A central has paired; the bond is on the disk, and encrypts this link and each later one. Its subscriptions go on.
+    case paired(ConnectedCentral, Bond)
+    /// A pairing that a central has begun was refused, or has failed; the error says why.
+    case pairingFailed(ConnectedCentral, BLEError)
     /// This number of events was dropped because they were not consumed.
     case dropped(Int)
 }

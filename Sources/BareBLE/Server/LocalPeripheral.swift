@@ -27,6 +27,8 @@ struct ServedLink {
     let server: LinkServer
     /// Whether a central has made the link.
     let isInbound: Bool
+    /// The central's identity, where it is known, or its address.
+    var peer: PeerID?
     /// Whether the run before has served the link.
     var isRestored = false
 }
@@ -119,6 +121,7 @@ public actor LocalPeripheral {
                 listener.end()
                 channelAcceptors.end()
                 await adapter.stopAccepting(for: ObjectIdentifier(listener))
+                await adapter.stopServingPairings(for: ObjectIdentifier(listener))
             }
         }
         services = PublishedServices(
@@ -171,7 +174,7 @@ extension LocalPeripheral {
         for link in links.inOrder { link.server.databaseChanged(handles) }
     }
 
-    private var peersInUse: Set<PeerID> { Set(links.values.compactMap(\.peripheral.id)) }
+    private var peersInUse: Set<PeerID> { Set(links.values.compactMap(\.peer)) }
 
     /// Returns a stored value.
     ///
@@ -323,6 +326,7 @@ extension LocalPeripheral {
             let descriptor = socket.release()
             self?.assumeIsolated { $0.accept(descriptor, reportedReason, peer, controls) }
         }
+        await servePairings()
     }
 
     /// Advertises, and for a connectable advertisement accepts the links that follow, until the result is stopped or goes
@@ -440,6 +444,55 @@ extension LocalPeripheral {
         links[id.number].map { (snapshot(id.number, $0), $0.peripheral) }
     }
 
+    /// A Boolean value that indicates whether centrals may pair now.
+    public var allowsPairing: Bool { get async { await central.adapter.letsCentralsPair } }
+
+    /// Lets centrals that connect from now on pair, for a time or until `refusePairing()`; before that, and afterwards, they
+    /// are refused.
+    ///
+    /// A later call takes the place of an earlier one. What the agent can show and ask counts for links that come up after
+    /// the call: on those that are up, nothing can be compared. One central pairs at a time, and others are refused
+    /// meanwhile; one whose pairings have failed three times in a minute is refused for the rest of it. The end of the time
+    /// does not end a pairing that runs. `events` reports what becomes of each; `Central.securityEvents` the rest.
+    ///
+    /// - Parameters:
+    ///   - options: How centrals may pair.
+    ///   - duration: How long they may; `nil` for no limit.
+    /// - Throws: `BLEError` with `.invalidArgument` for options that accept no pairing, and after `stop()`; `.notPermitted`
+    ///   without CAP_NET_ADMIN, `.notSupported` without `Configuration.security`, `.pairingFailed` if the kernel cannot pair
+    ///   with the adapter as it was switched on, `.timedOut`, `.adapterDown`, `.noAdapter`, `.blocked`, `.cancelled`, and
+    ///   the codes of `acceptCentrals()`.
+    ///
+    /// Spec: bondable mode, Core Vol 3 Part C, 9.4.3.
+    public func allowPairing(
+        _ options: CentralPairingOptions, for duration: Duration? = nil
+    ) async throws(BLEError) {
+        let operation = "allow pairing"
+        try checkRuns(during: operation)
+        let agent = options.agent
+        guard agent.capability != .noInputNoOutput || agent.confirm != nil || options.acceptsUnconfirmed else {
+            throw BLEError(
+                .invalidArgument, during: operation, because: "the agent can confirm nothing",
+                hint: "Give it a closure, or set `acceptsUnconfirmed` to bond with every central in range.")
+        }
+        guard agent.outOfBand == nil else {
+            throw BLEError(
+                .invalidArgument, during: operation,
+                because: "out-of-band data belong to one peer, which this side pairs",
+                hint: "Leave `outOfBand` out.")
+        }
+        try await acceptCentrals()
+        try await central.adapter.letCentralsPair(
+            options, for: ObjectIdentifier(listener), until: duration.map { loop.now() + $0 }, during: operation)
+    }
+
+    /// Lets no central pair from now on. A pairing that runs ends without a bond, unless that is being stored.
+    ///
+    /// Bonds stay, and encrypt later links.
+    public func refusePairing() async {
+        await central.adapter.refuseCentrals(of: ObjectIdentifier(listener))
+    }
+
     /// Disconnects a central; does nothing if it is not connected.
     public func disconnect(_ id: ConnectedCentral.ID) async {
         await links[id.number]?.peripheral.disconnect()
@@ -452,6 +505,7 @@ extension LocalPeripheral {
         listener.end()
         channelAcceptors.end()
         await central.adapter.stopAccepting(for: ObjectIdentifier(listener))
+        await central.adapter.stopServingPairings(for: ObjectIdentifier(listener))
         _ = cleanUp.dismiss()
         for link in links.inOrder where link.isInbound { await link.peripheral.disconnect() }
         handed?.drop()
@@ -527,7 +581,7 @@ extension LocalPeripheral {
 
     /// The client side of the link to a peer that is connected as a central.
     func peripheral(connectedAs peer: PeerID) -> Peripheral? {
-        links.values.first { $0.peripheral.id == peer && $0.isInbound }?.peripheral
+        links.values.first { ($0.peer == peer || $0.peripheral.id == peer) && $0.isInbound }?.peripheral
     }
 
     private func serve(_ peripheral: Peripheral, isInbound: Bool) throws(BLEError) -> ConnectedCentral.ID {
@@ -539,7 +593,8 @@ extension LocalPeripheral {
         let mtu = peripheral.assumeIsolated { $0.link.largestMTU }
         let (number, server) = makeServer(mtu: mtu, isInbound: isInbound)
         let id = ConnectedCentral.ID(number: number)
-        links[number] = ServedLink(peripheral: peripheral, server: server, isInbound: isInbound)
+        links[number] = ServedLink(
+            peripheral: peripheral, server: server, isInbound: isInbound, peer: peripheral.id)
         let failure: BLEError? = peripheral.assumeIsolated { peripheral in
             do throws(BLEError) {
                 try peripheral.serve(server, isStarting: isInbound)
@@ -565,7 +620,7 @@ extension LocalPeripheral {
     /// Ends the link that a newcomer has had before: it has forgotten it, and nothing else would end it for seconds.
     private func endEarlierLinks(of newcomer: Peripheral) {
         guard let peer = newcomer.id else { return }
-        for link in links.inOrder where link.isInbound && link.peripheral.id == peer {
+        for link in links.inOrder where link.isInbound && (link.peer == peer || link.peripheral.id == peer) {
             link.peripheral.assumeIsolated {
                 $0.endForServer(.other(.connectionAlreadyExists, errorNumber: nil))
             }
@@ -642,6 +697,46 @@ extension LocalPeripheral {
         }
     }
 
+    // MARK: Pairing
+
+    /// Has the adapter pass on the pairings of centrals, which it refuses unless `allowPairing` lets it accept them.
+    private func servePairings() async {
+        await central.adapter.servePairings(
+            for: ObjectIdentifier(listener),
+            CentralPairings.Host { [weak self] peer in
+                self?.assumeIsolated { $0.served(peer) }
+            } ended: { [weak self] central, result in
+                self?.assumeIsolated { $0.pairingEnded(central, result) }
+            })
+    }
+
+    /// The central whose link the kernel has under a name.
+    private func served(_ peer: PeerID) -> ServedCentral? {
+        for (number, link) in links.sorted(by: { $0.key > $1.key }) where link.isInbound {
+            let (identity, descriptor) = link.peripheral.assumeIsolated { ($0.controls?.link, $0.link.descriptor) }
+            guard let identity, let descriptor, [identity.kernelName, identity.peer, link.peer].contains(peer) else {
+                continue
+            }
+            return ServedCentral(link: identity, descriptor: descriptor, central: snapshot(number, link))
+        }
+        return nil
+    }
+
+    private func pairingEnded(_ central: ConnectedCentral, _ result: Result<Bond, BLEError>) {
+        let number = central.id.number
+        if case .success(let bond) = result, let link = links[number] {
+            links[number]?.peer = bond.peer
+            // What the central had configured with an earlier bond went with that.
+            link.server.identified(ClientRecord(checksum: services.database.checksum))
+            link.peripheral.assumeIsolated { $0.serverSecurityMayHaveChanged() }
+        }
+        let now = links[number].map { snapshot(number, $0) } ?? central
+        switch result {
+        case .success(let bond): broadcaster.report(.paired(now, bond))
+        case .failure(let error): broadcaster.report(.pairingFailed(now, error))
+        }
+    }
+
     private func perform(_ question: GATTServer.Question, from number: UInt64) async -> GATTServer.HandlerResult {
         guard let link = links[number] else { return .rejected(.unlikelyError) }
         return await services.perform(question, from: snapshot(number, link), authorize: settings.authorize)
@@ -650,7 +745,7 @@ extension LocalPeripheral {
     private func snapshot(_ number: UInt64, _ link: ServedLink) -> ConnectedCentral {
         let all = services.services.flatMap(\.characteristics)
         var central = ConnectedCentral(
-            id: ConnectedCentral.ID(number: number), peer: link.peripheral.id, name: link.peripheral.name,
+            id: ConnectedCentral.ID(number: number), peer: link.peer, name: link.peripheral.name,
             mtu: Int(link.server.mtu), security: link.peripheral.assumeIsolated { $0.security },
             subscriptions: all.filter { !link.server.configuration(of: $0.id).isEmpty })
         central.isRestored = link.isRestored
@@ -740,6 +835,7 @@ extension LocalPeripheral {
         let logger = central.configuration.logger
         var items: [HandedServer.Item] = []
         let accepting = await central.adapter.takeListener(of: ObjectIdentifier(listener))
+        await central.adapter.stopServingPairings(for: ObjectIdentifier(listener))
         for descriptor in [accepting, listener.takeSocket()] {
             if let item = descriptor.flatMap(HandedServer.item(ofListener:)) { items.append(item) }
         }
@@ -801,7 +897,8 @@ extension LocalPeripheral {
         }
         let (number, server) = makeServer(
             mtu: max(UInt16(clamping: settings.mtu), remains.offeredMTU), isInbound: true)
-        let served = ServedLink(peripheral: peripheral, server: server, isInbound: true, isRestored: true)
+        let served = ServedLink(
+            peripheral: peripheral, server: server, isInbound: true, peer: peripheral.id, isRestored: true)
         links[number] = served
         peripheral.assumeIsolated { $0.adopt(link.state, servedBy: server) }
         broadcaster.report(.connected(snapshot(number, served)))
