@@ -1,6 +1,6 @@
 """Five centrals: "Caller1" to "Caller5", D1:00:00:00:01:01/random and so on, which advertise nothing.
 
-Each does what it is told by `tell CALLER {"id": NUMBER, "do": NAME, ...}` (radio.py), and notes what came of it as one JSON object a
+Each performs the orders of `tell CALLER {"id": NUMBER, "do": NAME, ...}` (radio.py), and notes what came of it as one JSON object a
 line in /run/vm/peers/CALLER.log: the id with `result` or `error`. It counts the values that it receives, and keeps them.
 """
 
@@ -41,7 +41,7 @@ class Caller:
         channels.on_pdu = heard
         return self
 
-    # What it is told
+    # Orders
 
     async def obey(self, text):
         order = json.loads(text)

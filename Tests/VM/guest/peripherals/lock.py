@@ -197,7 +197,7 @@ class Lock:
         if self.connection and (session := self.device.smp_manager.sessions.get(self.connection.handle)):
             session.on_disconnection(0)
 
-    # What it is told
+    # Orders
 
     async def obey(self, text):
         orders = json.loads(text)
