@@ -47,7 +47,7 @@ extension LinkSocket {
             guard UInt16(littleEndian: peer.l2_cid) == Self.attributeChannel, (1...2).contains(peer.l2_bdaddr_type)
             else { throw .wrongKind("getpeername") }
             let type: AddressType = peer.l2_bdaddr_type == 1 ? .public : .random
-            return .radio(own: address(own), peer: PeerID(address: address(peer), type: type))
+            return .radio(own: Self.address(own), peer: PeerID(address: Self.address(peer), type: type))
         default:
             throw .wrongKind("SO_DOMAIN")
         }
@@ -59,7 +59,7 @@ extension LinkSocket {
         return value
     }
 
-    private func address(_ name: sockaddr_l2) -> BluetoothAddress {
+    static func address(_ name: sockaddr_l2) -> BluetoothAddress {
         var name = name
         let bytes = unsafe withUnsafeBytes(of: &name.l2_bdaddr) { unsafe Array($0) }
         return BluetoothAddress(rawValue: bytes.reversed().reduce(0) { $0 << 8 | UInt64($1) })

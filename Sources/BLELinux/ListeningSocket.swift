@@ -50,6 +50,46 @@ package struct AcceptedChannel: ~Copyable, Sendable {
     package consuming func take() -> LinkSocket { socket }
 }
 
+/// Where a socket listens.
+package enum ListeningAddress: Hashable, Sendable {
+    /// The ATT channel of the adapter with this address.
+    case attributeChannel(BluetoothAddress)
+    /// A Unix socket.
+    case unix(String)
+
+    /// Returns the address of a descriptor.
+    ///
+    /// - Throws: `SystemCallError`, with `EPROTOTYPE` for a socket that accepts no links.
+    package init(of descriptor: Int32) throws(SystemCallError) {
+        func option(_ name: Int32) throws(SystemCallError) -> Int32 {
+            var value: Int32 = 0
+            try SystemCallError.check("getsockopt", unsafe ble_get_option(descriptor, SOL_SOCKET, name, &value, 4))
+            return value
+        }
+        let isListening = try option(SO_ACCEPTCONN) == 1
+        guard isListening, try option(SO_TYPE) == Int32(SOCK_SEQPACKET.rawValue) else {
+            throw SystemCallError(call: "getsockopt", errno: EPROTOTYPE)
+        }
+        switch try option(SO_DOMAIN) {
+        case AF_UNIX:
+            var name = sockaddr_un()
+            let size = UInt32(MemoryLayout<sockaddr_un>.size)
+            try SystemCallError.check("getsockname", unsafe ble_own_address(descriptor, &name, size))
+            let path = unsafe withUnsafeBytes(of: &name.sun_path) { unsafe Array($0.prefix { $0 != 0 }) }
+            self = .unix(String(decoding: path, as: UTF8.self))
+        case AF_BLUETOOTH:
+            var name = sockaddr_l2()
+            let size = UInt32(MemoryLayout<sockaddr_l2>.size)
+            try SystemCallError.check("getsockname", unsafe ble_own_address(descriptor, &name, size))
+            guard UInt16(littleEndian: name.l2_cid) == LinkSocket.attributeChannel else {
+                throw SystemCallError(call: "getsockname", errno: EPROTOTYPE)
+            }
+            self = .attributeChannel(LinkSocket.address(name))
+        default: throw SystemCallError(call: "getsockopt", errno: EPROTOTYPE)
+        }
+    }
+}
+
 /// A socket that accepts links, or channels.
 package struct ListeningSocket: ~Copyable, Sendable {
     /// The number of links that may wait to be accepted.
@@ -66,6 +106,7 @@ package struct ListeningSocket: ~Copyable, Sendable {
     package private(set) var psm: UInt16 = 0
     /// The next link of a simulated radio, whose packets at the descriptor each announce one.
     private var nextLink: (@Sendable () -> AnnouncedLink?)?
+    private var isGivenAway = false
 
     private init(_ descriptor: Int32) {
         self.descriptor = descriptor
@@ -104,6 +145,7 @@ package struct ListeningSocket: ~Copyable, Sendable {
     }
 
     deinit {
+        guard !isGivenAway else { return }
         if let path { unsafe _ = unlink(path) }
         OwnedDescriptor.close(descriptor)
     }
@@ -187,6 +229,26 @@ package struct ListeningSocket: ~Copyable, Sendable {
         socket.path = path
         try SystemCallError.check("listen", ble_listen(socket.descriptor, backlog))
         return socket
+    }
+
+    /// Adopts a socket that another program listened on. What has arrived since waits in it.
+    ///
+    /// - Throws: `SystemCallError`, with `EPROTOTYPE` if it does not listen at this address; it is closed then.
+    package init(adopting descriptor: Int32, at address: ListeningAddress) throws(SystemCallError) {
+        self.init(descriptor)
+        _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
+        guard try ListeningAddress(of: descriptor) == address else {
+            throw SystemCallError(call: "getsockname", errno: EPROTOTYPE)
+        }
+        let flags = fcntl(descriptor, F_GETFL)
+        if flags >= 0 { _ = fcntl(descriptor, F_SETFL, flags | O_NONBLOCK) }
+        if case .unix(let path) = address { self.path = path }
+    }
+
+    /// Releases the descriptor, which still listens.
+    package consuming func release() -> Int32 {
+        isGivenAway = true
+        return descriptor
     }
 
     /// Whether a path is a socket that nobody listens on.

@@ -6,7 +6,8 @@ import TestSupport
 
 /// Something that the library keeps on the disk, in two versions that differ.
 ///
-/// There are three: the state of a daemon, the cache of a peer's services, and the bonds of an adapter.
+/// There are four: the state of a daemon, the cache of a peer's services, the bonds of an adapter, and what bonded centrals have
+/// configured.
 struct StoredThing: Sendable, CustomStringConvertible {
     enum Version: Hashable, Sendable {
         case nothing, old, new
@@ -22,7 +23,7 @@ struct StoredThing: Sendable, CustomStringConvertible {
     private let write: @Sendable (String, Version) throws(BLEError) -> Void
     private let read: @Sendable (String) throws(BLEError) -> Version?
 
-    static let all = [state, cache, bonds]
+    static let all = [state, cache, bonds, clients]
 
     func path(in folder: Folder) -> String { folder.path + "/" + file }
 
@@ -119,5 +120,34 @@ struct StoredThing: Sendable, CustomStringConvertible {
             if contents.damage != nil { return nil }
             guard let name = contents.records.first?.name else { return .nothing }
             return [.old, .new].first { "\($0)" == name }
+        })
+
+    // MARK: What bonded centrals have configured
+
+    private static func clients(_ version: Version) -> ClientTable {
+        var table = ClientTable()
+        let count: UInt64 = version == .old ? 2 : version == .new ? 30 : 0
+        for number in 0..<count {
+            var record = ClientRecord(checksum: 7)
+            record.configurations = [9: .indications]
+            let address = BluetoothAddress(rawValue: 0xC000_0000_0000 + number)
+            table.store(record, of: PeerID(address: address, type: .random), bond: number)
+        }
+        return table
+    }
+
+    static let clients = StoredThing(
+        description: "clients", file: "hub.clients", fullDisk: .diskFull,
+        bytes: { clients($0).bytes },
+        write: { folder, version throws(BLEError) in
+            let store = StateStore(directory: folder, identifier: "hub")
+            try store.openClients().replace(with: clients(version).bytes, during: "save")
+        },
+        read: { folder throws(BLEError) in
+            let store = StateStore(directory: folder, identifier: "hub")
+            let loaded = try store.loadClients(from: try store.openClients())
+            if loaded.damage != nil { return nil }
+            guard let table = loaded.value else { return .nothing }
+            return [.old, .new].first { clients($0) == table }
         })
 }

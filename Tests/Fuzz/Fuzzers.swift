@@ -105,7 +105,7 @@ let fuzzers: [String: @Sendable ([UInt8]) -> Void] = [
     "att": fuzzATTPacket, "client": fuzzGATTClient, "lists": fuzzLists, "session": fuzzSession,
     "values": fuzzValues, "capture": fuzzCapture, "traffic": fuzzTraffic, "dialogue": fuzzDialogue, "text": fuzzText,
     "management": fuzzManagement, "cache": fuzzCache, "daemon-state": fuzzDaemonState, "link-state": fuzzLinkState,
-    "bond-files": fuzzBonds, "pairing": fuzzPairing, "server": fuzzServer,
+    "bond-files": fuzzBonds, "pairing": fuzzPairing, "server": fuzzServer, "served": fuzzServed,
 ]
 
 let chosen: @Sendable ([UInt8]) -> Void = {

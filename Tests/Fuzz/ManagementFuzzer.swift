@@ -116,7 +116,7 @@ private struct FuzzedManagement: ~Copyable, FuzzedRun {
                 pairingWaits = false
             case .madeBondable:
                 require(!pairingRuns, "a pairing is bondable itself")
-            case .wasBondable, .secureConnectionsOff, .privacyOn: break
+            case .rested, .wasBondable, .secureConnectionsOff, .privacyOn: break
             }
         }
     }

@@ -32,6 +32,31 @@ func fuzzLinkState(_ input: [UInt8]) {
     use(client.resume(at: now))
 }
 
+/// The table of clients, and a link that is served, as a restart finds them.
+func fuzzServed(_ input: [UInt8]) {
+    use(try? ClientTable(bytes: input))
+    use(try? ServedLinkState(bytes: input))
+    let clients = FileEnvelope("client table", signature: [0x42, 0x4C, 0x45, 0x57], version: 1, limit: 1 << 20)
+    if let table = try? ClientTable(bytes: clients.enclose(input)) {
+        require((try? ClientTable(bytes: table.bytes)) == table, "a stored table reads as itself")
+        require(table.count <= ClientTable.limit, "a table from a file is bounded")
+    }
+    let links = FileEnvelope("served link", signature: [0x42, 0x4C, 0x45, 0x56], version: 1, limit: 1 << 21)
+    guard let state = try? ServedLinkState(bytes: links.enclose(input)) else { return }
+    require((try? ServedLinkState(bytes: state.bytes)) == state, "a served link reads as itself")
+    var database = ServerDatabase(name: "Fuzz", appearance: 0)
+    let now = BootInstant(nanoseconds: 1_000_000_000)
+    let change = database.outline.difference(from: state.outline)
+    var server = GATTServer(
+        limits: GATTServer.Limits(mtu: state.server.offeredMTU), remains: state.server, change: change, in: database,
+        at: now)
+    require(server.mtu >= 23 && server.mtu <= state.server.offeredMTU, "the MTU is one that there can be")
+    use(server.resume(in: database))
+    use(server.received([0x18, 1], in: &database, at: now))
+    use(server.timePassed(in: database, at: now + .seconds(31)))
+    use(server.ended(in: database))
+}
+
 /// The lines of a file of bonds: those that are bonds read as themselves, and none shows a key.
 func fuzzBonds(_ input: [UInt8]) {
     use(try? BondFile(bytes: input))

@@ -8,6 +8,8 @@ import Glibc
 ///     link-trials idle PEER...                one session and one subscription for each, and nothing else
 ///     link-trials execute AFTER TIMES PEER    follows heart rates; after AFTER of them it executes itself again, with the link
 ///     link-trials store AFTER PEER            the same, with the link in the service manager's store, and ends
+///     link-trials serve-handed NUMBER         serves a value that begins with the number, from what the service manager has; ends
+///                                             at a line of its input
 ///     link-trials rights PEER PSM             says which features of a link it may use
 ///     link-trials serve                       is a peripheral that does what its central writes to it
 ///
@@ -35,6 +37,8 @@ enum LinkTrials {
             try await trial.execute(times: number(words[2]), handed: words.dropFirst(4).first)
         case ("store", 3):
             try await HandOverTrial(central: central, after: number(words[1]), peer: peer(words[2])).store()
+        case ("serve-handed", 2):
+            try await HandedServeTrial(central: central, run: UInt8(clamping: number(words[1]))).serve()
         case ("rights", 3):
             try await RightsTrial(peer: peer(words[1]), psm: UInt16(clamping: number(words[2]))).run()
         case ("serve", 1): try await ServeTrial(central: central).run()

@@ -56,7 +56,8 @@ struct ServeTrial {
             LinkTrials.say("subscribed \(characteristic.uuid) \(central.name)")
         case .unsubscribed(let central, let characteristic):
             LinkTrials.say("unsubscribed \(characteristic.uuid) \(central.name)")
-        case .written, .writeDropped: break
+        case .paired(let central, _): LinkTrials.say("paired \(central.name)")
+        case .written, .writeDropped, .pairingFailed: break
         case .dropped(let count): LinkTrials.say("missed \(count) events")
         }
     }

@@ -20,7 +20,7 @@
 //   disturbance is uncertain, so that it is disabled all the same when it is stopped.
 // - A set whose end was not confirmed is disabled again until it is; `stopped` reports the failure at the first time.
 // - On a controller with sets, ours have the handles 0xE0 to 0xEF: the kernel counts its own from 0. Sets of other
-//   programs are never touched, except that two processes with this library choose the same handles.
+//   programs are never touched. Of other processes with this library the owner knows the handles, if the system permits it.
 //
 // The session never acts; it returns commands to send and events to report, in order.
 
@@ -227,6 +227,8 @@ package struct AdvertiseSession: ~Copyable {
     private var links = 0
     /// Where to look next for sets of a killed program; `nil` when that is done.
     private var sweep: Sweep?
+    /// The handles of other processes with this library.
+    private var others: Set<UInt8> = []
     /// When all sets are enabled again, because a link began and no set was reported as terminated.
     private var suspicion: BootInstant?
     package private(set) var counts = Counts()
@@ -270,7 +272,16 @@ package struct AdvertiseSession: ~Copyable {
 
 extension AdvertiseSession {
     /// Puts a set on air; acknowledged by `started` or `failed`.
-    package mutating func start(_ plan: AdvertisingPlan, at now: BootInstant) -> (SetID, [Action]) {
+    ///
+    /// - Parameters:
+    ///   - plan: The advertisement.
+    ///   - others: The handles that other processes have.
+    ///   - now: The present time.
+    package mutating func start(
+        _ plan: AdvertisingPlan, avoiding others: Set<UInt8> = [], at now: BootInstant
+    ) -> (SetID, [Action]) {
+        self.others = others
+        if let handle = sweep?.handle { sweepOn(from: handle) }
         lastNumber &+= 1
         let id = SetID(number: lastNumber)
         guard !isAsleep else { return (id, [.notify(.failed(id, .adapterDown))]) }
@@ -559,9 +570,11 @@ extension AdvertiseSession {
     }
 
     private var freeHandle: UInt8? {
-        (Self.firstHandle...Self.lastHandle).first { handle in !entries.contains { $0.handle == handle }
-        }
+        Self.handles.first { handle in !others.contains(handle) && !entries.contains { $0.handle == handle } }
     }
+
+    /// The handles of the sets that are not removed.
+    package var usedHandles: Set<UInt8> { Set(entries.map { $0.handle }) }
 
     private func index(of id: SetID) -> Int? {
         entries.firstIndex { $0.id == id }
@@ -736,9 +749,15 @@ extension AdvertiseSession {
         case .disable: sweep?.step = .removeAgain
         case .remove, .removeAgain:
             if failure == nil { counts.staleSets &+= 1 }
-            let isLast = Int(done.handle - Self.firstHandle) + 1 >= controller.setLimit
-            sweep = isLast ? nil : Sweep(handle: done.handle + 1)
+            sweepOn(from: done.handle + 1)
         }
+    }
+
+    /// Looks next at the first handle that no other process has.
+    private mutating func sweepOn(from first: UInt8) {
+        if let sweep, sweep.handle == first, !others.contains(first) { return }
+        let next = Self.handles.prefix(controller.setLimit).first { $0 >= first && !others.contains($0) }
+        sweep = next.map { Sweep(handle: $0) }
     }
 
     private mutating func nextPause(_ index: Int, first: Duration) -> Duration {
@@ -779,6 +798,7 @@ extension AdvertiseSession {
     package static let firstHandle: UInt8 = 0xE0
     /// The greatest handle that the specification allows.
     package static let lastHandle: UInt8 = 0xEF
+    package static let handles = firstHandle...lastHandle
     /// The pause after a disturbance: in it the kernel sends the command for which it has disabled the sets.
     package static let settling: Duration = .milliseconds(60)
     /// After how long on air pauses are short again.

@@ -78,6 +78,8 @@ package struct LinkTable {
         var parameters: ConnectionParameters?
         var lossHandler: LossHandler?
         var encryptionHandler: EncryptionHandler?
+        /// The identity that the peer has told on this link.
+        var toldIdentity: PeerID?
     }
 
     private enum State {
@@ -143,6 +145,21 @@ extension LinkTable {
         entries.values.reduce(into: []) { peers, entry in
             if case .registered(let link) = entry.state { peers.insert(link.identity.peer) }
         }
+    }
+
+    /// The peer of a link has told its identity.
+    package mutating func identified(_ link: LinkIdentity, as identity: PeerID) {
+        change(link) { $0.toldIdentity = identity }
+    }
+
+    /// The identity that the peer with this address has told on a link that is up; `nil` if it has told none.
+    package func identity(of peer: PeerID) -> PeerID? {
+        for entry in entries.values {
+            if case .registered(let link) = entry.state, link.identity.peer == peer, let told = link.toldIdentity {
+                return told
+            }
+        }
+        return nil
     }
 
     /// The number of links of this program.

@@ -13,7 +13,8 @@
 // when this machine switches it on, by Set Powered.
 //
 // The state of rest: Low Energy on; Secure Connections on, but not "only", in which kernels 6.1 to 7.2 end every encrypted
-// LE link; not bondable; no input and no output. All other settings stay as they are.
+// LE link; not bondable; no input and no output. While the owner lets centrals pair (`rest`), it is bondable, with the input
+// and output of the agent. All other settings stay as they are.
 //
 // Invariants:
 // - One command of this machine is out at a time, except that a setup does not wait for a load that it replaces.
@@ -22,7 +23,8 @@
 // - A pairing begins only on an adapter that is set up, on, able to pair, and whose lists are loaded. Else the announcement
 //   ends in `pairingRefused`.
 // - After each pairing that has begun, both lists are loaded again: it may have left keys in the kernel that are no bond's,
-//   or removed some that are.
+//   or removed some that are. Before that, the adapter is brought back to the state of rest.
+// - Each `rest` ends once, in `rested`; a later one takes the place of one that has not ended.
 // - A power that this machine may have switched off is switched on again, whatever fails in between; also by the next
 //   `begin`, if the management interface was lost meanwhile.
 // - Both lists are loaded, Identity Resolving Keys first, also empty ones: until then the kernel does not ask peers for
@@ -120,6 +122,8 @@ package struct ManagementSetup: ~Copyable {
         case pairingMayBegin
         /// The pairing that `pairingBegins` announced cannot begin.
         case pairingRefused(Failure)
+        /// The state of rest is in force, or could not be reached.
+        case rested(Failure?)
         /// Another program made the adapter bondable, or it could not be made otherwise: peers may bond with it unasked.
         case madeBondable
         /// The setup has found the adapter bondable: another program manages it, or has done so.
@@ -137,7 +141,7 @@ package struct ManagementSetup: ~Copyable {
         case lowEnergy
         case simplePairing
         case secureConnections
-        case notBondable
+        case bondable
         case capability
         case list(List)
         case powerOn
@@ -160,6 +164,18 @@ package struct ManagementSetup: ~Copyable {
         var pausesUntil: BootInstant?
     }
 
+    private enum RestCommand {
+        case bondable(Bool)
+        case capability(IOCapability)
+
+        var code: ManagementCommandCode {
+            switch self {
+            case .bondable: .setBondable
+            case .capability: .setIOCapability
+            }
+        }
+    }
+
     private enum State {
         /// Nothing is known of the adapter.
         case unmanaged
@@ -167,8 +183,8 @@ package struct ManagementSetup: ~Copyable {
         case held(Plan)
         case settingUp(Run)
         case managed
-        /// Managed; a pairing has left the adapter bondable, which is being changed. Then lists are loaded.
-        case closing
+        /// Managed; a setting that is not the one of rest is being changed. Then lists are loaded.
+        case resting(RestCommand)
         /// Managed, and a list is being loaded.
         case loading(List)
     }
@@ -183,6 +199,14 @@ package struct ManagementSetup: ~Copyable {
     private var state = State.unmanaged
     private var pairing = Pairing.none
     private var settings: ManagementSettings = []
+    /// With what capability centrals may pair at rest; `nil` if they may not.
+    private var restCapability: IOCapability?
+    /// The capability that the kernel has for new links, once it is known.
+    private var setCapability: IOCapability?
+    /// Whether the owner waits for the state of rest.
+    private var owesRest = false
+    /// Whether the state of rest could not be reached, and is not tried again by itself.
+    private var isRestRefused = false
     /// Whether the adapter was off at some time since it is under management.
     private var hasBeenOff = false
     /// Until when an adapter that seems to be off may be on.
@@ -212,7 +236,7 @@ package struct ManagementSetup: ~Copyable {
     package var isManaged: Bool {
         switch state {
         case .unmanaged, .held, .settingUp: false
-        case .managed, .closing, .loading: true
+        case .managed, .resting, .loading: true
         }
     }
 
@@ -246,7 +270,7 @@ package struct ManagementSetup: ~Copyable {
             run.plan = run.plan.merged(plan)
             state = .settingUp(run)
             return []
-        case .loading, .closing, .managed, .unmanaged: break
+        case .loading, .resting, .managed, .unmanaged: break
         }
         if let canPair = plan.canPair {
             if !canPair { hasBeenOff = false }
@@ -271,6 +295,63 @@ package struct ManagementSetup: ~Copyable {
         knownToPair = false
     }
 
+    // MARK: The state of rest
+
+    /// Changes the state of rest. It is in force before another list is loaded, and not while a pairing runs.
+    ///
+    /// - Parameter capability: With what capability centrals may pair; `nil` if they may not.
+    package mutating func rest(_ capability: IOCapability?) -> [Action] {
+        restCapability = capability
+        owesRest = true
+        isRestRefused = false
+        switch state {
+        case .unmanaged: return endRest(.notManaged)
+        case .held, .settingUp, .resting, .loading: return []
+        case .managed: return proceed()
+        }
+    }
+
+    /// The command that brings the adapter nearer to the state of rest; `nil` if there is none.
+    private var restCommand: RestCommand? {
+        if isRestRefused { return nil }
+        let isBondable = restCapability != nil
+        if settings.contains(.bondable) != isBondable { return .bondable(isBondable) }
+        let capability = restCapability ?? .noInputNoOutput
+        return setCapability == capability ? nil : .capability(capability)
+    }
+
+    private mutating func send(_ command: RestCommand) -> [Action] {
+        state = .resting(command)
+        switch command {
+        case .bondable(let isOn): return [.send(ManagementSetBondable(isOn).packet(adapter: adapter))]
+        case .capability(let capability):
+            return [.send(ManagementSetIOCapability(capability).packet(adapter: adapter))]
+        }
+    }
+
+    /// A command of the state of rest has ended.
+    private mutating func restCommandFinished(
+        _ command: RestCommand, _ result: Result<ManagementCommandComplete, ManagementCommandFailure>
+    ) -> [Action] {
+        state = .managed
+        switch (result, command) {
+        case (.success, .capability(let capability)): setCapability = capability
+        case (.success, .bondable(true)): settings.insert(.bondable)
+        case (.success, .bondable(false)): settings.remove(.bondable)
+        case (.failure(let failure), _):
+            isRestRefused = true
+            let isOpen = settings.contains(.bondable) && restCapability == nil
+            return (isOpen ? [.madeBondable] : []) + endRest(.command(failure)) + proceed()
+        }
+        return proceed()
+    }
+
+    private mutating func endRest(_ failure: Failure?) -> [Action] {
+        guard owesRest else { return [] }
+        owesRest = false
+        return [.rested(failure)]
+    }
+
     // MARK: Lists
 
     /// Has both lists loaded as soon as nothing prevents it.
@@ -280,7 +361,7 @@ package struct ManagementSetup: ~Copyable {
         let number = requestLoad()
         switch state {
         case .unmanaged: return (number, endLoads(upTo: number, .notManaged))
-        case .held, .settingUp, .closing, .loading: return (number, [])
+        case .held, .settingUp, .resting, .loading: return (number, [])
         case .managed: return (number, proceed())
         }
     }
@@ -292,7 +373,7 @@ package struct ManagementSetup: ~Copyable {
         guard case .none = pairing else { return [] }
         pairing = .waiting
         switch state {
-        case .held, .settingUp, .closing, .loading: return []
+        case .held, .settingUp, .resting, .loading: return []
         case .unmanaged: return letPairingBegin()
         case .managed:
             if !hasKeys { _ = requestLoad() }
@@ -302,22 +383,22 @@ package struct ManagementSetup: ~Copyable {
 
     /// The pairing has ended, or is not to begin any more.
     ///
-    /// - Parameter isBondable: Whether the owner has not undone what it has set for the pairing, or does not know.
-    package mutating func pairingEnds(isBondable: Bool) -> [Action] {
+    /// - Parameter isBondable: Whether the owner has left the adapter bondable, or does not know that it has not; `nil` if it
+    ///   has changed nothing.
+    package mutating func pairingEnds(isBondable: Bool?) -> [Action] {
         let hasBegun = pairing == .running
         pairing = .none
         if hasBegun {
-            if isBondable { settings.insert(.bondable) } else { settings.remove(.bondable) }
+            isRestRefused = false
+            if isBondable == true { settings.insert(.bondable) }
+            if isBondable == false { settings.remove(.bondable) }
         }
         switch state {
         case .held(let plan): return send(Run(plan: plan))
-        case .managed where hasBegun:
-            _ = requestLoad()
-            guard isBondable else { return proceed() }
-            state = .closing
-            return [.send(ManagementSetBondable(false).packet(adapter: adapter))]
-        case .managed: return proceed()
-        case .unmanaged, .settingUp, .closing, .loading: return []
+        case .managed:
+            if hasBegun { _ = requestLoad() }
+            return proceed()
+        case .unmanaged, .settingUp, .resting, .loading: return []
         }
     }
 
@@ -335,9 +416,8 @@ package struct ManagementSetup: ~Copyable {
         switch state {
         case .unmanaged, .held, .managed:
             return []
-        case .closing:
-            guard code == .setBondable else { return [] }
-            return closed(result)
+        case .resting(let command):
+            return code == command.code ? restCommandFinished(command, result) : []
         case .loading(let list):
             guard code == Self.code(of: list) else { return [] }
             return listFinished(list, Self.failure(of: list, result))
@@ -353,7 +433,10 @@ package struct ManagementSetup: ~Copyable {
         note(settings, at: now)
         guard isManaged else { return [] }
         var actions: [Action] = []
-        if settings.contains(.bondable), !former.contains(.bondable), !isPairing { actions.append(.madeBondable) }
+        if settings.contains(.bondable), !former.contains(.bondable), !isPairing, restCapability == nil {
+            isRestRefused = true
+            actions.append(.madeBondable)
+        }
         if !settings.contains(.secureConnections), former.contains(.secureConnections) {
             actions.append(.secureConnectionsOff)
         }
@@ -408,8 +491,12 @@ extension ManagementSetup {
         case .lowEnergy: return [.send(ManagementSetLowEnergy(true).packet(adapter: adapter))]
         case .simplePairing: return [.send(ManagementSetSecureSimplePairing(true).packet(adapter: adapter))]
         case .secureConnections: return [.send(ManagementSetSecureConnections(true).packet(adapter: adapter))]
-        case .notBondable: return [.send(ManagementSetBondable(false).packet(adapter: adapter))]
-        case .capability: return [.send(ManagementSetIOCapability(.noInputNoOutput).packet(adapter: adapter))]
+        case .bondable: return [.send(ManagementSetBondable(restCapability != nil).packet(adapter: adapter))]
+        case .capability:
+            setCapability = restCapability ?? .noInputNoOutput
+            return [
+                .send(ManagementSetIOCapability(restCapability ?? .noInputNoOutput).packet(adapter: adapter))
+            ]
         case .powerOn: return [.send(ManagementSetPowered(true).packet(adapter: adapter))]
         }
     }
@@ -476,7 +563,7 @@ extension ManagementSetup {
         case .lowEnergy: note(try complete.response(to: ManagementSetLowEnergy.self), at: now)
         case .simplePairing: note(try complete.response(to: ManagementSetSecureSimplePairing.self), at: now)
         case .secureConnections: note(try complete.response(to: ManagementSetSecureConnections.self), at: now)
-        case .notBondable: note(try complete.response(to: ManagementSetBondable.self), at: now)
+        case .bondable: note(try complete.response(to: ManagementSetBondable.self), at: now)
         case .capability: _ = try complete.response(to: ManagementSetIOCapability.self)
         case .list(.identityResolvingKeys): _ = try complete.response(to: ManagementLoadIdentityResolvingKeys.self)
         case .list(.longTermKeys): _ = try complete.response(to: ManagementLoadLongTermKeys.self)
@@ -490,7 +577,7 @@ extension ManagementSetup {
         var actions: [Action] = []
         switch run.step {
         case .readInformation:
-            if settings.contains(.bondable) { actions.append(.wasBondable) }
+            if settings.contains(.bondable), restCapability == nil { actions.append(.wasBondable) }
             let mayBeUnable = settings.contains(.powered) && canPair != true
             run.step = mayBeUnable && run.plan.mayCyclePower ? .powerOff : .lowEnergy
         case .powerOff:
@@ -504,8 +591,8 @@ extension ManagementSetup {
         case .simplePairing:
             run.step = .secureConnections
         case .secureConnections:
-            run.step = .notBondable
-        case .notBondable:
+            run.step = .bondable
+        case .bondable:
             run.step = .capability
         case .capability:
             run.step = .list(.identityResolvingKeys)
@@ -537,21 +624,24 @@ extension ManagementSetup {
     private mutating func finish(_ run: Run) -> [Action] {
         if let failure = run.failure {
             state = .unmanaged
-            return [.finish(.failure(failure))] + endLoads(upTo: requestedLoad, failure)
+            return [.finish(.failure(failure))] + endRest(failure) + endLoads(upTo: requestedLoad, failure)
                 + letPairingBegin(failure)
         }
         state = .managed
+        isRestRefused = false
         return [.finish(.success(managed(hasCycledPower: run.hasCycledPower)))] + proceed()
     }
 
-    /// Begins the load that was requested meanwhile, or else the pairing.
+    /// Brings the adapter to the state of rest, then begins the load that was requested meanwhile, or else the pairing.
     private mutating func proceed() -> [Action] {
         guard pairing != .running else { return [] }
-        guard requestedLoad > begunLoad else { return letPairingBegin() }
+        if let command = restCommand { return send(command) }
+        let rested = endRest(nil)
+        guard requestedLoad > begunLoad else { return rested + letPairingBegin() }
         beginLoad()
         isStale = false
         state = .loading(.identityResolvingKeys)
-        return [.load(.identityResolvingKeys)]
+        return rested + [.load(.identityResolvingKeys)]
     }
 
     private mutating func listFinished(_ list: List, _ failure: Failure?) -> [Action] {
@@ -584,23 +674,13 @@ extension ManagementSetup {
         return hasKeys ? nil : loadFailure ?? .notManaged
     }
 
-    /// The adapter was left bondable by a pairing, and that was changed, or could not be.
-    private mutating func closed(
-        _ result: Result<ManagementCommandComplete, ManagementCommandFailure>
-    ) -> [Action] {
-        state = .managed
-        let isClosed = if case .success = result { true } else { false }
-        if isClosed { settings.remove(.bondable) }
-        return (isClosed ? [] : [.madeBondable]) + proceed()
-    }
-
     private mutating func socketLost(_ failure: Failure) -> [Action] { lost(failure) }
 
     private mutating func lost(_ failure: Failure) -> [Action] {
         let isBeginning =
             switch state {
             case .held, .settingUp: true
-            case .unmanaged, .managed, .closing, .loading: false
+            case .unmanaged, .managed, .resting, .loading: false
             }
         state = .unmanaged
         settings = []
@@ -609,7 +689,10 @@ extension ManagementSetup {
         isStale = false
         hasLists = false
         loadFailure = nil
-        return (isBeginning ? [.finish(.failure(failure))] : []) + endLoads(upTo: requestedLoad, failure)
+        setCapability = nil
+        isRestRefused = false
+        return (isBeginning ? [.finish(.failure(failure))] : []) + endRest(failure)
+            + endLoads(upTo: requestedLoad, failure)
             + letPairingBegin(failure)
     }
 
@@ -660,7 +743,7 @@ extension ManagementSetup {
         case .lowEnergy: .setLowEnergy
         case .simplePairing: .setSecureSimplePairing
         case .secureConnections: .setSecureConnections
-        case .notBondable: .setBondable
+        case .bondable: .setBondable
         case .capability: .setIOCapability
         case .list(let list): code(of: list)
         }

@@ -196,25 +196,23 @@ package struct PairingExchange: ~Copyable {
 
     private struct Pairing {
         let demand: Demand
-        var identity: PeerID
+        var keys: PairingKeys
         /// The question that waits for the agent's reply.
         var question: Question?
         var method: PairingMethod
-        var longTermKeys: [ManagementLongTermKey] = []
-        var identityResolvingKey: ManagementIdentityResolvingKey?
-        var signatureKey: ManagementNewSignatureKey?
-        /// Whether there was a key that is not to be kept.
-        var hasFleetingKey = false
         var isEncrypted = false
         /// Whether a key that the kernel had was removed before.
         var hasRemovedKeys = false
 
         init(_ demand: Demand) {
             self.demand = demand
-            identity = demand.peer
+            keys = PairingKeys(of: demand.peer)
             method = demand.outOfBand == nil ? .justWorks : .outOfBand
             isEncrypted = !demand.followsEncryption
         }
+
+        /// The peer's identity, as far as it is known.
+        var identity: PeerID { keys.identity }
 
         func concerns(_ peer: ManagementPeer) -> Bool {
             guard let peer = peer.id else { return false }
@@ -222,16 +220,7 @@ package struct PairingExchange: ~Copyable {
         }
 
         /// Begins without keys: those that were reported are of another pairing.
-        mutating func forgetKeys() {
-            identity = demand.peer
-            longTermKeys = []
-            identityResolvingKey = nil
-            signatureKey = nil
-            hasFleetingKey = false
-        }
-
-        /// Whether there is a key for links whose Central is this side.
-        var hasKey: Bool { longTermKeys.contains { $0.isCentral || $0.kind.isSecureConnections } }
+        mutating func forgetKeys() { keys = PairingKeys(of: demand.peer) }
     }
 
     private enum State {
@@ -359,21 +348,14 @@ package struct PairingExchange: ~Copyable {
 
     /// Decides what an encrypted link is worth.
     private mutating func check(_ pairing: Pairing) -> [Action] {
-        guard pairing.identity.isIdentity else { return leave(pairing, .noIdentity) }
-        guard pairing.hasKey else { return leave(pairing, .noKey) }
-        let levels = pairing.longTermKeys.map { $0.kind.level }
-        guard let level = levels.compactMap({ $0 }).min(), !levels.contains(nil) else {
-            return leave(pairing, .keyTooWeak(nil))
+        do throws(Failure) {
+            let outcome = try pairing.keys.outcome(
+                pairing.method, level: pairing.demand.level, minimumKeySize: pairing.demand.minimumKeySize)
+            state = .closing(pairing, outcome)
+            return [send(.setBondable(false), pairing)]
+        } catch {
+            return leave(pairing, error)
         }
-        guard level >= pairing.demand.level else { return leave(pairing, .keyTooWeak(level)) }
-        let keySize = pairing.longTermKeys.map { $0.size }.min() ?? 0
-        guard keySize >= pairing.demand.minimumKeySize else { return leave(pairing, .keyTooShort(keySize)) }
-        let outcome = Outcome(
-            identity: pairing.identity, longTermKeys: pairing.longTermKeys,
-            identityResolvingKey: pairing.identityResolvingKey, signatureKey: pairing.signatureKey,
-            method: pairing.method, level: level, keySize: keySize)
-        state = .closing(pairing, outcome)
-        return [send(.setBondable(false), pairing)]
     }
 
     /// The bond is stored, or could not be.
@@ -484,26 +466,16 @@ package struct PairingExchange: ~Copyable {
             guard concerns(notification.peer) else { return nil }
             return asked(.show(notification.passkey), event, at: now)
         case .newIdentityResolvingKey(let new):
-            guard let pairing, let identity = new.key.peer.id,
+            guard let pairing,
                 new.privateAddress == pairing.demand.onAir.address || pairing.concerns(new.key.peer)
             else { return nil }
-            return update { pairing in
-                pairing.identity = identity
-                if new.isForStorage { pairing.identityResolvingKey = new.key }
-            }
+            return update { $0.keys.add(new) }
         case .newLongTermKey(let new):
             guard concerns(new.key.peer) else { return nil }
-            return update { pairing in
-                guard new.isForStorage else { return pairing.hasFleetingKey = true }
-                // The kernel keeps the last one for each role, however often it reports one.
-                pairing.longTermKeys.removeAll { $0.isCentral == new.key.isCentral }
-                pairing.longTermKeys.append(new.key)
-            }
+            return update { $0.keys.add(new) }
         case .newSignatureKey(let new):
             guard concerns(new.peer) else { return nil }
-            return update { pairing in
-                if new.isForStorage, !new.isRemote { pairing.signatureKey = new }
-            }
+            return update { $0.keys.add(new) }
         case .deviceDisconnected(let end):
             // It may be the end of an earlier link; where the controller's own events are followed, they tell.
             guard let pairing, !pairing.demand.followsEncryption, pairing.concerns(end.peer) else { return nil }
@@ -611,7 +583,7 @@ extension PairingExchange {
         switch end {
         case .success(let peer):
             if let failure { return leave(pairing, failure) }
-            if let identity = peer?.id { pairing.identity = identity }
+            if let identity = peer?.id { pairing.keys.identified(as: identity) }
             return settle(pairing, until: now + Self.keyTimeout)
         case .failure(.alreadyPaired)
         where failure == nil && !pairing.hasRemovedKeys && !pairing.demand.hasBond
@@ -634,7 +606,7 @@ extension PairingExchange {
         if pairing.demand.otherBonds.contains(pairing.identity) {
             return leave(pairing, [.disconnect], .failure(.identityTaken))
         }
-        guard pairing.hasKey, pairing.isEncrypted else {
+        guard pairing.keys.hasCentralKey, pairing.isEncrypted else {
             state = .settling(pairing, until: until)
             return []
         }
@@ -678,7 +650,7 @@ extension PairingExchange {
 
     /// Removes what the pairing has left, and ends.
     private mutating func leave(_ pairing: Pairing, _ failure: Failure) -> [Action] {
-        let hasKeys = pairing.hasFleetingKey || !pairing.longTermKeys.isEmpty
+        let hasKeys = !pairing.keys.isEmpty
         // The kernel refused to pair: what it has of this peer is not of this pairing.
         if case .command = failure, !hasKeys { return leave(pairing, [], .failure(failure)) }
         // The keys are another bond's.
@@ -778,9 +750,4 @@ extension PairingExchange.Command {
         case .enterNothing: ManagementUserPasskeyNegativeReply(peer).packet(adapter: adapter)
         }
     }
-}
-
-extension PeerID {
-    /// Whether the address never changes.
-    fileprivate var isIdentity: Bool { kind == .public || kind == .static }
 }

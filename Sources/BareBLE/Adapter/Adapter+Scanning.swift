@@ -83,7 +83,7 @@ extension Adapter {
     }
 
     /// Returns the identity of the device that uses a private address; `nil` for every other address.
-    package func identity(of peer: PeerID) -> PeerID? { scan.identity(of: peer) }
+    package func identity(of peer: PeerID) -> PeerID? { scan.identity(of: peer) ?? links.identity(of: peer) }
 
     /// Returns the address that a device was heard with last, by its identity or by that address; `nil` for one that no
     /// scan has heard, or not for long.

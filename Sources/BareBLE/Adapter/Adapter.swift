@@ -18,6 +18,7 @@ package import Logging
 // | `BondedDevices` | the bonds of this adapter, and their store |
 // | `SecurityCoordinator` | the management interface, the pairing that runs, the keys that the kernel has |
 // | `CurrentPairing` | the link, the agent and the stored bond of that pairing |
+// | `CentralPairings` | who serves centrals, how these may pair, and the one that does |
 // | `PresenceMonitor` | which adapter this is, how it is, and what follows that |
 // | `Waiters` | the tasks that wait for any of these |
 //
@@ -68,6 +69,7 @@ package actor Adapter {
     var monitor: PresenceMonitor
     let waiting: Waiters<Wake>
     var pairing = CurrentPairing()
+    var centrals = CentralPairings()
     private var timer: TimerID?
 
     /// The event loop: all of the actor's code runs there.
@@ -91,7 +93,7 @@ package actor Adapter {
         initiator = ConnectionInitiator(on: loop)
         identification = ControllerIdentification(on: loop)
         acceptor = LinkAcceptor(on: loop)
-        advertiser = AdvertiseCoordinator(on: loop)
+        advertiser = AdvertiseCoordinator(on: loop, reservingBy: system.reserveHandle)
         self.addressHash = addressHash
         hci = HCIChannel(trace: trace) { loop.now() }
         let bonds = BondedDevices(security, on: loop, logger: logger)

@@ -41,8 +41,7 @@ extension Adapter {
     /// it was made for.
     func controls(of link: LinkIdentity) -> LinkControls {
         LinkControls(
-            handle: link.handle,
-            rssi: { () async throws(BLEError) in try await self.rssi(link) },
+            link: link, rssi: { () async throws(BLEError) in try await self.rssi(link) },
             parameters: { () async throws(BLEError) in try await self.parameters(link) },
             requestParameters: { parameters, timeout async throws(BLEError) in
                 try await self.request(parameters, link, timeout)
@@ -59,7 +58,7 @@ extension Adapter {
             readEvents: { self.assumeIsolated { $0.commandsReadable() } },
             isUp: { await self.kernelName(of: link) != nil },
             security: { descriptor in self.assumeIsolated { $0.linkSecurity(of: link, descriptor) } },
-            bond: { self.assumeIsolated { $0.bond(with: link.peer) } },
+            bond: { self.assumeIsolated { $0.bond(of: link) } },
             prepareSignature: { operation, code async throws(BLEError) in
                 try await self.prepareSignature(for: link.peer, during: operation, code)
             },

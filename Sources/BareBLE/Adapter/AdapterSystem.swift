@@ -19,6 +19,24 @@ package struct AdapterSockets: ~Copyable, Sendable {
     }
 }
 
+/// What came of a claim to an advertising handle.
+package enum HandleClaim: Sendable {
+    case reserved(HeldReservation)
+    /// Another process has the handle.
+    case taken
+    /// Nothing is known of other processes.
+    case unknown
+}
+
+/// Makes the reservation of a handle a part of an enum.
+package final class HeldReservation: Sendable {
+    private let reservation: HandleReservation
+
+    package init(_ reservation: consuming HandleReservation) {
+        self.reservation = reservation
+    }
+}
+
 /// Where an adapter's descriptors come from: the kernel, or stand-ins for it in tests.
 package struct AdapterSystem: Sendable {
     /// All adapters, by index.
@@ -37,6 +55,8 @@ package struct AdapterSystem: Sendable {
     /// Listens for channels to the adapter with this address.
     package var listenForChannels:
         @Sendable (BluetoothAddress, ChannelListenRequest) throws(SystemCallError) -> ListeningSocket
+    /// Reserves an advertising handle of the adapter with this address, among processes with this library.
+    package var reserveHandle: @Sendable (UInt8, BluetoothAddress) -> HandleClaim = { _, _ in .unknown }
     /// The security of a link, by the descriptor of its socket.
     package var security: @Sendable (Int32) throws(SystemCallError) -> SocketSecurity
     /// Requests a level of security for a link, by the descriptor of its socket.
@@ -80,6 +100,16 @@ package struct AdapterSystem: Sendable {
         listenForChannels: { own, request throws(SystemCallError) in
             try ListeningSocket.channels(
                 psm: request.psm, of: own, receiveMTU: request.receiveMTU, security: request.security)
+        },
+        reserveHandle: { handle, address in
+            do throws(HandleReservation.Failure) {
+                return .reserved(HeldReservation(try HandleReservation(handle, of: address)))
+            } catch {
+                switch error {
+                case .taken: return .taken
+                case .unknown: return .unknown
+                }
+            }
         },
         security: { descriptor throws(SystemCallError) in try LinkSocket.security(of: descriptor) },
         setSecurity: { descriptor, level throws(SystemCallError) in

@@ -26,9 +26,11 @@ final class AdvertiseCoordinator {
     private var stopping: [SetID: [UInt64]] = [:]
     private let pauses: Waiters<Void>
     private(set) var setCount = 0
+    private let handles: AdvertisingHandles
 
-    init(on loop: EventLoop) {
+    init(on loop: EventLoop, reservingBy reserve: @escaping AdvertisingHandles.Reserve) {
         self.loop = loop
+        handles = AdvertisingHandles(reserve)
         starts = Waiters(on: loop)
         stops = Waiters(on: loop)
         pauses = Waiters(on: loop)
@@ -71,11 +73,16 @@ final class AdvertiseCoordinator {
     ///
     /// - Returns: The set; `nil` for a task that was cancelled.
     func start(
-        _ plan: AdvertisingPlan, isolation: isolated (any Actor)? = #isolation, _ perform: ([Action]) -> Void
+        _ plan: AdvertisingPlan, of adapter: BluetoothAddress?, isolation: isolated (any Actor)? = #isolation,
+        _ perform: ([Action]) -> Void
     ) async -> Result<SetID, AdvertiseSession.StartFailure>? {
         var started: SetID?
+        defer { releaseHandles() }
         let end = await starts.wait(isolation: isolation) { number in
-            guard let (id, actions) = machine?.start(plan, at: loop.now()) else { return .adapterDown }
+            let others = adapter.map { handles.reserveAll(of: $0) } ?? []
+            guard let (id, actions) = machine?.start(plan, avoiding: others, at: loop.now()) else {
+                return .adapterDown
+            }
             started = id
             starting[id] = number
             setCount += 1
@@ -110,6 +117,12 @@ final class AdvertiseCoordinator {
             return nil
         }
         stopping[id] = nil
+        releaseHandles()
+    }
+
+    /// Releases what no set uses, once no set is being started: until then what killed programs have left is being removed.
+    private func releaseHandles() {
+        if starting.isEmpty { handles.release(except: machine?.usedHandles ?? []) }
     }
 
     /// Takes all sets off air for a connection attempt, and waits for that.
@@ -185,7 +198,7 @@ extension Adapter {
         if advertiser.controller == nil { try await askAboutSets(during: operation) }
         guard let controller = advertiser.controller else { throw downError(during: operation) }
         let plan = try advertisement.plan(on: controller, traits.ownAddressType, address, name, during: operation)
-        let result = await advertiser.start(plan) { perform($0) }
+        let result = await advertiser.start(plan, of: address) { perform($0) }
         watchPresence()
         switch result {
         case .success(let id)?: return id

@@ -63,6 +63,14 @@ final class LinkAcceptor {
     /// Whether this owner listens.
     func isListening(for owner: ObjectIdentifier) -> Bool { isListening && self.owner == owner }
 
+    /// Gives up the socket, which still listens; `nil` if there is none.
+    func takeSocket() -> Int32? {
+        guard let listening = socket.take() else { return nil }
+        loop.letGo(listening.descriptor)
+        end()
+        return listening.release()
+    }
+
     /// Accepts no more links.
     func end() {
         if let descriptor = socket?.descriptor { loop.letGo(descriptor) }
@@ -146,9 +154,16 @@ extension Adapter {
 
     /// Accepts links from now on.
     ///
+    /// - Parameters:
+    ///   - owner: Who accepts them.
+    ///   - operation: The operation, for messages.
+    ///   - handed: Returns the descriptor of a socket that listens at this address already, and is the adapter's from now
+    ///     on; `nil` if there is none.
+    ///   - handler: Called with each link that this program has not made.
     /// - Throws: `BLEError` with `.unsupported`, `.noAdapter`, `.system`.
     func accept(
         for owner: ObjectIdentifier, during operation: String,
+        adopting handed: @Sendable (BluetoothAddress) -> Int32? = { _ in nil },
         _ handler: @escaping @Sendable (_ socket: consuming LinkSocket, PeerID, LinkControls) -> Void
     ) async throws(BLEError) {
         if acceptor.isListening(for: owner) { return }
@@ -157,7 +172,12 @@ extension Adapter {
         // One that has gone without a stop.
         acceptor.end()
         do throws(SystemCallError) {
-            let socket = try system.listen(own)
+            let socket =
+                if let descriptor = handed(own) {
+                    try ListeningSocket(adopting: descriptor, at: .attributeChannel(own))
+                } else {
+                    try system.listen(own)
+                }
             try acceptor.begin(socket, for: owner) { [weak self] in
                 self?.assumeIsolated { $0.acceptorReadable() }
             } _: { [weak self] socket, peer, handle in
@@ -196,6 +216,34 @@ extension Adapter {
     /// Accepts no more links for an owner.
     func stopAccepting(for owner: ObjectIdentifier) {
         if acceptor.isListening(for: owner) { acceptor.end() }
+    }
+
+    /// Gives up the socket with which an owner accepts links; `nil` if it accepts none.
+    func takeListener(of owner: ObjectIdentifier) -> Int32? {
+        acceptor.isListening(for: owner) ? acceptor.takeSocket() : nil
+    }
+
+    /// Returns what the adapter can do for a link that the run before has served, with the peer's name; `nil` if the link is
+    /// another adapter's, or without a radio.
+    ///
+    /// - Throws: `BLEError` with the codes of `readBonds`; `.disconnected` if the link has ended.
+    func adopt(served descriptor: Int32, during operation: String) async throws(BLEError)
+        -> (peer: PeerID, controls: LinkControls)?
+    {
+        try? await prepare(during: operation, mayCyclePower: false)
+        if bonds.configuration != nil { try await readBonds(during: operation) }
+        let socket = LinkSocket(adopting: descriptor)
+        let endpoint = try? socket.endpoint()
+        let handle = try? socket.hciHandle()
+        _ = socket.release()
+        guard let endpoint else {
+            throw BLEError(
+                .disconnected, subject: name, during: operation, because: "the link has ended meanwhile",
+                hint: "The central connects again by itself.")
+        }
+        guard case .radio(let own, let peer) = endpoint, own == address else { return nil }
+        let link = register(handle, identity(of: peer) ?? peer, kernelName: peer)
+        return (link.peer, controls(of: link))
     }
 
     private func acceptorReadable() {

@@ -167,11 +167,14 @@ public struct BLEError: Error, Sendable {
     }
 }
 
-extension BLEError: Equatable {
+extension BLEError: Hashable {
     /// Returns a Boolean value that indicates whether two failures have the same code.
     public static func == (left: BLEError, right: BLEError) -> Bool {
         left.code == right.code
     }
+
+    /// Hashes the code alone.
+    public func hash(into hasher: inout Hasher) { hasher.combine(code) }
 }
 
 extension BLEError: CustomStringConvertible {

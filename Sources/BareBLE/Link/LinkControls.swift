@@ -5,8 +5,10 @@ package import BLELinux
 ///
 /// A link over a Unix socket or a descriptor has none.
 package struct LinkControls: Sendable {
+    /// The link, as the adapter knows it.
+    let link: LinkIdentity
     /// The controller's number for the link; `nil` for a stand-in. Numbers are used again after the end of a link.
-    package let handle: ConnectionHandle?
+    package var handle: ConnectionHandle? { link.handle }
     /// Reads the peer's signal strength from the controller, in dBm.
     package let rssi: @Sendable () async throws(BLEError) -> Int
     /// The connection parameters that the controller reported last.

@@ -25,7 +25,10 @@ public struct DescriptorStore: Hashable, Sendable {
 
     /// Returns the name under which a link is stored, which contains the peer.
     public static func name(of link: DetachedLink) -> String {
-        let text = link.peer.map { "\($0)" } ?? link.name
+        name(prefix, link.peer.map { "\($0)" } ?? link.name)
+    }
+
+    static func name(_ prefix: String, _ text: String) -> String {
         // The manager accepts ASCII without colons and control characters, up to 255 bytes.
         let allowed = text.unicodeScalars.map { scalar in
             scalar.value > 0x20 && scalar.value < 0x7F && scalar != ":" ? Character(scalar) : "-"
@@ -59,6 +62,29 @@ public struct DescriptorStore: Hashable, Sendable {
         return name
     }
 
+    /// Stores descriptors in place of what has this name, without waiting for the manager, unless it accepts no messages now.
+    /// The caller still owns them.
+    func put(_ descriptors: [Int32], named name: String) async throws(BLEError) {
+        try await removeSoon(named: name)
+        try await sendSoon(["FDSTORE=1", "FDNAME=\(name)"], descriptors)
+    }
+
+    /// Removes what has this name, once the manager accepts messages.
+    func removeSoon(named name: String) async throws(BLEError) {
+        try await sendSoon(["FDSTOREREMOVE=1", "FDNAME=\(name)"])
+    }
+
+    private func sendSoon(_ lines: [String], _ descriptors: [Int32] = []) async throws(BLEError) {
+        do throws(BLEError) {
+            try notifier.send(lines, descriptors: descriptors)
+        } catch {
+            guard error.code == .busy else { throw error }
+            // Once it has read those in the queue it accepts more, unless it hangs.
+            try await notifier.barrier()
+            try notifier.send(lines, descriptors: descriptors)
+        }
+    }
+
     /// Removes the link with this name; the link ends, unless it was adopted.
     ///
     /// - Throws: `BLEError` as `ServiceNotifier.ready(status:)` does.
@@ -87,18 +113,11 @@ extension DescriptorStore {
     /// end with this process.
     public static func take(from environment: ServiceEnvironment = .process) -> Contents {
         var contents = Contents()
-        var pairs: [String: [Int32]] = [:]
-        for descriptor in environment.descriptors {
-            // Descriptors that are closed on exec were opened by this program, or already taken.
-            guard LinkSocket.livesAcrossExec(descriptor.number) else { continue }
-            guard descriptor.name.hasPrefix(prefix) else {
-                contents.others.append(descriptor)
-                continue
-            }
-            LinkSocket.setLivesAcrossExec(false, descriptor.number)
-            pairs[descriptor.name, default: []].append(descriptor.number)
+        contents.others = environment.descriptors.filter {
+            LinkSocket.livesAcrossExec($0.number) && !$0.name.hasPrefix(prefix)
         }
-        for (name, numbers) in pairs.sorted(by: { $0.key < $1.key }) {
+        let pairs = descriptors(of: [prefix], from: environment)
+        for (name, numbers) in pairs {
             do throws(BLEError) {
                 contents.links.append(try link(of: numbers, named: name))
             } catch {
@@ -108,17 +127,39 @@ extension DescriptorStore {
         return contents
     }
 
-    /// The manager passes descriptors back in an arbitrary order.
     private static func link(of numbers: [Int32], named name: String) throws(BLEError) -> DetachedLink {
+        let (socket, file) = try pair(numbers, named: name, during: "take a link from the service manager")
+        return try DetachedLink(bytes: DetachedLink.bytes(of: file), descriptor: socket)
+    }
+
+    /// Takes the descriptors whose names have one of these prefixes, ordered by name; those of one name together.
+    static func descriptors(
+        of prefixes: [String], from environment: ServiceEnvironment
+    ) -> [(name: String, numbers: [Int32])] {
+        var numbers: [String: [Int32]] = [:]
+        for descriptor in environment.descriptors where prefixes.contains(where: descriptor.name.hasPrefix) {
+            // Descriptors that are closed on exec were opened by this program, or already taken.
+            guard LinkSocket.livesAcrossExec(descriptor.number) else { continue }
+            LinkSocket.setLivesAcrossExec(false, descriptor.number)
+            numbers[descriptor.name, default: []].append(descriptor.number)
+        }
+        return numbers.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }
+    }
+
+    /// Returns which of the descriptors of a link is its socket, and which its file: the manager passes them back in an
+    /// arbitrary order. They are closed if they are something else.
+    static func pair(
+        _ numbers: [Int32], named name: String, during operation: String
+    ) throws(BLEError) -> (socket: Int32, file: Int32) {
         let files = numbers.filter { MemoryFile.isFile($0) }
         let sockets = numbers.filter { !MemoryFile.isFile($0) }
         guard let file = files.first, let socket = sockets.first, numbers.count == 2, files.count == 1 else {
             for number in numbers { MemoryFile.close(number) }
             throw BLEError(
-                .unusableState, subject: name, during: "take a link from the service manager",
+                .unusableState, subject: name, during: operation,
                 because: "a socket and a file belong to a link, and \(sockets.count) and \(files.count) came",
                 hint: "The link is closed; connect again.")
         }
-        return try DetachedLink(bytes: DetachedLink.bytes(of: file), descriptor: socket)
+        return (socket, file)
     }
 }

@@ -12,6 +12,13 @@ extension Peripheral {
     ///
     /// - Throws: `BLEError` with `.disconnected` if the link has ended, or is about to end.
     public func detach() async throws(BLEError) -> DetachedLink {
+        let detached = try detachNow()
+        await finishStoring()
+        return detached
+    }
+
+    /// As `detach`, without the wait for the discovered database to be stored.
+    func detachNow() throws(BLEError) -> DetachedLink {
         let operation = "hand the link over"
         if end != nil { throw endError(during: operation) }
         guard link.isUsable, !ending.isRequested else {
@@ -22,7 +29,6 @@ extension Peripheral {
         guard let socket = link.takeSocket() else { throw endError(during: operation) }
         let detached = DetachedLink(state: state, socket: socket)
         close(.detached)
-        await finishStoring()
         return detached
     }
 
@@ -41,14 +47,19 @@ extension Peripheral {
         return state
     }
 
+    /// Takes over what the last owner of a link knew of the peer.
+    func resumeClientSide(_ state: LinkState, holding options: SubscribeOptions = SubscribeOptions()) {
+        link.adopt(state.client)
+        peerDatabase.resume(state.cache, isServiceChangedEnabled: state.subscriptions.contains { $0.isOwn })
+        for value in state.subscriptions { subscriptionHub.resume(value, holding: options) }
+    }
+
     /// Resumes a link that another owner has detached. Nothing is requested from the peer.
     ///
     /// A failure ends the link, also at the controller. It fails for a bonded peer whose link the kernel does not report as
     /// encrypted: how a command of another program has encrypted it is nowhere to be read.
     func resume(_ state: LinkState, holding options: SubscribeOptions) async throws(BLEError) {
-        link.adopt(state.client)
-        peerDatabase.resume(state.cache, isServiceChangedEnabled: state.subscriptions.contains { $0.isOwn })
-        for value in state.subscriptions { subscriptionHub.resume(value, holding: options) }
+        resumeClientSide(state, holding: options)
         watchEncryption()
         do throws(BLEError) {
             // Nothing proves who has sent what waits in the socket.

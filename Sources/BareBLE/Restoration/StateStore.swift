@@ -1,6 +1,5 @@
 public import BLECore
 internal import BLELinux
-internal import Glibc
 
 /// The place of a daemon's restoration state between runs: one file in a directory, `IDENTIFIER.state`.
 ///
@@ -29,6 +28,9 @@ public struct StateStore: Hashable, Sendable {
     public var pathOfOtherVersion: String { path + ".other-version" }
     /// The path of the lock file, which names the process that holds the store.
     public var lockPath: String { "\(directory)/\(identifier).lock" }
+    /// The path of the file with what bonded centrals have configured in a `LocalPeripheral`. It is replaced and moved aside
+    /// in the same way, and has a lock of its own.
+    public var clientsPath: String { "\(directory)/\(identifier).clients" }
 
     /// Opens the store for this process, until the result goes away.
     ///
@@ -37,31 +39,31 @@ public struct StateStore: Hashable, Sendable {
     /// - Throws: `BLEError` with `.busy` if another process holds it, which the reason names; `.invalidArgument` for
     ///   an identifier that is not a valid file name; `.notPermitted`, `.diskFull`, `.system`.
     public func open() throws(BLEError) -> OpenStateStore {
-        let operation = "open the state store"
+        OpenStateStore(self, try open("\(identifier).state", lockPath: lockPath))
+    }
+
+    /// Opens a file of the store for this process, until the result goes away.
+    func open(_ name: String, lockPath: String) throws(BLEError) -> StateFile {
         guard isNamed else {
             throw BLEError(
-                .invalidArgument, subject: identifier, during: operation,
+                .invalidArgument, subject: identifier, during: "open the state store",
                 because: "an identifier has 1 to 64 letters, digits, '-', '_' and '.', and does not begin with a dot")
         }
-        do {
-            let lock = try FileLock(lockPath)
-            // Temporary files of processes that were killed while they wrote.
-            StoredFile.removeRemains(in: directory) { $0 == "\(identifier).state" }
-            return OpenStateStore(self, lock)
-        } catch {
-            switch error {
-            case .held(let process):
-                let isOwn = process == getpid()
-                let holder = isOwn ? "this process" : process.map { "process \($0)" } ?? "another process"
-                throw BLEError(
-                    .busy, subject: lockPath, during: operation, because: "\(holder) has it",
-                    hint: isOwn
-                        ? "Another central of it has the store, or an earlier attempt still waits for the disk."
-                        : "End that one first, or give this daemon an identifier of its own.")
-            case .system(let error):
-                throw BLEError(error, stateFile: lockPath, during: operation)
-            }
-        }
+        return try StateFile(directory: directory, name: name, lockPath: lockPath)
+    }
+
+    /// Opens the file with what bonded centrals have configured.
+    package func openClients() throws(BLEError) -> StateFile {
+        // No name of a lock of another identifier.
+        try open("\(identifier).clients", lockPath: clientsPath + "-lock")
+    }
+
+    /// Reads that file.
+    package func loadClients(from file: StateFile) throws(BLEError) -> StateFile.Loaded<ClientTable> {
+        try file.load(
+            limit: ClientTable.byteLimit, what: "table of centrals", otherwise: "nothing is known of bonded centrals",
+            isOtherVersion: ClientTable.isOtherVersion
+        ) { bytes throws(MalformedPacket) in try ClientTable(bytes: bytes) }
     }
 
     private var isNamed: Bool {
@@ -91,11 +93,11 @@ public final class OpenStateStore: Sendable {
 
     /// The store that was opened.
     public let store: StateStore
-    private let lock: FileLock
+    private let file: StateFile
 
-    init(_ store: StateStore, _ lock: consuming FileLock) {
+    init(_ store: StateStore, _ file: StateFile) {
         self.store = store
-        self.lock = lock
+        self.file = file
     }
 
     /// Returns the state.
@@ -104,34 +106,11 @@ public final class OpenStateStore: Sendable {
     ///
     /// - Throws: `BLEError` with `.notPermitted`, `.system`.
     public func load() throws(BLEError) -> Contents {
-        let operation = "load the state"
-        var contents = Contents()
-        do throws(SystemCallError) {
-            guard let bytes = try StoredFile.read(store.path, limit: RestorationState.byteLimit) else {
-                return contents
-            }
-            do throws(MalformedPacket) {
-                contents.state = try RestorationState(bytes: bytes)
-            } catch {
-                let isNewer = RestorationState.isOtherVersion(error)
-                try setAside(
-                    &contents, to: isNewer ? store.pathOfOtherVersion : store.pathOfDamaged, because: "\(error)",
-                    during: operation)
-            }
-        } catch {
-            guard [EFBIG, EINVAL, EISDIR].contains(error.errno) else {
-                throw BLEError(error, stateFile: store.path, during: operation)
-            }
-            do throws(SystemCallError) {
-                try setAside(
-                    &contents, to: store.pathOfDamaged,
-                    because: error.errno == EFBIG ? "it is too large for a state" : "it is not a plain file",
-                    during: operation)
-            } catch {
-                throw BLEError(error, stateFile: store.path, during: operation)
-            }
-        }
-        return contents
+        let loaded = try file.load(
+            limit: RestorationState.byteLimit, what: "state", otherwise: "the daemon starts with nothing",
+            isOtherVersion: RestorationState.isOtherVersion
+        ) { bytes throws(MalformedPacket) in try RestorationState(bytes: bytes) }
+        return Contents(state: loaded.value ?? RestorationState(), damage: loaded.damage, movedTo: loaded.movedTo)
     }
 
     /// Writes the state, replacing the previous one.
@@ -150,43 +129,11 @@ public final class OpenStateStore: Sendable {
         if let excess = state.excess { throw tooLong(excess) }
         let bytes = state.bytes
         guard bytes.count <= RestorationState.byteLimit else { throw tooLong("\(bytes.count) bytes") }
-        do {
-            try StoredFile.replace(store.path, with: bytes)
-        } catch {
-            throw BLEError(error, stateFile: store.path, during: operation)
-        }
+        try file.replace(with: bytes, during: operation)
     }
 
     /// Releases the store for another process. Nothing may be written afterwards.
     func close() {
-        lock.release()
-    }
-
-    private func setAside(
-        _ contents: inout Contents, to path: String, because reason: String, during operation: String
-    ) throws(SystemCallError) {
-        try StoredFile.move(store.path, to: path)
-        contents.movedTo = path
-        contents.damage = BLEError(
-            .unusableState, subject: store.path, during: operation, because: reason,
-            hint: "It is now \(path); the daemon starts with nothing.")
-    }
-}
-
-extension BLEError {
-    fileprivate init(_ error: SystemCallError, stateFile path: String, during operation: String) {
-        let (code, reason, hint): (Code, String, String?) =
-            switch error.errno {
-            case EACCES, EPERM, EROFS:
-                (
-                    .notPermitted, "this user may not do that to the file",
-                    "Change its permissions, or name another directory."
-                )
-            case ENOSPC, EDQUOT: (.diskFull, "the disk is full", "Free some space; the old state is intact.")
-            case ENOENT, ENOTDIR: (.system, "its directory does not exist", "Create the directory first.")
-            case ELOOP: (.notPermitted, "it is a symbolic link", "Remove it.")
-            default: (.system, "\(error.call) failed", error.remedy)
-            }
-        self.init(code, subject: path, during: operation, because: reason, hint: hint, errorNumber: error.errno)
+        file.close()
     }
 }

@@ -384,7 +384,8 @@ extension Adapter {
 
     /// The security of a link, by the descriptor of its socket.
     func linkSecurity(of link: LinkIdentity, _ descriptor: Int32) -> LinkSecurity {
-        let record = bonds.record(of: identity(of: link.peer) ?? link.peer)
+        // A key that a pairing is making is not the one of an earlier bond.
+        let record = centrals.isPairing(link) ? nil : bonds.record(of: identity(of: link.peer) ?? link.peer)
         let bond = record.flatMap { record in address.map { Bond(record, adapter: $0) } }
         // The kernel does not know how a command has encrypted it, unless it has done so itself since.
         if let record, let size = links.keySize(of: link) {
@@ -396,6 +397,9 @@ extension Adapter {
 
     /// Whether there is a bond with a peer.
     package func isBonded(with peer: PeerID) -> Bool { bond(with: peer) != nil }
+
+    /// The bond with the peer of a link; `nil` while that makes another one.
+    func bond(of link: LinkIdentity) -> BondID? { centrals.isPairing(link) ? nil : bond(with: link.peer) }
 
     /// The bond with a peer.
     func bond(with peer: PeerID) -> BondID? {

@@ -337,6 +337,15 @@ extension Adapter {
             case .readSecurity: readSecurity()
             case .store(let outcome): store(outcome)
             case .stopAsking: pairing.stopAsking()
+            case .askAboutCentral(let question, let client, let number): ask(question, about: client, number)
+            case .stopAskingAboutCentral: centrals.stopAsking()
+            case .readCentralSecurity(let client): readSecurity(of: client)
+            case .storeCentral(let outcome, let client): store(outcome, of: client)
+            case .centralPaired(let client, let result): centralPaired(client, result)
+            case .permissionEnded: centralsMayNotPair()
+            case .rested(let waiter, nil): wake(waiter)
+            case .rested(let waiter, let failure?):
+                wake(waiter, .failed(BLEError(failure, adapter: name, during: "allow pairing")))
             case .refused(let peer):
                 logger.debug(
                     "a pairing was refused", metadata: ["adapter": "\(name)", "peer": "\(peer.map { "\($0)" } ?? "-")"])
@@ -345,8 +354,10 @@ extension Adapter {
                 let identity = identity(of: peer) ?? peer
                 for waiter in links.encryptionWaiters { wake(waiter, .keyMissing(identity)) }
                 securityEvents.report(.pairingRefused(peer))
+                logRefusal(ofCentral: peer)
             case .requested(let peer):
                 securityEvents.report(.securityRequested(peer))
+                logRefusal(ofCentral: peer)
             case .madeBondable:
                 logger.warning(
                     "every peer may bond with the adapter, by another program or by a failed command",

@@ -127,6 +127,47 @@ extension BLEError {
             code, subject: "\(peer)", during: operation, because: reason, hint: hint, origin: isPeers ? .peer : nil)
     }
 
+    /// A pairing that a central began has failed.
+    init(_ failure: PairingResponder.Failure, pairingOf central: PeerID, _ options: CentralPairingOptions) {
+        let operation = "pair with a central"
+        let code: Code
+        let reason: String
+        let hint: String?
+        switch failure {
+        case .bondExists:
+            (code, reason) = (.pairingRefused, "there is a bond with it, which it does not use")
+            hint = "If it has lost the bond, forget it here, or let `CentralPairingOptions.replace` decide."
+        case .tooManyFailures:
+            (code, reason) = (.pairingRefused, "its pairings have failed too often in the last minute")
+            hint = "Try again in a minute."
+        case .busy:
+            (code, reason, hint) = (.busy, "another pairing runs", "Try again.")
+        case .pairing(.refusedByPeer):
+            (code, reason) = (.pairingRefused, "the central refused, or the passkey was wrong")
+            hint = "Pair again at the central."
+        case .pairing(.refusedHere(.justWorks)) where options.agent.confirm == nil && !options.acceptsUnconfirmed:
+            (code, reason) = (.pairingRefused, "nothing could be compared with it, and nobody may confirm that")
+            hint = "Give the agent the closure `confirm`, or set `acceptsUnconfirmed`."
+        case .pairing(.timedOut(nil)):
+            (code, reason) = (.timedOut, "the central did not finish the pairing in time")
+            hint = "Confirm the pairing at the central, or allow more time."
+        case .pairing(.linkLost):
+            (code, reason, hint) = (.disconnected, "the link ended", "Pair again at the central.")
+        case .pairing(.cancelled):
+            (code, reason, hint) = (.cancelled, "pairing was ended here", nil)
+        case .pairing(let failure):
+            self.init(
+                failure, pairing: central,
+                PairingOptions(agent: options.agent, require: options.require, timeout: options.timeout),
+                during: operation)
+            return
+        }
+        let isPeers = failure == .pairing(.refusedByPeer)
+        self.init(
+            code, subject: "\(central)", during: operation, because: reason, hint: hint,
+            origin: isPeers ? .peer : nil)
+    }
+
     /// The adapter was switched on by a program that does not use the management interface.
     init(cannotPairWith adapter: String, during operation: String) {
         self.init(ManagementSetup.Failure.cannotPair, adapter: adapter, during: operation)

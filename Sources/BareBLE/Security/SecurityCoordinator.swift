@@ -3,14 +3,16 @@ internal import BLELinux
 
 // Pairing and the keys of one adapter.
 //
-// Duties: keep the adapter under management (`ManagementSetup`), pair one peer at a time (`PairingExchange`), reject
-// every question of the kernel that belongs to no pairing of this program, keep the kernel's lists as the bonds are
-// stored, and encrypt links by command where the kernel takes no keys from this process.
+// Duties: keep the adapter under management (`ManagementSetup`), pair one peer at a time (`PairingExchange`), also one
+// that has begun to pair (`PairingResponder`), reject every question of the kernel that belongs to no pairing of this
+// program, keep the kernel's lists as the bonds are stored, and encrypt links by command where the kernel takes no keys
+// from this process.
 //
 // Invariants
 // - A link is encrypted by a command (`LinkEncryption`) only where the adapter is not under management; whether that is
 //   so is decided by `Adapter.target`.
-// - Only peers that a task of this program pairs are paired: a question about any other peer is rejected at once.
+// - Only peers that a task of this program pairs are paired, and centrals on served links while they may pair: a question
+//   about any other peer is rejected at once.
 // - Lists are loaded from the records of `BondedDevices`, which are what the disk has. The kernel's copy is never taken for a bond.
 // - A task waits for one thing at a time, and is resumed once.
 // - The response to a command of one pairing never reaches another one: each command has a number, and those that are
@@ -39,6 +41,20 @@ final class SecurityCoordinator {
         case store(PairingExchange.Outcome)
         /// The pairing has ended: the agent is to stop.
         case stopAsking
+        /// A central pairs: ask the agent, and call `replied(_:aboutCentral:)`.
+        case askAboutCentral(PairingExchange.Question, PairingResponder.Client, number: UInt64)
+        /// The agent is to stop.
+        case stopAskingAboutCentral
+        /// Read the security of the link's socket, and call `centralSecurityRead`.
+        case readCentralSecurity(PairingResponder.Client)
+        /// Store the bond that a central has made, and call `centralStored`.
+        case storeCentral(PairingExchange.Outcome, PairingResponder.Client)
+        /// The pairing of a central has ended, or has been refused.
+        case centralPaired(PairingResponder.Client, Result<PairingExchange.Outcome, PairingResponder.Failure>)
+        /// The time in which centrals may pair is over.
+        case permissionEnded
+        /// A task resumes: the kernel lets centrals pair as the permission says, or could not be set so.
+        case rested(UInt64, ManagementSetup.Failure?)
         /// A pairing with a peer that no task pairs was refused.
         case refused(PeerID?)
         /// A peer without a bond has asked for security; the kernel has refused.
@@ -90,6 +106,13 @@ final class SecurityCoordinator {
     /// The adapter that `setup` is about.
     private var setupIndex: UInt16?
     private var exchange = PairingExchange()
+    private var responder = PairingResponder()
+    /// Returns the central of a served link, by the name that the kernel has for it.
+    private var findCentral: (@Sendable (PeerID) -> PairingResponder.Client?)?
+    /// The commands of the pairing of a central that have not ended, by their numbers.
+    private var centralCommands: [UInt64: PairingCommand] = [:]
+    /// The tasks that wait until the kernel lets centrals pair as the permission says.
+    private var restWaiters: [UInt64] = []
     private var pairing: (waiter: UInt64, demand: PairingExchange.Demand)?
     /// The commands of the pairing that have not ended, by their numbers.
     private var pairingCommands: [UInt64: PairingCommand] = [:]
@@ -130,10 +153,14 @@ final class SecurityCoordinator {
     var isOpen: Bool { channel.isOpen }
     var descriptor: Int32? { channel.descriptor }
     /// Whether a pairing runs, or has left the kernel one that it has not ended.
-    var isPairing: Bool { pairing != nil || remains != nil }
+    var isPairing: Bool { isExchanging || responder.isRunning }
+    private var isExchanging: Bool { pairing != nil || remains != nil }
+    /// Whether centrals may pair.
+    var letsCentralsPair: Bool { responder.isAllowed }
     /// Tasks that wait for this coordinator, and commands that are out.
     var outstanding: Int {
-        setupWaiters.count + turnWaiters.count + loadWaiters.count + channel.unfinishedCommands + (isPairing ? 1 : 0)
+        setupWaiters.count + turnWaiters.count + loadWaiters.count + restWaiters.count + channel.unfinishedCommands
+            + (isPairing ? 1 : 0)
     }
     /// Whether the kernel has the keys of all bonds.
     var hasKeys: Bool { isManaged && setup.hasKeys }
@@ -144,7 +171,8 @@ final class SecurityCoordinator {
     var nextDeadline: BootInstant? {
         let waiting = exchange.isRunning ? nil : pairing?.demand.deadline
         let deadlines = [
-            channel.nextDeadline, setup.nextDeadline, exchange.nextDeadline, encryption.nextDeadline, waiting,
+            channel.nextDeadline, setup.nextDeadline, exchange.nextDeadline, responder.nextDeadline,
+            encryption.nextDeadline, waiting,
         ]
         return deadlines.compactMap(\.self).min()
     }
@@ -162,6 +190,7 @@ final class SecurityCoordinator {
         setup = ManagementSetup(adapter: adapter, at: now())
         setupIndex = adapter
         hasOtherManager = false
+        if let capability = responder.capability { _ = setup.rest(capability) }
     }
 
     /// The adapter is there again, perhaps with another index.
@@ -198,7 +227,7 @@ final class SecurityCoordinator {
         } else if let pairing, pairing.demand.deadline <= now {
             actions += endPairing(pairing.waiter, .failure(.timedOut(nil)))
         }
-        return actions + leaveRemains()
+        return actions + perform(responder.timePassed(now)) + leaveRemains()
     }
 
     // MARK: Setup
@@ -234,6 +263,7 @@ final class SecurityCoordinator {
         setupWaiters.removeAll { $0 == waiter }
         turnWaiters.removeAll { $0 == waiter }
         loadWaiters.removeAll { $0.waiter == waiter }
+        restWaiters.removeAll { $0 == waiter }
     }
 
     // MARK: Encryption
@@ -353,14 +383,80 @@ final class SecurityCoordinator {
 
     /// The encryption of the link to a peer has changed.
     func encryptionChanged(_ isEncrypted: Bool, of peer: PeerID) -> [Action] {
+        if responder.isRunning(onAir: peer) {
+            return perform(responder.encryptionChanged(isEncrypted, at: now()))
+        }
         guard pairing?.demand.onAir == peer else { return [] }
         return perform(exchange.encryptionChanged(isEncrypted))
     }
 
     /// The link to a peer has ended.
     func linkEnded(_ peer: PeerID) -> [Action] {
+        if responder.isRunning(onAir: peer) { return perform(responder.linkEnded(at: now())) }
         guard pairing?.demand.onAir == peer else { return [] }
         return perform(exchange.linkEnded(at: now()))
+    }
+
+    // MARK: Pairings that centrals begin
+
+    /// Sets how the centrals of served links are found.
+    ///
+    /// - Parameter find: Returns a central by the name that the kernel has for its link; `nil` for every other peer.
+    func findCentrals(by find: @escaping @Sendable (PeerID) -> PairingResponder.Client?) { findCentral = find }
+
+    /// Lets centrals pair; resumes `waiter` when the kernel accepts their pairings, or cannot be made to.
+    func letCentralsPair(_ permission: PairingResponder.Permission, _ waiter: UInt64) -> [Action] {
+        restWaiters.append(waiter)
+        return perform(responder.allow(permission))
+    }
+
+    /// Lets no central pair any more.
+    func refuseCentrals() -> [Action] { perform(responder.refuse(at: now())) }
+
+    func replied(_ reply: PairingExchange.Reply, aboutCentral number: UInt64) -> [Action] {
+        perform(responder.replied(reply, to: number, at: now()))
+    }
+
+    func centralSecurityRead(_ security: SocketSecurity?) -> [Action] {
+        perform(responder.securityRead(security.map { ($0.level.rawValue, $0.keySize) }, at: now()))
+    }
+
+    func centralStored(_ isStored: Bool) -> [Action] { perform(responder.stored(isStored, at: now())) }
+
+    private func perform(_ requests: [PairingResponder.Action]) -> [Action] {
+        var actions: [Action] = []
+        for request in requests {
+            switch request {
+            case .rest(let capability): actions += perform(setup.rest(capability))
+            case .begin: actions += perform(setup.pairingBegins())
+            case .send(let command, let peer):
+                guard let adapter = channel.adapter else {
+                    actions += perform(responder.adapterLost(at: now()))
+                    continue
+                }
+                lastCommand &+= 1
+                let (ticket, events) = channel.send(
+                    command.packet(peer, .noInputNoOutput, adapter: adapter), for: .pairing(lastCommand))
+                centralCommands[lastCommand] = PairingCommand(command: command, ticket: ticket)
+                actions += perform(events)
+            case .ask(let question, let client, let number):
+                actions.append(.askAboutCentral(question, client, number: number))
+            case .stopAsking: actions.append(.stopAskingAboutCentral)
+            case .readSecurity(let client): actions.append(.readCentralSecurity(client))
+            case .store(let outcome, let client): actions.append(.storeCentral(outcome, client))
+            case .finish(let client, let result):
+                // What is not sent yet would be a command for the next pairing.
+                for ended in centralCommands.values { channel.cancel(ended.ticket) }
+                centralCommands = [:]
+                actions += [.stopAskingAboutCentral, .centralPaired(client, result)] + endTurn(isBondable: nil)
+            case .refused(let client, let failure):
+                counts.refusedPairings += 1
+                lastRefused = client.peer
+                actions.append(.centralPaired(client, .failure(failure)))
+            case .permissionEnded: actions.append(.permissionEnded)
+            }
+        }
+        return actions
     }
 
     // MARK: What the machines return
@@ -372,6 +468,9 @@ final class SecurityCoordinator {
             case .finished(.setup, let code, let result):
                 actions += perform(setup.commandFinished(code, result, at: now()))
             case .finished(.pairing(let number), _, let result):
+                if let ended = centralCommands.removeValue(forKey: number) {
+                    actions += perform(responder.commandFinished(ended.command, Self.end(of: result), at: now()))
+                }
                 guard let ended = pairingCommands.removeValue(forKey: number) else { continue }
                 actions += perform(
                     exchange.commandFinished(ended.command, Self.end(of: result), at: now()))
@@ -416,6 +515,7 @@ final class SecurityCoordinator {
             rejecting.insert(peer)
         }
         if exchange.isRunning, let actions = exchange.received(content, at: now()) { return perform(actions) }
+        if let actions = responder.received(content, at: now()) { return perform(actions) }
         if case .authenticationFailed(let failed) = content, let peer = failed.peer.id {
             // It also follows a question that was refused here.
             if lastRefused == peer {
@@ -423,11 +523,18 @@ final class SecurityCoordinator {
                 return []
             }
             // The end of the pairing that runs, under any name that the kernel has had for its link.
-            if exchange.concerns(failed.peer) || pairing?.demand.peer == peer { return [] }
+            if exchange.concerns(failed.peer) || responder.concerns(failed.peer) || pairing?.demand.peer == peer {
+                return []
+            }
             counts.securityRequests += 1
             return [.requested(peer)]
         }
         guard let refusal = PairingExchange.refusal(of: content), let adapter = channel.adapter else { return [] }
+        if let peer = refusal.peer.id, let client = findCentral?(peer),
+            let actions = responder.asked(content, about: client, isBusy: isExchanging, at: now())
+        {
+            return perform(actions)
+        }
         counts.refusedPairings += 1
         lastRefused = refusal.peer.id
         let packet = refusal.command.packet(refusal.peer, .noInputNoOutput, adapter: adapter)
@@ -474,9 +581,21 @@ final class SecurityCoordinator {
                 loadWaiters.removeAll { $0.load <= number }
                 actions += ended.map { .listsLoaded($0.waiter, failure) }
             case .pairingMayBegin:
-                if let pairing { actions += perform(exchange.begin(pairing.demand)) }
+                if let pairing {
+                    actions += perform(exchange.begin(pairing.demand))
+                } else {
+                    actions += perform(responder.mayBegin())
+                }
             case .pairingRefused(let failure):
-                if let pairing { actions += endPairing(pairing.waiter, .failure(.notReady(failure))) }
+                if let pairing {
+                    actions += endPairing(pairing.waiter, .failure(.notReady(failure)))
+                } else {
+                    actions += perform(responder.cannotBegin(failure, at: now()))
+                }
+            case .rested(let failure):
+                let waiters = restWaiters
+                restWaiters = []
+                actions += waiters.map { .rested($0, failure) }
             case .madeBondable: actions.append(changedByOthers(.madeBondable))
             case .wasBondable: actions.append(changedByOthers(.wasBondable))
             case .secureConnectionsOff: actions.append(changedByOthers(.secureConnectionsOff))
@@ -532,7 +651,7 @@ final class SecurityCoordinator {
     }
 
     /// Another pairing may begin.
-    private func endTurn(isBondable: Bool) -> [Action] {
+    private func endTurn(isBondable: Bool?) -> [Action] {
         let turns = turnWaiters
         turnWaiters = []
         return perform(setup.pairingEnds(isBondable: isBondable)) + turns.map { .turn($0) }
@@ -549,6 +668,6 @@ final class SecurityCoordinator {
         } else if let pairing {
             actions += endPairing(pairing.waiter, .failure(.adapterLost))
         }
-        return actions + leaveRemains()
+        return actions + perform(responder.adapterLost(at: now())) + leaveRemains()
     }
 }

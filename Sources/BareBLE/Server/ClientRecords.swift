@@ -1,30 +1,106 @@
 internal import BLECore
+internal import BLELinux
+internal import Logging
 
-/// What bonded centrals have configured in the local services, between their links.
-///
-/// At most 1,024 are kept; beyond that the one that was stored least recently is dropped.
-struct ClientRecords {
-    private static let limit = 1_024
+// What bonded centrals have configured in the local services, between their links and between runs of the program.
+//
+// Duties
+// - Keeps the records, and passes each to the links of its central.
+// - Compares the services of this run with those that the records are of, once: when the first link is served. Services that
+//   are published before that are no changes.
+// - Has what changed written to the disk, if it is kept there.
+//
+// Invariants
+// - Only the event loop's thread uses it.
+// - A central without a bond has no record.
 
-    private var records: [PeerID: ClientRecord] = [:]
-    /// The least recently stored one first.
-    private var order: [PeerID] = []
+/// The records of bonded centrals.
+// Unchecked: only the loop's thread touches its state.
+final class ClientRecords: @unchecked Sendable {
+    /// The minimum time between two writes to the disk.
+    private static let interval: Duration = .seconds(5)
 
-    func record(of peer: PeerID) -> ClientRecord? { records[peer] }
+    private let loop: EventLoop
+    private let logger: Logger
+    private var table = ClientTable()
+    private var hasBegun = false
+    private var writer: PacedWriter<ClientTable>?
 
-    mutating func store(_ record: ClientRecord, of peer: PeerID) {
-        order.removeAll { $0 == peer }
-        order.append(peer)
-        records[peer] = record
-        if order.count > Self.limit { records[order.removeFirst()] = nil }
+    init(on loop: EventLoop, logger: Logger) {
+        self.loop = loop
+        self.logger = logger
     }
 
-    /// The services have changed while these centrals are away; those that are connected learn of it at their links.
-    mutating func databaseChanged(
-        _ handles: ClosedRange<AttributeHandle>, checksum: UInt32, connected: Set<PeerID>
-    ) {
-        for peer in order where !connected.contains(peer) {
-            records[peer]?.databaseChanged(handles, checksum: checksum)
+    /// The status of the file; `nil` if nothing is kept.
+    var status: StateStatus? { writer?.status }
+
+    /// The number of centrals.
+    var count: Int { table.count }
+
+    // MARK: The disk
+
+    /// Continues with what a file has, and keeps it current from now on.
+    func keep(_ contents: ClientTable, in file: StateFile) {
+        table = contents
+        writer = PacedWriter(every: Self.interval, on: loop, logger: logger) { table in
+            Result { () throws(BLEError) in try file.replace(with: table.bytes, during: "save the configurations") }
+        } letGo: {
+            file.close()
         }
+    }
+
+    /// Returns when the disk has everything; logs if that fails.
+    func flush(until deadline: BootInstant, isolation: isolated (any Actor)? = #isolation) async {
+        do throws(BLEError) {
+            try await writer?.flush(until: deadline, during: "save the configurations", isolation: isolation)
+        } catch {
+            logger.error("the configurations of centrals are not on the disk", metadata: ["reason": "\(error)"])
+        }
+    }
+
+    /// Ends the writing, after what is pending.
+    func close() {
+        writer?.close()
+        writer = nil
+    }
+
+    private func change(_ body: (inout ClientTable) -> Void) {
+        let former = table
+        body(&table)
+        guard let writer, table != former else { return }
+        writer.changed(to: table)
+    }
+
+    // MARK: Services
+
+    /// The first link is served: the services are those of this run from now on.
+    func begin(with database: ServerDatabase) {
+        guard !hasBegun else { return }
+        hasBegun = true
+        change { $0.begin(with: database.outline, checksum: database.checksum) }
+    }
+
+    /// The services have changed. Those centrals that are connected learn of it on their links.
+    func databaseChanged(
+        _ handles: ClosedRange<AttributeHandle>, _ database: ServerDatabase, connected: Set<PeerID>
+    ) {
+        guard hasBegun else { return }
+        change {
+            $0.databaseChanged(
+                handles, checksum: database.checksum, outline: database.outline, connected: connected)
+        }
+    }
+
+    // MARK: Centrals
+
+    /// Returns what a central has configured under a bond, and makes it the one that was seen last.
+    func record(of bond: BondID) -> ClientRecord? {
+        change { $0.seen(bond.identity) }
+        return table.record(of: bond.identity, bond: bond.generation)
+    }
+
+    /// Stores what a central has configured. Beyond 1,024 the one that was not seen for the longest time is dropped.
+    func store(_ record: ClientRecord, of bond: BondID, connected: Set<PeerID>) {
+        change { $0.store(record, of: bond.identity, bond: bond.generation, connected: connected) }
     }
 }

@@ -20,6 +20,10 @@ public struct ConnectedCentral: Identifiable, Hashable, Sendable {
     /// The characteristics whose values the central has asked for.
     public let subscriptions: [PublishedCharacteristic]
 
+    /// A Boolean value that indicates whether the link was made before this run of the program, which has taken it over
+    /// (`LocalPeripheral.restore(from:)`).
+    public internal(set) var isRestored = false
+
     /// The number of bytes that an update for this central may have.
     public var maximumUpdateLength: Int { mtu - 3 }
 
@@ -99,6 +103,10 @@ public enum LocalPeripheralEvent: Hashable, Sendable {
     case written(ConnectedCentral, PublishedCharacteristic)
     /// A write without response was dropped, because the application did not handle it, or earlier ones, in time.
     case writeDropped(ConnectedCentral, PublishedCharacteristic)
+    /// A central has paired; the bond is on the disk, and encrypts this link and each later one. Its subscriptions go on.
+    case paired(ConnectedCentral, Bond)
+    /// A pairing that a central has begun was refused, or has failed; the error says why.
+    case pairingFailed(ConnectedCentral, BLEError)
     /// This number of events was dropped because they were not consumed.
     case dropped(Int)
 }

@@ -76,6 +76,11 @@ final class LinkServer: @unchecked Sendable {
     private var isSendingPending = false
     private var lastUpdate: UInt64 = 0
 
+    /// The tasks that wait until nothing is unfinished.
+    private let settling: Waiters<Void>
+    /// Whether the link is about to be handed over: no update is begun any more.
+    private var isHandingOver = false
+
     /// The security of the link, as the machine has it.
     private(set) var security = ClientSecurity.none
     /// When the client was heard last.
@@ -88,6 +93,7 @@ final class LinkServer: @unchecked Sendable {
         limits = GATTServer.Limits(mtu: mtu)
         machine = GATTServer(limits: limits)
         updates = Waiters(on: loop)
+        settling = Waiters(on: loop)
         lastHeard = loop.now()
     }
 
@@ -180,6 +186,42 @@ extension LinkServer {
         (read, close) = (nil, nil)
         for number in begun.keys { updateEnded(number, .disconnected) }
         updates.resumeAll(.disconnected)
+        settling.resumeAll()
+    }
+}
+
+// MARK: - Handing the link over
+
+extension LinkServer {
+    private var isSettled: Bool { machine.isSettled && questions.isEmpty && running == nil }
+
+    /// The state of the client; `nil` while a response is due, or a command is unfinished.
+    var remains: GATTServer.Remains? { isSettled ? machine.remains : nil }
+
+    /// Begins no update any more, and ends those that wait for room.
+    func stopUpdates() {
+        isHandingOver = true
+        for update in pending { updateEnded(update.number, .disconnected) }
+        pending = []
+    }
+
+    /// Waits until nothing is unfinished, until the link ends, or until the deadline.
+    func settle(until deadline: BootInstant, isolation: isolated (any Actor)? = #isolation) async {
+        _ = await settling.wait(until: deadline, interruption: .ignoresCancellation, isolation: isolation) { _ in
+            isSettled || link == nil ? () : nil
+        }
+    }
+
+    /// Continues with a link that the run before has left, once it has begun: reports its subscriptions.
+    ///
+    /// - Parameters:
+    ///   - remains: What that run knew of the client.
+    ///   - outline: The services that the client was served from.
+    func resume(_ remains: GATTServer.Remains, of outline: ServerOutline) {
+        let change = services.database.outline.difference(from: outline)
+        machine = GATTServer(
+            limits: limits, remains: remains, change: change, in: services.database, at: loop.now())
+        perform(machine.resume(in: services.database))
     }
 }
 
@@ -213,6 +255,7 @@ extension LinkServer {
         }
         askNext()
         armTimer()
+        if !settling.isEmpty, isSettled { settling.resumeAll() }
     }
 
     private func write(_ pdu: [UInt8]) -> [GATTServer.Action] {
@@ -288,6 +331,7 @@ extension LinkServer {
 
     /// Begins to send a value: its place among the updates of this client is settled when the call returns.
     func beginUpdate(_ value: [UInt8], of handle: AttributeHandle, whenFull: WhenFull) -> Begun {
+        guard !isHandingOver else { return .ended(.disconnected) }
         lastUpdate &+= 1
         let number = lastUpdate
         // The end may come before the task waits for it.
@@ -328,6 +372,7 @@ extension LinkServer {
 
     /// Sends a value if there is room.
     func tryUpdate(_ value: [UInt8], of handle: AttributeHandle) {
+        guard !isHandingOver else { return }
         lastUpdate &+= 1
         let (_, actions) = machine.update(
             value, of: handle, id: GATTServer.UpdateID(lastUpdate), in: services.database)

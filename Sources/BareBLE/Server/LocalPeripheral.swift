@@ -9,7 +9,8 @@ internal import Logging
 // | `PublishedServices` | the database, its handlers |
 // | `LinkServer`, one for each link | the server side of the link, its updates and questions |
 // | `Peripheral`, one for each link | the link itself, and its client side |
-// | `ClientRecords` | what bonded centrals have configured, between links |
+// | `ClientRecords` | what bonded centrals have configured, between links and between runs |
+// | `HandedServer` | what the run before has left to the service manager, until it is taken over |
 // | `ChannelAcceptor`, one for each PSM | a listening socket, and which channels are refused |
 //
 // Duties
@@ -26,6 +27,10 @@ struct ServedLink {
     let server: LinkServer
     /// Whether a central has made the link.
     let isInbound: Bool
+    /// The central's identity, where it is known, or its address.
+    var peer: PeerID?
+    /// Whether the run before has served the link.
+    var isRestored = false
 }
 
 /// The peripheral role on this machine: offers services to centrals.
@@ -59,6 +64,9 @@ public actor LocalPeripheral {
         public var mtu = 517
         /// Decides about accesses to attributes that require authorization; without it they are refused.
         public var authorize: Authorization?
+        /// Where it is kept what bonded centrals have configured, from `restore(from:)` on; `nil` for the
+        /// `Configuration.stateStore` of the central, without which it is kept until the end of the program.
+        public var store: StateStore?
 
         /// Creates settings.
         public init(name: String = "BareBLE", appearance: UInt16 = 0) {
@@ -75,7 +83,10 @@ public actor LocalPeripheral {
     private nonisolated let broadcaster = EventBroadcaster<LocalPeripheralEvent>(capacity: 256)
     private nonisolated let room = EventBroadcaster<Void>(capacity: 1)
     private let services: PublishedServices
-    private var records = ClientRecords()
+    private let records: ClientRecords
+    /// What the run before has handed over; `nil` before `restore(from:)`.
+    private var handed: HandedServer?
+    private var isRestored = false
     private var links: [UInt64: ServedLink] = [:]
     private var lastNumber: UInt64 = 0
     private let listener: SocketListener
@@ -99,14 +110,18 @@ public actor LocalPeripheral {
         loop = central.loop
         let listener = SocketListener(on: central.loop)
         self.listener = listener
+        let records = ClientRecords(on: central.loop, logger: central.configuration.logger)
+        self.records = records
         cleanUp = LifetimeToken {
             [broadcaster, room, channelAcceptors, loop = central.loop, adapter = central.adapter] in
             broadcaster.finish()
             room.finish()
             Task(executorPreference: loop) {
+                records.close()
                 listener.end()
                 channelAcceptors.end()
                 await adapter.stopAccepting(for: ObjectIdentifier(listener))
+                await adapter.stopServingPairings(for: ObjectIdentifier(listener))
             }
         }
         services = PublishedServices(
@@ -155,11 +170,11 @@ extension LocalPeripheral {
     }
 
     private func databaseChanged(_ handles: ClosedRange<AttributeHandle>) {
-        records.databaseChanged(handles, checksum: services.database.checksum, connected: peersInUse)
+        records.databaseChanged(handles, services.database, connected: peersInUse)
         for link in links.inOrder { link.server.databaseChanged(handles) }
     }
 
-    private var peersInUse: Set<PeerID> { Set(links.values.compactMap(\.peripheral.id)) }
+    private var peersInUse: Set<PeerID> { Set(links.values.compactMap(\.peer)) }
 
     /// Returns a stored value.
     ///
@@ -301,12 +316,17 @@ extension LocalPeripheral {
         let operation = "accept centrals"
         try checkRuns(during: operation)
         try register(during: operation)
-        try await central.adapter.accept(for: ObjectIdentifier(listener), during: operation) {
+        await resumeLinks(overRadio: true)
+        let handed = handed
+        try await central.adapter.accept(for: ObjectIdentifier(listener), during: operation) { own in
+            handed?.takeListener(at: .attributeChannel(own))
+        } _: {
             [weak self] socket, peer, controls in
             let reportedReason = socket.reportedReason
             let descriptor = socket.release()
             self?.assumeIsolated { $0.accept(descriptor, reportedReason, peer, controls) }
         }
+        await servePairings()
     }
 
     /// Advertises, and for a connectable advertisement accepts the links that follow, until the result is stopped or goes
@@ -336,8 +356,9 @@ extension LocalPeripheral {
     public func acceptCentrals(atSocket path: String) throws(BLEError) {
         let operation = "accept centrals"
         try checkRuns(during: operation)
+        for link in handed?.takeLinks(overRadio: false) ?? [] { resume(link) }
         do throws(SystemCallError) {
-            try listener.begin(at: path) { [weak self] in
+            try listener.begin(at: path, adopting: handed?.takeListener(at: .unix(path))) { [weak self] in
                 self?.assumeIsolated { $0.socketReadable(path) }
             }
         } catch {
@@ -423,6 +444,55 @@ extension LocalPeripheral {
         links[id.number].map { (snapshot(id.number, $0), $0.peripheral) }
     }
 
+    /// A Boolean value that indicates whether centrals may pair now.
+    public var allowsPairing: Bool { get async { await central.adapter.letsCentralsPair } }
+
+    /// Lets centrals that connect from now on pair, for a time or until `refusePairing()`; before that, and afterwards, they
+    /// are refused.
+    ///
+    /// A later call takes the place of an earlier one. What the agent can show and ask counts for links that come up after
+    /// the call: on those that are up, nothing can be compared. One central pairs at a time, and others are refused
+    /// meanwhile; one whose pairings have failed three times in a minute is refused for the rest of it. The end of the time
+    /// does not end a pairing that runs. `events` reports what becomes of each; `Central.securityEvents` the rest.
+    ///
+    /// - Parameters:
+    ///   - options: How centrals may pair.
+    ///   - duration: How long they may; `nil` for no limit.
+    /// - Throws: `BLEError` with `.invalidArgument` for options that accept no pairing, and after `stop()`; `.notPermitted`
+    ///   without CAP_NET_ADMIN, `.notSupported` without `Configuration.security`, `.pairingFailed` if the kernel cannot pair
+    ///   with the adapter as it was switched on, `.timedOut`, `.adapterDown`, `.noAdapter`, `.blocked`, `.cancelled`, and
+    ///   the codes of `acceptCentrals()`.
+    ///
+    /// Spec: bondable mode, Core Vol 3 Part C, 9.4.3.
+    public func allowPairing(
+        _ options: CentralPairingOptions, for duration: Duration? = nil
+    ) async throws(BLEError) {
+        let operation = "allow pairing"
+        try checkRuns(during: operation)
+        let agent = options.agent
+        guard agent.capability != .noInputNoOutput || agent.confirm != nil || options.acceptsUnconfirmed else {
+            throw BLEError(
+                .invalidArgument, during: operation, because: "the agent can confirm nothing",
+                hint: "Give it a closure, or set `acceptsUnconfirmed` to bond with every central in range.")
+        }
+        guard agent.outOfBand == nil else {
+            throw BLEError(
+                .invalidArgument, during: operation,
+                because: "out-of-band data belong to one peer, which this side pairs",
+                hint: "Leave `outOfBand` out.")
+        }
+        try await acceptCentrals()
+        try await central.adapter.letCentralsPair(
+            options, for: ObjectIdentifier(listener), until: duration.map { loop.now() + $0 }, during: operation)
+    }
+
+    /// Lets no central pair from now on. A pairing that runs ends without a bond, unless that is being stored.
+    ///
+    /// Bonds stay, and encrypt later links.
+    public func refusePairing() async {
+        await central.adapter.refuseCentrals(of: ObjectIdentifier(listener))
+    }
+
     /// Disconnects a central; does nothing if it is not connected.
     public func disconnect(_ id: ConnectedCentral.ID) async {
         await links[id.number]?.peripheral.disconnect()
@@ -435,10 +505,18 @@ extension LocalPeripheral {
         listener.end()
         channelAcceptors.end()
         await central.adapter.stopAccepting(for: ObjectIdentifier(listener))
+        await central.adapter.stopServingPairings(for: ObjectIdentifier(listener))
         _ = cleanUp.dismiss()
         for link in links.inOrder where link.isInbound { await link.peripheral.disconnect() }
+        handed?.drop()
+        await endRecords()
         broadcaster.finish()
         room.finish()
+    }
+
+    private func endRecords() async {
+        await records.flush(until: loop.now() + Central.storageTime)
+        records.close()
     }
 
     func checkRuns(during operation: String) throws(BLEError) {
@@ -503,7 +581,7 @@ extension LocalPeripheral {
 
     /// The client side of the link to a peer that is connected as a central.
     func peripheral(connectedAs peer: PeerID) -> Peripheral? {
-        links.values.first { $0.peripheral.id == peer && $0.isInbound }?.peripheral
+        links.values.first { ($0.peer == peer || $0.peripheral.id == peer) && $0.isInbound }?.peripheral
     }
 
     private func serve(_ peripheral: Peripheral, isInbound: Bool) throws(BLEError) -> ConnectedCentral.ID {
@@ -511,18 +589,12 @@ extension LocalPeripheral {
             endEarlierLinks(of: peripheral)
             try makePlace(for: peripheral)
         }
-        lastNumber &+= 1
-        let number = lastNumber
-        let id = ConnectedCentral.ID(number: number)
         // A device offers one MTU, in both roles (Core Vol 3 Part F, 3.4.2.2).
         let mtu = peripheral.assumeIsolated { $0.link.largestMTU }
-        let server = LinkServer(of: services, mtu: mtu, isInbound: isInbound, on: loop)
-        server.onEvents { [weak self] event in
-            self?.assumeIsolated { $0.happened(event, number) }
-        } questions: { [weak self] question in
-            await self?.perform(question, from: number) ?? .rejected(.unlikelyError)
-        }
-        links[number] = ServedLink(peripheral: peripheral, server: server, isInbound: isInbound)
+        let (number, server) = makeServer(mtu: mtu, isInbound: isInbound)
+        let id = ConnectedCentral.ID(number: number)
+        links[number] = ServedLink(
+            peripheral: peripheral, server: server, isInbound: isInbound, peer: peripheral.id)
         let failure: BLEError? = peripheral.assumeIsolated { peripheral in
             do throws(BLEError) {
                 try peripheral.serve(server, isStarting: isInbound)
@@ -539,18 +611,34 @@ extension LocalPeripheral {
         peripheral.assumeIsolated { peripheral in
             peripheral.onEnd { [weak self] reason in self?.assumeIsolated { $0.ended(number, reason) } }
         }
+        // The record before the security: a client that is proven without a record is stored with an empty one.
         identified(number)
+        peripheral.assumeIsolated { $0.serverSecurityMayHaveChanged() }
         return id
     }
 
     /// Ends the link that a newcomer has had before: it has forgotten it, and nothing else would end it for seconds.
     private func endEarlierLinks(of newcomer: Peripheral) {
         guard let peer = newcomer.id else { return }
-        for link in links.inOrder where link.isInbound && link.peripheral.id == peer {
+        for link in links.inOrder where link.isInbound && (link.peer == peer || link.peripheral.id == peer) {
             link.peripheral.assumeIsolated {
                 $0.endForServer(.other(.connectionAlreadyExists, errorNumber: nil))
             }
         }
+    }
+
+    /// Returns the server of the next link, and its number.
+    private func makeServer(mtu: UInt16, isInbound: Bool) -> (number: UInt64, server: LinkServer) {
+        records.begin(with: services.database)
+        lastNumber &+= 1
+        let number = lastNumber
+        let server = LinkServer(of: services, mtu: mtu, isInbound: isInbound, on: loop)
+        server.onEvents { [weak self] event in
+            self?.assumeIsolated { $0.happened(event, number) }
+        } questions: { [weak self] question in
+            await self?.perform(question, from: number) ?? .rejected(.unlikelyError)
+        }
+        return (number, server)
     }
 
     /// Makes sure that there are not too many links.
@@ -571,10 +659,12 @@ extension LocalPeripheral {
 
     /// Passes on what a bonded central has configured on earlier links.
     private func identified(_ number: UInt64) {
-        guard let link = links[number], let peer = link.peripheral.id, let record = records.record(of: peer) else {
-            return
-        }
+        guard let link = links[number], let bond = bond(of: link), let record = records.record(of: bond) else { return }
         link.server.identified(record)
+    }
+
+    private func bond(of link: ServedLink) -> BondID? {
+        link.peripheral.assumeIsolated { $0.controls?.bond() }
     }
 
     private func ended(_ number: UInt64, _ reason: DisconnectReason) {
@@ -590,7 +680,7 @@ extension LocalPeripheral {
         switch event {
         case .ready: room.report(())
         case .store(let record):
-            if let peer = link.peripheral.id { records.store(record, of: peer) }
+            if let bond = bond(of: link) { records.store(record, of: bond, connected: peersInUse) }
         case .configured(let handle, let configuration, let isRestored):
             guard let characteristic = services.characteristic(at: handle), characteristic.id == handle else { return }
             let central = snapshot(number, link)
@@ -607,6 +697,46 @@ extension LocalPeripheral {
         }
     }
 
+    // MARK: Pairing
+
+    /// Has the adapter pass on the pairings of centrals, which it refuses unless `allowPairing` lets it accept them.
+    private func servePairings() async {
+        await central.adapter.servePairings(
+            for: ObjectIdentifier(listener),
+            CentralPairings.Host { [weak self] peer in
+                self?.assumeIsolated { $0.served(peer) }
+            } ended: { [weak self] central, result in
+                self?.assumeIsolated { $0.pairingEnded(central, result) }
+            })
+    }
+
+    /// The central whose link the kernel has under a name.
+    private func served(_ peer: PeerID) -> ServedCentral? {
+        for (number, link) in links.sorted(by: { $0.key > $1.key }) where link.isInbound {
+            let (identity, descriptor) = link.peripheral.assumeIsolated { ($0.controls?.link, $0.link.descriptor) }
+            guard let identity, let descriptor, [identity.kernelName, identity.peer, link.peer].contains(peer) else {
+                continue
+            }
+            return ServedCentral(link: identity, descriptor: descriptor, central: snapshot(number, link))
+        }
+        return nil
+    }
+
+    private func pairingEnded(_ central: ConnectedCentral, _ result: Result<Bond, BLEError>) {
+        let number = central.id.number
+        if case .success(let bond) = result, let link = links[number] {
+            links[number]?.peer = bond.peer
+            // What the central had configured with an earlier bond went with that.
+            link.server.identified(ClientRecord(checksum: services.database.checksum))
+            link.peripheral.assumeIsolated { $0.serverSecurityMayHaveChanged() }
+        }
+        let now = links[number].map { snapshot(number, $0) } ?? central
+        switch result {
+        case .success(let bond): broadcaster.report(.paired(now, bond))
+        case .failure(let error): broadcaster.report(.pairingFailed(now, error))
+        }
+    }
+
     private func perform(_ question: GATTServer.Question, from number: UInt64) async -> GATTServer.HandlerResult {
         guard let link = links[number] else { return .rejected(.unlikelyError) }
         return await services.perform(question, from: snapshot(number, link), authorize: settings.authorize)
@@ -614,12 +744,173 @@ extension LocalPeripheral {
 
     private func snapshot(_ number: UInt64, _ link: ServedLink) -> ConnectedCentral {
         let all = services.services.flatMap(\.characteristics)
-        return ConnectedCentral(
-            id: ConnectedCentral.ID(number: number), peer: link.peripheral.id, name: link.peripheral.name,
+        var central = ConnectedCentral(
+            id: ConnectedCentral.ID(number: number), peer: link.peer, name: link.peripheral.name,
             mtu: Int(link.server.mtu), security: link.peripheral.assumeIsolated { $0.security },
             subscriptions: all.filter { !link.server.configuration(of: $0.id).isEmpty })
+        central.isRestored = link.isRestored
+        return central
     }
 
     /// The tasks and questions of all links that are unfinished; tests check what is left after their end.
     package var outstanding: Int { links.values.reduce(0) { $0 + $1.server.outstanding } }
+}
+
+// MARK: - Restarting
+
+extension LocalPeripheral {
+    /// The time for a request of a central to be finished before its link is handed over.
+    private static let settlingTime: Duration = .seconds(5)
+
+    /// Continues with what the run before has left: what bonded centrals have configured, the socket on which links are
+    /// accepted, and the links themselves.
+    ///
+    /// Call it once at each start, also the first, before services are published. Publish the same services in the same order
+    /// then, and accept centrals: that resumes the links, whose centrals notice nothing. Their events come before those of
+    /// newcomers, which have waited meanwhile: `.connected`, with `ConnectedCentral.isRestored`, and `.subscribed` for each
+    /// of their subscriptions. Where the services differ from those of the run before, all bonded centrals are notified of the
+    /// change at their next encrypted link, and the subscriptions that it affects end.
+    ///
+    /// From then on the file is kept current automatically, written at most once in 5 s, and at `stop()` and `suspend(handingOverTo:)`.
+    ///
+    /// - Parameter environment: Where to look for what the service manager has kept.
+    /// - Throws: `BLEError` with `.busy` if another process has the file, which the reason names, or if this was called
+    ///   before; `.invalidArgument` if there are services or links already, and after `stop()`; `.timedOut` if the disk has not
+    ///   responded in 5 s; `.cancelled`, `.notPermitted`, `.diskFull`, `.system`. A file that cannot be used is not an error: see
+    ///   `LocalPeripheralRestoration.damage`.
+    public func restore(
+        from environment: ServiceEnvironment = .process
+    ) async throws(BLEError) -> LocalPeripheralRestoration {
+        let operation = "restore the local peripheral"
+        try checkRuns(during: operation)
+        guard !isRestored else {
+            throw BLEError(.busy, during: operation, because: "this local peripheral has done so before")
+        }
+        guard services.services.isEmpty, links.isEmpty else {
+            throw BLEError(
+                .invalidArgument, during: operation, because: "services are published, or links are served already",
+                hint: "Restore it right after it was created.")
+        }
+        let logger = central.configuration.logger
+        // After a failure the next call continues with the same descriptors.
+        let handed = handed ?? HandedServer(from: environment, on: loop, logger: logger)
+        self.handed = handed
+        var restoration = LocalPeripheralRestoration()
+        (restoration.links, restoration.lost) = (handed.linkNames, handed.damaged)
+        if let store = settings.store ?? central.configuration.stateStore {
+            let (file, loaded) = try await central.stored(store.clientsPath) {
+                () throws(BLEError) -> (StateFile, StateFile.Loaded<ClientTable>) in
+                let file = try store.openClients()
+                let loaded = try store.loadClients(from: file)
+                // Logged here, so that it is also logged if no task waits any longer.
+                if let damage = loaded.damage {
+                    logger.warning("the configurations of centrals are not used", metadata: ["reason": "\(damage)"])
+                }
+                return (file, loaded)
+            }
+            records.keep(loaded.value ?? ClientTable(), in: file)
+            (restoration.damage, restoration.movedTo) = (loaded.damage, loaded.movedTo)
+        }
+        isRestored = true
+        handed.removeDamaged()
+        restoration.knownCentrals = records.count
+        return restoration
+    }
+
+    /// The status of the file with what bonded centrals have configured; `nil` if it is not kept.
+    public var stateStatus: StateStatus? { records.status }
+
+    /// Ends this run, and hands the sockets on which links are accepted, and the links of centrals, to the service manager,
+    /// which keeps them up until the next start. Centrals that connect meanwhile wait.
+    ///
+    /// A request whose handler runs is finished first, for 5 s at most; a link whose request is not finished by then ends.
+    /// So does one that the manager does not take. Updates that were not sent, and indications that were not confirmed, end
+    /// with `.disconnected`. The advertisements stay on air until their leases end; a central that they bring waits as well.
+    /// Sequences of events end, as after `stop()`.
+    public func suspend(handingOverTo store: DescriptorStore) async {
+        guard !isStopped else { return }
+        isStopped = true
+        await central.stopUsing(self)
+        _ = cleanUp.dismiss()
+        let logger = central.configuration.logger
+        var items: [HandedServer.Item] = []
+        let accepting = await central.adapter.takeListener(of: ObjectIdentifier(listener))
+        await central.adapter.stopServingPairings(for: ObjectIdentifier(listener))
+        for descriptor in [accepting, listener.takeSocket()] {
+            if let item = descriptor.flatMap(HandedServer.item(ofListener:)) { items.append(item) }
+        }
+        let deadline = loop.now() + Self.settlingTime
+        let numbers = links.filter { $0.value.isInbound }.keys.sorted()
+        for number in numbers { links[number]?.server.stopUpdates() }
+        for number in numbers {
+            while let link = links[number], link.server.remains == nil, loop.now() < deadline {
+                await link.server.settle(until: deadline)
+            }
+            guard let link = links[number] else { continue }
+            do throws(BLEError) {
+                items.append(try handOver(link, number))
+            } catch {
+                logger.notice(
+                    "a link is not handed over", metadata: ["peer": "\(link.peripheral.name)", "reason": "\(error)"])
+                await link.peripheral.disconnect()
+            }
+        }
+        await endRecords()
+        await HandedServer.put(items, in: store, logger: logger)
+        broadcaster.finish()
+        room.finish()
+    }
+
+    private func handOver(_ link: ServedLink, _ number: UInt64) throws(BLEError) -> HandedServer.Item {
+        let operation = "hand a link over"
+        guard let remains = link.server.remains else {
+            throw BLEError(
+                .timedOut, subject: link.peripheral.name, during: operation,
+                because: "a request of the central is not finished")
+        }
+        let detached = link.peripheral.assumeIsolated { peripheral in
+            Result { () throws(BLEError) in try peripheral.detachNow() }
+        }
+        return try HandedServer.item(of: try detached.get(), remains, services.database.outline, number: number)
+    }
+
+    /// Serves the links of the run before over a radio, or the others.
+    private func resumeLinks(overRadio: Bool) async {
+        for link in handed?.takeLinks(overRadio: overRadio) ?? [] {
+            do throws(BLEError) {
+                let found = try await central.adapter.adopt(served: link.descriptor, during: "resume a link")
+                resume(link, as: found?.peer, found?.controls)
+            } catch {
+                _ = LinkSocket(adopting: link.descriptor)
+                central.configuration.logger.notice(
+                    "a link is not resumed", metadata: ["peer": "\(link.state.link.name)", "reason": "\(error)"])
+            }
+        }
+    }
+
+    private func resume(_ link: HandedServer.Link, as peer: PeerID? = nil, _ controls: LinkControls? = nil) {
+        let (former, remains) = (link.state.link, link.state.server)
+        let peripheral = central.assumeIsolated {
+            $0.makePeripheral(
+                over: LinkSocket(adopting: link.descriptor), id: peer ?? former.peer, name: former.name,
+                mtu: former.client.largestMTU, controls: controls)
+        }
+        let (number, server) = makeServer(
+            mtu: max(UInt16(clamping: settings.mtu), remains.offeredMTU), isInbound: true)
+        let served = ServedLink(
+            peripheral: peripheral, server: server, isInbound: true, peer: peripheral.id, isRestored: true)
+        links[number] = served
+        peripheral.assumeIsolated { $0.adopt(link.state, servedBy: server) }
+        broadcaster.report(.connected(snapshot(number, served)))
+        server.resume(remains, of: link.state.outline)
+        if !remains.isEncrypted { identified(number) }
+        peripheral.assumeIsolated { peripheral in
+            peripheral.onEnd { [weak self] reason in self?.assumeIsolated { $0.ended(number, reason) } }
+            do throws(BLEError) {
+                try peripheral.continueServing(server, wasEncrypted: remains.isEncrypted)
+            } catch {
+                peripheral.close(.other(nil, errorNumber: error.errorNumber))
+            }
+        }
+    }
 }

@@ -10,20 +10,40 @@ internal import BLELinux
 //   central repeats it.
 
 extension Peripheral {
-    /// Has the peer served from now on.
+    /// Has the peer served from now on. `serverSecurityMayHaveChanged` follows, once the server has the record of the peer.
     ///
     /// - Parameter isStarting: Whether nothing reads the link yet.
     func serve(_ server: LinkServer, isStarting: Bool) throws(BLEError) {
         guard end == nil else { throw endError(during: "serve a central") }
+        begin(server)
+        guard isStarting else { return }
+        watchEncryption()
+        try startReading()
+    }
+
+    private func begin(_ server: LinkServer) {
         server.begin(on: link) { [weak self] in
             self?.assumeIsolated { $0.link.readAll($0.happened) }
         } _: { [weak self] reason in
             self?.assumeIsolated { $0.endForServer(reason) }
         }
-        if isStarting {
-            watchEncryption()
-            try startReading()
-        }
+    }
+
+    /// Takes over a link that the run before has served. Nothing is read before `continueServing`.
+    func adopt(_ state: ServedLinkState, servedBy server: LinkServer) {
+        resumeClientSide(state.link)
+        begin(server)
+    }
+
+    /// Begins to read a link that the run before has served.
+    ///
+    /// A link that was encrypted then has been ever since, because the encryption of a link ends with the link: so was what
+    /// waits in the socket.
+    func continueServing(_ server: LinkServer, wasEncrypted: Bool) throws(BLEError) {
+        watchEncryption()
+        if wasEncrypted, controls != nil { server.securityChanged(clientSecurity) }
+        try startReading()
+        link.resume(happened)
         serverSecurityMayHaveChanged()
     }
 

@@ -15,9 +15,19 @@ final class SocketListener: @unchecked Sendable {
 
     /// Begins to listen, in place of an earlier socket.
     ///
-    /// - Parameter readable: Called when `accept` must be, until it returns `nil`.
-    func begin(at path: String, readable: @escaping EventLoop.Handler) throws(SystemCallError) {
-        let listening = try ListeningSocket.unix(path: path)
+    /// - Parameters:
+    ///   - path: The path of the socket.
+    ///   - handed: The descriptor of a socket that listens there already, which is the listener's from now on.
+    ///   - readable: Called when `accept` must be, until it returns `nil`.
+    func begin(
+        at path: String, adopting handed: Int32?, readable: @escaping EventLoop.Handler
+    ) throws(SystemCallError) {
+        let listening =
+            if let handed {
+                try ListeningSocket(adopting: handed, at: .unix(path))
+            } else {
+                try ListeningSocket.unix(path: path)
+            }
         if let failure = loop.onReadable(listening.descriptor, readable) { throw failure }
         end()
         socket = consume listening
@@ -27,6 +37,13 @@ final class SocketListener: @unchecked Sendable {
     func accept() throws(SystemCallError) -> Int32? {
         guard let link = try socket?.accept() else { return nil }
         return link.take().release()
+    }
+
+    /// Gives up the socket, which still listens; `nil` if there is none.
+    func takeSocket() -> Int32? {
+        guard let listening = socket.take() else { return nil }
+        loop.letGo(listening.descriptor)
+        return listening.release()
     }
 
     func end() {

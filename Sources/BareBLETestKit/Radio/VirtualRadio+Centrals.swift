@@ -110,6 +110,22 @@ extension VirtualRadio {
         }
     }
 
+    /// Makes a central begin to pair, as phones do after an attribute was refused to them; does nothing without a link, or
+    /// while a pairing runs on it.
+    ///
+    /// The adapter refuses it unless `LocalPeripheral.allowPairing` lets centrals pair. Its results follow; the key is in
+    /// the library's store then, and the use of the central's own on later links is up to `encrypt(_:_:)`.
+    ///
+    /// - Parameters:
+    ///   - central: The central.
+    ///   - security: How it pairs.
+    public func pair(_ central: VirtualCentral, _ security: VirtualSecurity = VirtualSecurity()) {
+        forEachLink(of: central) { adapter, handle in
+            perform(
+                management.centralPairs(VirtualManagement.LinkName(adapter: adapter, handle: handle), security))
+        }
+    }
+
     // MARK: Adapters
 
     /// Returns the advertisements that an adapter has on air, of all programs, in the order of their sets. They outlive a

@@ -181,7 +181,9 @@ extension VirtualManagement {
         var peer: ManagementPeer
         /// Taken when the link came up; later settings do not change it.
         let capability: IOCapability
-        let security: () -> VirtualSecurity?
+        var security: () -> VirtualSecurity?
+        /// True if the peer is the central, and has begun a pairing.
+        var isPeersPairing = false
         var level = SocketSecurity.Level.low
         var keySize: UInt8 = 0
         /// The level that is requested, and the key for it, while the controller encrypts.
@@ -256,6 +258,15 @@ extension VirtualManagement {
                 self = ours == .keyboardOnly ? .enter : .show
             } else {
                 self = typing.contains(ours) ? .enter : .justWorks
+            }
+        }
+
+        /// The same model, as the other side has it.
+        var mirrored: PairingMethod {
+            switch self {
+            case .enter: .show
+            case .show: .enter
+            case .justWorks, .compare, .outOfBand: self
             }
         }
     }
@@ -817,11 +828,16 @@ extension VirtualManagement {
         pairing.isSecureConnections = host.secureConnections > 0 && peer.hasSecureConnections
         pairing.keySize = min(max(peer.keySize, 7), 16)
         let theirs = IOCapability(peer.capability)
-        pairing.method =
-            pairing.isSecureConnections && host.outOfBand[link.peer] != nil
-            ? .outOfBand
-            : PairingMethod(
-                ours: pairing.capability, theirs: theirs, isSecureConnections: pairing.isSecureConnections)
+        let isSecure = pairing.isSecureConnections
+        if isSecure, host.outOfBand[link.peer] != nil {
+            pairing.method = .outOfBand
+        } else if link.isPeersPairing {
+            pairing.method =
+                PairingMethod(ours: theirs, theirs: pairing.capability, isSecureConnections: isSecure).mirrored
+        } else {
+            pairing.method =
+                PairingMethod(ours: pairing.capability, theirs: theirs, isSecureConnections: isSecure)
+        }
         change(name) { $0.pairing = pairing }
         let isProtected = pairing.method != .justWorks
         if peer.requiresAuthentication, !isProtected { return fail(name, byPeer: true) }
@@ -1007,6 +1023,23 @@ extension VirtualManagement {
             link.keySize = UInt8(clamping: security.keySize)
             link.level = !security.isEncrypted ? .low : security.isAuthenticated ? .high : .medium
         }
+    }
+
+    /// The central of a link has sent a Pairing Request.
+    mutating func centralPairs(_ name: LinkName, _ security: VirtualSecurity) -> [Action] {
+        guard let host = hosts[name.adapter], host.hasSecurityManager, let link = link(name), link.pairing == nil
+        else { return [] }
+        change(name) { link in
+            link.security = { security }
+            link.isPeersPairing = true
+        }
+        if host.isBondable || !security.keepsBonds {
+            begin(name, link.capability, needed: .medium, requester: nil, isForSocket: false)
+        } else {
+            // It refuses by itself.
+            tell(.authenticationFailed(link.peer, .authenticationFailed), name.adapter)
+        }
+        return flush()
     }
 
     package mutating func linkEnded(_ name: LinkName, _ reason: HCIStatus) -> [Action] {

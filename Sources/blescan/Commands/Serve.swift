@@ -14,6 +14,7 @@ struct Serve: AsyncParsableCommand {
               blescan serve demo:heart-rate --socket /tmp/belt
               blescan explore unix:/tmp/belt
               sudo blescan serve thermometer.txt --adapter hci1 --json
+              sudo blescan serve demo:lock --pairing show
 
             A device is a virtual one (demo:heart-rate, demo:battery, demo:uart,
             demo:long-value, demo:lock), or a file with a declaration:
@@ -25,6 +26,9 @@ struct Serve: AsyncParsableCommand {
                 characteristic fff1 read,write,encrypted = 00 01   # needs a bond
 
             The command advertises and accepts the links that centrals make, until ^C.
+            With --pairing they may pair too, and their bonds are kept; it needs
+            CAP_NET_ADMIN, and switches the adapter off and on once. With --bonds alone,
+            centrals that are bonded already use their bonds, and no others may pair.
             Advertising needs CAP_NET_RAW, the rest no rights. Of several programs that
             accept links on an adapter, the one that has begun last gets them; end
             bluetoothd if it takes them.
@@ -42,6 +46,15 @@ struct Serve: AsyncParsableCommand {
         help: ArgumentHelp("Adapter to use: hci0, or its address.", valueName: "hciN"),
         transform: AdapterArgument.init(argument:))
     var adapter: AdapterArgument?
+
+    @Option(
+        help: ArgumentHelp(
+            "Let centrals pair: ask (show and ask on the terminal), show (print a passkey, which is entered at the "
+                + "central), or just-works (accept each that comes, with nothing to compare).",
+            valueName: "how"))
+    var pairing: CentralPairing?
+
+    @OptionGroup var bonds: BondOptions
 
     @Option(help: ArgumentHelp("The device's name.", valueName: "text"))
     var name: String?
@@ -64,13 +77,19 @@ struct Serve: AsyncParsableCommand {
     func validate() throws {
         if socket == "" { throw ValidationError("--socket takes the path of a socket.") }
         if socket != nil, adapter != nil { throw ValidationError("--socket needs no --adapter.") }
+        if socket != nil, usesBonds { throw ValidationError("a central on a socket cannot pair.") }
+        if pairing == .ask, !TerminalLine.isPossible {
+            throw ValidationError("--pairing ask needs a terminal. In a script, use show or just-works.")
+        }
     }
+
+    private var usesBonds: Bool { pairing != nil || bonds.directory != nil }
 
     func run() async throws {
         let served = try servedDevice()
         let command = self
         try await Interrupt.cancelling {
-            let central = Central(command.centralConfiguration)
+            let central = Central(try command.centralConfiguration())
             try await central.run { try await command.serve(served, on: central) }
         }
     }
@@ -91,8 +110,12 @@ struct Serve: AsyncParsableCommand {
         return try ServedDevice(declaration: lines, file: device)
     }
 
-    private var centralConfiguration: Configuration {
+    private func centralConfiguration() throws -> Configuration {
         var configuration = Configuration()
+        if usesBonds {
+            configuration.security = SecurityConfiguration(bonds: try BondDirectory(bonds).store())
+            configuration.addressHash = { $0.hash }
+        }
         configuration.adapter = adapter?.selector ?? .first
         configuration.databaseHash = { $0.hash }
         if trace {
@@ -107,6 +130,7 @@ struct Serve: AsyncParsableCommand {
         for service in device.services { try await local.publish(service) }
         let events = local.events
         var lease: AdvertisementLease?
+        if let pairing { try await local.allowPairing(pairing.options(note: { line("passkey", $0, passkey: $1) })) }
         if let socket {
             try await local.acceptCentrals(atSocket: socket)
         } else if isAdvertising {
@@ -182,6 +206,8 @@ extension Serve {
                 let value = try? await local.value(of: .handle(characteristic.id))
                 line("written", central, characteristic, value: value)
             case .writeDropped(let central, let characteristic): line("write dropped", central, characteristic)
+            case .paired(let central, let bond): line("paired", central, text: bond.words)
+            case .pairingFailed(let central, let error): line("pairing failed", central, text: "\(error)")
             case .dropped(let count): Console.warn("\(count.counted("event")) came faster than they were printed")
             }
         }
@@ -191,21 +217,34 @@ extension Serve {
         _ event: String, _ central: ConnectedCentral, _ characteristic: PublishedCharacteristic? = nil,
         value: [UInt8]? = nil, text: String? = nil
     ) {
+        line(event, central.peer.map { "\($0)" } ?? central.name, characteristic, value: value, text: text)
+    }
+
+    private func line(_ event: String, _ peer: PeerID, passkey: Passkey) {
+        line(event, "\(peer)", passkey: passkey)
+    }
+
+    private func line(
+        _ event: String, _ central: String, _ characteristic: PublishedCharacteristic? = nil,
+        value: [UInt8]? = nil, text: String? = nil, passkey: Passkey? = nil
+    ) {
         if json {
             let object = JSONLine.object([
-                "v": 1, "event": .string(event), "central": .string(central.name),
+                "v": 1, "event": .string(event), "central": .string(central),
                 "uuid": characteristic.map { .string($0.uuid.description) },
                 "handle": characteristic.map { .integer(Int($0.id)) },
                 "hex": value.map { .string(Hex.encode($0)) }, "reason": text.map { .string($0) },
+                "passkey": passkey.map { .string("\($0)") },
             ])
             return Console.out(object.bytes)
         }
-        var words = "\(central.name)  \(event)"
+        var words = "\(central)  \(event)"
         if let characteristic {
             words += "  \(CharacteristicReference.handle(characteristic.id))  \(characteristic.uuid)"
             if let name = AssignedNumbers.name(of: characteristic.uuid) { words += " \(name)" }
         }
         if let value { words += "  " + (value.isEmpty ? "(empty)" : Hex.encode(value)) }
+        if let passkey { words += "  \(passkey)" }
         if let text { words += ": \(text)" }
         Console.out(words.printable)
     }

@@ -38,8 +38,8 @@ final class AdvertiseRun {
     /// The commands without the packet type, as hexadecimal digits.
     var sent: [String] { packets.map { Hex.encode(Array($0.bytes.dropFirst())) } }
 
-    func start(_ plan: AdvertisingPlan) -> AdvertiseSession.SetID {
-        let (id, actions) = session.start(plan, at: now)
+    func start(_ plan: AdvertisingPlan, avoiding others: Set<UInt8> = []) -> AdvertiseSession.SetID {
+        let (id, actions) = session.start(plan, avoiding: others, at: now)
         perform(actions)
         return id
     }

@@ -105,6 +105,23 @@ import Testing
         #expect(run.controller.onAir.keys.sorted() == [0x01, 0xE0, 0xE1])
     }
 
+    @Test func theHandlesOfOtherProcessesAreNeitherUsedNorRemoved() throws {
+        let run = AdvertiseRun(hasSets: true, setLimit: 4, at: start)
+        for handle in 0xE0...0xE3 as ClosedRange<UInt8> { run.controller.sets[handle] = .init(isEnabled: true) }
+        let first = run.start(try Self.plan(), avoiding: [0xE0, 0xE2])
+        run.respondAll()
+        #expect(run.session.counts.staleSets == 2)
+        #expect(run.controller.onAir.keys.sorted() == [0xE0, 0xE1, 0xE2])
+        #expect(run.session.usedHandles == [0xE1])
+        let second = run.start(try Self.plan(), avoiding: [0xE0])
+        run.respondAll()
+        #expect(run.session.usedHandles == [0xE1, 0xE2])
+        #expect(run.events == [.started(first), .started(second)])
+        run.perform(run.session.stop(first, at: run.now))
+        run.respondAll()
+        #expect(run.session.usedHandles == [0xE2])
+    }
+
     @Test func aSilentControllerIsNotSweptToItsEnd() throws {
         let run = AdvertiseRun(hasSets: true, setLimit: 16, at: start)
         let id = run.start(try Self.plan())

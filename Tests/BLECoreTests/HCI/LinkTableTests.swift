@@ -36,6 +36,17 @@ import Testing
         #expect(table.takeReason(of: second) == .connectionTimeout)
     }
 
+    /// Also where nothing can resolve its address.
+    @Test func thePeerOfALinkMayTellItsIdentity() throws {
+        var table = LinkTable()
+        let link = table.register(handle, peer)
+        #expect(table.identity(of: peer) == nil)
+        table.identified(link, as: other)
+        #expect(table.identity(of: peer) == other && table.identity(of: other) == nil)
+        _ = try table.ended(disconnection())
+        #expect(table.identity(of: peer) == nil)
+    }
+
     @Test(.row("S19")) func theKeyOfALinkIsKnownOnlyWhileNothingHasEndedIt() throws {
         let ends: [(String, (inout LinkTable) throws -> Void)] = [
             ("off", { $0.encryptionEnded(handle) }), ("end", { _ = try $0.ended(disconnection()) }),

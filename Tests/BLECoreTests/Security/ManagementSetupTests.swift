@@ -440,6 +440,93 @@ import Testing
         #expect(run.others.contains(.madeBondable) && run.sent.last == "load longTermKeys")
     }
 
+    // MARK: The state of rest
+
+    @Test func centralsMayPairAtRest() {
+        var run = Run.managed()
+        run.rest(.displayOnly)
+        #expect(run.sent == ["0900 0000 0100 01"] && run.others.isEmpty)
+        run.play()
+        #expect(run.sent == ["0900 0000 0100 01", "1800 0000 0100 00"] && run.others == [.rested(nil)])
+        run.rest(.displayOnly)
+        #expect(run.sent.count == 2 && run.others == [.rested(nil), .rested(nil)])
+        run.rest(nil)
+        run.play()
+        #expect(run.sent.suffix(2) == ["0900 0000 0100 00", "1800 0000 0100 03"])
+        #expect(run.others == [.rested(nil), .rested(nil), .rested(nil)])
+    }
+
+    /// The kernel knows nothing of it after it was plugged in again.
+    @Test func theStateOfRestOutlivesTheAdapter() {
+        var run = Run.managed()
+        run.rest(.keyboardOnly)
+        run.play()
+        run.lose()
+        run.forgetActions()
+        run.settings = 0x10
+        run.begin(ManagementSetup.Plan(powersOn: true))
+        run.play()
+        #expect(run.sent.contains("0900 0000 0100 01") && run.sent.contains("1800 0000 0100 02"))
+        // It is bondable as it should be.
+        #expect(!run.others.contains(.wasBondable))
+        run.newSettings(0x0A01)
+        run.newSettings(0x0A11)
+        #expect(!run.others.contains(.madeBondable))
+    }
+
+    @Test func theStateOfRestWaitsForAPairing() {
+        var run = Run.managed()
+        run.rest(.displayOnly)
+        run.play()
+        run.pairingBegins()
+        run.forgetActions()
+        run.rest(nil)
+        #expect(run.sent.isEmpty && run.others.isEmpty)
+        run.pairingEnds(isBondable: nil)
+        run.play()
+        #expect(
+            run.sent == [
+                "0900 0000 0100 00", "1800 0000 0100 03", "load identityResolvingKeys", "load longTermKeys",
+            ])
+        #expect(run.others.contains(.rested(nil)))
+    }
+
+    /// A pairing of this side ends with an adapter that is not bondable.
+    @Test func centralsMayPairAgainAfterAPairingOfThisSide() {
+        var run = Run.managed()
+        run.rest(.displayOnly)
+        run.play()
+        run.pairingBegins()
+        run.forgetActions()
+        run.pairingEnds(isBondable: false)
+        run.play()
+        #expect(run.sent.first == "0900 0000 0100 01" && run.sent.last == "load longTermKeys")
+    }
+
+    @Test func aStateOfRestThatTheKernelRefusesIsTriedOnce() {
+        var run = Run.managed()
+        run.statuses[0x09] = [0x0B, 0x0B]
+        run.rest(.displayOnly)
+        run.play()
+        _ = run.reload()
+        run.play()
+        #expect(run.sent == ["0900 0000 0100 01", "load identityResolvingKeys", "load longTermKeys"])
+        let failure = ManagementCommandFailure(code: .setBondable, reason: .status(.rejected))
+        #expect(run.others.first == .rested(.command(failure)))
+        var other = Run(supported: Settings.lowEnergyOnly, current: 0)
+        other.rest(.displayOnly)
+        #expect(other.others == [.rested(.notManaged)] && other.sent.isEmpty)
+    }
+
+    /// A response belongs to what was sent, not to what is wanted since.
+    @Test func theStateOfRestMayChangeWhileACommandIsOut() {
+        var run = Run.managed()
+        run.rest(.displayOnly)
+        run.rest(nil)
+        run.play()
+        #expect(run.sent == ["0900 0000 0100 01", "0900 0000 0100 00"] && run.others == [.rested(nil)])
+    }
+
     // MARK: Power
 
     /// The kernel has an adapter on for two seconds after it was plugged in, and reports it as off.
@@ -597,7 +684,8 @@ private struct Run: ~Copyable {
 
     mutating func begin(_ plan: ManagementSetup.Plan) { obey(setup.begin(plan)) }
     mutating func pairingBegins() { obey(setup.pairingBegins()) }
-    mutating func pairingEnds(isBondable: Bool = false) { obey(setup.pairingEnds(isBondable: isBondable)) }
+    mutating func rest(_ capability: IOCapability?) { obey(setup.rest(capability)) }
+    mutating func pairingEnds(isBondable: Bool? = false) { obey(setup.pairingEnds(isBondable: isBondable)) }
 
     mutating func reload() -> UInt64 {
         let (number, actions) = setup.reload()
@@ -640,6 +728,11 @@ private struct Run: ~Copyable {
     }
 
     mutating func forgetPending() { pending = [] }
+
+    mutating func forgetActions() {
+        sent = []
+        others = []
+    }
 
     private mutating func carryOut(_ packet: [UInt8]) {
         let code = packet[0]

@@ -12,13 +12,13 @@ import Testing
         #expect(run.sent == [.setBondable(true)])
         run.finish(.setBondable(true))
         #expect(run.sent == [.pair])
-        try run.receive(Event.confirmation)
+        try run.receive(PairingEvent.confirmation)
         #expect(run.takeQuestions() == [.justWorks])
         run.reply(.yes)
         #expect(run.sent == [.confirm])
         run.finish(.confirm)
         run.encrypt()
-        try run.receive(Event.key(Event.justWorksKey))
+        try run.receive(PairingEvent.key(PairingEvent.justWorksKey))
         run.finish(.pair)
         #expect(run.readsSecurity)
         run.secure()
@@ -33,10 +33,10 @@ import Testing
     /// The kernel's question, what the agent is asked, its reply, the command, and the method.
     @Test(
         arguments: [
-            (Event.confirmation, .justWorks, .yes, .confirm, .justWorks),
-            (Event.comparison, .compare(0x0001_E240), .yes, .confirm, .numericComparison),
-            (Event.passkeyRequest, .enter, .passkey(123_456), .enter(123_456), .passkeyTyped),
-            (Event.passkeyNotification, .show(123_456), .yes, nil, .passkeyShown),
+            (PairingEvent.confirmation, .justWorks, .yes, .confirm, .justWorks),
+            (PairingEvent.comparison, .compare(0x0001_E240), .yes, .confirm, .numericComparison),
+            (PairingEvent.passkeyRequest, .enter, .passkey(123_456), .enter(123_456), .passkeyTyped),
+            (PairingEvent.passkeyNotification, .show(123_456), .yes, nil, .passkeyShown),
         ]
             as [(
                 String, PairingExchange.Question, PairingExchange.Reply, PairingExchange.Command?,
@@ -61,7 +61,8 @@ import Testing
 
     @Test func theKernelReportsInAnyOrder() throws {
         let steps: [(PairingRun) throws -> Void] = [
-            { $0.encrypt() }, { try $0.receive(Event.identity) }, { try $0.receive(Event.key(Event.authenticatedKey)) },
+            { $0.encrypt() }, { try $0.receive(PairingEvent.identity) },
+            { try $0.receive(PairingEvent.key(PairingEvent.authenticatedKey)) },
             { $0.finish(.pair, returning: $0.peer) },
         ]
         // The identity comes before the key and the end of Pair Device, at the same socket.
@@ -82,7 +83,7 @@ import Testing
         let run = PairingRun(peer: "62:CC:28:F3:EE:75/random")
         run.beginPairing()
         try run.receive("18000000 1e00 01 75eef328cc62 1122334455c6 02 000102030405060708090a0b0c0d0e0f")
-        try run.receive(Event.key(Event.authenticatedKey))
+        try run.receive(PairingEvent.key(PairingEvent.authenticatedKey))
         run.encrypt()
         run.finish(.pair, returning: PeerID("C6:55:44:33:22:11/random"))
         run.secure()
@@ -95,11 +96,11 @@ import Testing
     @Test func legacyPairingLeavesTwoKeys() throws {
         let run = PairingRun { $0.level = .authenticated }
         run.beginPairing()
-        try run.receive(Event.passkeyRequest)
+        try run.receive(PairingEvent.passkeyRequest)
         run.reply(.passkey(0))
         run.encrypt()
-        try run.receive(Event.key(RecordedKeys.legacyPeripheral))
-        try run.receive(Event.key(RecordedKeys.legacyCentral))
+        try run.receive(PairingEvent.key(RecordedKeys.legacyPeripheral))
+        try run.receive(PairingEvent.key(RecordedKeys.legacyCentral))
         run.finish(.pair)
         run.secure()
         let outcome = try #require(run.stores)
@@ -110,10 +111,10 @@ import Testing
         let run = PairingRun()
         run.beginPairing()
         run.encrypt()
-        try run.receive(Event.key(RecordedKeys.legacyPeripheral))
+        try run.receive(PairingEvent.key(RecordedKeys.legacyPeripheral))
         run.finish(.pair)
         #expect(!run.readsSecurity)
-        try run.receive(Event.key(RecordedKeys.legacyCentral))
+        try run.receive(PairingEvent.key(RecordedKeys.legacyCentral))
         #expect(run.readsSecurity)
     }
 
@@ -189,11 +190,11 @@ import Testing
         let run = PairingRun()
         run.beginPairing()
         for _ in 0..<100 {
-            try run.receive(Event.key(RecordedKeys.legacyPeripheral))
-            try run.receive(Event.key(RecordedKeys.legacyCentral))
+            try run.receive(PairingEvent.key(RecordedKeys.legacyPeripheral))
+            try run.receive(PairingEvent.key(RecordedKeys.legacyCentral))
         }
-        try run.receive(Event.key(Event.authenticatedKey))
-        try run.receive(Event.key(RecordedKeys.legacyPeripheral))
+        try run.receive(PairingEvent.key(PairingEvent.authenticatedKey))
+        try run.receive(PairingEvent.key(RecordedKeys.legacyPeripheral))
         run.encrypt()
         run.finish(.pair)
         run.secure()
@@ -232,7 +233,7 @@ import Testing
         run.beginPairing()
         run.encrypt()
         try run.receive("18000000 1e00 01 75eef328cc62 1122334455c6 02 000102030405060708090a0b0c0d0e0f")
-        try run.receive(Event.key(Event.authenticatedKey))
+        try run.receive(PairingEvent.key(PairingEvent.authenticatedKey))
         run.finish(.pair, returning: PeerID("C6:55:44:33:22:11/random"))
         #expect(run.sent == [.disconnect])
         run.finish(.disconnect)
@@ -267,7 +268,7 @@ import Testing
         #expect(run.sent.last == .removeKeys(disconnects: false) && run.sentPeers == [ManagementPeer(run.peer)])
         run.finish(.removeKeys(disconnects: false))
         #expect(run.sent == [.pair] && run.sentPeers == [ManagementPeer(run.peer)])
-        try run.receive(Event.passkeyRequest)
+        try run.receive(PairingEvent.passkeyRequest)
         run.reply(.passkey(1))
         // By either name the kernel may report the new key, which names the address on the air.
         try run.receive("18000000 1e00 01 75eef328cc62 1122334455c6 02 000102030405060708090a0b0c0d0e0f")
@@ -279,10 +280,10 @@ import Testing
     @Test func keysFromBeforePairDeviceAreAnotherPairings() throws {
         let run = PairingRun()
         run.begin()
-        try run.receive(Event.key(Event.justWorksKey))
+        try run.receive(PairingEvent.key(PairingEvent.justWorksKey))
         run.finish(.setBondable(true))
-        try run.receive(Event.identity)
-        try run.receive(Event.key(Event.justWorksKey))
+        try run.receive(PairingEvent.identity)
+        try run.receive(PairingEvent.key(PairingEvent.justWorksKey))
         run.finish(.pair, failing: .alreadyPaired)
         run.finish(.removeKeys(disconnects: false))
         _ = run.sent
@@ -294,9 +295,9 @@ import Testing
     @Test func aLateReplyIsNotTakenForAnotherQuestion() throws {
         let run = PairingRun()
         run.beginPairing()
-        try run.receive(Event.confirmation)
+        try run.receive(PairingEvent.confirmation)
         let first = run.lastQuestion
-        try run.receive(Event.comparison)
+        try run.receive(PairingEvent.comparison)
         #expect(run.takeQuestions() == [.justWorks, .compare(123_456)])
         run.reply(.yes, to: first)
         #expect(run.sent.isEmpty)
@@ -328,7 +329,7 @@ import Testing
         for level in [BondRecord.Level.authenticated, .secureConnections] {
             let run = PairingRun { $0.level = level }
             run.beginPairing()
-            try run.receive(Event.confirmation)
+            try run.receive(PairingEvent.confirmation)
             #expect(run.takeQuestions().isEmpty && run.sent == [.reject])
             run.finish(.pair, failing: .authenticationFailed)
             run.leave()
@@ -338,13 +339,14 @@ import Testing
 
     @Test(
         arguments: [
-            (Event.confirmation, .justWorks, .no, .reject), (Event.comparison, .compare(123_456), .no, .reject),
-            (Event.passkeyRequest, .enter, .no, .enterNothing),
-            (Event.passkeyNotification, .show(123_456), .no, .enterNothing),
+            (PairingEvent.confirmation, .justWorks, .no, .reject),
+            (PairingEvent.comparison, .compare(123_456), .no, .reject),
+            (PairingEvent.passkeyRequest, .enter, .no, .enterNothing),
+            (PairingEvent.passkeyNotification, .show(123_456), .no, .enterNothing),
             // Replies that do not fit the question.
-            (Event.passkeyRequest, .enter, .passkey(1_000_000), .enterNothing),
-            (Event.passkeyRequest, .enter, .yes, .enterNothing),
-            (Event.comparison, .compare(123_456), .passkey(123_456), .reject),
+            (PairingEvent.passkeyRequest, .enter, .passkey(1_000_000), .enterNothing),
+            (PairingEvent.passkeyRequest, .enter, .yes, .enterNothing),
+            (PairingEvent.comparison, .compare(123_456), .passkey(123_456), .reject),
         ] as [(String, PairingExchange.Question, PairingExchange.Reply, PairingExchange.Command)])
     func theAgentsNoKeepsTheLink(
         event: String, question: PairingExchange.Question, reply: PairingExchange.Reply,
@@ -364,7 +366,7 @@ import Testing
         for isSeenFirst in [true, false] {
             let run = PairingRun()
             run.beginPairing()
-            try run.receive(Event.passkeyRequest)
+            try run.receive(PairingEvent.passkeyRequest)
             run.reply(.passkey(1))
             if isSeenFirst { run.interrupt(.link) }
             run.finish(.pair, failing: .authenticationFailed)
@@ -401,10 +403,10 @@ import Testing
 
     @Test(
         arguments: [
-            (Event.justWorksKey, .authenticated, .keyTooWeak(.encrypted)),
+            (PairingEvent.justWorksKey, .authenticated, .keyTooWeak(.encrypted)),
             (RecordedKeys.legacyCentral, .secureConnections, .keyTooWeak(.authenticated)),
-            (Event.debugKey, .encrypted, .keyTooWeak(nil)),
-            (Event.shortKey, .encrypted, .keyTooShort(7)),
+            (PairingEvent.debugKey, .encrypted, .keyTooWeak(nil)),
+            (PairingEvent.shortKey, .encrypted, .keyTooShort(7)),
         ] as [([UInt8], BondRecord.Level, PairingExchange.Failure)])
     func aKeyBelowTheDemandIsRemovedAndTheLinkDropped(
         key: [UInt8], level: BondRecord.Level, failure: PairingExchange.Failure
@@ -412,7 +414,7 @@ import Testing
         let run = PairingRun { $0.level = level }
         run.beginPairing()
         run.encrypt()
-        try run.receive(Event.key(key))
+        try run.receive(PairingEvent.key(key))
         run.finish(.pair)
         run.secure()
         #expect(run.stores == nil)
@@ -427,7 +429,7 @@ import Testing
             let run = PairingRun()
             run.beginPairing()
             run.encrypt()
-            try run.receive(Event.key(Event.authenticatedKey))
+            try run.receive(PairingEvent.key(PairingEvent.authenticatedKey))
             run.finish(.pair)
             run.secure(level: level, keySize: keySize)
             run.leave()
@@ -450,7 +452,7 @@ import Testing
     @Test func encryptionIsAwaitedForASecond() throws {
         let run = PairingRun()
         run.beginPairing()
-        try run.receive(Event.key(Event.authenticatedKey))
+        try run.receive(PairingEvent.key(PairingEvent.authenticatedKey))
         run.finish(.pair)
         run.passDeadline()
         run.leave()
@@ -461,7 +463,7 @@ import Testing
     @Test func encryptionMayBeUnreported() throws {
         let run = PairingRun { $0.followsEncryption = false }
         run.beginPairing()
-        try run.receive(Event.key(Event.authenticatedKey))
+        try run.receive(PairingEvent.key(PairingEvent.authenticatedKey))
         run.finish(.pair)
         #expect(run.readsSecurity)
     }
@@ -496,7 +498,7 @@ import Testing
     @Test(.row("S14")) func theDeadlineEndsAQuestionByANo() throws {
         let run = PairingRun()
         run.beginPairing()
-        try run.receive(Event.comparison)
+        try run.receive(PairingEvent.comparison)
         run.passDeadline()
         #expect(run.sent == [.reject])
         run.finish(.pair, failing: .authenticationFailed)
@@ -517,7 +519,7 @@ import Testing
     @Test func aKernelThatDoesNotEndThePairingIsLeft() throws {
         let run = PairingRun()
         run.beginPairing()
-        try run.receive(Event.passkeyRequest)
+        try run.receive(PairingEvent.passkeyRequest)
         run.cancel()
         #expect(run.sent == [.enterNothing])
         run.passDeadline()
@@ -532,7 +534,7 @@ import Testing
         run.beginPairing()
         run.cancel()
         _ = run.sent
-        try run.receive(Event.confirmation)
+        try run.receive(PairingEvent.confirmation)
         #expect(run.sent == [.reject] && run.takeQuestions().isEmpty)
         run.reply(.yes)
         #expect(run.sent.isEmpty)
@@ -542,7 +544,7 @@ import Testing
         let run = PairingRun()
         run.beginPairing()
         run.encrypt()
-        try run.receive(Event.key(Event.authenticatedKey))
+        try run.receive(PairingEvent.key(PairingEvent.authenticatedKey))
         run.cancel()
         run.finish(.pair)
         #expect(run.stores == nil)
@@ -556,11 +558,11 @@ import Testing
         let run = PairingRun()
         run.begin()
         if steps > 0 { run.finish(.setBondable(true)) }
-        if steps > 1 { try run.receive(Event.passkeyRequest) }
+        if steps > 1 { try run.receive(PairingEvent.passkeyRequest) }
         if steps > 2 { run.finish(.pair) }
         if steps > 3 {
             run.encrypt()
-            try run.receive(Event.key(Event.authenticatedKey))
+            try run.receive(PairingEvent.key(PairingEvent.authenticatedKey))
         }
         _ = run.sent
         run.interrupt(interruption)
@@ -608,14 +610,14 @@ import Testing
 
     @Test func nobodyElsesQuestionGetsAYes() throws {
         for (event, code) in [
-            (Event.confirmation, 0x1D), (Event.comparison, 0x1D), (Event.passkeyRequest, 0x1F),
-            (Event.passkeyNotification, 0x1F),
+            (PairingEvent.confirmation, 0x1D), (PairingEvent.comparison, 0x1D), (PairingEvent.passkeyRequest, 0x1F),
+            (PairingEvent.passkeyNotification, 0x1F),
         ] as [(String, UInt8)] {
             let refusal = try #require(PairingExchange.refusal(of: ManagementEvent(bytes(event).span).content))
             let packet = refusal.command.packet(refusal.peer, .noInputNoOutput, adapter: 0)
             #expect(packet.bytes == [code] + bytes("00 0000 0700 1122334455c6 02"))
         }
-        let other = try ManagementEvent(bytes(Event.disconnected).span).content
+        let other = try ManagementEvent(bytes(PairingEvent.disconnected).span).content
         #expect(PairingExchange.refusal(of: other) == nil)
     }
 
@@ -660,7 +662,7 @@ import Testing
 }
 
 /// Events of the management interface, by the layouts of the kernel's `mgmt.h`, with recorded keys.
-private enum Event {
+enum PairingEvent {
     static let confirmation = "0f000000 0c00 1122334455c6 02 01 2a000000"
     static let comparison = "0f000000 0c00 1122334455c6 02 00 40e20100"
     static let passkeyRequest = "10000000 0700 1122334455c6 02"
@@ -757,7 +759,7 @@ private final class PairingRun {
     /// The keys and the end of a pairing that went well, up to what has to be stored.
     func endWell() throws {
         encrypt()
-        try receive(Event.key(Event.authenticatedKey))
+        try receive(PairingEvent.key(PairingEvent.authenticatedKey))
         finish(.pair)
         secure()
     }
@@ -829,10 +831,12 @@ private final class PairingRun {
                 finish(command)
             }
         case 3: encrypt()
-        case 4: try receive(Event.key(Event.authenticatedKey))
-        case 5: try receive(Event.identity)
-        case 6: try receive([Event.confirmation, Event.comparison].randomElement(using: &numbers) ?? "")
-        case 7: try receive([Event.passkeyRequest, Event.passkeyNotification].randomElement(using: &numbers) ?? "")
+        case 4: try receive(PairingEvent.key(PairingEvent.authenticatedKey))
+        case 5: try receive(PairingEvent.identity)
+        case 6: try receive([PairingEvent.confirmation, PairingEvent.comparison].randomElement(using: &numbers) ?? "")
+        case 7:
+            try receive(
+                [PairingEvent.passkeyRequest, PairingEvent.passkeyNotification].randomElement(using: &numbers) ?? "")
         case 8: reply([.yes, .no, .passkey(7)].randomElement(using: &numbers) ?? .no)
         case 9: secure(level: numbers.next() % 3 == 0 ? nil : 2)
         case 10: store(numbers.next() % 2 == 0)

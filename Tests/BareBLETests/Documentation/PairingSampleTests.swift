@@ -46,6 +46,17 @@ import Testing
         // out
     }
 
+    private func allowPairing(_ peripheral: LocalPeripheral) async throws {
+        // in: Sources/BareBLE/BareBLE.docc/PeripheralRole.md
+        let agent = PairingAgent(show: { central, passkey in print("Enter \(passkey) at \(central).") })
+        try await peripheral.allowPairing(
+            CentralPairingOptions(agent: agent, require: .authenticated), for: .seconds(60))
+        for try await event in peripheral.events {
+            if case .paired(_, let bond) = event { print("bonded with \(bond.peer)") }
+        }
+        // out
+    }
+
     @Test func theAgentOfThePageAuthenticates() async throws {
         try await VirtualTime.run { time in
             let bench = try await SecurityBench(time, VirtualSecurity(capability: .displayOnly, passkey: 123_456))

@@ -351,6 +351,24 @@ import Testing
         // out
     }
 
+    private func restarting(_ central: Central) async throws {
+        let settings = LocalPeripheral.Settings(name: "Thermometer")
+        let thermometer = LocalService(0x1809, [LocalCharacteristic(0x2A1C, .indicate)])
+        // in: Sources/BareBLE/BareBLE.docc/Restarting.md
+        let peripheral = LocalPeripheral(settings, on: central)
+        let before = try await peripheral.restore()
+        if let damage = before.damage { print(damage) }
+        try await peripheral.publish(thermometer)
+        let advertising = try await peripheral.advertise([.services([0x1809])])
+        // out
+        // in: Sources/BareBLE/BareBLE.docc/Restarting.md
+        if let notifier = ServiceNotifier() {
+            await peripheral.suspend(handingOverTo: DescriptorStore(notifier))
+        }
+        // out
+        await advertising.stop()
+    }
+
     private actor Lamp {
         private var value: [UInt8] = [0]
 

@@ -118,6 +118,90 @@ import Testing
     }
 }
 
+/// Pairings that centrals begin, with the same kernel.
+@Suite struct CentralPairingCoordinatorTests {
+    private static let central = PeerID("C6:55:44:33:22:11/random")!
+    private static let permission = PairingResponder.Permission(capability: .displayOnly)
+    private static let confirmation = "0f000300 0c00 1122334455c602 01 2a000000"
+    private static let key =
+        "0a000300 2500 01 1122334455c602 02 00 10 0000 0000000000000000 ef8c26c1e45e8cbe9d7e39d53905d68e"
+
+    private static func bench() throws -> Bench {
+        var bench = try Bench()
+        bench.setUp()
+        bench.coordinator.findCentrals { $0 == central ? PairingResponder.Client(peer: central) : nil }
+        return bench
+    }
+
+    @Test func aCentralIsRefusedUntilCentralsMayPair() throws {
+        var bench = try Self.bench()
+        bench.send(Self.confirmation)
+        bench.run()
+        #expect(bench.sent.last == "1d000300 0700 1122334455c602" && bench.coordinator.counts.refusedPairings == 1)
+        bench.perform(bench.coordinator.letCentralsPair(Self.permission, 7))
+        bench.run()
+        #expect(bench.rested == [7] && bench.sent.suffix(2) == ["09000300 0100 01", "18000300 0100 00"])
+        bench.send(Self.confirmation)
+        #expect(bench.kernel().isEmpty && bench.coordinator.isPairing)
+        // A peer that is no central of a served link.
+        bench.send("0f000300 0c00 1222334455c602 01 2a000000")
+        bench.run()
+        #expect(bench.sent.last == "1d000300 0700 1222334455c602")
+        bench.replyAboutCentral(.yes)
+        bench.run()
+        #expect(bench.sent.last == "1c000300 0700 1122334455c602")
+    }
+
+    @Test func aCentralPairsAndTheListsAreLoadedAgain() throws {
+        var bench = try Self.bench()
+        bench.perform(bench.coordinator.letCentralsPair(Self.permission, 7))
+        bench.run()
+        bench.send(Self.confirmation)
+        bench.replyAboutCentral(.yes)
+        bench.run()
+        bench.perform(bench.coordinator.encryptionChanged(true, of: Self.central))
+        bench.send(Self.key)
+        #expect(bench.centrals.map { try? $0.get().identity } == [Self.central] && !bench.coordinator.isPairing)
+        bench.run()
+        // It stays bondable.
+        #expect(bench.sent.suffix(2).map { $0.prefix(8) } == ["30000300", "13000300"])
+        bench.perform(bench.coordinator.refuseCentrals())
+        bench.run()
+        #expect(bench.sent.suffix(2) == ["09000300 0100 00", "18000300 0100 03"])
+    }
+
+    /// The kernel holds references into the lists while a pairing runs, and the adapter has one set of settings.
+    @Test func aPairingOfThisSideWaitsForThatOfACentral() throws {
+        var bench = try Self.bench()
+        bench.perform(bench.coordinator.letCentralsPair(Self.permission, 7))
+        bench.run()
+        bench.send(Self.confirmation)
+        bench.pair(PeerID("C6:55:44:33:22:12/random")!, 1)
+        #expect(bench.ended[1] == .failure(.command(.pairDevice, .busy)))
+        bench.awaitTurn(2)
+        bench.perform(bench.coordinator.load(nil))
+        #expect(bench.kernel().isEmpty && bench.turns.isEmpty)
+        bench.replyAboutCentral(.no)
+        bench.run()
+        #expect(bench.turns == [2] && bench.centrals == [.failure(.pairing(.refusedHere(.justWorks)))])
+        #expect(bench.sent.suffix(2).map { $0.prefix(8) } == ["30000300", "13000300"])
+    }
+
+    @Test func theLossOfTheInterfaceEndsThePairingOfACentral() throws {
+        var bench = try Self.bench()
+        bench.perform(bench.coordinator.letCentralsPair(Self.permission, 7))
+        bench.run()
+        bench.send(Self.confirmation)
+        bench.perform(bench.coordinator.close())
+        #expect(bench.centrals == [.failure(.pairing(.adapterLost))] && !bench.coordinator.isPairing)
+        // Centrals may pair again as soon as the adapter is managed again.
+        try bench.open()
+        bench.perform(bench.coordinator.manage(ManagementSetup.Plan(powersOn: true), 9))
+        bench.run()
+        #expect(bench.sent.count { $0 == "09000300 0100 01" } == 2)
+    }
+}
+
 /// A coordinator for adapter 3, and a kernel that responds to commands of the setup when it is told to.
 private struct Bench: ~Copyable {
     let coordinator: SecurityCoordinator
@@ -132,8 +216,13 @@ private struct Bench: ~Copyable {
     private(set) var requested: [PeerID] = []
     /// All packets to the kernel.
     private(set) var sent: [String] = []
+    /// The ends of the pairings of centrals.
+    private(set) var centrals: [Result<PairingExchange.Outcome, PairingResponder.Failure>] = []
+    /// The tasks that were told that centrals may pair.
+    private(set) var rested: [UInt64] = []
     private var unanswered: [[UInt8]] = []
     private var question: UInt64 = 0
+    private var questionAboutCentral: UInt64 = 0
     private var far: LinkSocket?
     private let time: Lock<BootInstant>
     /// The bonds as they are stored.
@@ -175,6 +264,10 @@ private struct Bench: ~Copyable {
     mutating func awaitTurn(_ waiter: UInt64) { coordinator.awaitTurn(waiter) }
 
     mutating func reply(_ reply: PairingExchange.Reply) { perform(coordinator.replied(reply, to: question)) }
+
+    mutating func replyAboutCentral(_ reply: PairingExchange.Reply) {
+        perform(coordinator.replied(reply, aboutCentral: questionAboutCentral))
+    }
 
     mutating func passDeadline() {
         guard let deadline = coordinator.nextDeadline else { return }
@@ -253,6 +346,12 @@ private struct Bench: ~Copyable {
             case .managed(_, .failure): managed.append(false)
             case .readSecurity: perform(coordinator.securityRead(SocketSecurity(level: .low, keySize: 0)))
             case .ask(_, let number): question = number
+            case .askAboutCentral(_, _, let number): questionAboutCentral = number
+            case .readCentralSecurity:
+                perform(coordinator.centralSecurityRead(SocketSecurity(level: .medium, keySize: 16)))
+            case .storeCentral: perform(coordinator.centralStored(true))
+            case .centralPaired(_, let result): centrals.append(result)
+            case .rested(let waiter, nil): rested.append(waiter)
             case .otherManager: others += 1
             case .requested(let peer): requested.append(peer)
             default: break

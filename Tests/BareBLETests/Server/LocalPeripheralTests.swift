@@ -203,7 +203,7 @@ import Testing
                 case .subscribed: kinds.append("subscribed")
                 case .unsubscribed: kinds.append("unsubscribed")
                 case .disconnected: kinds.append("disconnected")
-                case .written, .writeDropped, .dropped: kinds.append("other")
+                case .written, .writeDropped, .paired, .pairingFailed, .dropped: kinds.append("other")
                 }
             }
             #expect(kinds == ["connected", "subscribed", "unsubscribed", "disconnected"])

@@ -137,6 +137,7 @@ struct ServerEventWatch {
             if !was, droppedEvents == 0 { return "unsubscribed without a subscription" }
         case .written(let central, _), .writeDropped(let central, _):
             if subscriptions[central.id] == nil, droppedEvents == 0 { return "a write without a link" }
+        case .paired, .pairingFailed: return "a pairing that nobody has allowed"
         case .dropped(let count): droppedEvents += count
         }
         return nil

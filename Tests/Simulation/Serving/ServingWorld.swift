@@ -210,6 +210,8 @@ actor ServingWorld {
         case .unsubscribed: eventCounts.add("serving.unsubscribed")
         case .written: eventCounts.add("serving.written")
         case .writeDropped: eventCounts.add("serving.writeDropped")
+        case .paired: eventCounts.add("serving.paired")
+        case .pairingFailed: eventCounts.add("serving.pairingFailed")
         case .dropped: eventCounts.add("serving.dropped")
         }
         if let wrong = events.see(event) { fail(wrong) }

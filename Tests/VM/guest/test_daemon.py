@@ -2,14 +2,13 @@
 cycles, idle links.
 """
 
-import array
 import os
-import socket
 import subprocess
 import time
 from pathlib import Path
 
 from belts import *
+from managers import ServiceManager
 from tracing import SystemCalls
 
 CYCLES = int(os.environ.get("VM_CYCLES", "100"))
@@ -120,65 +119,13 @@ def a_link_goes_on_in_the_program_that_this_one_executes():
     same(kinds[beats[9]:beats[38]].count("request"), 0, "requests of the second to the fourth program")
 
 
-class ServiceManager:
-    """Keeps descriptors for a service, as systemd does (sd_notify(3): FDSTORE, FDSTOREREMOVE, BARRIER)."""
-
-    def __init__(self):
-        self.stored, self.heard = [], []
-        self.path = "/run/vm/notify"
-        Path(self.path).unlink(missing_ok=True)
-        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC)
-        self.socket.bind(self.path)
-        self.thread = threading.Thread(target=self.serve, daemon=True)
-        self.thread.start()
-
-    def serve(self):
-        while True:
-            data, ancillary, _, _ = self.socket.recvmsg(4096, socket.CMSG_SPACE(64))
-            descriptors = array.array("i")
-            for _, _, content in ancillary:
-                descriptors.frombytes(content[:len(content) - len(content) % descriptors.itemsize])
-            lines = data.decode().split("\n")
-            self.heard += lines
-            name = next((line[7:] for line in lines if line.startswith("FDNAME=")), None)
-            if "FDSTOREREMOVE=1" in lines:
-                self.remove(name)
-            if "FDSTORE=1" in lines:
-                self.stored += [(name, descriptor) for descriptor in descriptors]
-            else:
-                # A barrier is one end of a pipe that the manager closes when it has processed the earlier messages.
-                for descriptor in descriptors:
-                    os.close(descriptor)
-
-    def remove(self, name):
-        for pair in [pair for pair in self.stored if pair[0] == name]:
-            os.close(pair[1])
-            self.stored.remove(pair)
-
-    def start(self, *arguments, program=TRIALS):
-        """Starts a service with the stored descriptors as its descriptors 3, 4, ..."""
-        environment = {**os.environ, "NOTIFY_SOCKET": self.path}
-        if not self.stored:
-            return Program(*arguments, program=program, env=environment)
-        numbers = [descriptor for _, descriptor in self.stored]
-        environment |= {"LISTEN_FDS": str(len(numbers)), "LISTEN_FDNAMES": ":".join(name for name, _ in self.stored)}
-        high = [os.dup2(number, 40 + index) for index, number in enumerate(numbers)]
-        script = "".join(f"exec {3 + index}<&{40 + index} {40 + index}<&-; " for index in range(len(high)))
-        launched = Program(
-            "-c", script + 'export LISTEN_PID=$$; exec "$@"', "bash", program, *arguments, program="/bin/bash",
-            env=environment, pass_fds=high)
-        for descriptor in high:
-            os.close(descriptor)
-        return launched
-
-
 @test
 def a_link_that_the_service_manager_keeps_goes_on_in_the_next_run():
     log = BeltLog()
     manager = ServiceManager()
     lines = []
     for run in range(3):
-        outcome = manager.start("store", "10", BELT).finish().must(0)
+        outcome = manager.start("store", "10", BELT, program=TRIALS).finish().must(0)
         lines += outcome.out.splitlines()
         same(len(manager.stored), 2, "descriptors in the store")
         same(log.count("disconnected"), 0, "ends of the link")

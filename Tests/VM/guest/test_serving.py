@@ -1,12 +1,30 @@
 """Kernel tests of the peripheral role: blescan serves and advertises on hci0, and centrals use it from hci1."""
 
 import contextlib
+import os
+import pty
+import re
+import shutil
+import signal
+import subprocess
 
 import bluez
 from harness import *
+from managers import ServiceManager
 
 BELT = f"{bluez.address(0)}/public"
 ON_THE_OTHER = "--adapter", "hci1", "--json"
+TRIALS = os.environ["LINK_TRIALS"]
+
+SERVED_BONDS, CENTRALS_BONDS = Path("/run/vm/served-bonds"), Path("/run/vm/centrals-bonds")
+OPEN, SEALED, GUARDED = (vendor(number) for number in (0x41, 0x42, 0x43))
+SAFE = f"""name Safe
+service {vendor(0x40)}
+  characteristic {OPEN} read = 01
+  characteristic {SEALED} read,encrypted = 02
+  characteristic {GUARDED} read,authenticated = 03
+"""
+SETTINGS_OF_ADAPTER, BONDABLE = 0x04, 1 << 4
 
 
 @contextlib.contextmanager
@@ -77,6 +95,176 @@ def serving_needs_no_right_and_advertising_names_the_one_that_it_needs():
     outcome = blescan("serve", "demo:battery", "--adapter", "hci0", user=PLAIN_USER).must(NOT_PERMITTED)
     assert "cap_net_raw" in outcome.err.lower(), outcome.tail
     blescan("serve", "demo:battery", "--no-advertise", "--for", "1s", "--adapter", "hci0", user=PLAIN_USER).must(DONE)
+
+
+def names_heard(seconds):
+    """The names under which the first adapter is heard from the second one."""
+    outcome = blescan("scan", "--each", "packet", "--for", f"{seconds}s", *ON_THE_OTHER).must(DONE)
+    own = [o for o in outcome.objects if o.get("address") == BELT.split("/")[0]]
+    return {o["localName"] for o in own if o.get("localName")}
+
+
+@row("P33")
+@test
+def what_a_killed_program_has_left_on_air_is_removed_by_the_next():
+    killed = Program("serve", "demo:heart-rate", "--adapter", "hci0", "--json")
+    until(lambda: any("serving" in line for line in killed.errors), "it does not serve")
+    same(names_heard(2), {"Virtual HRM"}, "names while it runs")
+    killed.child.send_signal(signal.SIGKILL)
+    killed.finish()
+    same(names_heard(2), {"Virtual HRM"}, "names after it was killed")
+    with serving("demo:battery"):
+        heard = names_heard(2)
+        assert heard and "Virtual HRM" not in heard, heard
+    same(names_heard(2), set(), "names after the next one has ended")
+
+
+@test
+def two_programs_advertise_on_one_adapter():
+    first = Program("advertise", "--name", "Alpha", "--adapter", "hci0")
+    until(lambda: names_heard(1) == {"Alpha"}, "the first one is not heard")
+    second = Program("advertise", "--name", "Beta", "--adapter", "hci0")
+    until(lambda: names_heard(1) == {"Alpha", "Beta"}, "both are not heard")
+    second.interrupt().must(DONE)
+    same(names_heard(2), {"Alpha"}, "names after the second one has ended")
+    first.interrupt().must(DONE)
+
+
+@test
+def the_links_of_centrals_outlive_the_program_that_serves_them():
+    manager = ServiceManager()
+    runs = [manager.start("serve-handed", "1", program=TRIALS, stdin=subprocess.PIPE)]
+    runs[0].wait_for(lambda lines: "serving" in lines, "the first run serves")
+    central = Program("notify", BELT, "fff1", "--count", "1000", *ON_THE_OTHER, timeout=600)
+    central.wait_for(lambda lines: len(lines) >= 5, "values of the first run")
+    for number in (2, 3):
+        runs[-1].child.stdin.write("\n")
+        runs[-1].child.stdin.flush()
+        runs[-1].finish().must(0)
+        same(sorted(name.split(".")[0] for name, _ in manager.stored), ["bareble-central"] * 2 + ["bareble-listener"], "stored")
+        before = len(central.lines)
+        runs.append(manager.start("serve-handed", str(number), program=TRIALS, stdin=subprocess.PIPE))
+        runs[-1].wait_for(lambda lines: "subscribed fff1 restored" in lines, f"run {number} goes on")
+        central.wait_for(lambda lines: len(lines) >= before + 5, f"values of run {number}")
+        lines = runs[-1].lines
+        assert lines.index("connected restored\n") < lines.index("subscribed fff1 restored\n"), lines
+        same(manager.stored, [], "copies of the manager")
+    central.interrupt()
+    values = [bytes.fromhex(o["hex"]) for o in map(json.loads, central.lines) if "hex" in o]
+    same(sorted({value[0] for value in values}), [1, 2, 3], "runs that have sent values")
+    same(values, sorted(values), "values in order")
+    runs[-1].child.kill()
+    runs[-1].finish()
+
+
+def safe(*arguments, keep=False):
+    """A device with protected values, whose bonds are those of the one before with `keep`."""
+    if not keep:
+        for folder in SERVED_BONDS, CENTRALS_BONDS:
+            shutil.rmtree(folder, ignore_errors=True)
+    declaration = Path("/run/vm/safe.txt")
+    declaration.write_text(SAFE)
+    return serving(str(declaration), "--bonds", str(SERVED_BONDS), *arguments)
+
+
+def central(command, *arguments):
+    return blescan(command, BELT, *arguments, "--bonds", str(CENTRALS_BONDS), *ON_THE_OTHER)
+
+
+def is_bondable():
+    with Management() as management:
+        status, information = management.command(SETTINGS_OF_ADAPTER)
+        same(status, 0, "status of Read Controller Information")
+        return bool(struct.unpack_from("<I", information, 13)[0] & BONDABLE)
+
+
+def check_bond_is_used(value, *arguments):
+    """The bond outlives the link, and the program that serves."""
+    with safe(*arguments, keep=True) as server:
+        for _ in range(2):
+            same(central("read", value[0]).must(DONE).values, [value[1]], "the protected value")
+        same([event for event in events(server) if "pair" in event], [], "pairings with a bond")
+
+
+@test
+def a_central_pairs_by_just_works_and_its_bond_is_used():
+    with safe("--pairing", "just-works") as server:
+        assert is_bondable(), "the adapter is not bondable"
+        same(central("read", OPEN).must(DONE).values, [b"\1"], "the open value")
+        central("read", SEALED).must(REFUSED)
+        central("pair").must(DONE)
+        server.wait_for(lambda lines: "paired" in events(server), "the pairing is reported")
+        same(central("read", SEALED).must(DONE).values, [b"\2"], "the encrypted value")
+        # Nothing has excluded a man in the middle.
+        central("read", GUARDED).must(REFUSED)
+        same(events(server).count("paired"), 1, "pairings")
+    check_bond_is_used((SEALED, b"\2"))
+
+
+@test
+def a_central_pairs_by_the_passkey_that_is_shown():
+    with safe("--pairing", "show") as server:
+        # The user of the central types it, on a terminal.
+        own, terminal = pty.openpty()
+        pairing = subprocess.Popen(
+            [BLESCAN, "pair", BELT, "--bonds", str(CENTRALS_BONDS), *ON_THE_OTHER], stdin=terminal, stderr=terminal,
+            stdout=subprocess.PIPE, text=True)
+        os.close(terminal)
+        try:
+            passkey = re.compile(r'"event": ?"passkey".*"passkey": ?"(\d{6})"|"passkey": ?"(\d{6})".*"event": ?"passkey"')
+            server.wait_for(lambda lines: any(passkey.search(line) for line in lines), "a passkey is shown")
+            found = next(passkey.search(line) for line in server.lines if passkey.search(line))
+            os.write(own, (found[1] or found[2]).encode() + b"\n")
+            out, _ = pairing.communicate(timeout=WAIT)
+            same(pairing.returncode, DONE, f"status of the central's pairing: {out}")
+        finally:
+            pairing.kill()
+            os.close(own)
+        server.wait_for(lambda lines: "paired" in events(server), "the pairing is reported")
+        same(central("read", GUARDED).must(DONE).values, [b"\3"], "the authenticated value")
+    check_bond_is_used((GUARDED, b"\3"))
+
+
+@test
+def a_central_is_refused_where_none_may_pair():
+    with safe() as server:
+        assert not is_bondable(), "the adapter is bondable"
+        outcome = central("pair")
+        assert outcome.status != DONE, outcome.tail
+        same(central("read", OPEN).must(DONE).values, [b"\1"], "the open value")
+        assert "paired" not in events(server), server.lines
+
+
+@row("P18")
+@test
+def a_bonded_central_that_has_lost_its_bond_is_not_paired_again():
+    with safe("--pairing", "just-works") as server:
+        central("pair").must(DONE)
+        shutil.rmtree(CENTRALS_BONDS)
+        outcome = central("pair")
+        assert outcome.status != DONE, outcome.tail
+        server.wait_for(lambda lines: "pairing failed" in events(server), "the refusal is reported")
+        same(events(server).count("paired"), 1, "pairings")
+
+
+@row("P18")
+@test
+def a_link_ends_whose_central_has_a_bond_that_is_lost_here():
+    with safe("--pairing", "just-works"):
+        central("pair").must(DONE)
+    shutil.rmtree(SERVED_BONDS)
+    with safe("--pairing", "just-works", keep=True) as server:
+        outcome = central("read", SEALED)
+        assert outcome.status != DONE, outcome.tail
+        assert "paired" not in events(server), server.lines
+        assert "disconnected" in events(server), server.lines
+
+
+@test
+def the_adapter_is_as_it_was_afterwards():
+    with safe("--pairing", "just-works"):
+        assert is_bondable(), "the adapter is not bondable"
+    assert not is_bondable(), "the adapter is bondable"
 
 
 if __name__ == "__main__":

@@ -257,7 +257,8 @@ extension GATTServer {
         case blocked
     }
 
-    private enum Awareness {
+    /// Whether the client knows the services. The numbers are part of the form in which a link is handed over.
+    package enum Awareness: UInt8, Hashable, Sendable {
         case aware
         case unaware
         /// The client was sent Database Out Of Sync; its next request makes it aware.
@@ -1523,5 +1524,131 @@ extension GATTServer {
         snapshot = nil
         outbox = []
         isClosed = true
+    }
+}
+
+// MARK: - Handing the link over
+
+extension GATTServer {
+    /// The state of a client that the next owner of its link needs.
+    package struct Remains: Hashable, Sendable {
+        /// An indication that the client has not confirmed.
+        package struct Indication: Hashable, Sendable {
+            package var handle: AttributeHandle
+            /// Whether it reports a change of the services.
+            package var isServiceChanged: Bool
+            /// The handles of that change.
+            package var change: ClosedRange<AttributeHandle>?
+            /// When the client must have confirmed it.
+            package var deadline: BootInstant
+
+            package init(
+                handle: AttributeHandle, isServiceChanged: Bool, change: ClosedRange<AttributeHandle>?,
+                deadline: BootInstant
+            ) {
+                self.handle = handle
+                self.isServiceChanged = isServiceChanged
+                self.change = change
+                self.deadline = deadline
+            }
+        }
+
+        /// The largest packet that may be sent.
+        package var mtu = ATTQueue.defaultMTU
+        /// The largest packet that the client was offered to send.
+        package var offeredMTU = ATTQueue.largestMTU
+        package var isMTUExchanged = false
+        /// Whether the link is encrypted.
+        package var isEncrypted = false
+        /// The configurations that are not 0, by the handles of the descriptors.
+        package var configurations: [AttributeHandle: ClientCharacteristicConfiguration] = [:]
+        /// The configurations that the client has written on this link.
+        package var written: Set<AttributeHandle> = []
+        package var features: UInt8 = 0
+        package var awareness = Awareness.aware
+        package var pendingChange: ClosedRange<AttributeHandle>?
+        package var signCounter: UInt32 = 0
+        package var prepared: [ATTPrepareWriteRequest] = []
+        /// Whether the services have changed since the first prepared write.
+        package var isPreparedStale = false
+        package var indication: Indication?
+
+        package init() {}
+    }
+
+    /// Whether the link can be handed over: no response is due, no command is unfinished, and nothing waits for room.
+    package var isSettled: Bool {
+        guard !isClosed, outbox.isEmpty, commands.isEmpty, case .free = slot else { return false }
+        return true
+    }
+
+    /// Returns the state of the client; `nil` while the link cannot be handed over. Indications that were not sent are not
+    /// part of it.
+    package var remains: Remains? {
+        guard isSettled else { return nil }
+        var remains = Remains()
+        remains.mtu = mtu
+        remains.offeredMTU = limits.mtu
+        remains.isMTUExchanged = isMTUExchanged
+        remains.isEncrypted = security.isEncrypted
+        remains.configurations = configurations.mapValues { $0.bits }
+        remains.written = written
+        remains.features = features
+        remains.awareness = awareness
+        remains.pendingChange = pendingChange
+        remains.signCounter = signCounter
+        remains.prepared = prepared.parts
+        remains.isPreparedStale = prepared.isStale
+        if let indication, let deadline = indication.deadline {
+            remains.indication = Remains.Indication(
+                handle: indication.handle, isServiceChanged: indication.isServiceChanged, change: indication.change,
+                deadline: deadline)
+        }
+        return remains
+    }
+
+    /// Continues with a link that another server has left. `resume` reports its subscriptions. The services in `change`
+    /// differ from those of the other server.
+    package init(
+        limits: Limits, remains: Remains, change: ClosedRange<AttributeHandle>?, in database: ServerDatabase,
+        at now: BootInstant
+    ) {
+        self.init(limits: limits)
+        mtu = max(ATTQueue.defaultMTU, min(remains.mtu, limits.mtu))
+        isMTUExchanged = remains.isMTUExchanged
+        features = remains.features & Feature.known
+        awareness = remains.awareness
+        pendingChange = remains.pendingChange
+        signCounter = remains.signCounter
+        for part in remains.prepared { _ = prepared.append(part) }
+        if remains.isPreparedStale { prepared.databaseChanged() }
+        func isKept(_ handle: AttributeHandle) -> Bool { change?.contains(handle) != true }
+        written = remains.written.filter(isKept)
+        for (handle, bits) in remains.configurations where isKept(handle) {
+            guard case .clientConfiguration(let value, let permitted)? = database[handle]?.role else { continue }
+            let kept = bits.intersection(permitted)
+            if !kept.isEmpty { configurations[handle] = Configured(value: value, bits: kept) }
+        }
+        if let former = remains.indication {
+            indication = Indication(
+                id: nil, handle: former.handle, value: [], change: former.change,
+                isServiceChanged: former.isServiceChanged,
+                deadline: min(former.deadline, now + limits.confirmationTime))
+        }
+        guard let change else { return }
+        becomeUnaware()
+        let isSubscribed =
+            database.handle(of: ServiceChanged.uuid).map { !configuration(of: $0, in: database).isEmpty } ?? false
+        if remains.isEncrypted || isSubscribed { pendingChange = pendingChange.merged(with: change) }
+    }
+
+    /// Reports the subscriptions that the client had before the link was handed over, and sends what is due.
+    package mutating func resume(in database: ServerDatabase) -> [Action] {
+        var actions: [Action] = []
+        for (_, configured) in configurations.sorted(by: { $0.key < $1.key }) {
+            actions.append(.configured(configured.value, configured.bits, isRestored: true))
+        }
+        proceed(database, &actions)
+        return actions
     }
 }

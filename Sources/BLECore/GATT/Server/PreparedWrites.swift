@@ -31,6 +31,9 @@ struct PreparedWrites: Sendable {
         return true
     }
 
+    /// The entries, in their order.
+    var parts: [ATTPrepareWriteRequest] { entries }
+
     mutating func databaseChanged() {
         isStale = !entries.isEmpty
     }

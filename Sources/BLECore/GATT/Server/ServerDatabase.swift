@@ -224,6 +224,21 @@ package struct ServerDatabase: Sendable {
         return position
     }
 
+    /// The services and their handles, to be compared by a later run of the program.
+    package var outline: ServerOutline {
+        var services: [ServerOutline.Service] = []
+        for attribute in attributes {
+            guard case .group(let end) = attribute.role, end >= attribute.handle,
+                attribute.handle > services.last?.handles.upperBound ?? 0
+            else { continue }
+            let declarations = DatabaseHashMessage(Array(self.attributes(from: attribute.handle, through: end)))
+            services.append(
+                ServerOutline.Service(
+                    handles: attribute.handle...end, checksum: CRC32.checksum(declarations.bytes)))
+        }
+        return ServerOutline(services: services)
+    }
+
     // MARK: Values
 
     /// Replaces the value at `handle`, as the application may do at any time. Values beyond 512 bytes are cut.

@@ -1,0 +1,581 @@
+// The pairing that a central begins, through the kernel's management interface.
+//
+// Duties: know whether centrals may pair, and until when; decide about each question of the kernel that a central has
+// caused; pass what is allowed to the agent, and its replies to the kernel; gather the keys, check what they are worth,
+// have them stored, and undo everything where one of these fails.
+//
+// Invariants
+// - Without permission no question is accepted: `asked` returns `nil`, and the owner refuses it.
+// - One central pairs at a time. A question of another one is refused at once, and does not disturb the first.
+// - A central with a bond is refused, unless the owner asks the application about the replacement.
+// - A central whose pairings have failed three times in 60 s is refused until the first of these is 60 s ago.
+// - A pairing ends exactly once, in `finish`, and is paired only after the bond is stored. A failure after keys may exist
+//   removes them from the kernel first; those of another bond are left to the next load of the lists.
+// - Each question is asked once, with a number that no other question has had.
+// - A pairing keeps the permission that it began with: the end of the time in which centrals may pair does not end it.
+//   `refuse` does.
+//
+// Nothing says that a pairing begins, and no command ends in its success: it begins with the kernel's first question, and
+// is done when the link is encrypted and the keys are reported. The kernel distributes keys for some connection intervals
+// after the encryption, and reports all of them together.
+
+/// Pairs with the centrals of links that others have made.
+package struct PairingResponder: ~Copyable {
+    /// What centrals may do.
+    package struct Permission: Hashable, Sendable {
+        /// What the agent can show and ask.
+        package var capability: IOCapability
+        /// The lowest level that is accepted.
+        package var level: BondRecord.Level
+        /// The size of the shortest key that is accepted, in bytes.
+        package var minimumKeySize: UInt8
+        /// Whether the owner asks the application about the replacement of a bond.
+        package var mayReplaceBonds: Bool
+        /// How long a pairing may take.
+        package var timeout: Duration
+        /// The end of the permission; `nil` for none.
+        package var end: BootInstant?
+
+        package init(
+            capability: IOCapability, level: BondRecord.Level = .encrypted, minimumKeySize: UInt8 = 16,
+            mayReplaceBonds: Bool = false, timeout: Duration = .seconds(25), end: BootInstant? = nil
+        ) {
+            self.capability = capability
+            self.level = level
+            self.minimumKeySize = minimumKeySize
+            self.mayReplaceBonds = mayReplaceBonds
+            self.timeout = timeout
+            self.end = end
+        }
+    }
+
+    /// A central on a link that is served.
+    package struct Client: Hashable, Sendable {
+        /// The name by which the kernel has the link.
+        package var peer: PeerID
+        /// The address that its link was made from, or the identity that was known then.
+        package var onAir: PeerID
+        /// Whether there is a bond with it.
+        package var hasBond: Bool
+        /// The identities of all other bonds.
+        package var otherBonds: Set<PeerID>
+        /// Whether Encryption Change of the link is reported to `encryptionChanged`.
+        package var followsEncryption: Bool
+
+        package init(
+            peer: PeerID, onAir: PeerID? = nil, hasBond: Bool = false, otherBonds: Set<PeerID> = [],
+            followsEncryption: Bool = true
+        ) {
+            self.peer = peer
+            self.onAir = onAir ?? peer
+            self.hasBond = hasBond
+            self.otherBonds = otherBonds
+            self.followsEncryption = followsEncryption
+        }
+    }
+
+    /// Why there is no bond.
+    package enum Failure: Error, Hashable, Sendable {
+        /// There is one, and it is not to be replaced.
+        case bondExists
+        /// Pairings with this central have failed too often in the last time.
+        case tooManyFailures
+        /// Another pairing runs.
+        case busy
+        case pairing(PairingExchange.Failure)
+    }
+
+    /// What to do now.
+    package enum Action: Hashable, Sendable {
+        /// Let the kernel accept pairings with this capability from now on, or none.
+        case rest(IOCapability?)
+        /// A pairing is to begin: call `mayBegin` when it may, or `cannotBegin`.
+        case begin
+        /// Send this command for the peer, and call `commandFinished` with its end.
+        case send(PairingExchange.Command, ManagementPeer)
+        /// Ask the agent, where there is a bond first whether it may be replaced, and call `replied` with the number.
+        case ask(PairingExchange.Question, Client, UInt64)
+        /// The agent's reply is no longer needed.
+        case stopAsking
+        /// Read the security level and the key size of the link's socket, and call `securityRead`.
+        case readSecurity(Client)
+        /// Store the bond, and call `stored`.
+        case store(PairingExchange.Outcome, Client)
+        /// The pairing has ended.
+        case finish(Client, Result<PairingExchange.Outcome, Failure>)
+        /// A pairing was refused before it has begun.
+        case refused(Client, Failure)
+        /// The time in which centrals may pair is over.
+        case permissionEnded
+    }
+
+    private struct Pairing {
+        let client: Client
+        let permission: Permission
+        let deadline: BootInstant
+        /// The event that has asked last, and waits for a reply.
+        var event: ManagementEvent.Content?
+        var question: PairingExchange.Question
+        var keys: PairingKeys
+        var method = PairingMethod.justWorks
+        var isEncrypted: Bool
+
+        func concerns(_ peer: ManagementPeer) -> Bool {
+            guard let peer = peer.id else { return false }
+            return peer == client.peer || peer == keys.identity || peer == client.onAir
+        }
+    }
+
+    private enum State {
+        case idle
+        /// The owner has not said yet that the pairing may begin.
+        case waiting(Pairing)
+        /// The agent or the central has its turn.
+        case pairing(Pairing)
+        /// The link is encrypted, or there are keys, and the rest is awaited.
+        case settling(Pairing, until: BootInstant)
+        /// The link has ended; the kernel may say that the central has refused.
+        case ending(Pairing, until: BootInstant)
+        /// The security of the socket is being read.
+        case checking(Pairing)
+        case storing(Pairing, PairingExchange.Outcome)
+        /// The first of these commands is out; then the pairing ends.
+        case leaving(Pairing, [PairingExchange.Command], Failure)
+    }
+
+    private var state = State.idle
+    private var permission: Permission?
+    private var lastQuestion: UInt64 = 0
+    /// The pairings that have failed lately, the first one first.
+    private var failures: [(peer: PeerID, time: BootInstant)] = []
+
+    package init() {}
+
+    /// Whether centrals may pair now.
+    package var isAllowed: Bool { permission != nil }
+
+    /// With what capability the kernel is to accept pairings; `nil` for none.
+    package var capability: IOCapability? { permission?.capability }
+
+    /// Whether a central pairs.
+    package var isRunning: Bool { if case .idle = state { false } else { true } }
+
+    /// Whether the central on the link from this address pairs.
+    package func isRunning(onAir peer: PeerID) -> Bool { pairing?.client.onAir == peer }
+
+    /// Whether events of the kernel about this peer belong to the pairing that runs.
+    package func concerns(_ peer: ManagementPeer) -> Bool { pairing?.concerns(peer) ?? false }
+
+    /// When `timePassed` is to be called at the latest.
+    package var nextDeadline: BootInstant? {
+        let own: BootInstant? =
+            switch state {
+            case .waiting(let pairing), .pairing(let pairing): pairing.deadline
+            case .settling(_, let until), .ending(_, let until): until
+            case .idle, .checking, .storing, .leaving: nil
+            }
+        guard let end = permission?.end else { return own }
+        return own.map { min($0, end) } ?? end
+    }
+
+    private var pairing: Pairing? {
+        switch state {
+        case .idle: nil
+        case .waiting(let pairing), .pairing(let pairing), .settling(let pairing, _), .ending(let pairing, _),
+            .checking(let pairing), .storing(let pairing, _), .leaving(let pairing, _, _):
+            pairing
+        }
+    }
+}
+
+// MARK: - From the owner
+
+extension PairingResponder {
+    /// Lets centrals pair from now on, instead of what they may do now.
+    package mutating func allow(_ permission: Permission) -> [Action] {
+        self.permission = permission
+        return [.rest(permission.capability)]
+    }
+
+    /// Lets no central pair from now on. A pairing that runs ends, unless its bond is being stored.
+    package mutating func refuse(at now: BootInstant) -> [Action] {
+        guard permission != nil || isRunning else { return [] }
+        permission = nil
+        return end(.pairing(.cancelled), at: now) + [.rest(nil)]
+    }
+
+    /// The kernel asks a question about a central.
+    ///
+    /// - Returns: `nil` for an event that asks nothing, and where centrals may not pair.
+    package mutating func asked(
+        _ event: ManagementEvent.Content, about client: Client, isBusy: Bool, at now: BootInstant
+    ) -> [Action]? {
+        guard let question = Self.question(in: event) else { return nil }
+        if let pairing, pairing.client == client || pairing.client.peer == client.peer {
+            return askedAgain(question, event, at: now)
+        }
+        guard let permission else { return nil }
+        if let failure = obstacle(to: question, client, permission, isBusy: isBusy, at: now) {
+            return Self.refusal(of: event) + [.refused(client, failure)]
+        }
+        state = .waiting(
+            Pairing(
+                client: client, permission: permission, deadline: now + permission.timeout, event: event,
+                question: question, keys: PairingKeys(of: client.peer), isEncrypted: !client.followsEncryption))
+        return [.begin]
+    }
+
+    private mutating func obstacle(
+        to question: PairingExchange.Question, _ client: Client, _ permission: Permission, isBusy: Bool,
+        at now: BootInstant
+    ) -> Failure? {
+        if isBusy || isRunning { return .busy }
+        failures.removeAll { $0.time + Self.failureTime <= now }
+        if failures.count(where: { $0.peer == client.peer }) >= Self.failureLimit { return .tooManyFailures }
+        if client.hasBond, !permission.mayReplaceBonds { return .bondExists }
+        if question == .justWorks, permission.level > .encrypted { return .pairing(.notProtected) }
+        return nil
+    }
+
+    /// The kernel repeats a question, or the central begins again.
+    private mutating func askedAgain(
+        _ question: PairingExchange.Question, _ event: ManagementEvent.Content, at now: BootInstant
+    ) -> [Action] {
+        switch state {
+        case .waiting(var pairing):
+            pairing.event = event
+            pairing.question = question
+            state = .waiting(pairing)
+            return []
+        case .pairing(var pairing):
+            // A shown passkey is reported once more for each digit.
+            if pairing.question == question, pairing.event != nil || Self.isShown(question) { return [] }
+            if question == .justWorks, pairing.permission.level > .encrypted {
+                pairing.event = event
+                return leave(pairing, .pairing(.notProtected), at: now)
+            }
+            pairing.event = event
+            pairing.question = question
+            return ask(pairing)
+        case .idle, .settling, .ending, .checking, .storing, .leaving:
+            return Self.refusal(of: event)
+        }
+    }
+
+    /// The pairing may begin.
+    package mutating func mayBegin() -> [Action] {
+        guard case .waiting(let pairing) = state else { return [] }
+        return ask(pairing)
+    }
+
+    /// The pairing cannot begin.
+    package mutating func cannotBegin(_ failure: ManagementSetup.Failure, at now: BootInstant) -> [Action] {
+        guard case .waiting(let pairing) = state else { return [] }
+        return leave(pairing, .pairing(.notReady(failure)), at: now)
+    }
+
+    /// The agent has replied to the question with this number; a reply to an earlier one is late and has no effect.
+    package mutating func replied(_ reply: PairingExchange.Reply, to number: UInt64, at now: BootInstant) -> [Action] {
+        guard case .pairing(var pairing) = state, number == lastQuestion, pairing.event != nil else { return [] }
+        let command: PairingExchange.Command
+        switch (pairing.question, reply) {
+        case (.justWorks, .yes), (.compare, .yes): command = .confirm
+        case (.enter, .passkey(let passkey)) where passkey <= 999_999: command = .enter(passkey)
+        // The central's user has it from now on. It still can be withdrawn.
+        case (.show, .yes): return []
+        default: return leave(pairing, .pairing(.refusedHere(pairing.question)), at: now)
+        }
+        pairing.event = nil
+        state = .pairing(pairing)
+        return [send(command, pairing)]
+    }
+
+    /// The security of the link's socket; `nil` where the link is gone.
+    package mutating func securityRead(
+        _ security: (level: UInt8, keySize: UInt8)?, at now: BootInstant
+    ) -> [Action] {
+        guard case .checking(let pairing) = state else { return [] }
+        guard let security else { return lost(pairing, at: now) }
+        guard security.level >= 2, security.keySize >= 7 else {
+            return leave(pairing, .pairing(.notEncrypted), at: now)
+        }
+        return judge(pairing, at: now)
+    }
+
+    /// The link has ended after there were keys. The central has them too, and may come back with them at once.
+    private mutating func lost(_ pairing: Pairing, at now: BootInstant) -> [Action] {
+        let isProven = pairing.client.followsEncryption && pairing.isEncrypted && !pairing.keys.isEmpty
+        return isProven ? judge(pairing, at: now) : leave(pairing, .pairing(.linkLost), at: now)
+    }
+
+    /// Decides what the keys of an encrypted link are worth.
+    private mutating func judge(_ pairing: Pairing, at now: BootInstant) -> [Action] {
+        do throws(PairingExchange.Failure) {
+            let outcome = try pairing.keys.outcome(
+                pairing.method, level: pairing.permission.level, minimumKeySize: pairing.permission.minimumKeySize)
+            state = .storing(pairing, outcome)
+            return [.store(outcome, pairing.client)]
+        } catch {
+            return leave(pairing, .pairing(error), at: now)
+        }
+    }
+
+    /// The bond is stored, or could not be.
+    package mutating func stored(_ isStored: Bool, at now: BootInstant) -> [Action] {
+        guard case .storing(let pairing, let outcome) = state else { return [] }
+        guard isStored else { return leave(pairing, .pairing(.notStored), at: now) }
+        state = .idle
+        return [.finish(pairing.client, .success(outcome))]
+    }
+
+    /// The adapter or the management interface is gone: no command can be sent any more.
+    package mutating func adapterLost(at now: BootInstant) -> [Action] {
+        switch state {
+        // The keys were checked; the bond is good without the adapter.
+        case .idle, .storing: []
+        case .leaving(let pairing, _, let failure): finish(pairing, failure, at: now)
+        case .waiting(let pairing), .pairing(let pairing), .settling(let pairing, _), .ending(let pairing, _),
+            .checking(let pairing):
+            finish(pairing, .pairing(.adapterLost), at: now)
+        }
+    }
+
+    /// Advances to `now`.
+    package mutating func timePassed(_ now: BootInstant) -> [Action] {
+        var actions: [Action] = []
+        if let end = permission?.end, end <= now {
+            permission = nil
+            actions = [.rest(nil), .permissionEnded]
+        }
+        switch state {
+        case .waiting(let pairing) where pairing.deadline <= now:
+            actions += leave(pairing, .pairing(.timedOut(nil)), at: now)
+        case .pairing(let pairing) where pairing.deadline <= now:
+            actions += leave(pairing, .pairing(.timedOut(pairing.event == nil ? nil : pairing.question)), at: now)
+        case .settling(let pairing, let until) where until <= now:
+            state = .checking(pairing)
+            actions.append(.readSecurity(pairing.client))
+        case .ending(let pairing, let until) where until <= now:
+            actions += leave(pairing, .pairing(.linkLost), at: now)
+        case .idle, .waiting, .pairing, .settling, .ending, .checking, .storing, .leaving: break
+        }
+        return actions
+    }
+}
+
+// MARK: - From the kernel
+
+extension PairingResponder {
+    /// A command of this machine has ended.
+    package mutating func commandFinished(
+        _ command: PairingExchange.Command, _ end: PairingExchange.CommandEnd, at now: BootInstant
+    ) -> [Action] {
+        if end == .lost { return adapterLost(at: now) }
+        // A reply that comes too late has no effect; the end of the pairing is reported.
+        guard case .leaving(let pairing, let commands, let failure) = state, commands.first == command else {
+            return []
+        }
+        // What cannot be undone now is left to the next load of the lists.
+        return leave(pairing, Array(commands.dropFirst()), failure, at: now)
+    }
+
+    /// The encryption of the link has changed, as the controller reports it.
+    package mutating func encryptionChanged(_ isEncrypted: Bool, at now: BootInstant) -> [Action] {
+        update(at: now) { $0.isEncrypted = isEncrypted }
+    }
+
+    /// The link has ended.
+    package mutating func linkEnded(at now: BootInstant) -> [Action] {
+        switch state {
+        case .waiting(var pairing), .pairing(var pairing):
+            // There is nothing to reject any more.
+            pairing.event = nil
+            state = .ending(pairing, until: now + Self.linkLossTime)
+            return [.stopAsking]
+        case .settling(let pairing, _), .checking(let pairing):
+            return lost(pairing, at: now)
+        case .idle, .ending, .storing, .leaving:
+            return []
+        }
+    }
+
+    /// An event of the management interface about a peer was read that is no question.
+    ///
+    /// - Returns: `nil` for an event that does not concern the pairing that runs.
+    package mutating func received(_ event: ManagementEvent.Content, at now: BootInstant) -> [Action]? {
+        guard let pairing else { return nil }
+        switch event {
+        case .newIdentityResolvingKey(let new):
+            guard new.privateAddress == pairing.client.onAir.address || pairing.concerns(new.key.peer) else {
+                return nil
+            }
+            return update(at: now) { $0.keys.add(new) }
+        case .newLongTermKey(let new):
+            guard pairing.concerns(new.key.peer) else { return nil }
+            return update(at: now) { $0.keys.add(new) }
+        case .newSignatureKey(let new):
+            guard pairing.concerns(new.peer) else { return nil }
+            return update(at: now) { $0.keys.add(new) }
+        case .authenticationFailed(let failed):
+            return pairing.concerns(failed.peer) ? givenUp(at: now) : nil
+        case .deviceDisconnected(let end):
+            // It may be the end of an earlier link; where the controller's own events are followed, they tell.
+            guard !pairing.client.followsEncryption, pairing.concerns(end.peer) else { return nil }
+            return linkEnded(at: now)
+        default:
+            return nil
+        }
+    }
+
+    /// The kernel has given up the pairing: this side has not, or the end is under way.
+    private mutating func givenUp(at now: BootInstant) -> [Action] {
+        switch state {
+        case .waiting(var pairing), .pairing(var pairing), .ending(var pairing, _), .settling(var pairing, _):
+            pairing.event = nil
+            return leave(pairing, .pairing(.refusedByPeer), at: now, isOver: true)
+        case .idle, .checking, .storing, .leaving:
+            return []
+        }
+    }
+
+    /// Changes what is known about the pairing, and goes on where all of it is.
+    private mutating func update(at now: BootInstant, _ change: (inout Pairing) -> Void) -> [Action] {
+        var until: BootInstant?
+        var pairing: Pairing
+        switch state {
+        case .pairing(let running): pairing = running
+        case .settling(let running, let end): (pairing, until) = (running, end)
+        case .idle, .waiting, .ending, .checking, .storing, .leaving: return []
+        }
+        let (wasEncrypted, hadKeys) = (pairing.isEncrypted, !pairing.keys.isEmpty)
+        change(&pairing)
+        let hasKeys = !pairing.keys.isEmpty
+        guard hasKeys || (pairing.isEncrypted && pairing.client.followsEncryption) else {
+            state = .pairing(pairing)
+            return []
+        }
+        pairing.event = nil
+        // The kernel has the link under its identity now, so that it could be taken for a link to that peer.
+        if pairing.client.otherBonds.contains(pairing.keys.identity) {
+            return [.stopAsking] + leave(pairing, .pairing(.identityTaken), at: now)
+        }
+        if pairing.keys.isComplete, pairing.isEncrypted {
+            state = .checking(pairing)
+            return [.stopAsking, .readSecurity(pairing.client)]
+        }
+        if until == nil || hasKeys != hadKeys || pairing.isEncrypted != wasEncrypted {
+            until = now + (hasKeys ? Self.furtherKeyTime : Self.keyTime)
+        }
+        state = .settling(pairing, until: until ?? now)
+        return [.stopAsking]
+    }
+}
+
+// MARK: - Transitions
+
+extension PairingResponder {
+    private static func question(in event: ManagementEvent.Content) -> PairingExchange.Question? {
+        switch event {
+        case .userConfirmationRequest(let request): request.number.map { .compare($0) } ?? .justWorks
+        case .userPasskeyRequest: .enter
+        case .passkeyNotify(let notification): .show(notification.passkey)
+        default: nil
+        }
+    }
+
+    private static func isShown(_ question: PairingExchange.Question) -> Bool {
+        if case .show = question { true } else { false }
+    }
+
+    private static func refusal(of event: ManagementEvent.Content) -> [Action] {
+        PairingExchange.refusal(of: event).map { [.send($0.command, $0.peer)] } ?? []
+    }
+
+    private func send(_ command: PairingExchange.Command, _ pairing: Pairing) -> Action {
+        .send(command, ManagementPeer(pairing.keys.identity))
+    }
+
+    private mutating func ask(_ pairing: Pairing) -> [Action] {
+        var pairing = pairing
+        pairing.method =
+            switch pairing.question {
+            case .justWorks: .justWorks
+            case .compare: .numericComparison
+            case .enter: .passkeyTyped
+            case .show: .passkeyShown
+            }
+        state = .pairing(pairing)
+        lastQuestion &+= 1
+        return [.ask(pairing.question, pairing.client, lastQuestion)]
+    }
+
+    private mutating func end(_ failure: Failure, at now: BootInstant) -> [Action] {
+        switch state {
+        case .waiting(let pairing), .pairing(let pairing), .settling(let pairing, _), .checking(let pairing):
+            leave(pairing, failure, at: now)
+        case .idle, .ending, .storing, .leaving: []
+        }
+    }
+
+    /// Stops what runs in the kernel, removes what the pairing has left, and ends.
+    ///
+    /// - Parameter isOver: Whether the kernel has given up the pairing by itself.
+    private mutating func leave(
+        _ pairing: Pairing, _ failure: Failure, at now: BootInstant, isOver: Bool = false
+    ) -> [Action] {
+        var commands: [PairingExchange.Command] = []
+        switch pairing.event.flatMap({ PairingExchange.refusal(of: $0) }) {
+        case let refusal?: commands.append(refusal.command)
+        // The keys are another bond's.
+        case nil where pairing.client.otherBonds.contains(pairing.keys.identity): commands.append(.disconnect)
+        case nil where !pairing.keys.isEmpty:
+            // Without an identity, or with a central that keeps no bonds, the encryption is good for this link.
+            let isKept = failure == .pairing(.noIdentity) || failure == .pairing(.noKey)
+            commands.append(.removeKeys(disconnects: !isKept))
+        case nil where !isOver && failure != .pairing(.linkLost) && failure != .pairing(.noKey):
+            // It also ends a pairing that waits for the central.
+            commands.append(.removeKeys(disconnects: false))
+        case nil: break
+        }
+        return [.stopAsking] + leave(pairing, commands, failure, at: now)
+    }
+
+    private mutating func leave(
+        _ pairing: Pairing, _ commands: [PairingExchange.Command], _ failure: Failure, at now: BootInstant
+    ) -> [Action] {
+        guard let first = commands.first else { return finish(pairing, failure, at: now) }
+        state = .leaving(pairing, commands, failure)
+        return [send(first, pairing)]
+    }
+
+    private mutating func finish(_ pairing: Pairing, _ failure: Failure, at now: BootInstant) -> [Action] {
+        state = .idle
+        if failure.isCounted {
+            failures.append((pairing.client.peer, now))
+            if failures.count > Self.rememberedFailures { failures.removeFirst() }
+        }
+        return [.finish(pairing.client, .failure(failure))]
+    }
+
+    /// How often pairings with a central may fail in `failureTime`.
+    package static let failureLimit = 3
+    package static let failureTime: Duration = .seconds(60)
+    private static let rememberedFailures = 64
+    /// How long the keys of an encrypted link are awaited: the central sends its own with some connection intervals each.
+    private static let keyTime: Duration = .seconds(5)
+    /// How long further keys are awaited: the kernel reports all of them at once.
+    private static let furtherKeyTime: Duration = .milliseconds(200)
+    /// How long the kernel's reason is awaited after the end of the link.
+    private static let linkLossTime: Duration = .milliseconds(500)
+}
+
+extension PairingResponder.Failure {
+    /// Whether the central, or its user, can be the cause.
+    fileprivate var isCounted: Bool {
+        switch self {
+        case .bondExists, .tooManyFailures, .busy: false
+        case .pairing(.cancelled), .pairing(.adapterLost), .pairing(.notReady), .pairing(.notStored): false
+        case .pairing: true
+        }
+    }
+}

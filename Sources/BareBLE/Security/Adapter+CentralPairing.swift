@@ -1,0 +1,181 @@
+internal import BLECore
+internal import BLELinux
+internal import Logging
+
+// How the adapter lets centrals pair: it performs what `SecurityCoordinator` returns about them, with the disk, the agent
+// and the owner of their links.
+
+extension Adapter {
+    /// How long the kernel may take to accept pairings.
+    private static let permissionTimeout: Duration = .seconds(10)
+
+    /// Serves the centrals of an owner: their pairings are passed to it.
+    func servePairings(for owner: ObjectIdentifier, _ host: CentralPairings.Host) {
+        centrals.begin(for: owner, host)
+        security.findCentrals { [weak self] peer in self?.assumeIsolated { $0.servedCentral(peer) } }
+    }
+
+    /// Lets the centrals of an owner pair.
+    ///
+    /// - Throws: `BLEError` with `.busy`, `.timedOut`, `.cancelled`, `.pairingFailed`, and the codes of `manage`.
+    func letCentralsPair(
+        _ options: CentralPairingOptions, for owner: ObjectIdentifier, until end: BootInstant?,
+        during operation: String
+    ) async throws(BLEError) {
+        let managed = try await manage(during: operation)
+        guard managed.canPair != false else { throw BLEError(cannotPairWith: name, during: operation) }
+        guard centrals.isServing(owner) else { throw cancelledError(during: operation) }
+        centrals.allow(options)
+        let permission = PairingResponder.Permission(
+            capability: options.agent.capability, level: options.require.level,
+            minimumKeySize: UInt8(clamping: max(7, bonds.configuration?.minimumKeySize ?? 16)),
+            mayReplaceBonds: options.replace != nil, timeout: options.timeout, end: end)
+        let (wake, number) = await suspend(until: loop.now() + Self.permissionTimeout) { number in
+            perform(security.letCentralsPair(permission, number))
+        }
+        security.stopWaiting(number)
+        switch wake {
+        case .resumed: return logger.debug("centrals may pair", metadata: ["adapter": "\(name)"])
+        case .failed(let error):
+            refuseCentrals(of: owner)
+            throw error
+        case .cancelled:
+            refuseCentrals(of: owner)
+            throw cancelledError(during: operation)
+        default:
+            refuseCentrals(of: owner)
+            throw BLEError(
+                .timedOut, subject: name, during: operation, because: "the kernel did not accept pairings in time")
+        }
+    }
+
+    /// Lets no central of an owner pair any more.
+    func refuseCentrals(of owner: ObjectIdentifier) {
+        if centrals.isServing(owner) { perform(security.refuseCentrals()) }
+    }
+
+    /// Ends the service of the centrals of an owner.
+    func stopServingPairings(for owner: ObjectIdentifier) {
+        guard centrals.isServing(owner) else { return }
+        perform(security.refuseCentrals())
+        centrals.end()
+    }
+
+    /// Whether centrals may pair now.
+    var letsCentralsPair: Bool { security.letsCentralsPair }
+
+    /// The central whose link the kernel has under a name, for the machine.
+    private func servedCentral(_ peer: PeerID) -> PairingResponder.Client? {
+        guard let served = centrals.host?.find(peer), links.isCurrent(served.link) else { return nil }
+        let identity = identity(of: peer) ?? peer
+        return PairingResponder.Client(
+            peer: peer, onAir: served.link.peer, hasBond: bonds.record(of: identity) != nil,
+            otherBonds: Set(bonds.records.map { $0.identity }).subtracting([identity]),
+            followsEncryption: mayCommand && served.link.handle != nil)
+    }
+
+    // MARK: What the coordinator returns
+
+    func ask(_ question: PairingExchange.Question, about client: PairingResponder.Client, _ number: UInt64) {
+        guard let served = centrals.host?.find(client.peer), let options = centrals.options else {
+            return perform(security.replied(.no, aboutCentral: number))
+        }
+        centrals.pairs(served)
+        let peer = served.central.peer ?? client.peer
+        let record = client.hasBond ? bonds.record(of: identity(of: client.peer) ?? client.peer) : nil
+        let former = record.flatMap { record in address.map { Bond(record, adapter: $0) } }
+        let task = Task(executorPreference: loop) { [weak self] in
+            let reply = await options.reply(to: question, about: peer, replacing: former)
+            guard !Task.isCancelled else { return }
+            await self?.replied(reply, aboutCentral: number)
+        }
+        centrals.ask(by: task)
+    }
+
+    private func replied(_ reply: PairingExchange.Reply, aboutCentral number: UInt64) {
+        perform(security.replied(reply, aboutCentral: number))
+    }
+
+    func readSecurity(of client: PairingResponder.Client) {
+        // The end of the link may not be read yet; the socket's security is noise after it.
+        commandsReadable()
+        guard let served = centrals.host?.find(client.peer), links.isCurrent(served.link) else {
+            return perform(security.centralSecurityRead(nil))
+        }
+        perform(security.centralSecurityRead(try? system.security(served.descriptor)))
+    }
+
+    func store(_ outcome: PairingExchange.Outcome, of client: PairingResponder.Client) {
+        guard let configuration = bonds.configuration else { return perform(security.centralStored(false)) }
+        let record = BondRecord(outcome, name: nil, bondedAt: configuration.timeOfDay())
+        // Not the bond of any identity that the central may claim.
+        let replaced = client.hasBond ? identity(of: client.peer) ?? client.peer : nil
+        Task(executorPreference: loop) { [weak self] in await self?.store(record, replacing: replaced) }
+    }
+
+    private func store(_ record: BondRecord, replacing replaced: PeerID?) async {
+        do throws(BLEError) {
+            let stored = try await bonds.save(record, replacing: replaced, during: "store the bond")
+            if let address { securityEvents.report(.bonded(Bond(stored, adapter: address))) }
+            perform(security.centralStored(true))
+        } catch {
+            centrals.stored(error)
+            perform(security.centralStored(false))
+        }
+    }
+
+    /// The pairing of a central has ended, or was refused.
+    func centralPaired(
+        _ client: PairingResponder.Client, _ result: Result<PairingExchange.Outcome, PairingResponder.Failure>
+    ) {
+        // One that was refused at once may not be the one that pairs.
+        var running: ServedCentral?
+        var storeFailure: BLEError?
+        if centrals.isPairing(onAir: client.onAir) { (running, storeFailure) = centrals.finish() }
+        guard let served = running ?? centrals.host?.find(client.peer), let options = centrals.options else { return }
+        switch result {
+        case .success(let outcome):
+            links.identified(served.link, as: outcome.identity)
+            guard let address, let record = bonds.record(of: outcome.identity) else { return }
+            centrals.host?.ended(served.central, .success(Bond(record, adapter: address)))
+        case .failure(let failure):
+            let error =
+                storeFailure
+                ?? BLEError(failure, pairingOf: served.central.peer ?? client.peer, options)
+            logger.notice(
+                "a central could not pair",
+                metadata: ["adapter": "\(name)", "central": "\(served.central.name)", "reason": "\(error)"])
+            // It may repeat that as often as it likes.
+            if failure == .tooManyFailures || failure == .busy {
+                return securityEvents.report(.pairingRefused(client.peer))
+            }
+            centrals.host?.ended(served.central, .failure(error))
+        }
+    }
+
+    /// Logs, once for each link, that a central wanted to pair and may not.
+    func logRefusal(ofCentral peer: PeerID) {
+        guard !security.letsCentralsPair, let served = centrals.host?.find(peer), centrals.isNewRefusal(served.link)
+        else { return }
+        logger.notice(
+            "a central wanted to pair and may not: `LocalPeripheral.allowPairing` lets it",
+            metadata: ["adapter": "\(name)", "central": "\(served.central.name)"])
+    }
+
+    func centralsMayNotPair() {
+        logger.debug("centrals may not pair any more", metadata: ["adapter": "\(name)"])
+    }
+}
+
+extension CentralPairingOptions {
+    /// Asks whether a bond is replaced, and then what the kernel asks.
+    func reply(
+        to question: PairingExchange.Question, about peer: PeerID, replacing former: Bond?
+    ) async -> PairingExchange.Reply {
+        if let former {
+            guard let replace, await replace(former), !Task.isCancelled else { return .no }
+        }
+        if question == .justWorks, agent.confirm == nil { return acceptsUnconfirmed ? .yes : .no }
+        return await agent.reply(to: question, about: peer)
+    }
+}

@@ -1,0 +1,567 @@
+import BLECore
+import TestSupport
+import Testing
+
+/// Pairings that a central begins. The kernel's events are by their bytes, as it sends them to the side that responds.
+@Suite struct PairingResponderTests {
+    // MARK: Permission
+
+    @Test func noQuestionIsAcceptedWithoutPermission() throws {
+        let run = ResponderRun()
+        #expect(try !run.ask(PairingEvent.confirmation))
+        run.allow()
+        #expect(run.rests == [.keyboardDisplay] && run.isAllowed)
+        run.refuse()
+        #expect(run.rests == [.keyboardDisplay, nil] && !run.isAllowed)
+        #expect(try !run.ask(PairingEvent.confirmation))
+        #expect(run.sent.isEmpty && run.ends.isEmpty)
+    }
+
+    @Test func thePermissionEndsByItself() throws {
+        let run = ResponderRun()
+        run.allow { $0.end = $1 + .seconds(60) }
+        #expect(run.nextDeadline == run.now + .seconds(60))
+        run.pass(.seconds(59))
+        #expect(run.isAllowed && run.endedPermissions == 0)
+        run.pass(.seconds(1))
+        #expect(!run.isAllowed && run.endedPermissions == 1 && run.rests.last == .some(nil))
+        #expect(try !run.ask(PairingEvent.confirmation))
+        #expect(run.nextDeadline == nil)
+    }
+
+    /// A user who has begun in time may finish.
+    @Test func theEndOfThePermissionLetsAPairingFinish() throws {
+        let run = ResponderRun()
+        run.allow { $0.end = $1 + .seconds(2) }
+        try run.begin(PairingEvent.confirmation)
+        run.pass(.seconds(2))
+        #expect(!run.isAllowed && run.isRunning)
+        run.reply(.yes)
+        try run.endWell(PairingEvent.justWorksKey)
+        #expect(run.outcome?.method == .justWorks)
+    }
+
+    @Test func aRefusalEndsThePairingThatRuns() throws {
+        let run = ResponderRun()
+        run.allow()
+        try run.begin(PairingEvent.comparison)
+        run.refuse()
+        #expect(run.sent == [.reject] && run.stopped)
+        run.finish(.reject)
+        #expect(run.failure == .pairing(.cancelled) && !run.isRunning)
+    }
+
+    // MARK: Success
+
+    /// The kernel's question, what the agent is asked, its reply, the command, and the method.
+    @Test(
+        arguments: [
+            (PairingEvent.confirmation, .justWorks, .yes, .confirm, .justWorks),
+            (PairingEvent.comparison, .compare(0x0001_E240), .yes, .confirm, .numericComparison),
+            (PairingEvent.passkeyRequest, .enter, .passkey(123_456), .enter(123_456), .passkeyTyped),
+            (PairingEvent.passkeyNotification, .show(123_456), .yes, nil, .passkeyShown),
+        ]
+            as [(
+                String, PairingExchange.Question, PairingExchange.Reply, PairingExchange.Command?, PairingMethod
+            )])
+    func eachQuestionIsAskedOnce(
+        event: String, question: PairingExchange.Question, reply: PairingExchange.Reply,
+        command: PairingExchange.Command?, method: PairingMethod
+    ) throws {
+        let run = ResponderRun()
+        run.allow()
+        #expect(try run.ask(event))
+        // Not before the lists are loaded.
+        #expect(run.begins == 1 && run.takeQuestions().isEmpty)
+        run.mayBegin()
+        #expect(run.takeQuestions() == [question])
+        if command == nil { try run.ask(event) }
+        #expect(run.takeQuestions().isEmpty)
+        run.reply(reply)
+        #expect(run.sent == (command.map { [$0] } ?? []))
+        run.reply(reply)
+        #expect(run.sent.isEmpty)
+        try run.endWell(method == .justWorks ? PairingEvent.justWorksKey : PairingEvent.authenticatedKey)
+        #expect(run.outcome?.method == method && run.outcome?.longTermKeys.count == 1)
+        #expect(!run.isRunning && run.isAllowed)
+    }
+
+    @Test func itIsPairedAfterTheBondIsStored() throws {
+        let run = ResponderRun()
+        run.allow()
+        try run.begin(PairingEvent.confirmation)
+        run.reply(.yes)
+        run.encrypt()
+        #expect(run.stores == nil)
+        try run.receive(PairingEvent.identity)
+        try run.receive(PairingEvent.key(PairingEvent.justWorksKey))
+        #expect(run.readsSecurity && run.stores == nil)
+        run.secure()
+        #expect(run.stores?.identityResolvingKey != nil && run.ends.isEmpty)
+        run.store(true)
+        #expect(run.outcome == run.stores)
+    }
+
+    /// The keys come at one socket, the encryption at another.
+    @Test func theKeysMayComeBeforeTheEncryption() throws {
+        let run = ResponderRun()
+        run.allow()
+        try run.begin(PairingEvent.confirmation)
+        run.reply(.yes)
+        try run.receive(PairingEvent.key(PairingEvent.justWorksKey))
+        #expect(!run.readsSecurity)
+        run.encrypt()
+        #expect(run.readsSecurity)
+    }
+
+    /// Without the controller's events the socket alone decides.
+    @Test func theSocketDecidesWhereTheEncryptionIsNotReported() throws {
+        for level in [UInt8(1), 2] {
+            let run = ResponderRun { $0.followsEncryption = false }
+            run.allow()
+            try run.begin(PairingEvent.confirmation)
+            run.reply(.yes)
+            try run.receive(PairingEvent.key(PairingEvent.justWorksKey))
+            #expect(run.readsSecurity)
+            run.secure(level: level)
+            #expect((run.stores != nil) == (level == 2))
+        }
+    }
+
+    @Test func legacyPairingLeavesAKeyForEachRole() throws {
+        for isTogether in [true, false] {
+            let run = ResponderRun()
+            run.allow()
+            try run.begin(PairingEvent.passkeyNotification)
+            run.encrypt()
+            try run.receive(PairingEvent.key(RecordedKeys.legacyCentral))
+            #expect(!run.readsSecurity)
+            if isTogether {
+                try run.receive(PairingEvent.key(RecordedKeys.legacyPeripheral))
+            } else {
+                run.passDeadline()
+            }
+            #expect(run.readsSecurity)
+            run.secure()
+            #expect(run.stores?.longTermKeys.count == (isTogether ? 2 : 1))
+        }
+    }
+
+    @Test func aPrivateCentralIsKnownByItsIdentityAfterwards() throws {
+        let run = ResponderRun("62:CC:28:F3:EE:75/random")
+        run.allow()
+        try run.begin("0f000000 0c00 75eef328cc62 02 01 2a000000")
+        run.reply(.yes)
+        run.encrypt()
+        try run.receive("18000000 1e00 01 75eef328cc62 1122334455c6 02 000102030405060708090a0b0c0d0e0f")
+        try run.receive(PairingEvent.key(PairingEvent.justWorksKey))
+        run.secure()
+        #expect(run.stores?.identity == PeerID("C6:55:44:33:22:11/random"))
+        run.store(false)
+        #expect(run.sentPeers.last == ManagementPeer(PeerID("C6:55:44:33:22:11/random")!))
+    }
+
+    /// The central has the keys too.
+    @Test func aCentralThatLeavesWithItsKeysIsBonded() throws {
+        let run = ResponderRun()
+        run.allow()
+        try run.begin(PairingEvent.confirmation)
+        run.reply(.yes)
+        run.encrypt()
+        try run.receive(PairingEvent.key(PairingEvent.justWorksKey))
+        run.endLink()
+        #expect(run.stores != nil)
+        run.secure(level: nil)
+        run.store(true)
+        #expect(run.outcome != nil)
+    }
+
+    // MARK: Refusals
+
+    @Test func anotherCentralIsRefusedWhileOnePairs() throws {
+        let run = ResponderRun()
+        run.allow()
+        try run.begin(PairingEvent.comparison)
+        let other = PairingResponder.Client(peer: PeerID("C6:55:44:33:22:12/random")!)
+        #expect(try run.ask("0f000000 0c00 1222334455c6 02 01 2a000000", about: other))
+        #expect(run.sent == [.reject] && run.refused == [.busy])
+        run.reply(.yes)
+        try run.endWell(PairingEvent.authenticatedKey)
+        #expect(run.outcome != nil)
+    }
+
+    @Test func aCentralIsRefusedWhileThisSidePairs() throws {
+        let run = ResponderRun()
+        run.allow()
+        #expect(try run.ask(PairingEvent.passkeyRequest, isBusy: true))
+        #expect(run.sent == [.enterNothing] && run.refused == [.busy] && run.begins == 0)
+    }
+
+    /// Whoever uses the address of a bonded central must not replace its bond.
+    @Test func aCentralWithABondIsRefusedUnlessTheApplicationIsAsked() throws {
+        let strict = ResponderRun { $0.hasBond = true }
+        strict.allow()
+        try strict.ask(PairingEvent.confirmation)
+        #expect(strict.sent == [.reject] && strict.refused == [.bondExists])
+        let asking = ResponderRun { $0.hasBond = true }
+        asking.allow { permission, _ in permission.mayReplaceBonds = true }
+        try asking.begin(PairingEvent.confirmation)
+        #expect(asking.takeQuestions() == [.justWorks] && asking.refused.isEmpty)
+        asking.reply(.no)
+        #expect(asking.sent == [.reject])
+    }
+
+    @Test func whatIsDemandedIsCheckedBeforeAndAfter() throws {
+        let run = ResponderRun()
+        run.allow { permission, _ in permission.level = .authenticated }
+        try run.ask(PairingEvent.confirmation)
+        #expect(run.sent == [.reject] && run.refused == [.pairing(.notProtected)])
+        let keys: [(key: [UInt8], failure: PairingExchange.Failure)] = [
+            (PairingEvent.justWorksKey, .keyTooWeak(.encrypted)), (PairingEvent.shortKey, .keyTooShort(7)),
+        ]
+        for (key, failure) in keys {
+            let run = ResponderRun()
+            run.allow { permission, _ in permission.level = .authenticated }
+            try run.begin(PairingEvent.comparison)
+            run.reply(.yes)
+            _ = run.sent
+            run.encrypt()
+            try run.receive(PairingEvent.key(key))
+            run.secure()
+            #expect(run.sent == [.removeKeys(disconnects: true)] && run.stores == nil)
+            run.finish(.removeKeys(disconnects: true))
+            #expect(run.failure == .pairing(failure))
+        }
+    }
+
+    @Test(.row("S12")) func aCentralThatClaimsAnotherBondIsDisconnected() throws {
+        let run = ResponderRun("62:CC:28:F3:EE:75/random") { $0.otherBonds = [PeerID("C6:55:44:33:22:11/random")!] }
+        run.allow()
+        try run.begin("0f000000 0c00 75eef328cc62 02 01 2a000000")
+        run.reply(.yes)
+        _ = run.sent
+        run.encrypt()
+        try run.receive("18000000 1e00 01 75eef328cc62 1122334455c6 02 000102030405060708090a0b0c0d0e0f")
+        // Nothing of that bond is removed.
+        #expect(run.sent == [.disconnect])
+        run.finish(.disconnect)
+        #expect(run.failure == .pairing(.identityTaken))
+    }
+
+    @Test func threeFailuresInAMinuteAreEnough() throws {
+        let run = ResponderRun()
+        run.allow()
+        for _ in 0..<3 {
+            try run.begin(PairingEvent.comparison)
+            run.reply(.no)
+            run.finish(.reject)
+            #expect(run.failure == .pairing(.refusedHere(.compare(123_456))))
+            run.pass(.seconds(10))
+        }
+        _ = run.sent
+        try run.ask(PairingEvent.comparison)
+        #expect(run.sent == [.reject] && run.refused == [.tooManyFailures])
+        let other = PairingResponder.Client(peer: PeerID("C6:55:44:33:22:12/random")!)
+        try run.ask("0f000000 0c00 1222334455c6 02 01 2a000000", about: other)
+        #expect(run.begins == 4)
+        run.refuse()
+        run.finish(.reject)
+        run.allow()
+        // 30 s after the last one the first is a minute ago.
+        run.pass(.seconds(30))
+        try run.begin(PairingEvent.comparison)
+        #expect(run.begins == 5)
+    }
+
+    // MARK: Ends
+
+    @Test func eachEndHasItsReason() throws {
+        try check(.pairing(.refusedByPeer), sends: []) { run in
+            run.reply(.yes)
+            try run.receive(PairingEvent.failed)
+        }
+        // Wrong passkeys, and refusals, end the link as well; the kernel says which it was.
+        try check(.pairing(.refusedByPeer), sends: []) { run in
+            run.reply(.yes)
+            run.endLink()
+            try run.receive(PairingEvent.failed)
+        }
+        try check(.pairing(.linkLost), sends: []) { run in
+            run.endLink()
+            run.passDeadline()
+        }
+        try check(.pairing(.timedOut(.compare(123_456))), sends: [.reject]) { run in run.passDeadline() }
+        // Nobody is asked any more: the pairing is ended with the keys that it may have.
+        try check(.pairing(.timedOut(nil)), sends: [.removeKeys(disconnects: false)]) { run in
+            run.reply(.yes)
+            run.passDeadline()
+        }
+        try check(.pairing(.adapterLost), sends: []) { run in run.loseAdapter() }
+        try check(.pairing(.notEncrypted), sends: [.removeKeys(disconnects: true)]) { run in
+            run.reply(.yes)
+            run.encrypt()
+            try run.receive(PairingEvent.key(PairingEvent.authenticatedKey))
+            run.secure(level: 1)
+        }
+        try check(.pairing(.notStored), sends: [.removeKeys(disconnects: true)]) { run in
+            run.reply(.yes)
+            run.encrypt()
+            try run.receive(PairingEvent.key(PairingEvent.authenticatedKey))
+            run.secure()
+            run.store(false)
+        }
+    }
+
+    private func check(
+        _ failure: PairingResponder.Failure, sends commands: [PairingExchange.Command],
+        _ body: (ResponderRun) throws -> Void
+    ) throws {
+        let run = ResponderRun()
+        run.allow()
+        try run.begin(PairingEvent.comparison)
+        try body(run)
+        #expect(run.sent.filter { $0 != .confirm } == commands, "\(failure)")
+        for command in commands { run.finish(command) }
+        #expect(run.failure == failure && run.ends.count == 1 && !run.isRunning)
+    }
+
+    /// The link stays encrypted.
+    @Test func aCentralThatKeepsNoBondsIsNotDisconnected() throws {
+        let run = ResponderRun()
+        run.allow()
+        try run.begin(PairingEvent.confirmation)
+        run.reply(.yes)
+        _ = run.sent
+        run.encrypt()
+        try run.receive("0a000000 2500 00" + Hex.encode(PairingEvent.justWorksKey))
+        run.passDeadline()
+        run.secure()
+        #expect(run.sent == [.removeKeys(disconnects: false)])
+        run.finish(.removeKeys(disconnects: false))
+        #expect(run.failure == .pairing(.noKey))
+    }
+
+    @Test func aPairingThatMayNotBeginIsRejected() throws {
+        let run = ResponderRun()
+        run.allow()
+        try run.ask(PairingEvent.passkeyRequest)
+        run.cannotBegin()
+        #expect(run.sent == [.enterNothing])
+        run.finish(.enterNothing)
+        #expect(run.failure == .pairing(.notReady(.cannotPair)))
+    }
+
+    @Test func eventsOfOthersAreNotThePairings() throws {
+        let run = ResponderRun()
+        run.allow()
+        try run.begin(PairingEvent.comparison)
+        #expect(try !run.receive("11000000 0800 1222334455c6 02 05"))
+        #expect(try !run.receive("0a000000 2500 01 1222" + Hex.encode(Array(PairingEvent.justWorksKey.dropFirst(2)))))
+        #expect(run.isRunning)
+    }
+
+    /// Whatever happens in whatever order, each pairing that has begun ends once.
+    @Test func eachPairingEndsOnce() throws {
+        for seed in 0..<400 {
+            var numbers = SeededNumbers(seed: UInt64(seed))
+            let run = ResponderRun()
+            run.allow { permission, _ in permission.mayReplaceBonds = true }
+            for _ in 0..<60 { try run.step(&numbers) }
+            run.settle()
+            #expect(!run.isRunning && run.ends.count == run.begins, "seed \(seed)")
+            #expect(run.ends.count { if case .success = $0 { true } else { false } } == run.storedBonds, "seed \(seed)")
+        }
+    }
+}
+
+extension PairingEvent {
+    static let failed = "11000000 0800 1122334455c6 02 05"
+}
+
+/// A machine, and what it has asked for.
+private final class ResponderRun {
+    private var responder = PairingResponder()
+    private(set) var now = BootInstant(nanoseconds: 5_000_000_000)
+    private(set) var client: PairingResponder.Client
+    private(set) var rests: [IOCapability?] = []
+    private(set) var begins = 0
+    private(set) var readsSecurity = false
+    private(set) var stores: PairingExchange.Outcome?
+    private(set) var ends: [Result<PairingExchange.Outcome, PairingResponder.Failure>] = []
+    private(set) var refused: [PairingResponder.Failure] = []
+    private(set) var endedPermissions = 0
+    private(set) var sentPeers: [ManagementPeer] = []
+    private(set) var stopped = false
+    private(set) var storedBonds = 0
+    private var commands: [PairingExchange.Command] = []
+    private var unfinished: [PairingExchange.Command] = []
+    private var questions: [PairingExchange.Question] = []
+    private var lastQuestion: UInt64 = 0
+    private var isStoring = false
+
+    init(
+        _ peer: String = "C6:55:44:33:22:11/random", change: (inout PairingResponder.Client) -> Void = { _ in }
+    ) {
+        client = PairingResponder.Client(peer: PeerID(peer)!)
+        change(&client)
+    }
+
+    var isAllowed: Bool { responder.isAllowed }
+    var isRunning: Bool { responder.isRunning }
+    var nextDeadline: BootInstant? { responder.nextDeadline }
+    var outcome: PairingExchange.Outcome? { try? ends.last?.get() }
+    var failure: PairingResponder.Failure? { if case .failure(let failure)? = ends.last { failure } else { nil } }
+
+    /// The commands since the last time.
+    var sent: [PairingExchange.Command] {
+        defer { commands = [] }
+        return commands
+    }
+
+    func takeQuestions() -> [PairingExchange.Question] {
+        defer { questions = [] }
+        return questions
+    }
+
+    func allow(_ change: (inout PairingResponder.Permission, BootInstant) -> Void = { _, _ in }) {
+        var permission = PairingResponder.Permission(capability: .keyboardDisplay)
+        change(&permission, now)
+        perform(responder.allow(permission))
+    }
+
+    func refuse() { perform(responder.refuse(at: now)) }
+
+    @discardableResult
+    func ask(
+        _ event: String, about client: PairingResponder.Client? = nil, isBusy: Bool = false
+    ) throws -> Bool {
+        let content = try ManagementEvent(bytes(event).span).content
+        guard let actions = responder.asked(content, about: client ?? self.client, isBusy: isBusy, at: now) else {
+            return false
+        }
+        perform(actions)
+        return true
+    }
+
+    func begin(_ event: String) throws {
+        try ask(event)
+        mayBegin()
+        _ = commands
+    }
+
+    func mayBegin() { perform(responder.mayBegin()) }
+    func cannotBegin() { perform(responder.cannotBegin(.cannotPair, at: now)) }
+
+    @discardableResult
+    func receive(_ event: String) throws -> Bool {
+        guard let actions = responder.received(try ManagementEvent(bytes(event).span).content, at: now) else {
+            return false
+        }
+        perform(actions)
+        return true
+    }
+
+    func reply(_ reply: PairingExchange.Reply) { perform(responder.replied(reply, to: lastQuestion, at: now)) }
+    func encrypt() { perform(responder.encryptionChanged(true, at: now)) }
+    func endLink() { perform(responder.linkEnded(at: now)) }
+
+    func secure(level: UInt8? = 2) {
+        perform(responder.securityRead(level.map { ($0, 16) }, at: now))
+    }
+
+    func store(_ isStored: Bool) {
+        if isStoring, isStored { storedBonds += 1 }
+        isStoring = false
+        perform(responder.stored(isStored, at: now))
+    }
+
+    func finish(_ command: PairingExchange.Command) {
+        if let index = unfinished.firstIndex(of: command) { unfinished.remove(at: index) }
+        perform(responder.commandFinished(command, .success(nil), at: now))
+    }
+
+    func loseAdapter() {
+        unfinished = []
+        perform(responder.adapterLost(at: now))
+    }
+
+    func pass(_ time: Duration) {
+        now = now + time
+        perform(responder.timePassed(now))
+    }
+
+    func passDeadline() {
+        guard let deadline = responder.nextDeadline else { return }
+        now = max(now, deadline)
+        perform(responder.timePassed(now))
+    }
+
+    /// The keys and the encryption of a pairing that went well.
+    func endWell(_ key: [UInt8]) throws {
+        encrypt()
+        try receive(PairingEvent.key(key))
+        secure()
+        store(true)
+    }
+
+    /// Lets everything end that can.
+    func settle() {
+        for _ in 0..<8 {
+            passDeadline()
+            secure()
+            store(true)
+            while let next = unfinished.first { finish(next) }
+        }
+    }
+
+    func step(_ numbers: inout SeededNumbers) throws {
+        let questions = [
+            PairingEvent.confirmation, PairingEvent.comparison, PairingEvent.passkeyRequest,
+            PairingEvent.passkeyNotification,
+        ]
+        switch numbers.next() % 12 {
+        case 0, 1: try ask(questions.randomElement(using: &numbers) ?? "", isBusy: numbers.next() % 8 == 0)
+        case 2, 3: mayBegin()
+        case 4: reply([.yes, .no, .passkey(7)].randomElement(using: &numbers) ?? .no)
+        case 5: encrypt()
+        case 6: try receive(PairingEvent.key(PairingEvent.authenticatedKey))
+        case 7: secure(level: numbers.next() % 3 == 0 ? nil : 2)
+        case 8: if isStoring { store(numbers.next() % 2 == 0) }
+        case 9: if let command = unfinished.randomElement(using: &numbers) { finish(command) }
+        case 10: if numbers.next() % 4 == 0 { try receive(PairingEvent.failed) }
+        default:
+            switch numbers.next() % 5 {
+            case 0: endLink()
+            case 1: loseAdapter()
+            case 2: pass(.seconds(30))
+            case 3: cannotBegin()
+            default: try receive(PairingEvent.identity)
+            }
+        }
+    }
+
+    private func perform(_ actions: [PairingResponder.Action]) {
+        for action in actions {
+            switch action {
+            case .rest(let capability): rests.append(capability)
+            case .begin: begins += 1
+            case .send(let command, let peer):
+                commands.append(command)
+                unfinished.append(command)
+                sentPeers.append(peer)
+            case .ask(let question, _, let number):
+                questions.append(question)
+                #expect(number > lastQuestion)
+                lastQuestion = number
+            case .stopAsking: stopped = true
+            case .readSecurity: readsSecurity = true
+            case .store(let outcome, _):
+                stores = outcome
+                isStoring = true
+            case .finish(_, let result): ends.append(result)
+            case .refused(_, let failure): refused.append(failure)
+            case .permissionEnded: endedPermissions += 1
+            }
+        }
+    }
+}

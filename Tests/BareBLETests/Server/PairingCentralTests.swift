@@ -1,0 +1,316 @@
+import BLECore
+import BLELinux
+import BareBLE
+import BareBLETestKit
+import TestSupport
+import Testing
+
+/// Centrals on a virtual radio that pair with a local peripheral.
+@Suite(.timeLimit(.minutes(5))) struct PairingCentralTests {
+    @Test func aCentralPairsAndItsBondEncryptsLaterLinks() async throws {
+        try await PairingBench.run { bench in
+            try await bench.local.allowPairing(.justWorks)
+            let phone = try await bench.connect()
+            #expect(await bench.refusal(of: PairingBench.sealed, to: phone) == .insufficientAuthentication)
+            try await bench.pair(phone)
+            let bond = try #require(await bench.paired().first)
+            #expect(await phone.peer == bond.peer)
+            #expect(bond.method == .justWorks && !bond.isAuthenticated)
+            #expect(await bench.local.centrals.map(\.isBonded) == [true])
+            #expect(try await bench.central.bonds() == [bond])
+            #expect(try await phone.read(PairingBench.sealed) == [2])
+            // Nothing has excluded a man in the middle.
+            #expect(await bench.refusal(of: PairingBench.guarded, to: phone) == .insufficientAuthentication)
+
+            await phone.disconnect()
+            await bench.local.refusePairing()
+            try await bench.reconnect(phone)
+            #expect(await bench.refusal(of: PairingBench.sealed, to: phone) == .insufficientEncryption)
+            await bench.radio.encrypt(phone)
+            try await bench.sleep(.milliseconds(100))
+            #expect(try await phone.read(PairingBench.sealed) == [2])
+            #expect(await bench.paired().count == 1)
+            #expect(await bench.failures().isEmpty)
+        }
+    }
+
+    @Test(arguments: PairingBench.Refusal.allCases) func noCentralPairsUnlessItIsAllowed(
+        _ refusal: PairingBench.Refusal
+    ) async throws {
+        try await PairingBench.run { bench in
+            switch refusal {
+            case .neverAllowed: break
+            case .refused:
+                try await bench.local.allowPairing(.justWorks)
+                await bench.local.refusePairing()
+            case .timeIsOver:
+                try await bench.local.allowPairing(.justWorks, for: .seconds(30))
+                try await bench.sleep(.seconds(31))
+            }
+            #expect(await !bench.local.allowsPairing)
+            let phone = try await bench.connect()
+            try await bench.pair(phone)
+            // One that does not want to bond is not refused by the kernel.
+            var fleeting = VirtualSecurity()
+            fleeting.keepsBonds = false
+            try await bench.pair(phone, fleeting)
+            #expect(await bench.paired().isEmpty)
+            #expect(try await bench.central.bonds().isEmpty)
+            #expect(await bench.radio.longTermKeys().isEmpty)
+            #expect(try await phone.read(PairingBench.open) == [])
+            #expect(await bench.refusal(of: PairingBench.sealed, to: phone) == .insufficientAuthentication)
+        }
+    }
+
+    @Test func aPasskeyThatIsShownAuthenticatesTheCentral() async throws {
+        try await PairingBench.run { bench in
+            let shown = Lock<[PeerID]>([])
+            let agent = PairingAgent(show: { peer, _ in shown.withLock { $0.append(peer) } })
+            try await bench.local.allowPairing(CentralPairingOptions(agent: agent, require: .authenticated))
+            let phone = try await bench.connect()
+            try await bench.pair(phone, VirtualSecurity(capability: .keyboardOnly))
+            let id = try #require(await phone.peer)
+            #expect(shown.withLock { $0 } == [id])
+            #expect(await bench.paired().map(\.isAuthenticated) == [true])
+            #expect(try await phone.read(PairingBench.guarded) == [3])
+            // One without a keyboard cannot pair so.
+            let other = try await bench.connect()
+            try await bench.pair(other)
+            #expect(await bench.failures().count == 1)
+            #expect(await bench.paired().count == 1)
+            #expect(await bench.refusal(of: PairingBench.sealed, to: other) == .insufficientAuthentication)
+        }
+    }
+
+    @Test(.row("P17")) func aCentralWhosePairingsFailIsRefusedForAMinute() async throws {
+        try await PairingBench.run { bench in
+            let asked = Lock<[PeerID: Int]>([:])
+            let hostile = try await bench.connect()
+            let id = try #require(await hostile.peer)
+            let agent = PairingAgent(confirm: { peer in
+                asked.withLock { $0[peer, default: 0] += 1 }
+                return peer != id
+            })
+            try await bench.local.allowPairing(CentralPairingOptions(agent: agent))
+            for _ in 0..<10 { try await bench.pair(hostile) }
+            #expect(asked.withLock { $0[id] } == 3)
+            #expect(await bench.failures().count == 3, "what it repeats fills no queue")
+            #expect(try await hostile.read(PairingBench.open) == [], "the rest is served")
+            let other = try await bench.connect()
+            try await bench.pair(other)
+            let honest = try #require(await other.peer)
+            #expect(await bench.paired().map(\.peer) == [honest])
+            try await bench.sleep(.seconds(60))
+            try await bench.pair(hostile)
+            #expect(asked.withLock { $0[id] } == 4)
+            #expect(try await bench.central.bonds().count == 1)
+        }
+    }
+
+    @Test(.row("P17", "P18")) func aBondGoesOnlyWhereTheApplicationReplacesIt() async throws {
+        try await PairingBench.run { bench in
+            try await bench.local.allowPairing(.justWorks)
+            let phone = try await bench.connect()
+            try await bench.pair(phone)
+            let keys = await bench.radio.longTermKeys()
+            for round in 1...3 {
+                await phone.disconnect()
+                try await bench.reconnect(phone)
+                try await bench.pair(phone)
+                let refused = await bench.failures()
+                #expect(refused.count == round && refused.allSatisfy { $0.code == .pairingRefused })
+                #expect(await bench.refusal(of: PairingBench.sealed, to: phone) == .insufficientEncryption)
+            }
+            #expect(await bench.radio.longTermKeys() == keys)
+
+            let asked = Lock<[Bond]>([])
+            var options = CentralPairingOptions.justWorks
+            options.replace = { bond in
+                asked.withLock { $0.append(bond) }
+                return true
+            }
+            try await bench.local.allowPairing(options)
+            try await bench.pair(phone)
+            let bonds = await bench.paired()
+            #expect(bonds.count == 2 && asked.withLock { $0 }.map(\.peer) == [bonds[0].peer])
+            #expect(await bench.radio.longTermKeys() != keys)
+            #expect(try await bench.central.bonds().count == 1, "one bond a central")
+            #expect(try await phone.read(PairingBench.sealed) == [2])
+        }
+    }
+
+    @Test(.row("P37")) func aCentralThatTellsItsIdentityKeepsItsLinkAndItsSubscriptions() async throws {
+        try await PairingBench.run { bench in
+            let identity = PeerID(address: BluetoothAddress(rawValue: 0x1122_3344_55C6), type: .public)
+            var security = VirtualSecurity()
+            security.identity = VirtualIdentity(identity, key: Array(0x20...0x2F))
+            try await bench.local.allowPairing(.justWorks)
+            let phone = await bench.radio.addCentral(as: bench.privateAddress(of: security, 1))
+            try await bench.reconnect(phone)
+            try await phone.subscribe(to: PairingBench.open)
+            let before = try #require(await bench.local.centrals.first)
+            #expect(await phone.peer == before.peer)
+            try await bench.pair(phone, security)
+            let after = try #require(await bench.local.centrals.first)
+            #expect(after.id == before.id && after.peer == identity && after.subscriptions == before.subscriptions)
+            try await bench.local.update([5], of: CharacteristicReference(PairingBench.open))
+            #expect(try await phone.nextValue().bytes == [5])
+            #expect(await bench.names() == ["connected", "subscribed", "paired"])
+
+            await phone.disconnect()
+            await bench.radio.changeAddress(of: phone, to: bench.privateAddress(of: security, 2))
+            try await bench.reconnect(phone)
+            #expect(await bench.local.centrals.map(\.peer) == [identity])
+            await bench.radio.encrypt(phone)
+            try await bench.sleep(.milliseconds(100))
+            #expect(await bench.local.centrals.map(\.subscriptions.count) == [1], "what it has configured is in force")
+            #expect(
+                await bench.names() == [
+                    "connected", "subscribed", "paired", "unsubscribed", "disconnected", "connected", "restored",
+                ])
+        }
+    }
+
+    @Test func theEndOfTheLinkEndsThePairing() async throws {
+        try await PairingBench.run { bench in
+            let asked = Lock(0)
+            let clock = bench.time.clock
+            let agent = PairingAgent(confirm: { _ in
+                asked.withLock { $0 += 1 }
+                try? await clock.sleep(for: .seconds(600))
+                return true
+            })
+            try await bench.local.allowPairing(CentralPairingOptions(agent: agent))
+            let phone = try await bench.connect()
+            try await bench.pair(phone)
+            await phone.disconnect()
+            try await bench.sleep(.seconds(2))
+            #expect(await bench.failures().map(\.code) == [.disconnected])
+            // Another one has its turn.
+            let other = try await bench.connect()
+            try await bench.pair(other)
+            #expect(asked.withLock { $0 } == 2)
+            try await bench.sleep(.seconds(40))
+            #expect(await bench.failures().count == 2, "its user has not decided in time")
+            #expect(try await bench.central.bonds().isEmpty)
+        }
+    }
+}
+
+/// A local peripheral that keeps bonds, on a virtual radio with centrals.
+struct PairingBench: Sendable {
+    enum Refusal: CaseIterable, Sendable {
+        case neverAllowed
+        case refused
+        case timeIsOver
+    }
+
+    static let open: BluetoothUUID = 0xFFF1
+    static let sealed: BluetoothUUID = 0xFFF2
+    static let guarded: BluetoothUUID = 0xFFF3
+
+    let time: VirtualTime
+    let radio: VirtualRadio
+    let central: Central
+    let local: LocalPeripheral
+    private let events: Lock<[LocalPeripheralEvent]>
+
+    static func run(_ body: @Sendable @escaping (PairingBench) async throws -> Void) async throws {
+        try await VirtualTime.run { time in
+            let radio = VirtualRadio(time: time)
+            let central = SecurityBench.central(radio, .inMemory)
+            let local = LocalPeripheral(on: central)
+            try await local.publish(
+                LocalService(
+                    0xFFF0,
+                    [
+                        LocalCharacteristic(open, [.read, .notify]),
+                        LocalCharacteristic(
+                            sealed, .read, value: .fixed([2]), access: AttributeAccess(.encrypted)),
+                        LocalCharacteristic(
+                            guarded, .read, value: .fixed([3]), access: AttributeAccess(.authenticated)),
+                    ]))
+            let advertising = try await local.advertise([.localName("Safe")])
+            let seen = Lock<[LocalPeripheralEvent]>([])
+            let events = local.events
+            let watch = time.task {
+                for try await event in events { seen.withLock { $0.append(event) } }
+            }
+            try await body(
+                PairingBench(time: time, radio: radio, central: central, local: local, events: seen))
+            await advertising.stop()
+            await local.stop()
+            try await watch.value
+        }
+    }
+
+    /// Connects a new central.
+    func connect() async throws -> VirtualCentral {
+        let central = await radio.addCentral()
+        try await reconnect(central)
+        return central
+    }
+
+    func reconnect(_ central: VirtualCentral) async throws {
+        try await central.connect()
+        await time.settle()
+    }
+
+    /// Has a central begin to pair, and waits for the end unless a user is asked.
+    func pair(_ central: VirtualCentral, _ security: VirtualSecurity = VirtualSecurity()) async throws {
+        await radio.pair(central, security)
+        try await sleep(.seconds(1))
+    }
+
+    /// Returns why a value is not read; `nil` if it is.
+    func refusal(of value: BluetoothUUID, to central: VirtualCentral) async -> ATTErrorCode? {
+        do throws(VirtualCentralError) {
+            _ = try await central.read(value)
+            return nil
+        } catch {
+            guard case .refused(_, _, let code) = error else {
+                Issue.record(error)
+                return nil
+            }
+            return code
+        }
+    }
+
+    /// Returns a private address of a central.
+    func privateAddress(of security: VirtualSecurity, _ number: UInt32) -> PeerID {
+        let bytes = security.identity?.key ?? []
+        let key = Secret128(bytes.span) ?? .zero
+        return PeerID(address: PrivateAddress.address(key, prand: number &* 0x12345), type: .random)
+    }
+
+    func sleep(_ duration: Duration) async throws { try await time.clock.sleep(for: duration) }
+
+    // MARK: Events
+
+    func paired() async -> [Bond] {
+        await seen { if case .paired(_, let bond) = $0 { bond } else { nil } }
+    }
+
+    func failures() async -> [BLEError] {
+        await seen { if case .pairingFailed(_, let error) = $0 { error } else { nil } }
+    }
+
+    func names() async -> [String] {
+        await seen { event in
+            switch event {
+            case .connected: "connected"
+            case .disconnected: "disconnected"
+            case .subscribed(_, _, let isRestored): isRestored ? "restored" : "subscribed"
+            case .unsubscribed: "unsubscribed"
+            case .paired: "paired"
+            case .pairingFailed: "pairing failed"
+            case .written, .writeDropped, .dropped: nil
+            }
+        }
+    }
+
+    private func seen<Value>(_ find: (LocalPeripheralEvent) -> Value?) async -> [Value] {
+        await time.settle()
+        return events.withLock { $0 }.compactMap(find)
+    }
+}
