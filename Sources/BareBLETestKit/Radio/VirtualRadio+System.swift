@@ -7,6 +7,8 @@ extension VirtualRadio {
     /// The library's interface to the kernel, implemented by this radio.
     package nonisolated var system: AdapterSystem {
         var system = AdapterSystem.kernel
+        // Other radios of the process have adapters with the same addresses.
+        system.reserveHandle = { _, _ in .unknown }
         system.list = { () throws(SystemCallError) in self.machine.withLock { $0.adapters } }
         system.info = { index throws(SystemCallError) in
             let found = self.machine.withLock { machine in machine.adapters.first { $0.index == index } }

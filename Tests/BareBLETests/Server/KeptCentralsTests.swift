@@ -132,8 +132,8 @@ import Testing
         let second = try await start([sensor], on: first.central)
         #expect(try await restored(second, peer) == [0xFFF1])
         await second.local.stop()
-        // The battery service was at 21 to 24.
-        let change: [UInt8] = [0x1D, 0x08, 0x00, 0x15, 0x00, 0x18, 0x00]
+        // The battery service was at 19 to 22.
+        let change: [UInt8] = [0x1D, 0x08, 0x00, 0x13, 0x00, 0x16, 0x00]
         #expect(await device.transcript.steps.contains { $0.event == .sent(change) })
     }
 

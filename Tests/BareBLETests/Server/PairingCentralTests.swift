@@ -153,7 +153,7 @@ import Testing
             try await bench.pair(phone, security)
             let after = try #require(await bench.local.centrals.first)
             #expect(after.id == before.id && after.peer == identity && after.subscriptions == before.subscriptions)
-            try await bench.local.update([5], of: CharacteristicReference(PairingBench.open))
+            try await bench.local.update([5], of: .uuid(PairingBench.open))
             #expect(try await phone.nextValue().bytes == [5])
             #expect(await bench.names() == ["connected", "subscribed", "paired"])
 
