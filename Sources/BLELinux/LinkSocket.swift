@@ -1,14 +1,17 @@
 // One end of a link that preserves packet boundaries: the kernel's L2CAP socket on the ATT channel, or any SEQPACKET
 // descriptor that stands in for it (a socketpair in tests, a Unix socket to a scripted peer).
 //
-// Duties: never block, never lose the reason of the link's end, never take an empty packet for that end, and report
-// what the kernel had to drop.
+// Duties: never block, never lose the reason of the link's end, never take an empty packet for that end or that end for
+// an empty packet, and report what the kernel had to drop.
 //
 // Invariants
 // - The descriptor is owned: `deinit` closes it exactly once. Unregister it from the event loop first.
 // - The kernel returns the reason of the end once, to whichever of SO_ERROR, read and write comes first, and before
 //   the packets that arrived earlier. So the reason is kept here, and `receive` reports it after the last packet.
 // - `receive` reports `.ended` at the end and from then on. After `.ended` nothing is sent.
+// - The kernel looks for a packet first and for the end afterwards. If both come in between, a read returns nothing although
+//   a packet waits. So nothing that is read from a socket that has hung up counts as a packet: an empty packet that comes
+//   right before the end may be lost.
 
 internal import CBluetooth
 internal import Glibc
@@ -16,7 +19,7 @@ internal import Glibc
 /// The result of reading a link socket.
 package enum LinkInput: Equatable, Sendable {
     /// One packet of `count` bytes at the start of the buffer. Its full length on the link was `length`; the rest is
-    /// lost. An empty packet has a count of zero.
+    /// lost. An empty packet has a count of zero; one right before the end is not reported.
     case packet(count: Int, length: Int)
     /// Nothing now; wait for the descriptor to become readable.
     case wouldBlock
@@ -98,9 +101,11 @@ package struct LinkSocket: ~Copyable, Sendable {
                 shortages = 0
                 return .packet(count: min(length, buffer.count), length: length)
             case 0:
-                if isEnd() { return .ended(errno: endReason ?? reportedReason?() ?? 0) }
-                wokenForNothing = false
-                return .packet(count: 0, length: 0)
+                if endReason == nil, !isHungUp {
+                    wokenForNothing = false
+                    return .packet(count: 0, length: 0)
+                }
+                if ble_peek(descriptor) <= 0 { return .ended(errno: endReason ?? reportedReason?() ?? 0) }
             case -Int(EAGAIN):
                 if let endReason { return .ended(errno: endReason) }
                 guard isAwaited else { return .wouldBlock }
@@ -189,14 +194,6 @@ package struct LinkSocket: ~Copyable, Sendable {
         }
         droppedPackets = drops
         return length
-    }
-
-    /// Distinguishes the end from an empty packet, both of which read as nothing.
-    private func isEnd() -> Bool {
-        if endReason != nil { return true }
-        guard ble_poll(descriptor) & BLE_HANG_UP != 0 else { return false }
-        // Hung up, but a packet after the empty one shows that it was one.
-        return ble_peek(descriptor) <= 0
     }
 
     private static func isReasonOfEnd(_ errno: Int32) -> Bool {
