@@ -413,7 +413,7 @@ _blescan_serve() {
     repeating_flags=()
     non_repeating_flags=(--advertise --no-advertise --trace --json --version -h --help)
     repeating_options=()
-    non_repeating_options=(--socket --adapter --name --for)
+    non_repeating_options=(--socket --adapter --pairing --bonds --name --for)
     __blescan_offer_flags_options 1
 
     # Offer option value completions
@@ -422,6 +422,13 @@ _blescan_serve() {
         return
         ;;
     '--adapter')
+        return
+        ;;
+    '--pairing')
+        __blescan_add_completions -W 'ask'$'\n''show'$'\n''just-works'
+        return
+        ;;
+    '--bonds')
         return
         ;;
     '--name')

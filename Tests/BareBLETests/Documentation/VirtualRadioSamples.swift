@@ -131,6 +131,7 @@ import Testing
             await phone.pause()
             await phone.resume()
             await radio.encrypt(phone)
+            await radio.pair(phone)
             await radio.reset(phone)
             await radio.changeAddress(of: phone, to: PeerID(address: other, type: .random))
             await radio.limitLinks(to: 1)

@@ -229,7 +229,8 @@ struct TerminalTests {
         try await terminal.keys("q")
         #expect(try await terminal.line(in: "status") == "65")
         let after = try await terminal.shows("what is wrong") { screen in
-            screen.replacing("\n", with: "").contains("is damaged after packet 178. The part before that was read.")
+            // Where the lines end depends on the length of the folder's path.
+            screen.filter { !$0.isWhitespace }.contains("isdamagedafterpacket178.Thepartbeforethatwasread.")
         }
         #expect(after.contains("blescan: 3 devices at the end"))
     }
