@@ -66,12 +66,12 @@ package enum ListeningAddress: Hashable, Sendable {
             try SystemCallError.check("getsockopt", unsafe ble_get_option(descriptor, SOL_SOCKET, name, &value, 4))
             return value
         }
-        let isListening = try option(SO_ACCEPTCONN) == 1
-        guard isListening, try option(SO_TYPE) == Int32(SOCK_SEQPACKET.rawValue) else {
+        guard try option(SO_TYPE) == Int32(SOCK_SEQPACKET.rawValue) else {
             throw SystemCallError(call: "getsockopt", errno: EPROTOTYPE)
         }
         switch try option(SO_DOMAIN) {
         case AF_UNIX:
+            guard try option(SO_ACCEPTCONN) == 1 else { throw SystemCallError(call: "getsockopt", errno: EPROTOTYPE) }
             var name = sockaddr_un()
             let size = UInt32(MemoryLayout<sockaddr_un>.size)
             try SystemCallError.check("getsockname", unsafe ble_own_address(descriptor, &name, size))
@@ -80,6 +80,10 @@ package enum ListeningAddress: Hashable, Sendable {
         case AF_BLUETOOTH:
             var name = sockaddr_l2()
             let size = UInt32(MemoryLayout<sockaddr_l2>.size)
+            // The kernel does not say of these that they listen (SO_ACCEPTCONN is 0), but those of links have a peer.
+            guard unsafe ble_peer_address(descriptor, &name, size) == -ENOTCONN else {
+                throw SystemCallError(call: "getpeername", errno: EPROTOTYPE)
+            }
             try SystemCallError.check("getsockname", unsafe ble_own_address(descriptor, &name, size))
             guard UInt16(littleEndian: name.l2_cid) == LinkSocket.attributeChannel else {
                 throw SystemCallError(call: "getsockname", errno: EPROTOTYPE)

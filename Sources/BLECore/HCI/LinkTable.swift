@@ -79,7 +79,7 @@ package struct LinkTable {
         var lossHandler: LossHandler?
         var encryptionHandler: EncryptionHandler?
         /// The identity that the peer has told on this link.
-        var toldIdentity: PeerID?
+        var distributedIdentity: PeerID?
     }
 
     private enum State {
@@ -147,15 +147,16 @@ extension LinkTable {
         }
     }
 
-    /// The peer of a link has told its identity.
+    /// The peer of a link has distributed its identity.
     package mutating func identified(_ link: LinkIdentity, as identity: PeerID) {
-        change(link) { $0.toldIdentity = identity }
+        change(link) { $0.distributedIdentity = identity }
     }
 
     /// The identity that the peer with this address has told on a link that is up; `nil` if it has told none.
     package func identity(of peer: PeerID) -> PeerID? {
         for entry in entries.values {
-            if case .registered(let link) = entry.state, link.identity.peer == peer, let told = link.toldIdentity {
+            if case .registered(let link) = entry.state, link.identity.peer == peer, let told = link.distributedIdentity
+            {
                 return told
             }
         }

@@ -297,7 +297,8 @@ package struct ManagementSetup: ~Copyable {
 
     // MARK: The state of rest
 
-    /// Changes the state of rest. It is in force before another list is loaded, and not while a pairing runs.
+    /// Changes the state of rest. It is in force before another list is loaded, and not while a pairing runs: then the owner
+    /// does not wait for it.
     ///
     /// - Parameter capability: With what capability centrals may pair; `nil` if they may not.
     package mutating func rest(_ capability: IOCapability?) -> [Action] {
@@ -307,6 +308,7 @@ package struct ManagementSetup: ~Copyable {
         switch state {
         case .unmanaged: return endRest(.notManaged)
         case .held, .settingUp, .resting, .loading: return []
+        case .managed where pairing == .running: return endRest(nil)
         case .managed: return proceed()
         }
     }

@@ -6,7 +6,7 @@
 
 /// The keys that a pairing has made so far.
 package struct PairingKeys: Hashable, Sendable {
-    /// The peer's identity, or its address on the air while it has told none.
+    /// The peer's identity, or its address on the air while it has distributed none.
     package private(set) var identity: PeerID
     package private(set) var longTermKeys: [ManagementLongTermKey] = []
     private var identityResolvingKey: ManagementIdentityResolvingKey?
@@ -24,12 +24,15 @@ package struct PairingKeys: Hashable, Sendable {
     /// Whether there is a key for links whose Central is this side.
     package var hasCentralKey: Bool { longTermKeys.contains { $0.isCentral || $0.kind.isSecureConnections } }
 
+    /// Whether there is a key for links whose Central is the peer.
+    package var hasPeripheralKey: Bool { longTermKeys.contains { !$0.isCentral || $0.kind.isSecureConnections } }
+
     /// Whether no further key can come: LE Secure Connections has one for both roles, legacy pairing one for each.
     package var isComplete: Bool {
         longTermKeys.count == 2 || longTermKeys.contains { $0.kind.isSecureConnections }
     }
 
-    /// The peer has told its identity in another way.
+    /// The peer has distributed its identity in another way.
     package mutating func identified(as identity: PeerID) { self.identity = identity }
 
     package mutating func add(_ new: ManagementNewIdentityResolvingKey) {

@@ -12,6 +12,7 @@
 // - A pairing ends exactly once, in `finish`, and is paired only after the bond is stored. A failure after keys may exist
 //   removes them from the kernel first; those of another bond are left to the next load of the lists.
 // - Each question is asked once, with a number that no other question has had.
+// - A link is ended by its handle: the kernel may have several links under the identity that a central claims.
 // - A pairing keeps the permission that it began with: the end of the time in which centrals may pair does not end it.
 //   `refuse` does.
 //
@@ -93,6 +94,10 @@ package struct PairingResponder: ~Copyable {
         case begin
         /// Send this command for the peer, and call `commandFinished` with its end.
         case send(PairingExchange.Command, ManagementPeer)
+        /// Send this refusal of a question that is no part of the pairing that runs; nothing waits for its end.
+        case refuse(PairingExchange.Command, ManagementPeer)
+        /// End the link of the central that pairs.
+        case disconnect(Client)
         /// Ask the agent, where there is a bond first whether it may be replaced, and call `replied` with the number.
         case ask(PairingExchange.Question, Client, UInt64)
         /// The agent's reply is no longer needed.
@@ -311,6 +316,8 @@ extension PairingResponder {
     /// Decides what the keys of an encrypted link are worth.
     private mutating func judge(_ pairing: Pairing, at now: BootInstant) -> [Action] {
         do throws(PairingExchange.Failure) {
+            // Legacy pairing has one key for each role: the central uses this one.
+            guard pairing.keys.hasPeripheralKey else { throw .noKey }
             let outcome = try pairing.keys.outcome(
                 pairing.method, level: pairing.permission.level, minimumKeySize: pairing.permission.minimumKeySize)
             state = .storing(pairing, outcome)
@@ -488,7 +495,7 @@ extension PairingResponder {
     }
 
     private static func refusal(of event: ManagementEvent.Content) -> [Action] {
-        PairingExchange.refusal(of: event).map { [.send($0.command, $0.peer)] } ?? []
+        PairingExchange.refusal(of: event).map { [.refuse($0.command, $0.peer)] } ?? []
     }
 
     private func send(_ command: PairingExchange.Command, _ pairing: Pairing) -> Action {
@@ -524,20 +531,25 @@ extension PairingResponder {
         _ pairing: Pairing, _ failure: Failure, at now: BootInstant, isOver: Bool = false
     ) -> [Action] {
         var commands: [PairingExchange.Command] = []
+        var disconnects = false
+        let hasHandle = pairing.client.followsEncryption
         switch pairing.event.flatMap({ PairingExchange.refusal(of: $0) }) {
         case let refusal?: commands.append(refusal.command)
-        // The keys are another bond's.
-        case nil where pairing.client.otherBonds.contains(pairing.keys.identity): commands.append(.disconnect)
+        case nil where pairing.client.otherBonds.contains(pairing.keys.identity):
+            // The keys are another bond's.
+            disconnects = true
+            if !hasHandle { commands.append(.disconnect) }
         case nil where !pairing.keys.isEmpty:
             // Without an identity, or with a central that keeps no bonds, the encryption is good for this link.
-            let isKept = failure == .pairing(.noIdentity) || failure == .pairing(.noKey)
-            commands.append(.removeKeys(disconnects: !isKept))
+            disconnects = failure != .pairing(.noIdentity) && failure != .pairing(.noKey)
+            commands.append(.removeKeys(disconnects: disconnects && !hasHandle))
         case nil where !isOver && failure != .pairing(.linkLost) && failure != .pairing(.noKey):
             // It also ends a pairing that waits for the central.
             commands.append(.removeKeys(disconnects: false))
         case nil: break
         }
-        return [.stopAsking] + leave(pairing, commands, failure, at: now)
+        return [.stopAsking] + (disconnects && hasHandle ? [.disconnect(pairing.client)] : [])
+            + leave(pairing, commands, failure, at: now)
     }
 
     private mutating func leave(

@@ -155,7 +155,7 @@ extension Adapter {
     /// Accepts links from now on.
     ///
     /// - Parameters:
-    ///   - owner: Who accepts them.
+    ///   - owner: The owner of the links.
     ///   - operation: The operation, for messages.
     ///   - handed: Returns the descriptor of a socket that listens at this address already, and is the adapter's from now
     ///     on; `nil` if there is none.
@@ -218,7 +218,10 @@ extension Adapter {
         if acceptor.isListening(for: owner) { acceptor.end() }
     }
 
-    /// Gives up the socket with which an owner accepts links; `nil` if it accepts none.
+    /// Whether the next run may serve a link: one with a pairing that has not succeeded may have a key that is no bond's.
+    func mayHandOver(_ link: LinkIdentity) -> Bool { !centrals.isUnproven(link) }
+
+    /// Releases the socket with which an owner accepts links; `nil` if it accepts none.
     func takeListener(of owner: ObjectIdentifier) -> Int32? {
         acceptor.isListening(for: owner) ? acceptor.takeSocket() : nil
     }

@@ -11,6 +11,8 @@ extension Adapter {
 
     /// Serves the centrals of an owner: their pairings are passed to it.
     func servePairings(for owner: ObjectIdentifier, _ host: CentralPairings.Host) {
+        // The permission of one that has gone without a stop.
+        if !centrals.isServing(owner) { perform(security.refuseCentrals()) }
         centrals.begin(for: owner, host)
         security.findCentrals { [weak self] peer in self?.assumeIsolated { $0.servedCentral(peer) } }
     }
@@ -45,7 +47,8 @@ extension Adapter {
         default:
             refuseCentrals(of: owner)
             throw BLEError(
-                .timedOut, subject: name, during: operation, because: "the kernel did not accept pairings in time")
+                .timedOut, subject: name, during: operation,
+                because: "the kernel did not accept the settings of pairing in 10 s", hint: "Call it again.")
         }
     }
 
@@ -77,10 +80,9 @@ extension Adapter {
     // MARK: What the coordinator returns
 
     func ask(_ question: PairingExchange.Question, about client: PairingResponder.Client, _ number: UInt64) {
-        guard let served = centrals.host?.find(client.peer), let options = centrals.options else {
+        guard let served = centrals.host?.find(client.peer), let options = centrals.begin(served) else {
             return perform(security.replied(.no, aboutCentral: number))
         }
-        centrals.pairs(served)
         let peer = served.central.peer ?? client.peer
         let record = client.hasBond ? bonds.record(of: identity(of: client.peer) ?? client.peer) : nil
         let former = record.flatMap { record in address.map { Bond(record, adapter: $0) } }
@@ -124,45 +126,70 @@ extension Adapter {
         }
     }
 
-    /// The pairing of a central has ended, or was refused.
+    /// The pairing of a central has ended.
     func centralPaired(
         _ client: PairingResponder.Client, _ result: Result<PairingExchange.Outcome, PairingResponder.Failure>
     ) {
-        // One that was refused at once may not be the one that pairs.
-        var running: ServedCentral?
-        var storeFailure: BLEError?
-        if centrals.isPairing(onAir: client.onAir) { (running, storeFailure) = centrals.finish() }
-        guard let served = running ?? centrals.host?.find(client.peer), let options = centrals.options else { return }
+        let isPaired = if case .success = result { true } else { false }
+        let (pairing, storeFailure) = centrals.finish(isPaired: isPaired) { links.isCurrent($0) }
+        guard let served = pairing?.central ?? centrals.host?.find(client.peer),
+            let options = pairing?.options ?? centrals.options
+        else {
+            logger.notice(
+                "a pairing has ended after the link of its central",
+                metadata: ["adapter": "\(name)", "central": "\(client.peer)"])
+            return
+        }
         switch result {
         case .success(let outcome):
             links.identified(served.link, as: outcome.identity)
-            guard let address, let record = bonds.record(of: outcome.identity) else { return }
+            guard let address, let record = bonds.record(of: outcome.identity) else {
+                // Another task has removed the bond meanwhile.
+                logger.notice("a bond was removed at once", metadata: ["central": "\(outcome.identity)"])
+                return
+            }
             centrals.host?.ended(served.central, .success(Bond(record, adapter: address)))
         case .failure(let failure):
-            let error =
-                storeFailure
-                ?? BLEError(failure, pairingOf: served.central.peer ?? client.peer, options)
-            logger.notice(
-                "a central could not pair",
-                metadata: ["adapter": "\(name)", "central": "\(served.central.name)", "reason": "\(error)"])
-            // It may repeat that as often as it likes.
-            if failure == .tooManyFailures || failure == .busy {
-                return securityEvents.report(.pairingRefused(client.peer))
-            }
-            centrals.host?.ended(served.central, .failure(error))
+            report(
+                storeFailure ?? BLEError(failure, pairingOf: served.central.peer ?? client.peer, options), of: served)
         }
+    }
+
+    /// A central was refused at its first question. It may repeat that as often as it likes.
+    func centralRefused(_ client: PairingResponder.Client, _ failure: PairingResponder.Failure) {
+        if failure == .tooManyFailures || failure == .busy {
+            return securityEvents.report(.pairingRefused(client.peer))
+        }
+        guard let served = centrals.host?.find(client.peer), let options = centrals.options,
+            centrals.isNewRefusal(served.link, failure, whereUp: { links.isCurrent($0) })
+        else { return }
+        report(BLEError(failure, pairingOf: served.central.peer ?? client.peer, options), of: served)
+    }
+
+    private func report(_ error: BLEError, of served: ServedCentral) {
+        logger.notice(
+            "a central could not pair",
+            metadata: ["adapter": "\(name)", "central": "\(served.central.name)", "reason": "\(error)"])
+        centrals.host?.ended(served.central, .failure(error))
+    }
+
+    /// Ends the link of the central that pairs.
+    func disconnectPairingCentral() {
+        guard let link = centrals.pairing?.link else { return }
+        Task(executorPreference: loop) { [weak self] in await self?.disconnect(link) }
     }
 
     /// Logs, once for each link, that a central wanted to pair and may not.
     func logRefusal(ofCentral peer: PeerID) {
-        guard !security.letsCentralsPair, let served = centrals.host?.find(peer), centrals.isNewRefusal(served.link)
+        guard !security.letsCentralsPair, let served = centrals.host?.find(peer),
+            centrals.isNewRefusal(served.link, nil, whereUp: { links.isCurrent($0) })
         else { return }
         logger.notice(
             "a central wanted to pair and may not: `LocalPeripheral.allowPairing` lets it",
             metadata: ["adapter": "\(name)", "central": "\(served.central.name)"])
     }
 
-    func centralsMayNotPair() {
+    func logPermissionEnd() {
         logger.debug("centrals may not pair any more", metadata: ["adapter": "\(name)"])
     }
 }

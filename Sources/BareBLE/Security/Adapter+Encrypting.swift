@@ -384,8 +384,7 @@ extension Adapter {
 
     /// The security of a link, by the descriptor of its socket.
     func linkSecurity(of link: LinkIdentity, _ descriptor: Int32) -> LinkSecurity {
-        // A key that a pairing is making is not the one of an earlier bond.
-        let record = centrals.isPairing(link) ? nil : bonds.record(of: identity(of: link.peer) ?? link.peer)
+        let record = bondRecord(of: link)
         let bond = record.flatMap { record in address.map { Bond(record, adapter: $0) } }
         // The kernel does not know how a command has encrypted it, unless it has done so itself since.
         if let record, let size = links.keySize(of: link) {
@@ -398,8 +397,17 @@ extension Adapter {
     /// Whether there is a bond with a peer.
     package func isBonded(with peer: PeerID) -> Bool { bond(with: peer) != nil }
 
-    /// The bond with the peer of a link; `nil` while that makes another one.
-    func bond(of link: LinkIdentity) -> BondID? { centrals.isPairing(link) ? nil : bond(with: link.peer) }
+    /// The bond with the peer of a link; `nil` where its key may not be the one that encrypts the link.
+    func bond(of link: LinkIdentity) -> BondID? { bondRecord(of: link).map { BondID($0) } }
+
+    /// The bond whose key encrypts a link if the link is encrypted.
+    private func bondRecord(of link: LinkIdentity) -> BondRecord? {
+        if centrals.isUnproven(link) { return nil }
+        let identity = identity(of: link.peer) ?? link.peer
+        // While a new bond is being stored, the kernel has its key already, also for a next link of the same central.
+        if let pairing = centrals.pairing?.link.peer, self.identity(of: pairing) ?? pairing == identity { return nil }
+        return bonds.record(of: identity)
+    }
 
     /// The bond with a peer.
     func bond(with peer: PeerID) -> BondID? {

@@ -342,7 +342,9 @@ extension Adapter {
             case .readCentralSecurity(let client): readSecurity(of: client)
             case .storeCentral(let outcome, let client): store(outcome, of: client)
             case .centralPaired(let client, let result): centralPaired(client, result)
-            case .permissionEnded: centralsMayNotPair()
+            case .centralRefused(let client, let failure): centralRefused(client, failure)
+            case .disconnectCentral: disconnectPairingCentral()
+            case .permissionEnded: logPermissionEnd()
             case .rested(let waiter, nil): wake(waiter)
             case .rested(let waiter, let failure?):
                 wake(waiter, .failed(BLEError(failure, adapter: name, during: "allow pairing")))

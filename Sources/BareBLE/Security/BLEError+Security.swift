@@ -147,14 +147,15 @@ extension BLEError {
             hint = "Pair again at the central."
         case .pairing(.refusedHere(.justWorks)) where options.agent.confirm == nil && !options.acceptsUnconfirmed:
             (code, reason) = (.pairingRefused, "nothing could be compared with it, and nobody may confirm that")
-            hint = "Give the agent the closure `confirm`, or set `acceptsUnconfirmed`."
+            hint = "Set the agent's closure `confirm`, or `acceptsUnconfirmed`."
         case .pairing(.timedOut(nil)):
             (code, reason) = (.timedOut, "the central did not finish the pairing in time")
             hint = "Confirm the pairing at the central, or allow more time."
         case .pairing(.linkLost):
             (code, reason, hint) = (.disconnected, "the link ended", "Pair again at the central.")
         case .pairing(.cancelled):
-            (code, reason, hint) = (.cancelled, "pairing was ended here", nil)
+            (code, reason) = (.cancelled, "pairing was ended here")
+            hint = "Call `allowPairing` again."
         case .pairing(let failure):
             self.init(
                 failure, pairing: central,

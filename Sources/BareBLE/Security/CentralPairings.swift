@@ -1,11 +1,13 @@
 internal import BLECore
 
-// The pairings that centrals begin, on the side of the adapter: who serves the centrals, how they may pair, and what the
+// The pairings that centrals begin, on the side of the adapter: the owner of the links, how centrals may pair, and what the
 // agent and the disk have done for the one that pairs.
 //
 // Invariants
 // - The owner is one local peripheral, from `begin` to `end`.
-// - While a central pairs, its link has no bond: an earlier one is not the one whose key is being made.
+// - While a central pairs, its link has no bond: an earlier one is not the one whose key is being made. A link on which a
+//   pairing has failed has none until it ends: the link may be encrypted with a key that belongs to no bond.
+// - A pairing keeps the options that it began with.
 
 /// A central on a served link.
 struct ServedCentral: Sendable {
@@ -13,6 +15,12 @@ struct ServedCentral: Sendable {
     /// The descriptor of the link's socket, while that is open.
     let descriptor: Int32
     let central: ConnectedCentral
+}
+
+/// Why the central of a link was refused at its first question; without a failure because none may pair.
+private struct Refusal: Hashable {
+    let link: LinkIdentity
+    let failure: PairingResponder.Failure?
 }
 
 /// How centrals may pair, and the pairing that runs.
@@ -28,10 +36,12 @@ struct CentralPairings {
     private var owner: ObjectIdentifier?
     private(set) var host: Host?
     private(set) var options: CentralPairingOptions?
-    private var current: ServedCentral?
+    private var current: (central: ServedCentral, options: CentralPairingOptions)?
     private var asking: Task<Void, Never>?
-    /// The last link whose central was refused because none may pair.
-    private var refused: LinkIdentity?
+    /// The links on which a pairing has failed.
+    private var unproven: Set<LinkIdentity> = []
+    /// The refusals that were reported.
+    private var refusals: Set<Refusal> = []
     /// Why the bond of the pairing that runs was not stored.
     private var storeFailure: BLEError?
 
@@ -53,26 +63,39 @@ struct CentralPairings {
 
     // MARK: The pairing that runs
 
-    /// Whether the central of a link pairs.
-    func isPairing(_ link: LinkIdentity) -> Bool { current?.link == link }
+    /// The central that pairs.
+    var pairing: ServedCentral? { current?.central }
 
-    /// Whether the central on the link from this address pairs.
-    func isPairing(onAir peer: PeerID) -> Bool { current?.link.peer == peer }
+    /// Whether the key that encrypts a link may not be that of the bond with its peer.
+    func isUnproven(_ link: LinkIdentity) -> Bool { current?.central.link == link || unproven.contains(link) }
 
-    mutating func pairs(_ central: ServedCentral) { if current == nil { current = central } }
+    /// A central begins to pair, or is asked about again; returns the options of its pairing.
+    mutating func begin(_ central: ServedCentral) -> CentralPairingOptions? {
+        if current == nil, let options { current = (central, options) }
+        return current?.options
+    }
 
     mutating func stored(_ failure: BLEError) { storeFailure = failure }
 
-    /// Ends the pairing that runs; returns its central, and why its bond was not stored.
-    mutating func finish() -> (central: ServedCentral?, storeFailure: BLEError?) {
+    /// Ends the pairing that runs; returns its central and options, and why its bond was not stored.
+    ///
+    /// - Parameter isUp: Whether a link is up: of others nothing is kept.
+    mutating func finish(isPaired: Bool, whereUp isUp: (LinkIdentity) -> Bool) -> (
+        pairing: (central: ServedCentral, options: CentralPairingOptions)?, storeFailure: BLEError?
+    ) {
+        if !isPaired, let link = current?.central.link { unproven = unproven.filter(isUp).union([link]) }
         defer { (current, storeFailure) = (nil, nil) }
         return (current, storeFailure)
     }
 
-    /// Whether the central of a link is refused for the first time; takes note of it.
-    mutating func isNewRefusal(_ link: LinkIdentity) -> Bool {
-        defer { refused = link }
-        return refused != link
+    /// Whether the central of a link is refused for the first time for this reason; keeps that it was.
+    ///
+    /// - Parameter isUp: Whether a link is up: of others nothing is kept.
+    mutating func isNewRefusal(
+        _ link: LinkIdentity, _ failure: PairingResponder.Failure?, whereUp isUp: (LinkIdentity) -> Bool
+    ) -> Bool {
+        refusals = refusals.filter { isUp($0.link) }
+        return refusals.insert(Refusal(link: link, failure: failure)).inserted
     }
 
     // MARK: The agent

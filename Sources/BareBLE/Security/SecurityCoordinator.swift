@@ -51,6 +51,8 @@ final class SecurityCoordinator {
         case storeCentral(PairingExchange.Outcome, PairingResponder.Client)
         /// The pairing of a central has ended, or has been refused.
         case centralPaired(PairingResponder.Client, Result<PairingExchange.Outcome, PairingResponder.Failure>)
+        case centralRefused(PairingResponder.Client, PairingResponder.Failure)
+        case disconnectCentral(PairingResponder.Client)
         /// The time in which centrals may pair is over.
         case permissionEnded
         /// A task resumes: the kernel lets centrals pair as the permission says, or could not be set so.
@@ -452,7 +454,12 @@ final class SecurityCoordinator {
             case .refused(let client, let failure):
                 counts.refusedPairings += 1
                 lastRefused = client.peer
-                actions.append(.centralPaired(client, .failure(failure)))
+                actions.append(.centralRefused(client, failure))
+            case .refuse(let command, let peer):
+                guard let adapter = channel.adapter else { continue }
+                let (_, events) = channel.send(command.packet(peer, .noInputNoOutput, adapter: adapter), for: .none)
+                actions += perform(events)
+            case .disconnect(let client): actions.append(.disconnectCentral(client))
             case .permissionEnded: actions.append(.permissionEnded)
             }
         }

@@ -104,8 +104,14 @@ public enum LocalPeripheralEvent: Hashable, Sendable {
     /// A write without response was dropped, because the application did not handle it, or earlier ones, in time.
     case writeDropped(ConnectedCentral, PublishedCharacteristic)
     /// A central has paired; the bond is on the disk, and encrypts this link and each later one. Its subscriptions go on.
+    ///
+    /// It may come after `.disconnected`, if the link ended first.
     case paired(ConnectedCentral, Bond)
     /// A pairing that a central has begun was refused, or has failed; the error says why.
+    ///
+    /// It may come after `.disconnected`, if the link ended first. A central that is refused again for the same reason on the same
+    /// link is not reported again; one that is refused after three failures, or because another one pairs, is a
+    /// `SecurityEvent.pairingRefused` instead.
     case pairingFailed(ConnectedCentral, BLEError)
     /// This number of events was dropped because they were not consumed.
     case dropped(Int)

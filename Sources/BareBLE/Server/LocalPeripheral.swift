@@ -317,6 +317,7 @@ extension LocalPeripheral {
         try checkRuns(during: operation)
         try register(during: operation)
         await resumeLinks(overRadio: true)
+        try checkRuns(during: operation)
         let handed = handed
         try await central.adapter.accept(for: ObjectIdentifier(listener), during: operation) { own in
             handed?.takeListener(at: .attributeChannel(own))
@@ -784,7 +785,9 @@ extension LocalPeripheral {
         let operation = "restore the local peripheral"
         try checkRuns(during: operation)
         guard !isRestored else {
-            throw BLEError(.busy, during: operation, because: "this local peripheral has done so before")
+            throw BLEError(
+                .busy, during: operation, because: "this local peripheral has done so before",
+                hint: "Call it once, right after the peripheral was created.")
         }
         guard services.services.isEmpty, links.isEmpty else {
             throw BLEError(
@@ -824,9 +827,10 @@ extension LocalPeripheral {
     /// which keeps them up until the next start. Centrals that connect meanwhile wait.
     ///
     /// A request whose handler runs is finished first, for 5 s at most; a link whose request is not finished by then ends.
-    /// So does one that the manager does not take. Updates that were not sent, and indications that were not confirmed, end
-    /// with `.disconnected`. The advertisements stay on air until their leases end; a central that they bring waits as well.
-    /// Sequences of events end, as after `stop()`.
+    /// So do one that the manager does not take, and one whose central pairs or could not pair. Updates that were not sent,
+    /// and indications that were not confirmed, end with `.disconnected`. The advertisements stay on air until their leases
+    /// end; a central that they bring waits as well.
+    /// Sequences of events end, as after `stop()`; so do listeners for channels.
     public func suspend(handingOverTo store: DescriptorStore) async {
         guard !isStopped else { return }
         isStopped = true
@@ -834,6 +838,7 @@ extension LocalPeripheral {
         _ = cleanUp.dismiss()
         let logger = central.configuration.logger
         var items: [HandedServer.Item] = []
+        channelAcceptors.end()
         let accepting = await central.adapter.takeListener(of: ObjectIdentifier(listener))
         await central.adapter.stopServingPairings(for: ObjectIdentifier(listener))
         for descriptor in [accepting, listener.takeSocket()] {
@@ -847,6 +852,10 @@ extension LocalPeripheral {
                 await link.server.settle(until: deadline)
             }
             guard let link = links[number] else { continue }
+            if let identity = link.peripheral.controls?.link, await !central.adapter.mayHandOver(identity) {
+                await link.peripheral.disconnect()
+                continue
+            }
             do throws(BLEError) {
                 items.append(try handOver(link, number))
             } catch {
@@ -866,7 +875,8 @@ extension LocalPeripheral {
         guard let remains = link.server.remains else {
             throw BLEError(
                 .timedOut, subject: link.peripheral.name, during: operation,
-                because: "a request of the central is not finished")
+                because: "a request of the central is not finished",
+                hint: "The link ends; the central connects again by itself.")
         }
         let detached = link.peripheral.assumeIsolated { peripheral in
             Result { () throws(BLEError) in try peripheral.detachNow() }
@@ -878,7 +888,10 @@ extension LocalPeripheral {
     private func resumeLinks(overRadio: Bool) async {
         for link in handed?.takeLinks(overRadio: overRadio) ?? [] {
             do throws(BLEError) {
-                let found = try await central.adapter.adopt(served: link.descriptor, during: "resume a link")
+                let operation = "resume a link"
+                let found = try await central.adapter.adopt(served: link.descriptor, during: operation)
+                // It may have been stopped meanwhile, and would not end the link.
+                try checkRuns(during: operation)
                 resume(link, as: found?.peer, found?.controls)
             } catch {
                 _ = LinkSocket(adopting: link.descriptor)

@@ -481,14 +481,16 @@ import Testing
         run.pairingBegins()
         run.forgetActions()
         run.rest(nil)
-        #expect(run.sent.isEmpty && run.others.isEmpty)
+        // A user may need longer for it than the owner waits.
+        #expect(run.sent.isEmpty && run.others == [.rested(nil)])
+        run.forgetActions()
         run.pairingEnds(isBondable: nil)
         run.play()
         #expect(
             run.sent == [
                 "0900 0000 0100 00", "1800 0000 0100 03", "load identityResolvingKeys", "load longTermKeys",
             ])
-        #expect(run.others.contains(.rested(nil)))
+        #expect(!run.others.contains(.rested(nil)))
     }
 
     /// A pairing of this side ends with an adapter that is not bondable.

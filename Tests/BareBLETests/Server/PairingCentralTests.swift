@@ -171,6 +171,80 @@ import Testing
         }
     }
 
+    /// The link is encrypted with a key that belongs to no bond.
+    @Test(.row("P18")) func afterAFailedPairingTheBondIsNotInForce() async throws {
+        try await PairingBench.run { bench in
+            var options = CentralPairingOptions(agent: PairingAgent(show: { _, _ in }), acceptsUnconfirmed: true)
+            options.replace = { _ in true }
+            try await bench.local.allowPairing(options)
+            let phone = try await bench.connect()
+            try await bench.pair(phone, VirtualSecurity(capability: .keyboardOnly))
+            #expect(await bench.paired().map(\.isAuthenticated) == [true])
+            try await phone.subscribe(to: PairingBench.open)
+            await phone.disconnect()
+
+            try await bench.reconnect(phone)
+            var fleeting = VirtualSecurity()
+            fleeting.keepsBonds = false
+            try await bench.pair(phone, fleeting)
+            try await bench.sleep(.seconds(10))
+            #expect(await bench.failures().count == 1)
+            #expect(await bench.local.centrals.map(\.isBonded) == [false])
+            #expect(await bench.refusal(of: PairingBench.guarded, to: phone) == .insufficientAuthentication)
+            #expect(await !bench.names().contains("restored"))
+
+            await phone.disconnect()
+            try await bench.reconnect(phone)
+            await bench.radio.encrypt(phone)
+            try await bench.sleep(.milliseconds(100))
+            #expect(try await phone.read(PairingBench.guarded) == [3])
+            #expect(await bench.names().contains("restored"))
+        }
+    }
+
+    @Test(.row("P18")) func aBondIsNotThatOfAnotherLinkFromItsAddress() async throws {
+        try await PairingBench.run { bench in
+            let identity = PeerID(address: BluetoothAddress(rawValue: 0x1122_3344_55C6), type: .public)
+            try await bench.local.allowPairing(
+                CentralPairingOptions(agent: PairingAgent(show: { _, _ in }), acceptsUnconfirmed: true))
+            let hostile = await bench.radio.addCentral(as: identity)
+            try await bench.reconnect(hostile)
+            var fleeting = VirtualSecurity()
+            fleeting.keepsBonds = false
+            try await bench.pair(hostile, fleeting)
+            try await bench.sleep(.seconds(10))
+            #expect(try await hostile.read(PairingBench.sealed) == [2], "it is encrypted")
+
+            var security = VirtualSecurity(capability: .keyboardOnly)
+            security.identity = VirtualIdentity(identity, key: Array(0x20...0x2F))
+            let phone = await bench.radio.addCentral(as: bench.privateAddress(of: security, 1))
+            try await bench.reconnect(phone)
+            try await bench.pair(phone, security)
+            #expect(await bench.paired().map(\.isAuthenticated) == [true])
+            #expect(try await phone.read(PairingBench.guarded) == [3])
+            #expect(await bench.refusal(of: PairingBench.guarded, to: hostile) == .insufficientAuthentication)
+        }
+    }
+
+    @Test func pairingsMayBeAllowedAgainWhileOneRuns() async throws {
+        try await PairingBench.run { bench in
+            let clock = bench.time.clock
+            let agent = PairingAgent(confirm: { _ in
+                try? await clock.sleep(for: .seconds(20))
+                return true
+            })
+            try await bench.local.allowPairing(CentralPairingOptions(agent: agent))
+            let phone = try await bench.connect()
+            try await bench.pair(phone)
+            try await bench.local.allowPairing(.justWorks, for: .seconds(5))
+            #expect(await bench.local.allowsPairing)
+            try await bench.sleep(.seconds(30))
+            #expect(await bench.paired().count == 1)
+            #expect(await bench.failures().isEmpty)
+            #expect(await !bench.local.allowsPairing)
+        }
+    }
+
     @Test func theEndOfTheLinkEndsThePairing() async throws {
         try await PairingBench.run { bench in
             let asked = Lock(0)
