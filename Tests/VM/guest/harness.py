@@ -350,6 +350,13 @@ def merged(objects, address, *keys):
     return {key: next((o[key] for o in reversed(reports) if o.get(key) not in (None, [], {})), None) for key in keys}
 
 
+def names_heard(peer, seconds):
+    """The names under which a peer is heard from the second adapter."""
+    outcome = blescan("scan", "--each", "packet", "--for", f"{seconds}s", "--adapter", "hci1", "--json").must(DONE)
+    own = [o for o in outcome.objects if o.get("address") == peer.split("/")[0]]
+    return {o["localName"] for o in own if o.get("localName")}
+
+
 def heard_of(wanted, *arguments, **more):
     """Returns the reports of a running scan once each peer of `wanted` has reported all of its keys."""
     def is_complete(lines):

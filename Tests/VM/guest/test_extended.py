@@ -5,6 +5,7 @@ ends.
 import os
 import struct
 
+import bluez
 from harness import *
 
 
@@ -20,6 +21,18 @@ def scan_finds_peers_with_name_services_and_signal():
     same(pulse["flags"], 6, "flags")
     second = merged(objects, SECOND, *of_second)
     same((second["localName"], second["rssi"]), ("Second", -71), "the second peer")
+
+
+@test
+def two_programs_advertise_on_one_adapter():
+    own = f"{bluez.address(0)}/public"
+    first = Program("advertise", "--name", "Alpha", "--adapter", "hci0")
+    until(lambda: names_heard(own, 1) == {"Alpha"}, "the first one is not heard")
+    second = Program("advertise", "--name", "Beta", "--adapter", "hci0")
+    until(lambda: names_heard(own, 1) == {"Alpha", "Beta"}, "both are not heard")
+    second.interrupt().must(DONE)
+    same(names_heard(own, 2), {"Alpha"}, "names after the second one has ended")
+    first.interrupt().must(DONE)
 
 
 @test

@@ -98,37 +98,19 @@ def serving_needs_no_right_and_advertising_names_the_one_that_it_needs():
     blescan("serve", "demo:battery", "--no-advertise", "--for", "1s", "--adapter", "hci0", user=PLAIN_USER).must(DONE)
 
 
-def names_heard(seconds):
-    """The names under which the first adapter is heard from the second one."""
-    outcome = blescan("scan", "--each", "packet", "--for", f"{seconds}s", *ON_THE_OTHER).must(DONE)
-    own = [o for o in outcome.objects if o.get("address") == BELT.split("/")[0]]
-    return {o["localName"] for o in own if o.get("localName")}
-
-
 @row("P33")
 @test
 def what_a_killed_program_has_left_on_air_is_removed_by_the_next():
     killed = Program("serve", "demo:heart-rate", "--adapter", "hci0", "--json")
     until(lambda: any("serving" in line for line in killed.errors), "it does not serve")
-    same(names_heard(2), {"Virtual HRM"}, "names while it runs")
+    same(names_heard(BELT, 2), {"Virtual HRM"}, "names while it runs")
     killed.child.send_signal(signal.SIGKILL)
     killed.finish()
-    same(names_heard(2), {"Virtual HRM"}, "names after it was killed")
+    same(names_heard(BELT, 2), {"Virtual HRM"}, "names after it was killed")
     with serving("demo:battery"):
-        heard = names_heard(2)
+        heard = names_heard(BELT, 2)
         assert heard and "Virtual HRM" not in heard, heard
-    same(names_heard(2), set(), "names after the next one has ended")
-
-
-@test
-def two_programs_advertise_on_one_adapter():
-    first = Program("advertise", "--name", "Alpha", "--adapter", "hci0")
-    until(lambda: names_heard(1) == {"Alpha"}, "the first one is not heard")
-    second = Program("advertise", "--name", "Beta", "--adapter", "hci0")
-    until(lambda: names_heard(1) == {"Alpha", "Beta"}, "both are not heard")
-    second.interrupt().must(DONE)
-    same(names_heard(2), {"Alpha"}, "names after the second one has ended")
-    first.interrupt().must(DONE)
+    same(names_heard(BELT, 2), set(), "names after the next one has ended")
 
 
 @test
