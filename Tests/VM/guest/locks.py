@@ -183,6 +183,9 @@ def forget_everything():
 
 def replug(index=0):
     radio(f"unplug {index}")
+    folder = Path(f"/sys/kernel/debug/bluetooth/hci{index}")
     until(lambda: f"hci{index}" not in adapters(), "the adapter stays")
+    # The kernel keeps it, and its number, until the last program has closed its sockets.
+    until(lambda: not folder.exists(), "the adapter is still in use")
     radio(f"plug {index}")
-    until(lambda: Path(f"/sys/kernel/debug/bluetooth/hci{index}/long_term_keys").exists(), "the adapter does not come back")
+    until(lambda: (folder / "long_term_keys").exists(), "the adapter does not come back")
