@@ -9,9 +9,9 @@
 // - The kernel returns the reason of the end once, to whichever of SO_ERROR, read and write comes first, and before
 //   the packets that arrived earlier. So the reason is kept here, and `receive` reports it after the last packet.
 // - `receive` reports `.ended` at the end and from then on. After `.ended` nothing is sent.
-// - The kernel looks for a packet first and for the end afterwards. If both come in between, a read returns nothing although
-//   a packet waits. So nothing that is read from a socket that has hung up counts as a packet: an empty packet that comes
-//   right before the end may be lost.
+// - The kernel looks for a packet first, then for the end. If both arrive between the two, a read returns 0 bytes although a
+//   packet waits. So a read of 0 bytes from a socket that has hung up is never an empty packet: one that arrives right before
+//   the end is not reported.
 
 internal import CBluetooth
 internal import Glibc

@@ -1,5 +1,6 @@
 import BLECore
 import CBluetooth
+import Foundation
 import Glibc
 import TestSupport
 import Testing
@@ -64,12 +65,13 @@ import Testing
     }
 
     /// The kernel looks for a packet, then for the end: both may come in between.
-    @Test(.row("T10")) func theEndIsNotAnEmptyPacket() async throws {
+    @Test(.row("T10")) func theEndIsNotAnEmptyPacket() throws {
         for round in 0..<20_000 {
             let (near, far) = try LinkSocket.pair()
-            let closing = Task.detached {
+            // Not a task: this loop keeps a thread of the pool, and the others may be in use.
+            Thread.detachNewThread {
                 var sender = LinkSocket(adopting: near)
-                return sender.send([1, 2])
+                _ = sender.send([1, 2])
             }
             var receiver = LinkSocket(adopting: far)
             var buffer = [UInt8](repeating: 0, count: 16)
@@ -80,7 +82,6 @@ import Testing
                 inputs.append(input)
                 if case .ended = input { break }
             }
-            #expect(await closing.value == .sent)
             try #require(inputs == [.packet(count: 2, length: 2), .ended(errno: 0)], "round \(round)")
         }
     }

@@ -28,7 +28,7 @@ package enum HandleClaim: Sendable {
     case unknown
 }
 
-/// Makes the reservation of a handle a part of an enum.
+/// A reservation that is held until the last reference to it goes away.
 package final class HeldReservation: Sendable {
     private let reservation: HandleReservation
 

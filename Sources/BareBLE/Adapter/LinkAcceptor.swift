@@ -63,7 +63,7 @@ final class LinkAcceptor {
     /// Whether this owner listens.
     func isListening(for owner: ObjectIdentifier) -> Bool { isListening && self.owner == owner }
 
-    /// Gives up the socket, which still listens; `nil` if there is none.
+    /// Releases the socket, which still listens; `nil` if there is none.
     func takeSocket() -> Int32? {
         guard let listening = socket.take() else { return nil }
         loop.letGo(listening.descriptor)

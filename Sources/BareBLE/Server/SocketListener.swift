@@ -39,7 +39,7 @@ final class SocketListener: @unchecked Sendable {
         return link.take().release()
     }
 
-    /// Gives up the socket, which still listens; `nil` if there is none.
+    /// Releases the socket, which still listens; `nil` if there is none.
     func takeSocket() -> Int32? {
         guard let listening = socket.take() else { return nil }
         loop.letGo(listening.descriptor)

@@ -77,7 +77,9 @@ struct Serve: AsyncParsableCommand {
     func validate() throws {
         if socket == "" { throw ValidationError("--socket takes the path of a socket.") }
         if socket != nil, adapter != nil { throw ValidationError("--socket needs no --adapter.") }
-        if socket != nil, usesBonds { throw ValidationError("a central on a socket cannot pair.") }
+        if socket != nil, usesBonds {
+            throw ValidationError("a central on a socket cannot pair: leave out --socket, or --pairing and --bonds.")
+        }
         if pairing == .ask, !TerminalLine.isPossible {
             throw ValidationError("--pairing ask needs a terminal. In a script, use show or just-works.")
         }

@@ -55,11 +55,6 @@ package struct ClientTable: Hashable, Sendable {
         clients.append(clients.remove(at: index))
     }
 
-    /// Removes a client.
-    package mutating func remove(_ peer: PeerID) {
-        clients.removeAll { $0.peer == peer }
-    }
-
     /// Records a change of the services for the clients that are away.
     ///
     /// - Parameters:
