@@ -80,6 +80,11 @@ package struct HCISocket: ~Copyable, Sendable {
         owned = OwnedDescriptor(descriptor)
     }
 
+    deinit {
+        // A stand-in's other end sees it at once; see `OwnedDescriptor.closeSocket`. The kernel's own sockets refuse it.
+        _ = ble_shutdown(descriptor)
+    }
+
     /// Sets the filter from now on.
     package func setFilter(_ filter: HCIFilter) throws(SystemCallError) {
         var kernel = filter.kernelFilter

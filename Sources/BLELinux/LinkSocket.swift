@@ -78,7 +78,7 @@ package struct LinkSocket: ~Copyable, Sendable {
     }
 
     deinit {
-        if !isGivenAway { OwnedDescriptor.close(descriptor) }
+        if !isGivenAway { OwnedDescriptor.closeSocket(descriptor) }
     }
 
     /// Releases the descriptor, which stays open.

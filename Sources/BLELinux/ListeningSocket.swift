@@ -151,7 +151,7 @@ package struct ListeningSocket: ~Copyable, Sendable {
     deinit {
         guard !isGivenAway else { return }
         if let path { unsafe _ = unlink(path) }
-        OwnedDescriptor.close(descriptor)
+        OwnedDescriptor.closeSocket(descriptor)
     }
 
     /// Listens on the ATT channel of the adapter with the address `own`.

@@ -87,6 +87,8 @@ package final class PeerLink {
         handler = nil
         loop.letGo(socket.descriptor)
         socket.shutdown()
+        // Unread packets would make the end a reset, at the time when the last copy of the descriptor is closed.
+        while case .packet = socket.receive(into: &buffer, isAwaited: false) {}
     }
 
     private func flush() {

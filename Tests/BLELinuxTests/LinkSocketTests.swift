@@ -112,6 +112,29 @@ import Testing
         #expect(receiver.receive(into: &buffer) == .ended(errno: ECONNRESET))
     }
 
+    /// A child process has copies of its parent's descriptors until it executes its program.
+    @Test(.row("L05")) func aLinkEndsThoughAChildHasACopyOfItsDescriptor() throws {
+        let (near, far) = try LinkSocket.pair()
+        let copy = dup(near)
+        defer { Glibc.close(copy) }
+        var receiver = LinkSocket(adopting: far)
+        do {
+            var sender = LinkSocket(adopting: near)
+            #expect(sender.send([1, 2]) == .sent)
+        }
+        #expect(receiver.receivePacket() == [1, 2])
+        var buffer = [UInt8](repeating: 0, count: 16)
+        #expect(receiver.receive(into: &buffer) == .ended(errno: 0))
+    }
+
+    @Test func aReleasedDescriptorStaysConnected() throws {
+        let (near, far) = try LinkSocket.pair()
+        var receiver = LinkSocket(adopting: far)
+        var sender = LinkSocket(adopting: LinkSocket(adopting: near).release())
+        #expect(sender.send([3]) == .sent)
+        #expect(receiver.receivePacket() == [3])
+    }
+
     @Test func shutdownEndsBothSides() throws {
         let (near, far) = try LinkSocket.pair()
         var one = LinkSocket(adopting: near)

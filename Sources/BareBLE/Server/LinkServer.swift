@@ -184,7 +184,7 @@ extension LinkServer {
         link = nil
         // They refer to the owners of the link.
         (read, close) = (nil, nil)
-        for number in begun.keys { updateEnded(number, .disconnected) }
+        for number in begun.keys.sorted() { updateEnded(number, .disconnected) }
         updates.resumeAll(.disconnected)
         settling.resumeAll()
     }
