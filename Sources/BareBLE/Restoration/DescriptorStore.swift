@@ -15,6 +15,10 @@ internal import BLELinux
 /// ```
 public struct DescriptorStore: Hashable, Sendable {
     private static let prefix = "bareble."
+    /// What `LocalPeripheral` hands over: the sockets on which links are accepted, and the links of centrals.
+    static let listenerPrefix = "bareble-listener."
+    static let centralPrefix = "bareble-central."
+    private static let ownPrefixes = [prefix, listenerPrefix, centralPrefix]
 
     let notifier: ServiceNotifier
 
@@ -102,7 +106,8 @@ extension DescriptorStore {
         public fileprivate(set) var links: [DetachedLink] = []
         /// The links that could not be used, by name, with the reason. They are closed.
         public fileprivate(set) var damaged: [String: BLEError] = [:]
-        /// Descriptors of others, such as those of a socket unit; they are unchanged.
+        /// Descriptors of others, such as those of a socket unit; they are unchanged. What `LocalPeripheral` has handed over
+        /// is not among them: `LocalPeripheral.restore(from:)` takes that.
         public fileprivate(set) var others: [ServiceEnvironment.Descriptor] = []
     }
 
@@ -113,8 +118,8 @@ extension DescriptorStore {
     /// end with this process.
     public static func take(from environment: ServiceEnvironment = .process) -> Contents {
         var contents = Contents()
-        contents.others = environment.descriptors.filter {
-            LinkSocket.livesAcrossExec($0.number) && !$0.name.hasPrefix(prefix)
+        contents.others = environment.descriptors.filter { descriptor in
+            LinkSocket.livesAcrossExec(descriptor.number) && !ownPrefixes.contains(where: descriptor.name.hasPrefix)
         }
         let pairs = descriptors(of: [prefix], from: environment)
         for (name, numbers) in pairs {

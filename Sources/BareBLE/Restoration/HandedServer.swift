@@ -28,9 +28,6 @@ final class HandedServer: @unchecked Sendable {
         let state: ServedLinkState
     }
 
-    private static let listenerPrefix = "bareble-listener."
-    private static let linkPrefix = "bareble-central."
-
     private let store: DescriptorStore?
     private let loop: EventLoop
     private let logger: Logger
@@ -44,10 +41,10 @@ final class HandedServer: @unchecked Sendable {
         store = ServiceNotifier(environment).map { DescriptorStore($0) }
         self.loop = loop
         self.logger = logger
-        let prefixes = [Self.listenerPrefix, Self.linkPrefix]
+        let prefixes = [DescriptorStore.listenerPrefix, DescriptorStore.centralPrefix]
         for (name, numbers) in DescriptorStore.descriptors(of: prefixes, from: environment) {
             do throws(BLEError) {
-                if name.hasPrefix(Self.listenerPrefix) {
+                if name.hasPrefix(DescriptorStore.listenerPrefix) {
                     listeners.append(try Self.listener(of: numbers, named: name))
                 } else {
                     links.append(try Self.link(of: numbers, named: name))
@@ -164,7 +161,7 @@ extension HandedServer {
             MemoryFile.close(descriptor)
             return nil
         }
-        return Item(name: DescriptorStore.name(listenerPrefix, text), descriptors: [descriptor])
+        return Item(name: DescriptorStore.name(DescriptorStore.listenerPrefix, text), descriptors: [descriptor])
     }
 
     /// The link of a central. The number distinguishes links of the same name.
@@ -185,7 +182,7 @@ extension HandedServer {
             throw link.givenAwayError(during: "hand a link over")
         }
         return Item(
-            name: DescriptorStore.name(linkPrefix, "\(number).\(link.name)"), descriptors: [socket, file])
+            name: DescriptorStore.name(DescriptorStore.centralPrefix, "\(number).\(link.name)"), descriptors: [socket, file])
     }
 
     /// Stores items with the manager, and waits until it has them. Those that it does not take are closed and logged.

@@ -173,6 +173,28 @@ import Testing
         for other in contents.others { MemoryFile.close(other.number) }
     }
 
+    /// What a local peripheral has handed over is for `LocalPeripheral.restore(from:)`, and untouched until then.
+    @Test func whatALocalPeripheralHasHandedOverIsNotTheApplications() async throws {
+        let manager = try VirtualServiceManager()
+        let notifier = try #require(ServiceNotifier(manager.environment()))
+        let socket = try #require(ServiceSocket(manager.address))
+        let (one, two) = try LinkSocket.pair()
+        let names = ["bareble-listener.00-11-22-33-44-55", "bareble-central.1.phone", "bareble-mine"]
+        for (name, number) in zip(names, [one, two, one]) {
+            try socket.send("FDSTORE=1\nFDNAME=\(name)", descriptors: [number])
+        }
+        try await notifier.barrier()
+        for number in [one, two] { MemoryFile.close(number) }
+        let environment = ServiceEnvironment(descriptors: await manager.takeStored())
+        #expect(environment.descriptors.count == 3)
+        let contents = DescriptorStore.take(from: environment)
+        #expect(contents.others.map(\.name) == ["bareble-mine"] && contents.links.isEmpty && contents.damaged.isEmpty)
+        for descriptor in environment.descriptors {
+            #expect(LinkSocket.livesAcrossExec(descriptor.number))
+            MemoryFile.close(descriptor.number)
+        }
+    }
+
     /// The environment of the daemon's next run: a manager passes descriptors from 3 on; in this test their numbers
     /// are arbitrary.
     private func passed(_ manager: VirtualServiceManager) async throws -> DescriptorStore.Contents {
