@@ -9,7 +9,7 @@ enum SystemCall: UInt32, CaseIterable, Sendable {
     case recvmsg, recv, send, sendmsg, poll
     case epollCreate, epollControl, epollWait, eventfd, timerfdCreate, timerfdSet
     case read, write, ioctl, open, close, fsync, fstat, lstat, stat, rename, unlink, fchmod, ftruncate, flock, realpath
-    case opendir, lseek, pipe, memfd
+    case opendir, lseek, pipe, memfd, accept
 }
 
 /// A set of kinds.

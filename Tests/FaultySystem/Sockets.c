@@ -62,6 +62,13 @@ int connect(int fd, const struct sockaddr *address, socklen_t length) {
     return (int)noted(verdict, FAULTY_CONNECT, fd, behind_connect()(fd, address, length));
 }
 
+BEHIND(accept4)
+int accept4(int fd, struct sockaddr *restrict address, socklen_t *restrict length, int flags) {
+    struct verdict verdict = judge(FAULTY_ACCEPT, fd, NULL);
+    if (failed(verdict)) return (int)noted(verdict, FAULTY_ACCEPT, fd, -1);
+    return opened(verdict, FAULTY_ACCEPT, behind_accept4()(fd, address, length, flags));
+}
+
 BEHIND(getsockopt)
 int getsockopt(int fd, int level, int name, void *value, socklen_t *length) {
     struct verdict verdict = judge(FAULTY_GETSOCKOPT, fd, NULL);

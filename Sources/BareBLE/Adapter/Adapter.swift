@@ -92,7 +92,7 @@ package actor Adapter {
         waiting = Waiters(on: loop)
         initiator = ConnectionInitiator(on: loop)
         identification = ControllerIdentification(on: loop)
-        acceptor = LinkAcceptor(on: loop)
+        acceptor = LinkAcceptor(on: loop, logger: logger)
         advertiser = AdvertiseCoordinator(on: loop, reservingBy: system.reserveHandle)
         self.addressHash = addressHash
         hci = HCIChannel(trace: trace) { loop.now() }

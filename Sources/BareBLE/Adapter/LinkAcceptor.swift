@@ -28,7 +28,7 @@ final class LinkAcceptor {
     private static let claimTime: Duration = .seconds(2)
 
     private let loop: EventLoop
-    private var socket: ListeningSocket?
+    private let socket: AcceptingSocket
     private var handler: Handler?
     /// Who has begun to listen.
     private var owner: ObjectIdentifier?
@@ -37,25 +37,26 @@ final class LinkAcceptor {
     private var initiated: Set<ConnectionHandle> = []
     private let claims: Waiters<Void>
 
-    init(on loop: EventLoop) {
+    init(on loop: EventLoop, logger: Logger) {
         self.loop = loop
+        socket = AcceptingSocket(on: loop, logger: logger)
         claims = Waiters(on: loop)
     }
 
     /// Whether links are accepted.
-    var isListening: Bool { socket != nil }
+    var isListening: Bool { socket.isOpen }
 
     /// Begins to accept links.
     ///
     /// - Parameters:
+    ///   - name: The name of the adapter, for the log.
     ///   - readable: Called when `acceptAll` must be.
     ///   - handler: Called with each link that no connect of this program has initiated.
     func begin(
-        _ listening: consuming ListeningSocket, for owner: ObjectIdentifier, readable: @escaping EventLoop.Handler,
-        _ handler: @escaping Handler
+        _ listening: consuming ListeningSocket, of name: String, for owner: ObjectIdentifier,
+        readable: @escaping EventLoop.Handler, _ handler: @escaping Handler
     ) throws(SystemCallError) {
-        if let failure = loop.onReadable(listening.descriptor, readable) { throw failure }
-        socket = consume listening
+        try socket.begin(listening, at: ["adapter": "\(name)"], readable: readable)
         self.handler = handler
         self.owner = owner
     }
@@ -65,16 +66,14 @@ final class LinkAcceptor {
 
     /// Releases the socket, which still listens; `nil` if there is none.
     func takeSocket() -> Int32? {
-        guard let listening = socket.take() else { return nil }
-        loop.letGo(listening.descriptor)
+        let descriptor = socket.release()
         end()
-        return listening.release()
+        return descriptor
     }
 
     /// Accepts no more links.
     func end() {
-        if let descriptor = socket?.descriptor { loop.letGo(descriptor) }
-        socket = nil
+        socket.end()
         handler = nil
         owner = nil
         for link in unclaimed { _ = LinkSocket(adopting: link.descriptor) }
@@ -91,9 +90,8 @@ final class LinkAcceptor {
     func ended(_ handle: ConnectionHandle) { initiated.remove(handle) }
 
     /// Accepts what waits, and routes it.
-    func acceptAll() throws(SystemCallError) {
-        while true {
-            guard let link = try socket?.accept() else { return }
+    func acceptAll() {
+        while let link = socket.nextLink() {
             let (peer, handle) = (link.peer, link.handle)
             if let handle, initiated.contains(handle) {
                 keep(link.take(), handle)
@@ -178,7 +176,7 @@ extension Adapter {
                 } else {
                     try system.listen(own)
                 }
-            try acceptor.begin(socket, for: owner) { [weak self] in
+            try acceptor.begin(socket, of: name, for: owner) { [weak self] in
                 self?.assumeIsolated { $0.acceptorReadable() }
             } _: { [weak self] socket, peer, handle in
                 guard let self else { return }
@@ -253,11 +251,7 @@ extension Adapter {
         // The roles of the links that wait.
         reportsReadable()
         commandsReadable()
-        do throws(SystemCallError) {
-            try acceptor.acceptAll()
-        } catch {
-            logger.warning("a link was not accepted", metadata: ["adapter": "\(name)", "error": "\(error)"])
-        }
+        acceptor.acceptAll()
     }
 
     /// Returns the socket of a link that this program has initiated, if the kernel has handed it to the listening socket.

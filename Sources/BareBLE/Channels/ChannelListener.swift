@@ -155,69 +155,43 @@ final class ChannelAcceptor: @unchecked Sendable {
         var isOpen: Bool { channel?.assumeIsolated { $0.isOpen } ?? false }
     }
 
-    /// The pause after a channel could not be accepted, such as for want of descriptors.
-    private static let pause: Duration = .milliseconds(100)
-
     let psm: UInt16
     let buffer: StreamBuffer<IncomingChannel>
     let refusals = DropCounter()
-    private let loop: EventLoop
     private let logger: Logger
     private let options: ChannelListenerOptions
-    private var socket: ListeningSocket?
+    private let socket: AcceptingSocket
     private var route: Route?
     private var open: [OpenChannel] = []
 
     /// - Parameter route: Returns the link with a number at the controller.
+    /// - Throws: `SystemCallError` if the socket cannot be watched.
     init(
-        _ socket: consuming ListeningSocket, _ options: ChannelListenerOptions, on loop: EventLoop, logger: Logger,
+        _ listening: consuming ListeningSocket, _ options: ChannelListenerOptions, on loop: EventLoop, logger: Logger,
         route: @escaping Route
-    ) {
-        psm = socket.psm
+    ) throws(SystemCallError) {
+        psm = listening.psm
         buffer = StreamBuffer(
-            of: BLEError.listening(to: socket.psm), capacity: options.backlog, policy: .dropNewest)
-        self.loop = loop
+            of: BLEError.listening(to: listening.psm), capacity: options.backlog, policy: .dropNewest)
         self.logger = logger
         self.options = options
         self.route = route
-        self.socket = consume socket
+        socket = AcceptingSocket(on: loop, logger: logger)
+        try socket.begin(listening, at: ["PSM": "\(psm)"]) { [weak self] in self?.readable() }
     }
 
     /// Whether it accepts channels.
-    var isListening: Bool { socket != nil }
-
-    /// Begins to accept channels, also after a pause.
-    func begin() -> SystemCallError? {
-        guard let descriptor = socket?.descriptor else { return nil }
-        return loop.onReadable(descriptor) { [weak self] in self?.readable() }
-    }
+    var isListening: Bool { socket.isOpen }
 
     /// Accepts no more channels.
     func end() {
-        if let descriptor = socket?.descriptor { loop.letGo(descriptor) }
-        socket = nil
+        socket.end()
         route = nil
         buffer.finish()
     }
 
     private func readable() {
-        while true {
-            do throws(SystemCallError) {
-                guard let accepted = try socket?.acceptChannel() else { return }
-                admit(accepted)
-            } catch {
-                logger.warning("a channel was not accepted", metadata: ["PSM": "\(psm)", "error": "\(error)"])
-                return takePause()
-            }
-        }
-    }
-
-    private func takePause() {
-        guard let descriptor = socket?.descriptor else { return }
-        loop.onReadable(descriptor, nil)
-        _ = loop.schedule(at: loop.now() + Self.pause) { [weak self] in
-            if self?.begin() != nil { self?.takePause() }
-        }
+        while let accepted = socket.nextChannel() { admit(accepted) }
     }
 
     /// Delivers a channel, or closes it.

@@ -29,16 +29,18 @@ extension LocalPeripheral {
         let socket = try await adapter.listenForChannels(request, during: operation)
         // It may have been stopped meanwhile.
         try checkRuns(during: operation)
-        let acceptor = ChannelAcceptor(
-            socket, options, on: central.loop, logger: central.configuration.logger
-        ) { [weak self] handle in
-            // The channel may be readable before the link that it belongs to.
-            adapter.assumeIsolated { $0.acceptWaitingLinks() }
-            return self?.assumeIsolated { $0.link(handle: handle) }
-        }
-        if let failure = acceptor.begin() {
+        let acceptor: ChannelAcceptor
+        do throws(SystemCallError) {
+            acceptor = try ChannelAcceptor(
+                socket, options, on: central.loop, logger: central.configuration.logger
+            ) { [weak self] handle in
+                // The channel may be readable before the link that it belongs to.
+                adapter.assumeIsolated { $0.acceptWaitingLinks() }
+                return self?.assumeIsolated { $0.link(handle: handle) }
+            }
+        } catch {
             let name = await adapter.name
-            throw BLEError(failure, listeningTo: request.psm, adapter: name, during: operation)
+            throw BLEError(error, listeningTo: request.psm, adapter: name, during: operation)
         }
         channelAcceptors.insert(acceptor)
         return ChannelListener(acceptor, on: central.loop)

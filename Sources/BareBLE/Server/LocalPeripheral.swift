@@ -108,7 +108,7 @@ public actor LocalPeripheral {
         self.settings = settings
         self.central = central
         loop = central.loop
-        let listener = SocketListener(on: central.loop)
+        let listener = SocketListener(on: central.loop, logger: central.configuration.logger)
         self.listener = listener
         let records = ClientRecords(on: central.loop, logger: central.configuration.logger)
         self.records = records
@@ -536,17 +536,11 @@ extension LocalPeripheral {
     }
 
     private func socketReadable(_ path: String) {
-        while true {
-            do throws(SystemCallError) {
-                guard let descriptor = try listener.accept() else { return }
-                let socket = LinkSocket(adopting: descriptor)
-                let number = lastNumber + 1
-                let peripheral = makePeripheral(over: socket, id: nil, name: "unix:\(path)#\(number)")
-                _ = try? serve(peripheral, isInbound: true)
-            } catch {
-                central.configuration.logger.warning("a link was not accepted", metadata: ["error": "\(error)"])
-                return
-            }
+        while let descriptor = listener.accept() {
+            let socket = LinkSocket(adopting: descriptor)
+            let number = lastNumber + 1
+            let peripheral = makePeripheral(over: socket, id: nil, name: "unix:\(path)#\(number)")
+            _ = try? serve(peripheral, isInbound: true)
         }
     }
 

@@ -1,16 +1,16 @@
 internal import BLECore
 internal import BLELinux
+internal import Logging
 
 /// The Unix socket on which a local peripheral accepts links.
 ///
 /// Only the peripheral and its end use it.
 // Unchecked: only the loop's thread touches it.
 final class SocketListener: @unchecked Sendable {
-    private let loop: EventLoop
-    private var socket: ListeningSocket?
+    private let socket: AcceptingSocket
 
-    init(on loop: EventLoop) {
-        self.loop = loop
+    init(on loop: EventLoop, logger: Logger) {
+        socket = AcceptingSocket(on: loop, logger: logger)
     }
 
     /// Begins to listen, in place of an earlier socket.
@@ -28,26 +28,15 @@ final class SocketListener: @unchecked Sendable {
             } else {
                 try ListeningSocket.unix(path: path)
             }
-        if let failure = loop.onReadable(listening.descriptor, readable) { throw failure }
-        end()
-        socket = consume listening
+        try socket.begin(listening, at: ["path": "\(path)"], readable: readable)
     }
 
-    /// Returns the descriptor of the next link, which is the caller's from now on; `nil` if none waits.
-    func accept() throws(SystemCallError) -> Int32? {
-        guard let link = try socket?.accept() else { return nil }
-        return link.take().release()
-    }
+    /// Returns the descriptor of the next link, which is the caller's from now on; `nil` if none waits, or none can be
+    /// accepted now.
+    func accept() -> Int32? { socket.nextLink()?.take().release() }
 
     /// Releases the socket, which still listens; `nil` if there is none.
-    func takeSocket() -> Int32? {
-        guard let listening = socket.take() else { return nil }
-        loop.letGo(listening.descriptor)
-        return listening.release()
-    }
+    func takeSocket() -> Int32? { socket.release() }
 
-    func end() {
-        if let descriptor = socket?.descriptor { loop.letGo(descriptor) }
-        socket = nil
-    }
+    func end() { socket.end() }
 }
