@@ -12,6 +12,8 @@
 // - A pairing ends exactly once, in `finish`, and is paired only after the bond is stored. A failure after keys may exist
 //   removes them from the kernel first; those of another bond are left to the next load of the lists.
 // - Each question is asked once, with a number that no other question has had.
+// - The bond of a central never has the identity of another bond, or of another central that is connected: the links of that
+//   one would be taken for links to the bonded one. Links come and go, so the owner looks right before it stores the bond.
 // - A link is ended by its handle: the kernel may have several links under the identity that a central claims.
 // - A pairing keeps the permission that it began with: the end of the time in which centrals may pair does not end it.
 //   `refuse` does.
@@ -83,6 +85,8 @@ package struct PairingResponder: ~Copyable {
         case tooManyFailures
         /// Another pairing runs.
         case busy
+        /// Another central that is connected has the identity that it claims.
+        case identityConnected
         case pairing(PairingExchange.Failure)
     }
 
@@ -104,7 +108,7 @@ package struct PairingResponder: ~Copyable {
         case stopAsking
         /// Read the security level and the key size of the link's socket, and call `securityRead`.
         case readSecurity(Client)
-        /// Store the bond, and call `stored`.
+        /// Store the bond, and call `stored`; or `identityIsConnected`, if another central that is connected has its identity.
         case store(PairingExchange.Outcome, Client)
         /// The pairing has ended.
         case finish(Client, Result<PairingExchange.Outcome, Failure>)
@@ -333,6 +337,12 @@ extension PairingResponder {
         guard isStored else { return leave(pairing, .pairing(.notStored), at: now) }
         state = .idle
         return [.finish(pairing.client, .success(outcome))]
+    }
+
+    /// The bond is not stored, because another central that is connected has its identity.
+    package mutating func identityIsConnected(at now: BootInstant) -> [Action] {
+        guard case .storing(let pairing, _) = state else { return [] }
+        return leave(pairing, .identityConnected, at: now)
     }
 
     /// The adapter or the management interface is gone: no command can be sent any more.
@@ -587,7 +597,7 @@ extension PairingResponder.Failure {
         switch self {
         case .bondExists, .tooManyFailures, .busy: false
         case .pairing(.cancelled), .pairing(.adapterLost), .pairing(.notReady), .pairing(.notStored): false
-        case .pairing: true
+        case .pairing, .identityConnected: true
         }
     }
 }

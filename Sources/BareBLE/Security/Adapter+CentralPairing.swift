@@ -109,6 +109,9 @@ extension Adapter {
 
     func store(_ outcome: PairingExchange.Outcome, of client: PairingResponder.Client) {
         guard let configuration = bonds.configuration else { return perform(security.centralStored(false)) }
+        if let link = centrals.pairing?.link, centrals.host?.hasOther(outcome.identity, link) == true {
+            return perform(security.centralIdentityIsConnected())
+        }
         let record = BondRecord(outcome, name: nil, bondedAt: configuration.timeOfDay())
         // Not the bond of any identity that the central may claim.
         let replaced = client.hasBond ? identity(of: client.peer) ?? client.peer : nil

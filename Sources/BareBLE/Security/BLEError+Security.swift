@@ -142,6 +142,9 @@ extension BLEError {
             hint = "Try again in a minute."
         case .busy:
             (code, reason, hint) = (.busy, "another pairing runs", "Try again.")
+        case .identityConnected:
+            (code, reason) = (.pairingFailed, "the central claims to be another one that is connected")
+            hint = "If it is the same device, pair again after the other link has ended. Otherwise do not trust it."
         case .pairing(.refusedByPeer):
             (code, reason) = (.pairingRefused, "the central refused, or the passkey was wrong")
             hint = "Pair again at the central."

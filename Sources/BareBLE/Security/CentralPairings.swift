@@ -29,6 +29,8 @@ struct CentralPairings {
     struct Host: Sendable {
         /// Returns the central whose link the kernel has under a name; `nil` if none is served there.
         let find: @Sendable (PeerID) -> ServedCentral?
+        /// Whether a link other than the one given is that of a central with this identity.
+        let hasOther: @Sendable (PeerID, LinkIdentity) -> Bool
         /// A pairing has ended.
         let ended: @Sendable (ConnectedCentral, Result<Bond, BLEError>) -> Void
     }

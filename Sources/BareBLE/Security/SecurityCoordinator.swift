@@ -47,7 +47,7 @@ final class SecurityCoordinator {
         case stopAskingAboutCentral
         /// Read the security of the link's socket, and call `centralSecurityRead`.
         case readCentralSecurity(PairingResponder.Client)
-        /// Store the bond that a central has made, and call `centralStored`.
+        /// Store the bond that a central has made, and call `centralStored`, or `centralIdentityIsConnected`.
         case storeCentral(PairingExchange.Outcome, PairingResponder.Client)
         /// The pairing of a central has ended, or has been refused.
         case centralPaired(PairingResponder.Client, Result<PairingExchange.Outcome, PairingResponder.Failure>)
@@ -424,6 +424,9 @@ final class SecurityCoordinator {
     }
 
     func centralStored(_ isStored: Bool) -> [Action] { perform(responder.stored(isStored, at: now())) }
+
+    /// Another central that is connected has the identity of the bond.
+    func centralIdentityIsConnected() -> [Action] { perform(responder.identityIsConnected(at: now())) }
 
     private func perform(_ requests: [PairingResponder.Action]) -> [Action] {
         var actions: [Action] = []

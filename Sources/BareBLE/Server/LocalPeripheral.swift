@@ -700,18 +700,31 @@ extension LocalPeripheral {
             for: ObjectIdentifier(listener),
             CentralPairings.Host { [weak self] peer in
                 self?.assumeIsolated { $0.served(peer) }
+            } hasOther: { [weak self] peer, link in
+                self?.assumeIsolated { $0.hasCentral(peer, besides: link) } ?? false
             } ended: { [weak self] central, result in
                 self?.assumeIsolated { $0.pairingEnded(central, result) }
             })
+    }
+
+    /// Whether a central is connected by another link than the one given.
+    private func hasCentral(_ peer: PeerID, besides own: LinkIdentity) -> Bool {
+        links.values.contains { link in
+            guard link.isInbound, let identity = link.peripheral.controls?.link, identity != own else { return false }
+            return Self.names(of: link, identity).contains(peer)
+        }
+    }
+
+    /// The names by which the peer of a link is known: to the kernel, on the air, and by its bond.
+    private static func names(of link: ServedLink, _ identity: LinkIdentity) -> [PeerID?] {
+        [identity.kernelName, identity.peer, link.peer]
     }
 
     /// The central whose link the kernel has under a name.
     private func served(_ peer: PeerID) -> ServedCentral? {
         for (number, link) in links.sorted(by: { $0.key > $1.key }) where link.isInbound {
             let (identity, descriptor) = link.peripheral.assumeIsolated { ($0.controls?.link, $0.link.descriptor) }
-            guard let identity, let descriptor, [identity.kernelName, identity.peer, link.peer].contains(peer) else {
-                continue
-            }
+            guard let identity, let descriptor, Self.names(of: link, identity).contains(peer) else { continue }
             return ServedCentral(link: identity, descriptor: descriptor, central: snapshot(number, link))
         }
         return nil

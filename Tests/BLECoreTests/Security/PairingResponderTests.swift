@@ -249,6 +249,27 @@ import Testing
         #expect(run.failure == .pairing(.identityTaken))
     }
 
+    /// The other one has no bond, so that nothing of this one may stay in the kernel.
+    @Test func aCentralThatClaimsToBeAnotherConnectedOneIsDisconnected() throws {
+        let run = ResponderRun()
+        run.allow()
+        try run.begin(PairingEvent.confirmation)
+        run.reply(.yes)
+        _ = run.sent
+        run.encrypt()
+        try run.receive(PairingEvent.key(PairingEvent.justWorksKey))
+        // Too early: it would not be looked at again.
+        run.claimConnected()
+        #expect(run.ends.isEmpty && run.disconnects == 0)
+        run.secure()
+        #expect(run.stores != nil)
+        run.claimConnected()
+        #expect(run.sent == [.removeKeys(disconnects: false)] && run.disconnects == 1)
+        run.store(true)
+        run.finish(.removeKeys(disconnects: false))
+        #expect(run.failure == .identityConnected && run.ends.count == 1)
+    }
+
     @Test func threeFailuresInAMinuteAreEnough() throws {
         let run = ResponderRun()
         run.allow()
@@ -476,6 +497,8 @@ private final class ResponderRun {
         isStoring = false
         perform(responder.stored(isStored, at: now))
     }
+
+    func claimConnected() { perform(responder.identityIsConnected(at: now)) }
 
     func finish(_ command: PairingExchange.Command) {
         if let index = unfinished.firstIndex(of: command) { unfinished.remove(at: index) }
