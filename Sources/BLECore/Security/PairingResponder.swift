@@ -9,6 +9,8 @@
 // - One central pairs at a time. A question of another one is refused at once, and does not disturb the first.
 // - A central with a bond is refused, unless the owner asks the application about the replacement.
 // - A central whose pairings have failed three times in 60 s is refused until the first of these is 60 s ago.
+// - Where nobody confirms pairings with nothing to compare, three centrals in 60 s get a bond so: whoever is in range could
+//   fill the store of bonds otherwise, with another address each time.
 // - A pairing ends exactly once, in `finish`, and is paired only after the bond is stored. A failure after keys may exist
 //   removes them from the kernel first; those of another bond are left to the next load of the lists.
 // - Each question is asked once, with a number that no other question has had.
@@ -34,6 +36,8 @@ package struct PairingResponder: ~Copyable {
         package var minimumKeySize: UInt8
         /// Whether the owner asks the application about the replacement of a bond.
         package var mayReplaceBonds: Bool
+        /// Whether pairings with nothing to compare are accepted without asking anybody.
+        package var acceptsUnconfirmed: Bool
         /// How long a pairing may take.
         package var timeout: Duration
         /// The end of the permission; `nil` for none.
@@ -41,12 +45,13 @@ package struct PairingResponder: ~Copyable {
 
         package init(
             capability: IOCapability, level: BondRecord.Level = .encrypted, minimumKeySize: UInt8 = 16,
-            mayReplaceBonds: Bool = false, timeout: Duration = .seconds(25), end: BootInstant? = nil
+            mayReplaceBonds: Bool = false, acceptsUnconfirmed: Bool = false, timeout: Duration = .seconds(25), end: BootInstant? = nil
         ) {
             self.capability = capability
             self.level = level
             self.minimumKeySize = minimumKeySize
             self.mayReplaceBonds = mayReplaceBonds
+            self.acceptsUnconfirmed = acceptsUnconfirmed
             self.timeout = timeout
             self.end = end
         }
@@ -83,7 +88,9 @@ package struct PairingResponder: ~Copyable {
         case bondExists
         /// Pairings with this central have failed too often in the last time.
         case tooManyFailures
-        /// Another pairing runs.
+        /// Too many centrals have got a bond that nobody has confirmed in the last time.
+        case tooManyUnconfirmed
+        /// Another pairing runs, or waits to begin.
         case busy
         /// Another central that is connected has the identity that it claims.
         case identityConnected
@@ -129,6 +136,9 @@ package struct PairingResponder: ~Copyable {
         var method = PairingMethod.justWorks
         var isEncrypted: Bool
 
+        /// Whether a bond is made that nobody has confirmed. The replacement of a bond is confirmed by the application.
+        var isUnconfirmed: Bool { question == .justWorks && permission.acceptsUnconfirmed && !client.hasBond }
+
         func concerns(_ peer: ManagementPeer) -> Bool {
             guard let peer = peer.id else { return false }
             return peer == client.peer || peer == keys.identity || peer == client.onAir
@@ -157,6 +167,8 @@ package struct PairingResponder: ~Copyable {
     private var lastQuestion: UInt64 = 0
     /// The pairings that have failed lately, the first one first.
     private var failures: [(peer: PeerID, time: BootInstant)] = []
+    /// When bonds were made lately that nobody has confirmed, the first time first.
+    private var unconfirmed: [BootInstant] = []
 
     package init() {}
 
@@ -224,26 +236,30 @@ extension PairingResponder {
             return askedAgain(question, event, at: now)
         }
         guard let permission else { return nil }
-        if let failure = obstacle(to: question, client, permission, isBusy: isBusy, at: now) {
+        let pairing = Pairing(
+            client: client, permission: permission, deadline: now + permission.timeout, event: event,
+            question: question, keys: PairingKeys(of: client.peer), isEncrypted: !client.followsEncryption)
+        if let failure = obstacle(to: pairing, isBusy: isBusy, at: now) {
             return Self.refusal(of: event) + [.refused(client, failure)]
         }
-        state = .waiting(
-            Pairing(
-                client: client, permission: permission, deadline: now + permission.timeout, event: event,
-                question: question, keys: PairingKeys(of: client.peer), isEncrypted: !client.followsEncryption))
+        state = .waiting(pairing)
         return [.begin]
     }
 
-    private mutating func obstacle(
-        to question: PairingExchange.Question, _ client: Client, _ permission: Permission, isBusy: Bool,
-        at now: BootInstant
-    ) -> Failure? {
+    private mutating func obstacle(to pairing: Pairing, isBusy: Bool, at now: BootInstant) -> Failure? {
         if isBusy || isRunning { return .busy }
+        let client = pairing.client
         failures.removeAll { $0.time + Self.failureTime <= now }
         if failures.count(where: { $0.peer == client.peer }) >= Self.failureLimit { return .tooManyFailures }
-        if client.hasBond, !permission.mayReplaceBonds { return .bondExists }
-        if question == .justWorks, permission.level > .encrypted { return .pairing(.notProtected) }
-        return nil
+        if client.hasBond, !pairing.permission.mayReplaceBonds { return .bondExists }
+        return obstacle(toQuestionOf: pairing, at: now)
+    }
+
+    private mutating func obstacle(toQuestionOf pairing: Pairing, at now: BootInstant) -> Failure? {
+        guard pairing.question == .justWorks else { return nil }
+        if pairing.permission.level > .encrypted { return .pairing(.notProtected) }
+        unconfirmed.removeAll { $0 + Self.failureTime <= now }
+        return pairing.isUnconfirmed && unconfirmed.count >= Self.unconfirmedLimit ? .tooManyUnconfirmed : nil
     }
 
     /// The kernel repeats a question, or the central begins again.
@@ -259,12 +275,9 @@ extension PairingResponder {
         case .pairing(var pairing):
             // A shown passkey is reported once more for each digit.
             if pairing.question == question, pairing.event != nil || Self.isShown(question) { return [] }
-            if question == .justWorks, pairing.permission.level > .encrypted {
-                pairing.event = event
-                return leave(pairing, .pairing(.notProtected), at: now)
-            }
             pairing.event = event
             pairing.question = question
+            if let failure = obstacle(toQuestionOf: pairing, at: now) { return leave(pairing, failure, at: now) }
             return ask(pairing)
         case .idle, .settling, .ending, .checking, .storing, .leaving:
             return Self.refusal(of: event)
@@ -335,6 +348,7 @@ extension PairingResponder {
     package mutating func stored(_ isStored: Bool, at now: BootInstant) -> [Action] {
         guard case .storing(let pairing, let outcome) = state else { return [] }
         guard isStored else { return leave(pairing, .pairing(.notStored), at: now) }
+        if pairing.isUnconfirmed { unconfirmed.append(now) }
         state = .idle
         return [.finish(pairing.client, .success(outcome))]
     }
@@ -583,6 +597,8 @@ extension PairingResponder {
     package static let failureLimit = 3
     package static let failureTime: Duration = .seconds(60)
     private static let rememberedFailures = 64
+    /// How many centrals may get a bond in `failureTime` that nobody has confirmed.
+    package static let unconfirmedLimit = 3
     /// How long the keys of an encrypted link are awaited: the central sends its own with some connection intervals each.
     private static let keyTime: Duration = .seconds(5)
     /// How long further keys are awaited: the kernel reports all of them at once.
@@ -595,7 +611,7 @@ extension PairingResponder.Failure {
     /// Whether the central, or its user, can be the cause.
     fileprivate var isCounted: Bool {
         switch self {
-        case .bondExists, .tooManyFailures, .busy: false
+        case .bondExists, .tooManyFailures, .tooManyUnconfirmed, .busy: false
         case .pairing(.cancelled), .pairing(.adapterLost), .pairing(.notReady), .pairing(.notStored): false
         case .pairing, .identityConnected: true
         }

@@ -31,7 +31,8 @@ extension Adapter {
         let permission = PairingResponder.Permission(
             capability: options.agent.capability, level: options.require.level,
             minimumKeySize: UInt8(clamping: max(7, bonds.configuration?.minimumKeySize ?? 16)),
-            mayReplaceBonds: options.replace != nil, timeout: options.timeout, end: end)
+            mayReplaceBonds: options.replace != nil,
+            acceptsUnconfirmed: options.acceptsUnconfirmed && options.agent.confirm == nil, timeout: options.timeout, end: end)
         let (wake, number) = await suspend(until: loop.now() + Self.permissionTimeout) { number in
             perform(security.letCentralsPair(permission, number))
         }
@@ -160,8 +161,10 @@ extension Adapter {
 
     /// A central was refused at its first question. It may repeat that as often as it likes.
     func centralRefused(_ client: PairingResponder.Client, _ failure: PairingResponder.Failure) {
-        if failure == .tooManyFailures || failure == .busy {
+        switch failure {
+        case .tooManyFailures, .tooManyUnconfirmed, .busy:
             return securityEvents.report(.pairingRefused(client.peer))
+        case .bondExists, .identityConnected, .pairing: break
         }
         guard let served = centrals.host?.find(client.peer), let options = centrals.options,
             centrals.isNewRefusal(served.link, failure, whereUp: { links.isCurrent($0) })

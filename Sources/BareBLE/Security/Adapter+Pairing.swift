@@ -221,6 +221,8 @@ extension Adapter {
         let interruption = WaitInterruption.handled { [weak self] number, _ in
             self?.assumeIsolated { $0.perform($0.security.cancelPairing(number)) }
         }
+        security.pairingRequested()
+        defer { security.pairingRequestEnded() }
         while true {
             // It may have been bonded while another pairing ran.
             if let bond = try bondToKeep(with: link, descriptor: descriptor, options) { return bond }

@@ -140,6 +140,9 @@ extension BLEError {
         case .tooManyFailures:
             (code, reason) = (.pairingRefused, "its pairings have failed too often in the last minute")
             hint = "Try again in a minute."
+        case .tooManyUnconfirmed:
+            (code, reason) = (.pairingRefused, "other centrals have got as many bonds as they may in a minute")
+            hint = "Try again in a minute, or have the agent's closure `confirm` decide about each central."
         case .busy:
             (code, reason, hint) = (.busy, "another pairing runs", "Try again.")
         case .identityConnected:

@@ -8,7 +8,7 @@ public struct CentralPairingOptions: Sendable {
     /// The security that a pairing must achieve; with less it fails and leaves no bond.
     public var require: RequiredSecurity
     /// A Boolean value that indicates whether a pairing with nothing to compare is accepted where the agent has no
-    /// `confirm`: then every central in range may bond.
+    /// `confirm`: then every central in range may bond, three of them in a minute.
     public var acceptsUnconfirmed: Bool
     /// Returns whether a central that pairs again gets another bond in place of the one that is passed: it has lost that
     /// one, or is another device with its address. Without this closure it is refused.
@@ -29,7 +29,7 @@ public struct CentralPairingOptions: Sendable {
         self.timeout = timeout
     }
 
-    /// Options that accept every central that pairs, with nothing to compare.
+    /// Options that accept every central that pairs, with nothing to compare, three of them in a minute.
     public static var justWorks: CentralPairingOptions {
         CentralPairingOptions(agent: .justWorks, acceptsUnconfirmed: true)
     }

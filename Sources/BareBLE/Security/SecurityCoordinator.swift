@@ -13,6 +13,8 @@ internal import BLELinux
 //   so is decided by `Adapter.target`.
 // - Only peers that a task of this program pairs are paired, and centrals on served links while they may pair: a question
 //   about any other peer is rejected at once.
+// - One pairing runs at a time. While one of this side waits for its turn, no central begins one: those that come one after
+//   the other would keep it waiting.
 // - Lists are loaded from the records of `BondedDevices`, which are what the disk has. The kernel's copy is never taken for a bond.
 // - A task waits for one thing at a time, and is resumed once.
 // - The response to a command of one pairing never reaches another one: each command has a number, and those that are
@@ -124,6 +126,8 @@ final class SecurityCoordinator {
     private var remains: Bool?
     private var setupWaiters: [UInt64] = []
     private var turnWaiters: [UInt64] = []
+    /// The number of pairings of this side that run or wait for their turn.
+    private var requestedPairings = 0
     private var loadWaiters: [(waiter: UInt64, load: UInt64)] = []
     private var encryption = LinkEncryption()
     /// The task that waits for the encryption by a command, and the key that is used.
@@ -360,6 +364,12 @@ final class SecurityCoordinator {
         return perform(setup.pairingBegins())
     }
 
+    /// A task is to pair: until `pairingRequestEnded` no central begins to.
+    func pairingRequested() { requestedPairings += 1 }
+
+    /// The task has paired, or does not pair any more.
+    func pairingRequestEnded() { requestedPairings -= 1 }
+
     /// Has a task wait until no pairing runs.
     func awaitTurn(_ waiter: UInt64) { turnWaiters.append(waiter) }
 
@@ -541,7 +551,8 @@ final class SecurityCoordinator {
         }
         guard let refusal = PairingExchange.refusal(of: content), let adapter = channel.adapter else { return [] }
         if let peer = refusal.peer.id, let client = findCentral?(peer),
-            let actions = responder.asked(content, about: client, isBusy: isExchanging, at: now())
+            let actions = responder.asked(
+                content, about: client, isBusy: isExchanging || requestedPairings > 0, at: now())
         {
             return perform(actions)
         }

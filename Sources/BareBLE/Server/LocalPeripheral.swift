@@ -453,8 +453,9 @@ extension LocalPeripheral {
     ///
     /// A later call takes the place of an earlier one. What the agent can show and ask counts for links that come up after
     /// the call: on those that are up, nothing can be compared. One central pairs at a time, and others are refused
-    /// meanwhile; one whose pairings have failed three times in a minute is refused for the rest of it. The end of the time
-    /// does not end a pairing that runs. `events` reports what becomes of each; `Central.securityEvents` the rest.
+    /// meanwhile; also while a pairing of this side waits for its turn (``Peripheral/pair(_:)``). One whose pairings have failed
+    /// three times in a minute is refused for the rest of it, and so is the fourth that would bond in a minute with
+    /// `CentralPairingOptions.acceptsUnconfirmed`. The end of the time does not end a pairing that runs. `events` reports what becomes of each; `Central.securityEvents` the rest.
     ///
     /// - Parameters:
     ///   - options: How centrals may pair.

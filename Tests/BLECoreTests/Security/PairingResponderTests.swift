@@ -295,6 +295,53 @@ import Testing
         #expect(run.begins == 5)
     }
 
+    /// Each comes with another address.
+    @Test(.row("P17")) func threeCentralsInAMinuteGetABondThatNobodyHasConfirmed() throws {
+        for isConfirmed in [false, true] {
+            let run = ResponderRun()
+            run.allow { permission, _ in permission.acceptsUnconfirmed = !isConfirmed }
+            for number in 1...4 {
+                try run.begin(PairingEvent.confirmation)
+                guard number < 4 || isConfirmed else { break }
+                run.reply(.yes)
+                try run.endWell(PairingEvent.justWorksKey)
+                run.pass(.seconds(10))
+            }
+            #expect(run.refused == (isConfirmed ? [] : [.tooManyUnconfirmed]))
+            #expect(run.ends.count == (isConfirmed ? 4 : 3) && run.storedBonds == run.ends.count)
+        }
+        let run = ResponderRun()
+        run.allow { permission, _ in permission.acceptsUnconfirmed = true }
+        for _ in 0..<3 {
+            try run.begin(PairingEvent.confirmation)
+            run.reply(.yes)
+            try run.endWell(PairingEvent.justWorksKey)
+        }
+        // A comparison is confirmed, unless the central begins again without.
+        try run.begin(PairingEvent.comparison)
+        run.reply(.yes)
+        _ = run.sent
+        try run.ask(PairingEvent.confirmation)
+        #expect(run.sent == [.reject])
+        run.finish(.reject)
+        #expect(run.failure == .tooManyUnconfirmed)
+        // No limit for one that gets a bond again, about which the application is asked.
+        let again = ResponderRun { $0.hasBond = true }
+        again.allow { permission, _ in (permission.acceptsUnconfirmed, permission.mayReplaceBonds) = (true, true) }
+        for _ in 0..<5 {
+            try again.begin(PairingEvent.confirmation)
+            again.reply(.yes)
+            try again.endWell(PairingEvent.justWorksKey)
+        }
+        #expect(again.ends.count == 5)
+        // It counts for a minute.
+        run.pass(.seconds(60))
+        try run.begin(PairingEvent.confirmation)
+        run.reply(.yes)
+        try run.endWell(PairingEvent.justWorksKey)
+        #expect(run.outcome != nil)
+    }
+
     // MARK: Ends
 
     @Test func eachEndHasItsReason() throws {

@@ -187,6 +187,33 @@ import Testing
         #expect(bench.sent.suffix(2).map { $0.prefix(8) } == ["30000300", "13000300"])
     }
 
+    /// The kernel's next question comes before the task that waits for its turn runs.
+    @Test func centralsThatFollowEachOtherDoNotKeepThisSideWaiting() throws {
+        var bench = try Self.bench()
+        bench.perform(bench.coordinator.letCentralsPair(Self.permission, 7))
+        bench.run()
+        bench.send(Self.confirmation)
+        bench.coordinator.pairingRequested()
+        bench.awaitTurn(2)
+        bench.replyAboutCentral(.no)
+        bench.run()
+        #expect(bench.turns == [2])
+        bench.send(Self.confirmation)
+        bench.run()
+        #expect(!bench.coordinator.isPairing && bench.sent.last == "1d000300 0700 1122334455c602")
+        bench.pair(PeerID("C6:55:44:33:22:12/random")!, 2)
+        #expect(bench.ended[2] == nil && bench.coordinator.isPairing)
+        bench.passDeadline()
+        bench.run()
+        // It may be repeated by another pairing of this side.
+        bench.coordinator.pairingRequestEnded()
+        bench.passDeadline()
+        bench.run()
+        #expect(bench.ended[2] != nil && !bench.coordinator.isPairing)
+        bench.send(Self.confirmation)
+        #expect(bench.coordinator.isPairing)
+    }
+
     @Test func theLossOfTheInterfaceEndsThePairingOfACentral() throws {
         var bench = try Self.bench()
         bench.perform(bench.coordinator.letCentralsPair(Self.permission, 7))

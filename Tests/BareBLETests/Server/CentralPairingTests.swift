@@ -59,7 +59,7 @@ import Testing
     @Test func eachFailureSaysWhatToDo() {
         let failures: [(PairingResponder.Failure, BLEError.Code)] = [
             (.bondExists, .pairingRefused), (.tooManyFailures, .pairingRefused), (.busy, .busy),
-            (.identityConnected, .pairingFailed),
+            (.tooManyUnconfirmed, .pairingRefused), (.identityConnected, .pairingFailed),
             (.pairing(.refusedByPeer), .pairingRefused), (.pairing(.refusedHere(.justWorks)), .pairingRefused),
             (.pairing(.timedOut(nil)), .timedOut), (.pairing(.linkLost), .disconnected),
             (.pairing(.notProtected), .pairingFailed), (.pairing(.keyTooShort(7)), .keyTooShort),

@@ -107,6 +107,56 @@ import Testing
         }
     }
 
+    @Test(.row("P17")) func centralsWithChangingAddressesGetThreeBondsInAMinute() async throws {
+        try await PairingBench.run { bench in
+            try await bench.local.allowPairing(.justWorks)
+            var refused: [VirtualCentral] = []
+            for number in 1...5 {
+                let phone = try await bench.connect()
+                try await bench.pair(phone)
+                if number > 3 { refused.append(phone) }
+            }
+            #expect(await bench.paired().count == 3)
+            #expect(try await bench.central.bonds().count == 3)
+            for phone in refused {
+                #expect(await bench.refusal(of: PairingBench.sealed, to: phone) == .insufficientAuthentication)
+                #expect(try await phone.read(PairingBench.open) == [], "the rest is served")
+            }
+            try await bench.sleep(.seconds(60))
+            try await bench.pair(refused[0])
+            #expect(await bench.paired().count == 4)
+        }
+    }
+
+    /// Each of them begins as soon as the one before has ended, and its user never replies.
+    @Test func thisSidePairsAlthoughCentralsKeepPairing() async throws {
+        try await PairingBench.run { bench in
+            let clock = bench.time.clock
+            let agent = PairingAgent(confirm: { _ in
+                try? await clock.sleep(for: .seconds(600))
+                return false
+            })
+            try await bench.local.allowPairing(CentralPairingOptions(agent: agent))
+            let lock = await bench.radio.add(SecurityBench.described(VirtualSecurity()))
+            let id = try #require(await bench.radio.id(of: lock))
+            let device = try await bench.central.connect(id)
+            let phones = [try await bench.connect(), try await bench.connect()]
+            try await bench.pair(phones[0])
+            let begin = bench.time.now
+            let bond = bench.time.task { try await device.pair(PairingOptions(timeout: .seconds(60))) }
+            let hostile = bench.time.task {
+                while bench.time.now < begin + .seconds(70) {
+                    for phone in phones { await bench.radio.pair(phone, VirtualSecurity()) }
+                    try await clock.sleep(for: .milliseconds(10))
+                }
+            }
+            #expect(try await bond.value.peer == id)
+            #expect(bench.time.now < begin + .seconds(27))
+            try await hostile.value
+            await device.disconnect()
+        }
+    }
+
     @Test(.row("P17", "P18")) func aBondGoesOnlyWhereTheApplicationReplacesIt() async throws {
         try await PairingBench.run { bench in
             try await bench.local.allowPairing(.justWorks)
