@@ -14,7 +14,9 @@
 //
 // The state of rest: Low Energy on; Secure Connections on, but not "only", in which kernels 6.1 to 7.2 end every encrypted
 // LE link; not bondable; no input and no output. While the owner lets centrals pair (`rest`), it is bondable, with the input
-// and output of the agent. All other settings stay as they are.
+// and output of the agent. All other settings stay as they are. If another program clears the bondable setting meanwhile, it is
+// set again, three times in 60 s; after that not until the first of these is 60 s ago: two programs must not fight without end.
+// The kernel reports no change of the input and output, so these are then set again as well.
 //
 // Invariants:
 // - One command of this machine is out at a time, except that a setup does not wait for a load that it replaces.
@@ -24,7 +26,8 @@
 //   ends in `pairingRefused`.
 // - After each pairing that has begun, both lists are loaded again: it may have left keys in the kernel that are no bond's,
 //   or removed some that are. Before that, the adapter is brought back to the state of rest.
-// - Each `rest` ends once, in `rested`; a later one takes the place of one that has not ended.
+// - Each `rest` ends once, in `rested`; a later one takes the place of one that has not ended. A later failure to keep up the
+//   state is reported in the same way.
 // - A power that this machine may have switched off is switched on again, whatever fails in between; also by the next
 //   `begin`, if the management interface was lost meanwhile.
 // - Both lists are loaded, Identity Resolving Keys first, also empty ones: until then the kernel does not ask peers for
@@ -122,8 +125,10 @@ package struct ManagementSetup: ~Copyable {
         case pairingMayBegin
         /// The pairing that `pairingBegins` announced cannot begin.
         case pairingRefused(Failure)
-        /// The state of rest is in force, or could not be reached.
+        /// The state of rest is in force, or could not be reached. Also a failure that no `rest` waits for.
         case rested(Failure?)
+        /// Another program has cleared the bondable setting while centrals may pair. It is set again, now or after a pause.
+        case bondableCleared(isSetAgain: Bool)
         /// Another program made the adapter bondable, or it could not be made otherwise: peers may bond with it unasked.
         case madeBondable
         /// The setup has found the adapter bondable: another program manages it, or has done so.
@@ -207,6 +212,10 @@ package struct ManagementSetup: ~Copyable {
     private var owesRest = false
     /// Whether the state of rest could not be reached, and is not tried again by itself.
     private var isRestRefused = false
+    /// When another program has cleared the bondable setting while centrals may pair, the first time first.
+    private var clearings: [BootInstant] = []
+    /// The end of the pause in which it is not set again.
+    private var restPause: BootInstant?
     /// Whether the adapter was off at some time since it is under management.
     private var hasBeenOff = false
     /// Until when an adapter that seems to be off may be on.
@@ -254,7 +263,7 @@ package struct ManagementSetup: ~Copyable {
 
     /// When `timePassed` is to be called at the latest.
     package var nextDeadline: BootInstant? {
-        if case .settingUp(let run) = state { run.pausesUntil } else { nil }
+        if case .settingUp(let run) = state { run.pausesUntil } else { restPause }
     }
 
     // MARK: Setup
@@ -305,6 +314,7 @@ package struct ManagementSetup: ~Copyable {
         restCapability = capability
         owesRest = true
         isRestRefused = false
+        (clearings, restPause) = ([], nil)
         switch state {
         case .unmanaged: return endRest(.notManaged)
         case .held, .settingUp, .resting, .loading: return []
@@ -315,7 +325,7 @@ package struct ManagementSetup: ~Copyable {
 
     /// The command that brings the adapter nearer to the state of rest; `nil` if there is none.
     private var restCommand: RestCommand? {
-        if isRestRefused { return nil }
+        if isRestRefused || restPause != nil { return nil }
         let isBondable = restCapability != nil
         if settings.contains(.bondable) != isBondable { return .bondable(isBondable) }
         let capability = restCapability ?? .noInputNoOutput
@@ -343,7 +353,8 @@ package struct ManagementSetup: ~Copyable {
         case (.failure(let failure), _):
             isRestRefused = true
             let isOpen = settings.contains(.bondable) && restCapability == nil
-            return (isOpen ? [.madeBondable] : []) + endRest(.command(failure)) + proceed()
+            owesRest = false
+            return (isOpen ? [.madeBondable] : []) + [.rested(.command(failure))] + proceed()
         }
         return proceed()
     }
@@ -439,6 +450,9 @@ package struct ManagementSetup: ~Copyable {
             isRestRefused = true
             actions.append(.madeBondable)
         }
+        if !settings.contains(.bondable), former.contains(.bondable), restCapability != nil {
+            actions += bondableCleared(at: now)
+        }
         if !settings.contains(.secureConnections), former.contains(.secureConnections) {
             actions.append(.secureConnectionsOff)
         }
@@ -454,8 +468,26 @@ package struct ManagementSetup: ~Copyable {
         return actions
     }
 
-    /// The time is `now`: sends a command again that the kernel was too busy for.
+    /// Sets it again, unless that has been done too often.
+    private mutating func bondableCleared(at now: BootInstant) -> [Action] {
+        guard restPause == nil else { return [] }
+        clearings.removeAll { $0 + Self.clearingTime <= now }
+        if clearings.count >= Self.clearingLimit, let first = clearings.first { restPause = first + Self.clearingTime }
+        clearings.append(now)
+        // It may have been changed too.
+        setCapability = nil
+        isRestRefused = false
+        let report = [Action.bondableCleared(isSetAgain: restPause == nil)]
+        if case .managed = state { return report + proceed() }
+        return report
+    }
+
+    /// The time is `now`: sends a command again that the kernel was too busy for, and sets again what others have cleared.
     package mutating func timePassed(_ now: BootInstant) -> [Action] {
+        if let pause = restPause, pause <= now {
+            restPause = nil
+            if case .managed = state { return proceed() }
+        }
         guard case .settingUp(var run) = state, let pause = run.pausesUntil, pause <= now else { return [] }
         run.pausesUntil = nil
         return send(run)
@@ -693,6 +725,7 @@ extension ManagementSetup {
         loadFailure = nil
         setCapability = nil
         isRestRefused = false
+        (clearings, restPause) = ([], nil)
         return (isBeginning ? [.finish(.failure(failure))] : []) + endRest(failure)
             + endLoads(upTo: requestedLoad, failure)
             + letPairingBegin(failure)
@@ -784,4 +817,7 @@ extension ManagementSetup {
     package static let tries = 10
     /// The pause before each further time.
     package static let pause: Duration = .milliseconds(500)
+    /// How often the bondable setting is set again in `clearingTime` that another program clears.
+    package static let clearingLimit = 3
+    package static let clearingTime: Duration = .seconds(60)
 }

@@ -195,6 +195,15 @@ extension Adapter {
             metadata: ["adapter": "\(name)", "central": "\(served.central.name)"])
     }
 
+    /// Nobody waits for what has failed.
+    func logRestFailure(_ error: BLEError) {
+        let mayPair = security.letsCentralsPair
+        logger.log(
+            level: mayPair ? .warning : .debug,
+            mayPair ? "centrals may pair, and the kernel does not accept it" : "the settings of pairing are not restored",
+            metadata: ["adapter": "\(name)", "reason": "\(error)"])
+    }
+
     func logPermissionEnd() {
         logger.debug("centrals may not pair any more", metadata: ["adapter": "\(name)"])
     }

@@ -350,6 +350,14 @@ extension Adapter {
             case .rested(let waiter, nil): wake(waiter)
             case .rested(let waiter, let failure?):
                 wake(waiter, .failed(BLEError(failure, adapter: name, during: "allow pairing")))
+            case .restFailed(let failure): logRestFailure(BLEError(failure, adapter: name, during: "allow pairing"))
+            case .bondableCleared(let isSetAgain):
+                logger.warning(
+                    isSetAgain
+                        ? "another program has made the adapter not bondable, so that no central could pair: it is set again"
+                        : "other programs keep making the adapter not bondable: no central can pair for up to a minute",
+                    metadata: ["adapter": "\(name)"])
+                securityEvents.report(.otherManager)
             case .refused(let peer):
                 logger.debug(
                     "a pairing was refused", metadata: ["adapter": "\(name)", "peer": "\(peer.map { "\($0)" } ?? "-")"])

@@ -59,6 +59,10 @@ final class SecurityCoordinator {
         case permissionEnded
         /// A task resumes: the kernel lets centrals pair as the permission says, or could not be set so.
         case rested(UInt64, ManagementSetup.Failure?)
+        /// The kernel could not be set to let centrals pair, or not to, and no task waits for that.
+        case restFailed(ManagementSetup.Failure)
+        /// Another program has made the adapter not bondable while centrals may pair. That is undone, now or later.
+        case bondableCleared(isSetAgain: Bool)
         /// A pairing with a peer that no task pairs was refused.
         case refused(PeerID?)
         /// A peer without a bond has asked for security; the kernel has refused.
@@ -617,6 +621,9 @@ final class SecurityCoordinator {
                 let waiters = restWaiters
                 restWaiters = []
                 actions += waiters.map { .rested($0, failure) }
+                if let failure, waiters.isEmpty { actions.append(.restFailed(failure)) }
+            case .bondableCleared(let isSetAgain):
+                actions.append(changedByOthers(.bondableCleared(isSetAgain: isSetAgain)))
             case .madeBondable: actions.append(changedByOthers(.madeBondable))
             case .wasBondable: actions.append(changedByOthers(.wasBondable))
             case .secureConnectionsOff: actions.append(changedByOthers(.secureConnectionsOff))

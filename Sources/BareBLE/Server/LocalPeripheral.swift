@@ -455,7 +455,8 @@ extension LocalPeripheral {
     /// the call: on those that are up, nothing can be compared. One central pairs at a time, and others are refused
     /// meanwhile; also while a pairing of this side waits for its turn (``Peripheral/pair(_:)``). One whose pairings have failed
     /// three times in a minute is refused for the rest of it, and so is the fourth that would bond in a minute with
-    /// `CentralPairingOptions.acceptsUnconfirmed`. The end of the time does not end a pairing that runs. `events` reports what becomes of each; `Central.securityEvents` the rest.
+    /// `CentralPairingOptions.acceptsUnconfirmed`. If another program makes the adapter not bondable meanwhile, that is undone, three
+    /// times in a minute, logged, and reported as `SecurityEvent.otherManager`. The end of the time does not end a pairing that runs. `events` reports what becomes of each; `Central.securityEvents` the rest.
     ///
     /// - Parameters:
     ///   - options: How centrals may pair.

@@ -474,6 +474,81 @@ import Testing
         #expect(!run.others.contains(.madeBondable))
     }
 
+    /// The input and output may be other ones too, which the kernel reports to nobody.
+    @Test func whatAnotherProgramClearsIsSetAgain() {
+        var run = Run.managed()
+        run.rest(.displayOnly)
+        run.play()
+        run.forgetActions()
+        run.newSettings(0x0A01)
+        #expect(run.others == [.bondableCleared(isSetAgain: true)])
+        run.play()
+        #expect(run.sent == ["0900 0000 0100 01", "1800 0000 0100 00"])
+        #expect(run.others == [.bondableCleared(isSetAgain: true)])
+        // What nobody may do is not set again.
+        run.rest(nil)
+        run.play()
+        run.forgetActions()
+        run.newSettings(0x0A11)
+        run.newSettings(0x0A01)
+        #expect(run.others == [.madeBondable] && run.sent.isEmpty)
+    }
+
+    @Test func aSettingIsSetAgainThreeTimesInAMinute() {
+        var run = Run.managed()
+        run.rest(.displayOnly)
+        run.play()
+        run.forgetActions()
+        let begin = run.now
+        for _ in 0..<3 {
+            run.newSettings(0x0A01)
+            for _ in 0..<2 { run.respond() }
+            #expect(run.sent == ["0900 0000 0100 01", "1800 0000 0100 00"])
+            run.forgetActions()
+            run.now = run.now + .seconds(10)
+        }
+        run.newSettings(0x0A01)
+        run.newSettings(0x0A11)
+        run.newSettings(0x0A01)
+        #expect(run.others == [.bondableCleared(isSetAgain: false)] && run.sent.isEmpty)
+        // Neither a load of the lists nor a pairing does it earlier.
+        _ = run.reload()
+        for _ in 0..<2 { run.respond() }
+        #expect(run.sent == ["load identityResolvingKeys", "load longTermKeys"])
+        #expect(run.setup.nextDeadline == begin + ManagementSetup.clearingTime)
+        run.forgetActions()
+        run.play()
+        #expect(run.sent == ["0900 0000 0100 01", "1800 0000 0100 00"] && run.others.isEmpty)
+        #expect(run.now == begin + ManagementSetup.clearingTime && run.setup.nextDeadline == nil)
+    }
+
+    @Test func aSettingThatCannotBeSetAgainIsReported() {
+        var run = Run.managed()
+        run.rest(.displayOnly)
+        run.play()
+        run.forgetActions()
+        run.statuses[0x09] = [0x0B]
+        run.newSettings(0x0A01)
+        run.play()
+        let failure = ManagementCommandFailure(code: .setBondable, reason: .status(.rejected))
+        #expect(run.others == [.bondableCleared(isSetAgain: true), .rested(.command(failure))])
+        #expect(run.sent == ["0900 0000 0100 01"])
+    }
+
+    /// The pairing itself does not need it any more.
+    @Test func aSettingThatIsClearedDuringAPairingIsSetAgainAfterIt() {
+        var run = Run.managed()
+        run.rest(.displayOnly)
+        run.play()
+        run.pairingBegins()
+        run.forgetActions()
+        run.newSettings(0x0A01)
+        #expect(run.sent.isEmpty)
+        run.pairingEnds(isBondable: nil)
+        run.play()
+        #expect(run.sent.prefix(2) == ["0900 0000 0100 01", "1800 0000 0100 00"])
+    }
+
     @Test func theStateOfRestWaitsForAPairing() {
         var run = Run.managed()
         run.rest(.displayOnly)

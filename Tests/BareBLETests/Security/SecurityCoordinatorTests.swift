@@ -187,6 +187,23 @@ import Testing
         #expect(bench.sent.suffix(2).map { $0.prefix(8) } == ["30000300", "13000300"])
     }
 
+    @Test func anotherProgramThatPreventsPairingIsReported() throws {
+        var bench = try Self.bench()
+        bench.perform(bench.coordinator.letCentralsPair(Self.permission, 7))
+        bench.run()
+        let before = bench.sent.count
+        bench.settings &= ~0x10
+        bench.send("06000300 0400 010a0000")
+        bench.run()
+        #expect(bench.cleared == [true] && bench.coordinator.hasOtherManager)
+        #expect(bench.sent.dropFirst(before) == ["09000300 0100 01", "18000300 0100 00"])
+        #expect(bench.rested == [7] && bench.restFailures == 0)
+        // A response that nobody waits for.
+        bench.send("06000300 0400 010a0000")
+        bench.refuse()
+        #expect(bench.restFailures == 1)
+    }
+
     /// The kernel's next question comes before the task that waits for its turn runs.
     @Test func centralsThatFollowEachOtherDoNotKeepThisSideWaiting() throws {
         var bench = try Self.bench()
@@ -237,6 +254,8 @@ private struct Bench: ~Copyable {
     private(set) var ended: [UInt64: Result<PairingExchange.Outcome, PairingExchange.Failure>] = [:]
     private(set) var turns: [UInt64] = []
     private(set) var managed: [Bool] = []
+    private(set) var restFailures = 0
+    private(set) var cleared: [Bool] = []
     /// How often another manager was reported.
     private(set) var others = 0
     /// The peers whose Security Requests were reported.
@@ -331,6 +350,14 @@ private struct Bench: ~Copyable {
         if !unanswered.isEmpty { answer(unanswered.removeFirst()) }
     }
 
+    /// Rejects the next command.
+    mutating func refuse() {
+        take()
+        guard !unanswered.isEmpty else { return }
+        _ = far?.send([2, 0, 3, 0, 3, 0, unanswered.removeFirst()[0], 0, 0x0B])
+        read()
+    }
+
     private mutating func answer(_ packet: [UInt8]) {
         var returned: [UInt8] = []
         let bit: UInt32? = [0x05: 1 << 0, 0x09: 1 << 4, 0x0D: 1 << 9, 0x2D: 1 << 11][packet[0]]
@@ -379,6 +406,8 @@ private struct Bench: ~Copyable {
             case .storeCentral: perform(coordinator.centralStored(true))
             case .centralPaired(_, let result): centrals.append(result)
             case .rested(let waiter, nil): rested.append(waiter)
+            case .restFailed: restFailures += 1
+            case .bondableCleared(let isSetAgain): cleared.append(isSetAgain)
             case .otherManager: others += 1
             case .requested(let peer): requested.append(peer)
             default: break
