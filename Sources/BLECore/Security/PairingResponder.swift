@@ -181,6 +181,9 @@ package struct PairingResponder: ~Copyable {
     /// Whether a central pairs.
     package var isRunning: Bool { if case .idle = state { false } else { true } }
 
+    /// Whether the bond of a central is being stored.
+    package var isStoring: Bool { if case .storing = state { true } else { false } }
+
     /// Whether the central on the link from this address pairs.
     package func isRunning(onAir peer: PeerID) -> Bool { pairing?.client.onAir == peer }
 

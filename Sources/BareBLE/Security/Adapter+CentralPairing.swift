@@ -58,6 +58,18 @@ extension Adapter {
         if centrals.isServing(owner) { perform(security.refuseCentrals()) }
     }
 
+    /// Waits while the bond of a central of an owner is being stored, for as long as its disk may take.
+    func centralStored(of owner: ObjectIdentifier) async {
+        guard centrals.isServing(owner), security.isStoringCentral else { return }
+        // A program that ends is often a cancelled task.
+        let (_, number) = await suspend(
+            until: loop.now() + BondedDevices.storageTime, interruption: .ignoresCancellation
+        ) { number in
+            if security.isStoringCentral { security.awaitTurn(number) } else { wake(number) }
+        }
+        security.stopWaiting(number)
+    }
+
     /// Ends the service of the centrals of an owner.
     func stopServingPairings(for owner: ObjectIdentifier) {
         guard centrals.isServing(owner) else { return }

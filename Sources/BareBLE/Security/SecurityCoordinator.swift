@@ -165,6 +165,8 @@ final class SecurityCoordinator {
     /// Whether a pairing runs, or has left the kernel one that it has not ended.
     var isPairing: Bool { isExchanging || responder.isRunning }
     private var isExchanging: Bool { pairing != nil || remains != nil }
+    /// Whether the bond of a central is being stored.
+    var isStoringCentral: Bool { responder.isStoring }
     /// Whether centrals may pair.
     var letsCentralsPair: Bool { responder.isAllowed }
     /// Tasks that wait for this coordinator, and commands that are out.

@@ -832,13 +832,17 @@ extension LocalPeripheral {
     /// The status of the file with what bonded centrals have configured; `nil` if it is not kept.
     public var stateStatus: StateStatus? { records.status }
 
-    /// Ends this run, and hands the sockets on which links are accepted, and the links of centrals, to the service manager,
-    /// which keeps them up until the next start. Centrals that connect meanwhile wait.
+    /// Ends this run, and hands its sockets to the service manager, which keeps them up until the next start.
     ///
-    /// A request whose handler runs is finished first, for 5 s at most; a link whose request is not finished by then ends.
-    /// So do one that the manager does not take, and one whose central pairs or could not pair. Updates that were not sent,
-    /// and indications that were not confirmed, end with `.disconnected`. The advertisements stay on air until their leases
-    /// end; a central that they bring waits as well.
+    /// It hands over the sockets on which links are accepted, where centrals that connect meanwhile wait, and the links of
+    /// centrals, each with the state of its ATT bearer and server: the MTU, the central's subscriptions and what it has prepared, and
+    /// whether it knows of the latest change of the services. What bonded centrals have configured is stored
+    /// (`restore(from:)`), and so are bonds. Handlers, the links that this program has made and channels are not handed over.
+    ///
+    /// Two things are finished first, for 5 s at most: a request whose handler runs, and the storing of the bond that a central
+    /// has just made. A link ends whose request is not finished by then, whose central pairs, has no bond stored by then or could
+    /// not pair, or which the manager does not take. Updates that were not sent, and indications that were not confirmed, end with
+    /// `.disconnected`. The advertisements stay on air until their leases end; a central that they bring waits as well.
     /// Sequences of events end, as after `stop()`; so do listeners for channels.
     public func suspend(handingOverTo store: DescriptorStore) async {
         guard !isStopped else { return }
@@ -849,13 +853,16 @@ extension LocalPeripheral {
         var items: [HandedServer.Item] = []
         channelAcceptors.end()
         let accepting = await central.adapter.takeListener(of: ObjectIdentifier(listener))
-        await central.adapter.stopServingPairings(for: ObjectIdentifier(listener))
+        // A pairing that runs ends, unless its bond is being stored: that central may use it from now on.
+        await central.adapter.refuseCentrals(of: ObjectIdentifier(listener))
         for descriptor in [accepting, listener.takeSocket()] {
             if let item = descriptor.flatMap(HandedServer.item(ofListener:)) { items.append(item) }
         }
         let deadline = loop.now() + Self.settlingTime
         let numbers = links.filter { $0.value.isInbound }.keys.sorted()
         for number in numbers { links[number]?.server.stopUpdates() }
+        await central.adapter.centralStored(of: ObjectIdentifier(listener))
+        await central.adapter.stopServingPairings(for: ObjectIdentifier(listener))
         for number in numbers {
             while let link = links[number], link.server.remains == nil, loop.now() < deadline {
                 await link.server.settle(until: deadline)

@@ -306,6 +306,48 @@ import Testing
         }
     }
 
+    /// The central has its keys already.
+    @Test func aBondIsStoredBeforeItsLinkIsHandedOver() async throws {
+        try await VirtualTime.run { time in
+            let manager = try VirtualServiceManager()
+            let store = DescriptorStore(try #require(ServiceNotifier(manager.environment())))
+            let radio = VirtualRadio(time: time)
+            let run = Lock<LocalPeripheral?>(nil)
+            let end = Lock<Task<Void, any Error>?>(nil)
+            // It is asked for the time right before the bond is stored.
+            let central = SecurityBench.central(radio, .inMemory) { security in
+                security.timeOfDay = {
+                    if let local = run.withLock({ $0.take() }) {
+                        // No time passes while the service manager works.
+                        let task = time.task { await time.hold { await local.suspend(handingOverTo: store) } }
+                        end.withLock { $0 = task }
+                    }
+                    return 1
+                }
+            }
+            let local = LocalPeripheral(on: central)
+            try await local.publish(LocalService(0xFFF0, [LocalCharacteristic(0xFFF1, .read)]))
+            let advertising = try await local.advertise([.localName("Safe")])
+            try await local.allowPairing(.justWorks)
+            let events = local.events
+            let phone = await radio.addCentral()
+            try await phone.connect()
+            await time.settle()
+            run.withLock { $0 = local }
+            await radio.pair(phone, VirtualSecurity())
+            var bonds: [Bond] = []
+            for try await case .paired(_, let bond) in events { bonds.append(bond) }
+            let task = try #require(end.withLock { $0 })
+            try await task.value
+            let peer = await phone.peer
+            #expect(bonds.map(\.peer) == [peer])
+            #expect(await manager.storedNames.count == 2, "the socket of the link, and its state")
+            #expect(await manager.storedNames.first?.hasPrefix("bareble-central.") == true)
+            for descriptor in await manager.takeStored() { MemoryFile.close(descriptor.number) }
+            await advertising.stop()
+        }
+    }
+
     @Test func theEndOfTheLinkEndsThePairing() async throws {
         try await PairingBench.run { bench in
             let asked = Lock(0)
