@@ -106,6 +106,9 @@ struct OpenChannels {
 
     var count: Int { channels.count }
 
+    /// Whether a channel is open that somebody uses.
+    var hasOpen: Bool { channels.values.contains { $0.channel != nil } }
+
     mutating func nextNumber() -> UInt64 {
         lastNumber &+= 1
         return lastNumber

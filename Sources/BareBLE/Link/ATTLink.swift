@@ -318,6 +318,7 @@ extension ATTLink {
         let now = loop.now()
         trace(pdu, isOutgoing: false, at: now)
         let opcode = ATTOpcode(rawValue: pdu.first ?? 0)
+        server?.heard(at: now)
         if let server, let drops = socket?.droppedPackets, drops != reportedDrops {
             reportedDrops = drops
             server.droppedPackets()

@@ -58,6 +58,9 @@ extension Adapter {
         if centrals.isServing(owner) { perform(security.refuseCentrals()) }
     }
 
+    /// Whether the central on a link pairs.
+    func isPairingCentral(on link: LinkIdentity) -> Bool { centrals.pairing?.link == link }
+
     /// Waits while the bond of a central of an owner is being stored, for as long as its disk may take.
     func centralStored(of owner: ObjectIdentifier) async {
         guard centrals.isServing(owner), security.isStoringCentral else { return }

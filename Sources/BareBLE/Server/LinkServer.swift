@@ -83,7 +83,7 @@ final class LinkServer: @unchecked Sendable {
 
     /// The security of the link, as the machine has it.
     private(set) var security = ClientSecurity.none
-    /// When the client was heard last.
+    /// When the client was heard last, or had to wait for this side last.
     private(set) var lastHeard: BootInstant
 
     init(of services: PublishedServices, mtu: UInt16, isInbound: Bool, on loop: EventLoop) {
@@ -134,9 +134,11 @@ final class LinkServer: @unchecked Sendable {
 // MARK: - From the link
 
 extension LinkServer {
+    /// A packet of the client has arrived, of any kind.
+    func heard(at now: BootInstant) { lastHeard = now }
+
     /// Processes a packet of the client.
     func received(_ pdu: [UInt8]) {
-        lastHeard = loop.now()
         perform(machine.received(pdu, in: &services.database, at: loop.now()))
     }
 
@@ -159,6 +161,7 @@ extension LinkServer {
 
     /// The security of the link has changed; to be called before the next packet is passed on.
     func securityChanged(_ security: ClientSecurity) {
+        if self.security != security { lastHeard = loop.now() }
         self.security = security
         perform(machine.securityChanged(security, in: services.database, at: loop.now()))
     }
@@ -193,7 +196,8 @@ extension LinkServer {
 // MARK: - Handing the link over
 
 extension LinkServer {
-    private var isSettled: Bool { machine.isSettled && questions.isEmpty && running == nil }
+    /// Whether no response is due, and no command unfinished.
+    var isSettled: Bool { machine.isSettled && questions.isEmpty && running == nil }
 
     /// The state of the client; `nil` while a response is due, or a command is unfinished.
     var remains: GATTServer.Remains? { isSettled ? machine.remains : nil }
@@ -315,6 +319,7 @@ extension LinkServer {
         // One that has taken too long ends beside its successor.
         guard let running, running.asked.token == token else { return }
         self.running = nil
+        lastHeard = loop.now()
         perform(machine.finished(token, result, in: &services.database, at: loop.now()))
     }
 }

@@ -59,6 +59,14 @@ public actor LocalPeripheral {
         /// The maximum number of links that others make. If a further central connects, the unbonded one that was not heard
         /// for the longest time is disconnected; without such a one, the newcomer is.
         public var maximumCentrals = 16
+        /// How long a central may send nothing before it is disconnected, at least 1 s; `nil`, the default, for as long as it
+        /// likes, as the protocol permits.
+        ///
+        /// It counts whatever a central sends on its link: requests, commands, confirmations, and responses to requests of this
+        /// side. A central that only receives notifications sends nothing: it needs a limit that is longer than it stays, or
+        /// indications. One that waits for a response of this side, that pairs, or has a channel open, is not disconnected. The
+        /// limit is for links that centrals have made; the event is `.disconnected`.
+        public var idleLimit: Duration?
         /// The largest ATT MTU that is offered to centrals, 23 to 517. On a link that the central has made it is
         /// `ConnectOptions.mtu`.
         public var mtu = 517
@@ -89,6 +97,7 @@ public actor LocalPeripheral {
     private var isRestored = false
     private var links: [UInt64: ServedLink] = [:]
     private var lastNumber: UInt64 = 0
+    private var idleTimer = DeadlineTimer()
     private let listener: SocketListener
     /// The listeners for channels.
     let channelAcceptors = ChannelAcceptors()
@@ -611,7 +620,47 @@ extension LocalPeripheral {
         // The record before the security: a client that is proven without a record is stored with an empty one.
         identified(number)
         peripheral.assumeIsolated { $0.serverSecurityMayHaveChanged() }
+        lookForIdleLinks()
         return id
+    }
+
+    /// Ends the links of centrals that have sent nothing for too long, and looks again when the next one may have.
+    private func lookForIdleLinks() {
+        guard let limit = settings.idleLimit.map({ max($0, .seconds(1)) }), !isStopped else { return }
+        let now = loop.now()
+        var next: BootInstant?
+        for (_, link) in links where link.isInbound {
+            var end = link.server.lastHeard + limit
+            if end <= now {
+                // One that is ended now may take a while, and would be found at once again.
+                if !isInUse(link) { endIdle(link, limit) }
+                end = now + limit
+            }
+            next = next.map { min($0, end) } ?? end
+        }
+        idleTimer.arm(for: next, on: loop) { deadline in
+            loop.schedule(at: deadline) { [weak self] in
+                self?.assumeIsolated {
+                    $0.idleTimer.fired()
+                    $0.lookForIdleLinks()
+                }
+            }
+        }
+    }
+
+    /// Whether a central that sends nothing waits for this side, or uses its link otherwise.
+    private func isInUse(_ link: ServedLink) -> Bool {
+        if !link.server.isSettled || link.peripheral.assumeIsolated({ $0.channels.hasOpen }) { return true }
+        guard let identity = link.peripheral.controls?.link else { return false }
+        return central.adapter.assumeIsolated { $0.isPairingCentral(on: identity) }
+    }
+
+    private func endIdle(_ link: ServedLink, _ limit: Duration) {
+        let peripheral = link.peripheral
+        central.configuration.logger.notice(
+            "a central that has sent nothing is disconnected",
+            metadata: ["peer": "\(peripheral.name)", "limit": "\(limit)"])
+        Task(executorPreference: loop) { await peripheral.disconnect() }
     }
 
     /// Ends the link that a newcomer has had before: it has forgotten it, and nothing else would end it for seconds.
@@ -932,6 +981,7 @@ extension LocalPeripheral {
         peripheral.assumeIsolated { $0.adopt(link.state, servedBy: server) }
         broadcaster.report(.connected(snapshot(number, served)))
         server.resume(remains, of: link.state.outline)
+        lookForIdleLinks()
         if !remains.isEncrypted { identified(number) }
         peripheral.assumeIsolated { peripheral in
             peripheral.onEnd { [weak self] reason in self?.assumeIsolated { $0.ended(number, reason) } }

@@ -48,6 +48,54 @@ import Testing
         }
     }
 
+    @Test(.row("P08")) func aCentralMaySendNothingUnlessThereIsALimit() async throws {
+        try await ServerBench.run { bench in
+            let silent = try await bench.raw()
+            try await bench.central.clock.sleep(for: .seconds(86_400))
+            #expect(await bench.local.centrals.map(\.id) == [silent.id])
+        }
+    }
+
+    @Test(.row("P08")) func centralsThatSendNothingAreDisconnectedAfterTheLimit() async throws {
+        try await ServerBench.run(idleLimit: .seconds(30)) { bench in
+            let clock = bench.central.clock
+            try await bench.local.publish(
+                LocalService(
+                    0xFFF0,
+                    [
+                        LocalCharacteristic(
+                            0xFFF1, .read,
+                            value: .handled { _ in
+                                try await clock.sleep(for: .seconds(15))
+                                return [1]
+                            })
+                    ]))
+            let silent = try await bench.raw()
+            let waiting = try await bench.raw()
+            let polite = try await bench.raw()
+            var events = bench.local.events.makeAsyncIterator()
+            try await clock.sleep(for: .seconds(20))
+            waiting.send([0x0A] + (await bench.handle(0xFFF1)).bytes)
+            polite.send([0x52, 0xFF, 0xFF, 1])
+            try await clock.sleep(for: .seconds(9))
+            #expect(await bench.local.centrals.count == 3)
+            try await clock.sleep(for: .seconds(2))
+            let left = await bench.local.centrals.map(\.id)
+            try #require(!left.contains(silent.id))
+            guard case .disconnected(let gone, _)? = try await events.next() else {
+                Issue.record("no event")
+                return
+            }
+            #expect(gone.id == silent.id)
+            // It had its response after 35 s; what `polite` has sent after 20 s had none.
+            try await clock.sleep(for: .seconds(20))
+            #expect(await bench.local.centrals.map(\.id).contains(waiting.id))
+            #expect(await bench.local.centrals.map(\.id).contains(polite.id) == false)
+            try await clock.sleep(for: .seconds(15))
+            #expect(await bench.local.centrals.isEmpty)
+        }
+    }
+
     @Test(.row("P07")) func aSecondRequestBeforeTheResponseClosesItsLinkAlone() async throws {
         try await ServerBench.run { bench in
             let clock = bench.central.clock

@@ -11,12 +11,14 @@ struct ServerBench: Sendable {
     let local: LocalPeripheral
 
     static func run(
-        maximumCentrals: Int = 16, _ body: @Sendable @escaping (ServerBench) async throws -> Void
+        maximumCentrals: Int = 16, idleLimit: Duration? = nil,
+        _ body: @Sendable @escaping (ServerBench) async throws -> Void
     ) async throws {
         try await VirtualTime.run { time in
             let central = Central(radio: VirtualRadio(time: time))
             var settings = LocalPeripheral.Settings(name: "Bench")
             settings.maximumCentrals = maximumCentrals
+            settings.idleLimit = idleLimit
             let local = LocalPeripheral(settings, on: central)
             try await body(ServerBench(time: time, central: central, local: local))
             await local.stop()
