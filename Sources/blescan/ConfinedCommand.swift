@@ -13,6 +13,8 @@ protocol ConfinedCommand {
     var switchesAdapterOn: Bool { get }
     /// The capabilities that the radio requires at the beginning.
     var forRadio: [Privileges.Capability] { get }
+    /// Those of them that it requires to the end, once the adapter is on.
+    var keptForRadio: [Privileges.Capability] { get }
     /// Opens, with all privileges, what only root may open; it must not contain foreign bytes.
     func openWhatRootAloneMay()
     /// Finds out which bonds the command uses, if any, with the rights of the user alone. Failures are reported later.
@@ -23,6 +25,7 @@ extension ConfinedCommand {
     var namesSocket: Bool { false }
     var switchesAdapterOn: Bool { true }
     var forRadio: [Privileges.Capability] { [.netRaw, .netAdmin] }
+    var keptForRadio: [Privileges.Capability] { [.netRaw] }
     func openWhatRootAloneMay() {}
     func findBonds() -> BondUse? { nil }
 
@@ -49,7 +52,7 @@ extension ConfinedCommand {
                 let bonds = findBonds()
                 let adapter = bonds?.adapter.map { AdapterSelector.address($0) } ?? radio
                 if isOn(adapter), bonds == nil || ManagementAccess.open() {
-                    try Privileges.keep(only: [.netRaw] + forFiles)
+                    try Privileges.keep(only: keptForRadio + forFiles)
                 }
             }
         } catch {
@@ -111,6 +114,28 @@ extension Forget: ConfinedCommand {
         else { return nil }
         return BondUse(store: store, adapter: target.adapter, identity: target.identity)
     }
+}
+
+extension Serve: ConfinedCommand {
+    var radio: AdapterSelector? { socket == nil ? adapter?.selector ?? .first : nil }
+    var namesFiles: Bool { device != "-" && !device.hasPrefix("demo:") }
+    /// Root may have been asked for to create the socket where only root may.
+    var namesSocket: Bool { socket != nil }
+
+    /// Accepting and serving need none. Advertising needs CAP_NET_RAW. So do bonds: the end of a link of a central that may not
+    /// have its key is a command to the controller, and so is proven that it has it.
+    var keptForRadio: [Privileges.Capability] { isAdvertising || usesBonds ? [.netRaw] : [] }
+    var forRadio: [Privileges.Capability] { keptForRadio + [.netAdmin] }
+
+    func findBonds() -> BondUse? {
+        guard usesBonds, let store = try? BondDirectory(bonds).store() else { return nil }
+        return BondUse(store: store)
+    }
+}
+
+extension Advertise: ConfinedCommand {
+    var radio: AdapterSelector? { adapter?.selector ?? .first }
+    var namesFiles: Bool { false }
 }
 
 extension Bonds: ConfinedCommand {

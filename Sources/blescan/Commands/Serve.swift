@@ -29,7 +29,9 @@ struct Serve: AsyncParsableCommand {
             With --pairing they may pair too, and their bonds are kept; it needs
             CAP_NET_ADMIN, and switches the adapter off and on once. With --bonds alone,
             centrals that are bonded already use their bonds, and no others may pair.
-            Advertising needs CAP_NET_RAW, the rest no rights. Of several programs that
+            Advertising needs CAP_NET_RAW, the rest no rights. Under sudo the command
+            becomes the user who ran it: the bonds are those of `sudo blescan pair`, and
+            that user must be able to read the declaration. Of several programs that
             accept links on an adapter, the one that has begun last gets them; end
             bluetoothd if it takes them.
             """)
@@ -85,13 +87,13 @@ struct Serve: AsyncParsableCommand {
         }
     }
 
-    private var usesBonds: Bool { pairing != nil || bonds.directory != nil }
+    var usesBonds: Bool { pairing != nil || bonds.directory != nil }
 
     func run() async throws {
         let served = try servedDevice()
         let command = self
         try await Interrupt.cancelling {
-            let central = Central(try command.centralConfiguration())
+            let central = Central.ofCommand(try command.centralConfiguration())
             try await central.run { try await command.serve(served, on: central) }
         }
     }

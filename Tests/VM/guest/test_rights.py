@@ -1,8 +1,10 @@
 """Kernel tests of privileges: unprivileged users with a capability or none, root, and the caller of sudo."""
 
 import os
+import shutil
 from pathlib import Path
 
+import bluez
 from harness import *
 
 RAW_ALONE = 1 << 13
@@ -106,6 +108,59 @@ def under_sudo_a_connection_and_its_files_are_the_callers():
     assert program.interrupt().status in (DONE, 130)
     must_be_the_callers(cache)
     must_be_the_callers(recording)
+
+
+def serving(*arguments, env=UNDER_SUDO):
+    program = Program(*arguments, "--adapter", "hci0", "--json", env=env)
+    begun = lambda: any("serving" in line or "advertising" in line for line in [*program.errors, *program.lines])
+    until(lambda: begun() or program.child.poll() is not None, "it has not begun")
+    return program
+
+
+@test
+def under_sudo_an_advertisement_is_the_callers_and_can_do_nothing_but_command_the_controller():
+    control(HCI_DOWN)
+    program = serving("advertise", "--name", "Caller")
+    same(rights(program), {(*CALLER, RAW_ALONE, "1")}, "rights of its threads")
+    program.interrupt().must(DONE)
+
+
+@test
+def under_sudo_services_are_the_callers_and_have_a_right_only_on_air():
+    control(HCI_DOWN)
+    for arguments, kept in (("--advertise",), RAW_ALONE), (("--no-advertise",), 0):
+        program = serving("serve", "demo:battery", *arguments)
+        same(rights(program), {(*CALLER, kept, "1")}, f"rights of its threads with {arguments}")
+        program.interrupt().must(DONE)
+
+
+@test
+def under_sudo_the_bonds_of_centrals_are_where_those_of_peers_are():
+    folder = callers_folder() / "bonds"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(mode=0o700)
+    os.chown(folder, PLAIN_USER, PLAIN_USER)
+    program = serving("serve", "demo:lock", "--pairing", "just-works", "--bonds", str(folder))
+    same(rights(program), {(*CALLER, RAW_ALONE, "1")}, "rights of its threads")
+    bonds = "/run/vm/centrals-bonds-of-root"
+    shutil.rmtree(bonds, ignore_errors=True)
+    arguments = f"{bluez.address(0)}/public", "--adapter", "hci1", "--json"
+    blescan("pair", *arguments, "--bonds", bonds).must(DONE)
+    program.wait_for(lambda lines: any('"paired"' in line for line in lines), "the pairing is reported")
+    for path in folder.iterdir():
+        must_be_the_callers(path)
+    listed = blescan("bonds", "--bonds", str(folder), "--json", env=UNDER_SUDO).must(DONE).objects
+    same(len(listed), 1, "bonds that the caller has")
+    program.interrupt().must(DONE)
+
+
+@test
+def under_sudo_the_usual_folder_of_bonds_is_never_roots():
+    # Whether this user has a folder of its own or not.
+    outcome = blescan(
+        "serve", "demo:lock", "--pairing", "just-works", "--adapter", "hci0", "--for", "1s", "--json", env=UNDER_SUDO)
+    assert "/var/lib/bareble" not in outcome.err, outcome.tail
+    assert not Path("/var/lib/bareble/bonds").exists(), "root's folder of bonds was made"
 
 
 @row("O35")
