@@ -45,7 +45,8 @@ package struct PairingResponder: ~Copyable {
 
         package init(
             capability: IOCapability, level: BondRecord.Level = .encrypted, minimumKeySize: UInt8 = 16,
-            mayReplaceBonds: Bool = false, acceptsUnconfirmed: Bool = false, timeout: Duration = .seconds(25), end: BootInstant? = nil
+            mayReplaceBonds: Bool = false, acceptsUnconfirmed: Bool = false, timeout: Duration = .seconds(25),
+            end: BootInstant? = nil
         ) {
             self.capability = capability
             self.level = level

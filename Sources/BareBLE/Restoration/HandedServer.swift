@@ -182,7 +182,8 @@ extension HandedServer {
             throw link.givenAwayError(during: "hand a link over")
         }
         return Item(
-            name: DescriptorStore.name(DescriptorStore.centralPrefix, "\(number).\(link.name)"), descriptors: [socket, file])
+            name: DescriptorStore.name(DescriptorStore.centralPrefix, "\(number).\(link.name)"),
+            descriptors: [socket, file])
     }
 
     /// Stores items with the manager, and waits until it has them. Those that it does not take are closed and logged.

@@ -32,7 +32,8 @@ extension Adapter {
             capability: options.agent.capability, level: options.require.level,
             minimumKeySize: UInt8(clamping: max(7, bonds.configuration?.minimumKeySize ?? 16)),
             mayReplaceBonds: options.replace != nil,
-            acceptsUnconfirmed: options.acceptsUnconfirmed && options.agent.confirm == nil, timeout: options.timeout, end: end)
+            acceptsUnconfirmed: options.acceptsUnconfirmed && options.agent.confirm == nil, timeout: options.timeout,
+            end: end)
         let (wake, number) = await suspend(until: loop.now() + Self.permissionTimeout) { number in
             perform(security.letCentralsPair(permission, number))
         }
@@ -215,7 +216,8 @@ extension Adapter {
         let mayPair = security.letsCentralsPair
         logger.log(
             level: mayPair ? .warning : .debug,
-            mayPair ? "centrals may pair, and the kernel does not accept it" : "the settings of pairing are not restored",
+            mayPair
+                ? "centrals may pair, and the kernel does not accept it" : "the settings of pairing are not restored",
             metadata: ["adapter": "\(name)", "reason": "\(error)"])
     }
 

@@ -147,12 +147,13 @@ import Testing
             let hostile = bench.time.task {
                 while bench.time.now < begin + .seconds(70) {
                     for phone in phones { await bench.radio.pair(phone, VirtualSecurity()) }
-                    try await clock.sleep(for: .milliseconds(10))
+                    try await clock.sleep(for: .milliseconds(50))
                 }
             }
             #expect(try await bond.value.peer == id)
             #expect(bench.time.now < begin + .seconds(27))
-            try await hostile.value
+            hostile.cancel()
+            _ = await hostile.result
             await device.disconnect()
         }
     }
