@@ -88,7 +88,7 @@ let package = Package(
         ),
         .executableTarget(
             name: "link-trials",
-            dependencies: ["BareBLE", "BLEProfiles"],
+            dependencies: ["BareBLE", "BareBLECrypto", "BLEProfiles"],
             path: "Tests/LinkTrials",
             swiftSettings: strict
         ),

@@ -1,4 +1,5 @@
 import BareBLE
+import BareBLECrypto
 import Glibc
 
 /// A program for the kernel tests that is neither a daemon nor a tool: one process that does one thing often, for long,
@@ -12,6 +13,7 @@ import Glibc
 ///                                             at a line of its input
 ///     link-trials rights PEER PSM             says which features of a link it may use
 ///     link-trials serve                       is a peripheral that does what its central writes to it
+///     link-trials serve BONDS HOW             the same, and its centrals may pair
 ///
 /// `execute` and `store` continue with the link that they are handed. Each line that they write says one thing; the
 /// tests read them.
@@ -42,6 +44,13 @@ enum LinkTrials {
         case ("rights", 3):
             try await RightsTrial(peer: peer(words[1]), psm: UInt16(clamping: number(words[2]))).run()
         case ("serve", 1): try await ServeTrial(central: central).run()
+        case ("serve", 3):
+            guard let pairing = ServeTrial.pairing(words[2]) else { fail("not so paired: \(words[2])", 64) }
+            var configuration = Configuration()
+            configuration.security = SecurityConfiguration(bonds: try BondStore(directory: words[1]))
+            (configuration.addressHash, configuration.databaseHash) = ({ $0.hash }, { $0.hash })
+            let bonding = Central(configuration)
+            try await bonding.run { try await ServeTrial(central: bonding, pairing: pairing).run() }
         default: fail("not so called: \(words)", 64)
         }
     }

@@ -9,9 +9,31 @@ import BareBLE
 /// | 3, 4 | publishes another service, 0xFFE0, and withdraws it |
 /// | 5 | notifies so many numbered values of 0xFFF2, one in 50 ms, the newest of which counts |
 ///
-/// 0xFFF1 keeps 512 bytes, 0xFFF5 takes 10 ms for a command and says how many it has taken, and 0xFFF6 demands encryption.
+/// With a directory for bonds, centrals may pair: by `just-works`, `show` or `compare`, whose number is confirmed at once.
+///
+/// 0xFFF1 keeps 512 bytes, 0xFFF5 takes 10 ms for a command and says how many it has taken, 0xFFF6 demands encryption and
+/// 0xFFF7 authentication.
 struct ServeTrial {
     let central: Central
+    var pairing: CentralPairingOptions?
+
+    /// How centrals may pair, by its name.
+    static func pairing(_ name: String) -> CentralPairingOptions? {
+        switch name {
+        case "just-works": .justWorks
+        case "show":
+            CentralPairingOptions(agent: PairingAgent(show: { _, passkey in LinkTrials.say("passkey \(passkey)") }))
+        case "compare":
+            CentralPairingOptions(
+                agent: PairingAgent(
+                    show: { _, passkey in LinkTrials.say("passkey \(passkey)") },
+                    compare: { _, number in
+                        LinkTrials.say("compared \(number)")
+                        return true
+                    }))
+        default: nil
+        }
+    }
 
     func run() async throws {
         try await central.ready(powerOn: true)
@@ -36,8 +58,10 @@ struct ServeTrial {
                                 await counter.add()
                             })),
                     LocalCharacteristic(0xFFF6, .read, value: .fixed([6]), access: AttributeAccess(.encrypted)),
+                    LocalCharacteristic(0xFFF7, .read, value: .fixed([7]), access: AttributeAccess(.authenticated)),
                 ]))
         let events = local.events
+        if let pairing { try await local.allowPairing(pairing) }
         let lease = try await local.advertise([.flags(.generalDiscoverable), .localName("Workbench")])
         LinkTrials.say("serving")
         try await withThrowingTaskGroup(of: Void.self) { group in
@@ -52,12 +76,13 @@ struct ServeTrial {
         switch event {
         case .connected(let central): LinkTrials.say("connected \(central.name)")
         case .disconnected(let central, let reason): LinkTrials.say("disconnected \(central.name): \(reason)")
-        case .subscribed(let central, let characteristic, _):
-            LinkTrials.say("subscribed \(characteristic.uuid) \(central.name)")
+        case .subscribed(let central, let characteristic, let isRestored):
+            LinkTrials.say("subscribed \(characteristic.uuid) \(central.name)\(isRestored ? " restored" : "")")
         case .unsubscribed(let central, let characteristic):
             LinkTrials.say("unsubscribed \(characteristic.uuid) \(central.name)")
-        case .paired(let central, _): LinkTrials.say("paired \(central.name)")
-        case .written, .writeDropped, .pairingFailed: break
+        case .paired(_, let bond): LinkTrials.say("paired \(bond.peer)")
+        case .pairingFailed(let central, let error): LinkTrials.say("pairing failed \(central.name): \(error)")
+        case .written, .writeDropped: break
         case .dropped(let count): LinkTrials.say("missed \(count) events")
         }
     }

@@ -4,6 +4,7 @@ what the kernel itself does with links that centrals make.
 
 import contextlib
 import itertools
+import shutil
 
 import bluez
 from harness import *
@@ -16,7 +17,8 @@ LONG = bytes(index & 255 for index in range(512))
 FIRST, SECOND_ONE, THIRD = "Caller1", "Caller2", "Caller3"
 ALL = tuple(f"Caller{number}" for number in range(1, 6))
 READ, WRITE, NOTIFY, INDICATE, COMMAND = 0x02, 0x08, 0x10, 0x20, 0x04
-INSUFFICIENT_AUTHENTICATION = 5
+INSUFFICIENT_AUTHENTICATION, INSUFFICIENT_ENCRYPTION = 5, 15
+DISPLAY_YES_NO, KEYBOARD = 1, 2  # what a user has, as the specification numbers it
 SIGNALLING = 5  # a channel
 REMOTE_USER = 0x13
 orders = itertools.count(1)
@@ -57,9 +59,9 @@ def quiet():
 
 
 @contextlib.contextmanager
-def workbench():
+def workbench(*pairing):
     """The program that does what its centrals write to it (Tests/LinkTrials/ServeTrial.swift)."""
-    program = Program("serve", program=TRIALS, timeout=1200)
+    program = Program("serve", *pairing, program=TRIALS, timeout=1200)
     try:
         yield program.wait_for(lambda lines: "serving" in lines, "it serves")
     finally:
@@ -102,7 +104,8 @@ def bumble_finds_and_reads_everything():
         same(rows["fff6"]["value"], INSUFFICIENT_AUTHENTICATION, "value that demands encryption")
         same(
             {uuid: row["properties"] for uuid, row in rows.items() if uuid.startswith("fff")},
-            {"fff1": READ | WRITE, "fff2": NOTIFY, "fff3": READ | INDICATE, "fff4": WRITE, "fff5": READ | COMMAND, "fff6": READ},
+            {"fff1": READ | WRITE, "fff2": NOTIFY, "fff3": READ | INDICATE, "fff4": WRITE, "fff5": READ | COMMAND, "fff6": READ,
+             "fff7": READ},
             "properties")
         same([each["uuid"] for each in rows["fff2"]["descriptors"]], ["2902"], "descriptors of what notifies")
 
@@ -138,6 +141,130 @@ def bumble_confirms_indications_and_hears_of_changed_services():
         order(FIRST, 4)
         do(FIRST, "received", count=2)
         assert "ffe0" not in {service["uuid"] for service in do(FIRST, "explore")}
+
+
+# Bumble, with a bond
+
+BONDS = Path("/run/vm/bonds-of-centrals")
+
+
+def bonding(how, keep=False):
+    """The same program, with which centrals may pair; with `keep` it has the bonds of the one before."""
+    if not keep:
+        shutil.rmtree(BONDS, ignore_errors=True)
+        BONDS.mkdir(mode=0o700)
+        for caller in ALL:
+            do(caller, "unbond")
+            do(caller, "manner")
+    return workbench(str(BONDS), how)
+
+
+def lines_of(program, beginning):
+    with program.changed:
+        return [line.rstrip("\n") for line in program.lines if line.startswith(beginning)]
+
+
+def identity(number):
+    return f"D1:00:00:00:01:{number:02X}/random"
+
+
+@test
+def bumble_pairs_and_comes_back_under_other_addresses():
+    """The subscription is in force again, what has changed meanwhile is indicated, and nothing comes in clear."""
+    with bonding("just-works") as server:
+        do(FIRST, "rotate")
+        connected(FIRST)
+        same(do(FIRST, "read", uuid="FFF6"), INSUFFICIENT_AUTHENTICATION, "the protected value without a bond")
+        do(FIRST, "pair")
+        server.wait_for(lambda lines: f"paired {identity(1)}" in lines, "the pairing is reported")
+        same(do(FIRST, "read", uuid="FFF6"), "06", "the protected value")
+        same(do(FIRST, "read", uuid="FFF7"), INSUFFICIENT_AUTHENTICATION, "the value that demands authentication")
+        for uuid in "FFF2", "2A05":
+            do(FIRST, "subscribe", uuid=uuid)
+        value, changes = (do(FIRST, "handle", uuid=uuid) for uuid in ("FFF2", "2A05"))
+        order(FIRST, 1, 1)
+        same(do(FIRST, "received", count=1)["count"], 1, "values")
+        for number in range(1, 4):
+            do(FIRST, "drop")
+            wait_for_count(server, "disconnected", 3 * number - 2)
+            # Another central has the services changed meanwhile.
+            connected(SECOND_ONE)
+            order(SECOND_ONE, 3 if number % 2 else 4)
+            do(SECOND_ONE, "disconnect")
+            wait_for_count(server, "disconnected", 3 * number - 1)
+            do(FIRST, "rotate")
+            connected(FIRST, discovering=False)
+            do(FIRST, "encrypt")
+            (kind, handle, _, is_encrypted), *_ = do(FIRST, "unasked", count=1)
+            same((kind, handle, is_encrypted), ("indication", changes, True), f"what comes first on link {number + 1}")
+            server.wait_for(lambda lines: sum("subscribed fff2" in line and "restored" in line for line in lines) == number, "it is restored")
+            connected(SECOND_ONE)
+            order(SECOND_ONE, 1, 2)
+            found = do(FIRST, "unasked", count=3)
+            same([row[:2] + row[3:] for row in found[1:]], [["notification", value, True]] * 2, "what comes after it")
+            do(SECOND_ONE, "disconnect")
+        same(count(server, "paired"), 1, "pairings")
+        do(FIRST, "disconnect")
+    # The next run has the bond, and the kernel its keys.
+    with bonding("just-works", keep=True) as server:
+        do(FIRST, "rotate")
+        connected(FIRST)
+        do(FIRST, "encrypt")
+        same(do(FIRST, "read", uuid="FFF6"), "06", "the protected value of the next run")
+        same(count(server, "paired") + count(server, "pairing failed"), 0, "pairings with a bond")
+
+
+def check_bond(server, uuid="FFF7", value="07"):
+    """The central has a bond that allows it to read this value, and encrypts its next link."""
+    server.wait_for(lambda lines: f"paired {identity(1)}" in lines, "the pairing is reported")
+    same(do(FIRST, "read", uuid=uuid), value, "the protected value")
+    do(FIRST, "disconnect")
+    do(FIRST, "rotate")
+    connected(FIRST)
+    same(do(FIRST, "read", uuid=uuid), INSUFFICIENT_ENCRYPTION, "that value before the encryption")
+    do(FIRST, "encrypt")
+    same(do(FIRST, "read", uuid=uuid), value, "that value with the bond")
+    same(count(server, "paired"), 1, "pairings")
+
+
+@test
+def bumble_pairs_by_the_passkey_that_is_shown():
+    """With LE Secure Connections and in legacy pairing."""
+    for is_secure in True, False:
+        with bonding("show") as server:
+            do(FIRST, "manner", io=KEYBOARD, sc=is_secure)
+            do(FIRST, "rotate")
+            connected(FIRST)
+            paired = begin(FIRST, "pair")
+            server.wait_for(lambda lines: any(line.startswith("passkey ") for line in lines), "a passkey is shown")
+            do(FIRST, "type", passkey=int(lines_of(server, "passkey ")[-1].split()[1]))
+            same(paired().get("error"), None, "the central's error")
+            # A passkey of legacy pairing is no protection: each of its bits can be guessed.
+            check_bond(server) if is_secure else check_bond(server, "FFF6", "06")
+
+
+@test
+def bumble_pairs_by_comparing_numbers():
+    with bonding("compare") as server:
+        do(FIRST, "manner", io=DISPLAY_YES_NO)
+        do(FIRST, "rotate")
+        connected(FIRST)
+        number = do(FIRST, "pair")["compared"]
+        same(int(lines_of(server, "compared ")[-1].split()[1]), number, "the number")
+        check_bond(server)
+
+
+@test
+def bumble_enters_a_wrong_passkey():
+    with bonding("show") as server:
+        do(FIRST, "manner", io=KEYBOARD)
+        connected(FIRST)
+        paired = begin(FIRST, "pair")
+        server.wait_for(lambda lines: any(line.startswith("passkey ") for line in lines), "a passkey is shown")
+        do(FIRST, "type", passkey=(int(lines_of(server, "passkey ")[-1].split()[1]) + 1) % 1_000_000)
+        assert "error" in paired(), "the central has paired"
+        server.wait_for(lambda lines: any(line.startswith("pairing failed") for line in lines), "the failure is reported")
+        same(count(server, "paired"), 0, "pairings")
 
 
 def memory(program):
@@ -460,6 +587,15 @@ class Shell:
         self.child.stdin.flush()
         return self.expect(*answers, seconds=seconds) if answers else None
 
+    def list_attributes(self, attribute):
+        """Lists the attributes until this one is there: bluetoothd discovers them after the link is up."""
+        end = time.monotonic() + WAIT
+        while True:
+            self.say("list-attributes")
+            with contextlib.suppress(AssertionError):
+                return self.expect(attribute, seconds=2)
+            assert time.monotonic() < end and self.child.poll() is None, f"bluetoothctl: no {attribute} but {self.heard[-600:]!r}"
+
     def __enter__(self):
         return self
 
@@ -502,6 +638,72 @@ def bluetoothctl_finds_reads_writes_and_hears():
             shell.say("back", "Menu main")
             shell.say(f"disconnect {OWN}", "Successful disconnected")
             server.wait_for(lambda lines: any('"unsubscribed"' in line for line in lines), "the subscription has ended")
+
+
+SHEET = f"""name Sheet
+service fff0
+  characteristic fff1 read,write,encrypted = 00 01
+  characteristic fff2 read,notify = 07
+"""
+
+
+def attribute(short):
+    return f"0000{short}-0000-1000-8000-00805f9b34fb"
+
+
+@test
+def bluetoothctl_pairs_and_uses_its_cache_when_it_comes_back():
+    shutil.rmtree(BONDS, ignore_errors=True)
+    BONDS.mkdir(mode=0o700)
+    sheet = Path("/run/vm/sheet.txt")
+    sheet.write_text(SHEET)
+    with bluez.Daemon() as daemon:
+        until(lambda: "hci1 registered" in Path(daemon.out.name).read_text(errors="replace"), "bluetoothd has not both adapters")
+        with Shell() as shell:
+            other = bluez.address(1)
+            shell.expect(f"Controller {other}")
+            shell.say(f"select {other}", f"Controller {other}")
+            shell.say("power on", "power on succeeded")
+            shell.say("default-agent", "Default agent request successful", "No agent is registered")
+            with serving(str(sheet), "--pairing", "just-works", "--bonds", str(BONDS), "--trace") as server:
+                shell.say("scan le", "Discovery started")
+                shell.expect(f"Device {OWN}")
+                shell.say("scan off", "Discovery stopped")
+                shell.say(f"pair {OWN}", "Pairing successful")
+                server.wait_for(lambda lines: "paired" in events(server), "the pairing is reported")
+                for number in range(2):
+                    if number:
+                        with server.changed:
+                            server.errors.clear()
+                        shell.say(f"connect {OWN}", "Connection successful")
+                    shell.say("menu gatt", "Menu gatt")
+                    shell.list_attributes(attribute("fff1"))
+                    shell.say(f"select-attribute {attribute('fff1')}", "char")
+                    shell.say("read", "Value:")
+                    shell.expect(f"{number:02x} 01")
+                    shell.say(f"write '0x{number + 1:02x} 0x01'", "Attempting to write")
+                    server.wait_for(lambda lines: any(f'"{number + 1:02x}01"' in line for line in lines), "the write is reported")
+                    shell.say(f"select-attribute {attribute('fff2')}", "char")
+                    shell.say("notify on", "Notify started")
+                    server.wait_for(lambda lines: events(server).count("subscribed") == number + 1, "it has subscribed")
+                    shell.say("back", "Menu main")
+                    shell.say(f"disconnect {OWN}", "Successful disconnected")
+                    server.wait_for(lambda lines: events(server).count("disconnected") == number + 1, "the link ends")
+                same(events(server).count("paired"), 1, "pairings")
+                with server.changed:
+                    trace = "".join(server.errors)
+                assert "Database Hash" in trace and "Read By Group Type Request" not in trace, trace
+            # The next run has another service.
+            sheet.write_text(SHEET + "service fff4\n  characteristic fff5 read = 05\n")
+            with serving(str(sheet), "--pairing", "just-works", "--bonds", str(BONDS)) as server:
+                shell.say(f"connect {OWN}", "Connection successful")
+                shell.say("menu gatt", "Menu gatt")
+                shell.list_attributes(attribute("fff5"))
+                shell.say(f"select-attribute {attribute('fff5')}", "char")
+                shell.say("read", "Value:")
+                shell.say("back", "Menu main")
+                shell.say(f"disconnect {OWN}", "Successful disconnected")
+                same([event for event in events(server) if "pair" in event], [], "pairings with a bond")
 
 
 @row("P30")

@@ -1,4 +1,4 @@
-"""Five centrals: "Caller1" to "Caller5", D1:00:00:00:01:01/random and so on, which advertise nothing.
+"""Five centrals: "Caller1" to "Caller5", D1:00:00:00:01:01/random and so on, which advertise nothing. They pair as their `manner` says.
 
 Each performs the orders of `tell CALLER {"id": NUMBER, "do": NAME, ...}` (radio.py), and notes what came of it as one JSON object a
 line in /run/vm/peers/CALLER.log: the id with `result` or `error`. It counts the values that it receives, and keeps them.
@@ -9,30 +9,70 @@ import json
 import random
 import struct
 
-from bumble import att, hci
+from bumble import att, crypto, hci, smp
 from bumble.core import ProtocolError
+from bumble.pairing import PairingConfig, PairingDelegate
 
 from common import PEERS, device
 from gatt_checks import characteristic, explored, refused
 
 ATT = 4
 COUNT = 5
+VALUES = {0x1B: "notification", 0x1D: "indication"}
+Distributed = PairingDelegate.KeyDistribution
+
+
+class User(PairingDelegate):
+    """The user of a caller."""
+
+    def __init__(self, caller):
+        distribution = Distributed.DISTRIBUTE_ENCRYPTION_KEY | Distributed.DISTRIBUTE_IDENTITY_KEY
+        if caller.manner["sign"]:
+            distribution |= Distributed.DISTRIBUTE_SIGNING_KEY
+        super().__init__(PairingDelegate.IoCapability(caller.manner["io"]), local_initiator_key_distribution=distribution)
+        self.caller = caller
+
+    async def compare_numbers(self, number, digits):
+        self.caller.compared = number
+        return True
+
+    async def get_number(self):
+        return await self.caller.typed.get()
+
+
+class Session(smp.Session):
+    """A session that distributes a signature key of its own; Bumble's is zero."""
+
+    def send_command(self, command):
+        if isinstance(command, smp.SMP_Signing_Information_Command):
+            command = smp.SMP_Signing_Information_Command(signature_key=SIGNATURE_KEY)
+        super().send_command(command)
 
 
 class Caller:
     def __init__(self, number):
-        self.name, self.address = f"Caller{number}", f"D1:00:00:00:01:{number:02X}"
+        self.number, self.name, self.address = number, f"Caller{number}", f"D1:00:00:00:01:{number:02X}"
         self.log = open(PEERS / f"{self.name}.log", "w", buffering=1)
         self.connection = self.client = None
         self.values, self.packets, self.tasks, self.reasons = [], [], set(), []
+        self.manner = dict(MANNER)
+        self.typed, self.compared = asyncio.Queue(), None
+        self.unasked, self.requests = [], []  # each notification and indication, and each Security Request, of the link
         self.raw = None  # the channel whose packets are kept as they are, and get no response
 
     async def begin(self, air, controller_class, legacy):
         self.device, self.controller = await device(self.name, self.address, air, controller_class, legacy)
+        self.device.irk = bytes([self.number] * 16)
+        self.device.smp_manager.session_proxy = Session
+        self.device.pairing_config_factory = lambda _: PairingConfig(
+            self.manner["sc"], self.manner["mitm"], True, User(self), PairingConfig.AddressType.RANDOM)
         channels = self.device.l2cap_channel_manager
         hear = channels.on_pdu
 
         def heard(connection, channel, packet):
+            if channel == ATT and packet[0] in VALUES:
+                handle, = struct.unpack_from("<H", packet, 1)
+                self.unasked.append([VALUES[packet[0]], handle, bytes(packet[3:]).hex(), bool(connection.is_encrypted)])
             if channel == self.raw:
                 self.packets.append(bytes(packet))
             else:
@@ -62,10 +102,11 @@ class Caller:
         self.log.write(json.dumps({"id": number, **outcome}) + "\n")
 
     async def do_connect(self, peer):
-        self.raw, self.values, self.packets, self.reasons = None, [], [], []
+        self.raw, self.values, self.packets, self.reasons, self.unasked, self.requests = None, [], [], [], [], []
         self.connection = await self.device.connect(
             hci.Address(peer, hci.Address.PUBLIC_DEVICE_ADDRESS), own_address_type=hci.OwnAddressType.RANDOM, timeout=100)
         self.connection.on("disconnection", self.reasons.append)
+        self.connection.on(self.connection.EVENT_SECURITY_REQUEST, lambda wanted: self.requests.append(int(wanted)))
         self.client = self.connection.gatt_client
 
     async def do_disconnect(self):
@@ -93,7 +134,62 @@ class Caller:
         """Takes no packets from the air meanwhile."""
         self.controller.hold(on)
 
+    # Security
+
+    async def do_manner(self, **more):
+        """How it pairs from now on: what is not named is as in the beginning."""
+        self.manner = MANNER | more
+
+    async def do_rotate(self):
+        """Uses another resolvable private address."""
+        address = hci.Address.generate_private_address(self.device.irk)
+        await self.device.send_sync_command(hci.HCI_LE_Set_Random_Address_Command(random_address=address))
+        self.device.random_address = address
+        return str(address)
+
+    async def do_pair(self):
+        """Pairs; what the user has compared, and whether the key is authenticated."""
+        self.compared = None
+        await self.connection.pair()
+        return {"compared": self.compared, "authenticated": bool(self.connection.authenticated)}
+
+    async def do_sign(self, uuid, value, counter, damage=0):
+        """Writes with a signature, whose bits `damage` changes.
+
+        Spec: Core Vol 3 Part H, 2.4.5, Signing algorithm; the function has the most significant byte first.
+        """
+        packet = struct.pack("<BH", att.Opcode.ATT_SIGNED_WRITE_COMMAND, characteristic(self.client, uuid).handle)
+        packet += bytes.fromhex(value) + struct.pack("<I", counter)
+        code = bytearray(crypto.aes_cmac(packet[::-1], SIGNATURE_KEY[::-1])[:8][::-1])
+        code[0] ^= damage
+        self.connection.send_l2cap_pdu(ATT, packet + code)
+
+    async def do_type(self, passkey):
+        self.typed.put_nowait(passkey)
+
+    async def do_encrypt(self):
+        """Encrypts the link with the key of the bond."""
+        await self.connection.encrypt()
+
+    async def do_unbond(self):
+        await self.device.keystore.delete_all()
+
+    async def do_requested(self, count):
+        """Waits for so many Security Requests; what each demands."""
+        while len(self.requests) < count:
+            await asyncio.sleep(0.02)
+        return self.requests
+
+    async def do_unasked(self, count):
+        """Waits for so many notifications and indications on this link, also of what it has not subscribed to there."""
+        while len(self.unasked) < count:
+            await asyncio.sleep(0.02)
+        return self.unasked
+
     # As a client
+
+    async def do_handle(self, uuid):
+        return characteristic(self.client, uuid).handle
 
     async def do_mtu(self, size):
         return await self.client.request_mtu(size)
@@ -186,6 +282,9 @@ class Caller:
         return {"requests": requests, "wrong": wrong[:5]}
 
 
+# How a caller pairs: the capability as the specification numbers them, here neither input nor output.
+MANNER = {"io": 3, "sc": True, "mitm": True, "sign": False}
+SIGNATURE_KEY = bytes(range(0x40, 0x50))
 # What a server sends without a request: values, and the confirmation of an indication, which a random packet may be.
 UNASKED = {0x1B, 0x1E}
 # What has no response: responses, values, and the confirmation.
