@@ -49,6 +49,7 @@ enum LinkTrials {
             var configuration = Configuration()
             configuration.security = SecurityConfiguration(bonds: try BondStore(directory: words[1]))
             (configuration.addressHash, configuration.databaseHash) = ({ $0.hash }, { $0.hash })
+            configuration.writeSignature = { $0.code }
             let bonding = Central(configuration)
             try await bonding.run { try await ServeTrial(central: bonding, pairing: pairing).run() }
         default: fail("not so called: \(words)", 64)

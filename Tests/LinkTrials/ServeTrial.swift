@@ -12,7 +12,7 @@ import BareBLE
 /// With a directory for bonds, centrals may pair: by `just-works`, `show` or `compare`, whose number is confirmed at once.
 ///
 /// 0xFFF1 keeps 512 bytes, 0xFFF5 takes 10 ms for a command and says how many it has taken, 0xFFF6 demands encryption and
-/// 0xFFF7 authentication.
+/// 0xFFF7 authentication. 0xFFF8 accepts signed writes.
 struct ServeTrial {
     let central: Central
     var pairing: CentralPairingOptions?
@@ -59,6 +59,7 @@ struct ServeTrial {
                             })),
                     LocalCharacteristic(0xFFF6, .read, value: .fixed([6]), access: AttributeAccess(.encrypted)),
                     LocalCharacteristic(0xFFF7, .read, value: .fixed([7]), access: AttributeAccess(.authenticated)),
+                    LocalCharacteristic(0xFFF8, [.read, .authenticatedSignedWrites], value: .stored([0])),
                 ]))
         let events = local.events
         if let pairing { try await local.allowPairing(pairing) }
@@ -82,7 +83,8 @@ struct ServeTrial {
             LinkTrials.say("unsubscribed \(characteristic.uuid) \(central.name)")
         case .paired(_, let bond): LinkTrials.say("paired \(bond.peer)")
         case .pairingFailed(let central, let error): LinkTrials.say("pairing failed \(central.name): \(error)")
-        case .written, .writeDropped: break
+        case .written(_, let characteristic): LinkTrials.say("written \(characteristic.uuid)")
+        case .writeDropped: break
         case .dropped(let count): LinkTrials.say("missed \(count) events")
         }
     }

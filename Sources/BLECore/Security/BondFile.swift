@@ -7,7 +7,8 @@
 // A line has these fields in this order, with one space before each:
 //
 //     IDENTITY [name=TEXT] level=2|3|4 method=METHOD [io=0…4] bonded=SECONDS [encrypted=SECONDS] state=good|rejected:SECONDS
-//     generation=N ltk=KEY [ltk=KEY] [irk=KEY | irk=zero|shared|published] [csrk=KEY:COUNTER|-] [adapter=TEXT]
+//     generation=N ltk=KEY [ltk=KEY] [irk=KEY | irk=zero|shared|published] [csrk=KEY:COUNTER|-]
+//     [peer-csrk=KEY:COUNTER|-] [adapter=TEXT]
 //
 // An `ltk` is the kernel's entry of 36 bytes, the other keys have 16 bytes, all in the order of the kernel's structures.
 // In TEXT, spaces, control characters and `%` are written as `%` and two digits. The checksum is the CRC-32 of everything
@@ -19,7 +20,7 @@
 /// The bonds of one adapter, as they are stored.
 package struct BondFile: Hashable, Sendable {
     /// The maximum length of a file, in bytes.
-    package static let byteLimit = 1 << 20
+    package static let byteLimit = 5 << 18
     /// The maximum number of bonds.
     package static let recordLimit = 1_024
 
@@ -290,12 +291,13 @@ extension BondRecord {
         guard keys.allSatisfy({ $0.peer == ManagementPeer(identity) }) else { throw LineReader.Failure(field: "ltk") }
         let identityKey = try reader.optional("irk", IdentityKey.init(stored:))
         let signing = try reader.optional("csrk", Signing.init(stored:))
+        let peerSigning = try reader.optional("peer-csrk", Signing.init(stored:))
         let adapterPin = try reader.optional("adapter") { Layout.unescaped($0, limit: Self.adapterPinLimit) }
         try reader.finish()
         self.init(
             identity: identity, name: name, keys: keys, identityKey: identityKey ?? .none, level: level,
             method: method, peerCapability: capability, bondedAt: bondedAt, lastEncryptedAt: lastEncryptedAt,
-            state: state, signing: signing, generation: generation, adapterPin: adapterPin)
+            state: state, signing: signing, peerSigning: peerSigning, generation: generation, adapterPin: adapterPin)
     }
 
     private static func longTermKey(_ digits: ArraySlice<UInt8>) -> ManagementLongTermKey? {
@@ -338,8 +340,9 @@ extension BondRecord {
             add("irk", stored)
             stored.wipe()
         }
-        if var stored = signing?.stored {
-            add("csrk", stored)
+        for (name, signing) in [("csrk", signing), ("peer-csrk", peerSigning)] {
+            guard var stored = signing?.stored else { continue }
+            add(name, stored)
             stored.wipe()
         }
         if let adapterPin { add("adapter", Layout.escaped(adapterPin)) }

@@ -58,10 +58,11 @@ package struct BondRecord: Hashable, Sendable {
         case rejected(since: UInt64)
     }
 
-    /// The key by which this side signs writes.
+    /// The key by which one side signs writes.
     package struct Signing: Hashable, Sendable {
         package var key: Secret128
-        /// The counter of the next signature; `nil` when all have been used.
+        /// The counter of the next signature of this side, or the lowest one that is accepted of the peer; `nil` when all have
+        /// been used.
         package var counter: UInt32?
 
         package init(key: Secret128, counter: UInt32?) {
@@ -92,7 +93,10 @@ package struct BondRecord: Hashable, Sendable {
     /// The last known time at which the key encrypted a link, in seconds since 1970.
     package var lastEncryptedAt: UInt64?
     package var state: State
+    /// The key by which this side signs; `nil` if the peer asked for none.
     package var signing: Signing?
+    /// The key by which the peer signs; `nil` if it has distributed none.
+    package var peerSigning: Signing?
     /// The version of the whole list that the bond came with.
     package var generation: UInt64
     /// The bus identifier of the only adapter that may use the keys; `nil` for any with the right address.
@@ -102,8 +106,8 @@ package struct BondRecord: Hashable, Sendable {
     package init(
         identity: PeerID, name: String? = nil, keys: [ManagementLongTermKey], identityKey: IdentityKey = .none,
         level: Level, method: PairingMethod, peerCapability: IOCapability? = nil, bondedAt: UInt64,
-        lastEncryptedAt: UInt64? = nil, state: State = .good, signing: Signing? = nil, generation: UInt64 = 0,
-        adapterPin: String? = nil
+        lastEncryptedAt: UInt64? = nil, state: State = .good, signing: Signing? = nil, peerSigning: Signing? = nil,
+        generation: UInt64 = 0, adapterPin: String? = nil
     ) {
         self.identity = identity
         self.name = name.map { Self.text($0, fitting: Self.nameLimit) }
@@ -116,6 +120,7 @@ package struct BondRecord: Hashable, Sendable {
         self.lastEncryptedAt = lastEncryptedAt
         self.state = state
         self.signing = signing
+        self.peerSigning = peerSigning
         self.generation = generation
         self.adapterPin = adapterPin.map { Self.text($0, fitting: Self.adapterPinLimit) }
     }

@@ -109,6 +109,8 @@ package struct PairingExchange: ~Copyable {
         package let identityResolvingKey: ManagementIdentityResolvingKey?
         /// The key by which this side signs, if one was made.
         package let signatureKey: ManagementNewSignatureKey?
+        /// The key by which the peer signs, if it has told one.
+        package let peerSignatureKey: ManagementNewSignatureKey?
         package let method: PairingMethod
         /// The level that the weakest of the keys is worth.
         package let level: BondRecord.Level

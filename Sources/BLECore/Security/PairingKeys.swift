@@ -11,6 +11,7 @@ package struct PairingKeys: Hashable, Sendable {
     package private(set) var longTermKeys: [ManagementLongTermKey] = []
     private var identityResolvingKey: ManagementIdentityResolvingKey?
     private var signatureKey: ManagementNewSignatureKey?
+    private var peerSignatureKey: ManagementNewSignatureKey?
     private var hasFleetingKey = false
 
     /// No keys yet.
@@ -48,7 +49,9 @@ package struct PairingKeys: Hashable, Sendable {
     }
 
     package mutating func add(_ new: ManagementNewSignatureKey) {
-        if new.isForStorage, !new.isRemote { signatureKey = new }
+        // With a key of zeros everybody could sign.
+        guard new.isForStorage, new.key != .zero else { return }
+        if new.isRemote { peerSignatureKey = new } else { signatureKey = new }
     }
 
     /// Decides what the keys of an encrypted link are worth.
@@ -66,7 +69,8 @@ package struct PairingKeys: Hashable, Sendable {
         guard keySize >= minimumKeySize else { throw .keyTooShort(keySize) }
         return PairingExchange.Outcome(
             identity: identity, longTermKeys: longTermKeys, identityResolvingKey: identityResolvingKey,
-            signatureKey: signatureKey, method: method, level: level, keySize: keySize)
+            signatureKey: signatureKey, peerSignatureKey: peerSignatureKey, method: method, level: level,
+            keySize: keySize)
     }
 }
 

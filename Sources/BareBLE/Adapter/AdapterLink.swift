@@ -63,6 +63,7 @@ extension Adapter {
                 try await self.prepareSignature(for: link.peer, during: operation, code)
             },
             sign: { value, handle in self.assumeIsolated { $0.sign(value, for: handle, to: link.peer) } },
+            accept: { command, code in await self.accept(command, on: link, code) },
             pair: { descriptor, options async throws(BLEError) in
                 try await self.pair(link, descriptor: descriptor, options)
             })

@@ -31,6 +31,9 @@ public struct AdapterStatistics: Hashable, Sendable {
     public var discardedPackets = 0
     /// Pairings that were refused because no task of this program had begun them.
     public var refusedPairings = 0
+    /// Signed writes of bonded centrals that were dropped: without the right signature, with a counter that was used before, or
+    /// because the counter could not be stored.
+    public var refusedSignatures = 0
     /// Security Requests of peers without a bond, which the kernel has refused.
     public var securityRequests = 0
     /// The number of times that the kernel did not take the keys of the bonds.
@@ -85,6 +88,7 @@ public struct AdapterStatistics: Hashable, Sendable {
         body(reportLosses.reports, "unreadable reports")
         body(discardedPackets, "packets discarded before encryption")
         body(refusedPairings, "refused pairings")
+        body(refusedSignatures, "signed writes without the right signature")
         body(failedKeyLoads, "failed loads of keys")
         body(managementTimeouts, "management commands without a response")
         body(malformedManagementEvents, "malformed management events")

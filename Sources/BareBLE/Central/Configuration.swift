@@ -93,8 +93,8 @@ public struct Configuration: Sendable {
     ///
     /// Spec: Random address hash function ah, Core Vol 3 Part H, 2.2.2.
     public var addressHash: (@Sendable (_ message: AddressHashMessage) -> UInt32)?
-    /// Computes the code of a write that is signed with the key of a bond, for `Peripheral.writeSigned(_:to:timeout:)`;
-    /// `nil` signs no such writes.
+    /// Computes the code of a write that is signed with the key of a bond, for `Peripheral.writeSigned(_:to:timeout:)` and
+    /// for the signed writes of centrals; `nil` signs no such writes, and accepts none.
     ///
     /// With `import BareBLECrypto` it is `{ $0.code }`. Called on the event loop; it must return quickly.
     ///

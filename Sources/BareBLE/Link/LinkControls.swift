@@ -44,6 +44,8 @@ package struct LinkControls: Sendable {
     let prepareSignature: @Sendable (String, @escaping BondSigners.Code) async throws(BLEError) -> Void
     /// Signs a write, if that is prepared. To be called on the loop.
     let sign: @Sendable ([UInt8], AttributeHandle) -> BondSigners.Outcome
+    /// Returns whether a signed write of the peer, which is the central, is to be executed, by codes that the closure computes.
+    let accept: @Sendable (ATTSignedWriteCommand, BondSigners.Code?) async -> Bool
     /// Pairs with the peer; with the descriptor of the link's socket.
     package let pair: @Sendable (Int32, PairingOptions) async throws(BLEError) -> Bond
 }

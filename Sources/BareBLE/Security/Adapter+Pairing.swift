@@ -486,6 +486,7 @@ extension BondRecord {
             identity: outcome.identity, name: name, keys: outcome.longTermKeys,
             identityKey: outcome.identityResolvingKey.map { .key($0.key) } ?? .none, level: outcome.level,
             method: outcome.method, bondedAt: bondedAt, lastEncryptedAt: bondedAt,
-            signing: outcome.signatureKey.map { Signing(key: $0.key, counter: 0) })
+            signing: outcome.signatureKey.map { Signing(key: $0.key, counter: 0) },
+            peerSigning: outcome.peerSignatureKey.map { Signing(key: $0.key, counter: 0) })
     }
 }

@@ -1,7 +1,9 @@
 internal import BLECore
+internal import Logging
 
 // How a write is signed with the key of a bond: its counter is reserved on the disk first, many at a time, so that none is
-// used twice, whenever the process ends.
+// used twice, whenever the process ends. And how the signature of a central is verified: the disk has its counter before the
+// write is executed, so that no other one with that counter ever is. Only the holder of the key makes the disk write.
 
 extension Adapter {
     /// Makes sure that a write to a bonded peer can be signed.
@@ -35,9 +37,65 @@ extension Adapter {
         }
     }
 
+    /// Returns whether a signed write of a central is to be executed: the key of its bond has signed it, and its counter is
+    /// higher than those before it.
+    func accept(
+        _ command: ATTSignedWriteCommand, on link: LinkIdentity, _ code: BondSigners.Code?
+    ) async -> Bool {
+        let reason: String
+        do throws(BLEError) {
+            switch command.verified(with: bond(of: link).flatMap { bonds.record(of: $0.identity) }, code) {
+            case .success(let (bond, counter)):
+                if try await bonds.acceptSignature(counter, from: bond, during: "accept a signed write") { return true }
+                reason = "its counter was used before"
+            case .failure(let fault): reason = fault.words
+            }
+        } catch {
+            reason = "\(error)"
+        }
+        security.refusedSignature()
+        logger.debug(
+            "a signed write was dropped",
+            metadata: ["adapter": "\(name)", "central": "\(link.peer)", "reason": "\(reason)"])
+        return false
+    }
+
     /// Signs a write with the key of a bond, if that is prepared.
     func sign(_ value: [UInt8], for handle: AttributeHandle, to peer: PeerID) -> BondSigners.Outcome {
         guard let bond = bond(with: peer) else { return .notPrepared }
         return bonds.sign(value, for: handle, with: bond)
+    }
+}
+
+/// Why the signature of a write is not that of a bond.
+private enum SignatureFault: Error {
+    case noKey, noFunction, otherKey, usedCounter
+
+    var words: String {
+        switch self {
+        case .noKey: "there is no key of the central for signatures: it has distributed none"
+        case .noFunction: "no function verifies it: `Configuration.writeSignature` is not set"
+        case .otherKey: "the key of its bond has not signed it"
+        case .usedCounter: "its counter was used before"
+        }
+    }
+}
+
+extension ATTSignedWriteCommand {
+    /// Verifies the signature with the key of a bond; returns the bond, and the counter that the packet has used.
+    fileprivate func verified(
+        with record: BondRecord?, _ code: BondSigners.Code?
+    ) -> Result<(BondID, UInt32), SignatureFault> {
+        guard let record, let signing = record.peerSigning else { return .failure(.noKey) }
+        guard let code else { return .failure(.noFunction) }
+        var reader = ByteReader(signature.span)
+        guard let counter = reader.u32() else { return .failure(.otherKey) }
+        let right = code(WriteSignatureMessage(key: signing.key, packet: bytes.dropLast(WriteSigner.codeLength)))
+        let given = reader.rest()
+        guard right.count == WriteSigner.codeLength, given.count == right.count else { return .failure(.otherKey) }
+        // As long for each wrong code.
+        guard zip(right, given).reduce(0, { $0 | ($1.0 ^ $1.1) }) == 0 else { return .failure(.otherKey) }
+        guard let lowest = signing.counter, counter >= lowest else { return .failure(.usedCounter) }
+        return .success((BondID(record), counter))
     }
 }

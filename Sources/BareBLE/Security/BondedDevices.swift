@@ -218,6 +218,15 @@ final class BondedDevices: @unchecked Sendable {
         return true
     }
 
+    /// Has the disk keep that the peer of a bond has used a counter for a signed write; returns whether it is new.
+    func acceptSignature(_ counter: UInt32, from bond: BondID, during operation: String) async throws(BLEError) -> Bool
+    {
+        let (identity, generation) = (bond.identity, bond.generation)
+        return try await change(during: operation) { store throws(BLEError) in
+            try store.acceptSignature(counter, from: identity, generation: generation)
+        }
+    }
+
     // MARK: The disk
 
     private func takeTurn(until limit: BootInstant, during operation: String) async throws(BLEError) {

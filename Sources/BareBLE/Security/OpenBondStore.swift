@@ -166,6 +166,25 @@ package final class OpenBondStore: Sendable {
         return reserved
     }
 
+    /// Stores that the peer has used a counter for a signed write: no lower one, and not the same, is accepted again.
+    ///
+    /// - Parameter generation: The version of the list that the bond came with, whose key the signature has.
+    /// - Returns: Whether the counter is new.
+    /// - Throws: `BLEError` with `.bondNotStored`: the write may not be executed.
+    package func acceptSignature(
+        _ counter: UInt32, from identity: PeerID, generation: UInt64
+    ) throws(BLEError) -> Bool {
+        var isNew = false
+        _ = try changeRecord(of: identity, during: "accept a signature") { record in
+            guard record.generation == generation, let lowest = record.peerSigning?.counter, counter >= lowest else {
+                return
+            }
+            isNew = true
+            record.peerSigning?.counter = counter == .max ? nil : counter + 1
+        }
+        return isNew
+    }
+
     // MARK: Changes
 
     private func changeRecord(

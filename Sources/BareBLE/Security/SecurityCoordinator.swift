@@ -104,6 +104,8 @@ final class SecurityCoordinator {
         var failedLoads = 0
         /// Packets that arrived on links to bonded peers before these were encrypted.
         var discardedPackets = 0
+        /// Signed writes of centrals that were dropped.
+        var refusedSignatures = 0
     }
 
     private let channel: ManagementChannel
@@ -345,6 +347,7 @@ final class SecurityCoordinator {
     func count(in statistics: inout AdapterStatistics) {
         statistics.discardedPackets = counts.discardedPackets
         statistics.refusedPairings = counts.refusedPairings
+        statistics.refusedSignatures = counts.refusedSignatures
         statistics.securityRequests = counts.securityRequests
         statistics.failedKeyLoads = counts.failedLoads
         let channel = channel.counts
@@ -355,6 +358,9 @@ final class SecurityCoordinator {
 
     /// Packets from before the encryption were discarded.
     func discarded(_ packets: Int) { counts.discardedPackets += packets }
+
+    /// A signed write of a central was dropped.
+    func refusedSignature() { counts.refusedSignatures += 1 }
 
     /// A link has shown that the kernel cannot pair.
     func cannotPair() { setup.cannotPair() }

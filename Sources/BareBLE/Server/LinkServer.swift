@@ -167,8 +167,10 @@ extension LinkServer {
     }
 
     /// The client is known; its record is in force once it has encrypted the link with the key of its bond.
-    func identified(_ record: ClientRecord) {
-        perform(machine.identified(record, in: services.database, at: loop.now()))
+    ///
+    /// - Parameter isNewBond: Whether the client has got another bond: its sign counters begin again.
+    func identified(_ record: ClientRecord, isNewBond: Bool = false) {
+        perform(machine.identified(record, isNewBond: isNewBond, in: services.database, at: loop.now()))
     }
 
     /// The services in `handles` have changed.

@@ -786,7 +786,7 @@ extension LocalPeripheral {
         if case .success(let bond) = result, let link = links[number] {
             links[number]?.peer = bond.peer
             // What the central had configured with an earlier bond went with that.
-            link.server.identified(ClientRecord(checksum: services.database.checksum))
+            link.server.identified(ClientRecord(checksum: services.database.checksum), isNewBond: true)
             link.peripheral.assumeIsolated { $0.serverSecurityMayHaveChanged() }
         }
         let now = links[number].map { snapshot(number, $0) } ?? central
@@ -798,6 +798,10 @@ extension LocalPeripheral {
 
     private func perform(_ question: GATTServer.Question, from number: UInt64) async -> GATTServer.HandlerResult {
         guard let link = links[number] else { return .rejected(.unlikelyError) }
+        if case .verify(let command) = question {
+            let isRight = await link.peripheral.controls?.accept(command, central.configuration.writeSignature) ?? false
+            return isRight ? .accepted : .rejected(.insufficientAuthentication)
+        }
         return await services.perform(question, from: snapshot(number, link), authorize: settings.authorize)
     }
 

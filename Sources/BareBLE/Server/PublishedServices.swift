@@ -154,7 +154,7 @@ final class PublishedServices: @unchecked Sendable {
             let request = AuthorizationRequest(central: central, characteristic: characteristic, isWrite: isWrite)
             return await authorize(request) ? .accepted : .rejected(.insufficientAuthorization, handle: handle)
         case .verify:
-            // The keys with which centrals sign are not kept.
+            // The owner of the bonds verifies signatures.
             return .rejected(.insufficientAuthentication)
         }
     }

@@ -925,6 +925,11 @@ extension VirtualManagement {
             host.identities.append(key)
             events.append(.newIdentityResolvingKey(isForStorage: isKept, privateAddress: onAir, key))
         }
+        if let key = security.signatureKey {
+            events.append(
+                .newSignatureKey(
+                    isForStorage: isKept, link.peer, kind: isAuthenticated ? 3 : 1, Secret128(padding: key)))
+        }
         if security.acceptsSignedWrites, isKept {
             events.append(
                 .newSignatureKey(

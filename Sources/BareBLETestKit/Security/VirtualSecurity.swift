@@ -59,6 +59,9 @@ public struct VirtualSecurity: Hashable, Sendable {
     public var outOfBandData: VirtualOutOfBandData?
     /// A Boolean value that indicates whether the device accepts signed writes: it asks for the signing key in a pairing.
     public var acceptsSignedWrites = false
+    /// The key by which the device signs its writes, which it distributes in a pairing: 16 bytes, the least significant one
+    /// first. Fewer are filled up with zeros; `nil` for none.
+    public var signatureKey: [UInt8]?
     /// The Security Request that the device sends as soon as it is connected; `nil` for none.
     public var request: VirtualSecurityRequest?
     /// The ATT packets that the device sends as soon as it is connected, encrypted or not: a forged notification, for

@@ -119,6 +119,7 @@ struct Serve: AsyncParsableCommand {
         if usesBonds {
             configuration.security = SecurityConfiguration(bonds: try BondDirectory(bonds).store())
             configuration.addressHash = { $0.hash }
+            configuration.writeSignature = { $0.code }
         }
         configuration.adapter = adapter?.selector ?? .first
         configuration.databaseHash = { $0.hash }

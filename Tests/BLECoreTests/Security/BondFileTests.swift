@@ -140,12 +140,25 @@ import Testing
                             peerCapability: capability, bondedAt: .max, lastEncryptedAt: 0,
                             state: .rejected(since: .max),
                             signing: .init(key: .zero, counter: records.count % 2 == 0 ? nil : .max),
+                            peerSigning: records.count % 3 == 0 ? nil : .init(key: .zero, counter: 0),
                             generation: .max, adapterPin: ""))
                 }
             }
         }
         let file = BondFile(generation: .max, records: records)
         #expect(try BondFile(bytes: file.bytes) == file)
+    }
+
+    @Test func theKeyOfThePeerForSignaturesFollowsOurOwn() throws {
+        let key = RecordedBonds.secret("202122232425262728292a2b2c2d2e2f")
+        var record = RecordedBonds.numbered(1)
+        record.signing = .init(key: key, counter: 64)
+        record.peerSigning = .init(key: key, counter: 7)
+        let text = String(decoding: BondFile(records: [record]).bytes, as: UTF8.self)
+        let digits = "202122232425262728292a2b2c2d2e2f"
+        #expect(text.contains(" csrk=\(digits):64 peer-csrk=\(digits):7\n"))
+        record.peerSigning?.counter = nil
+        #expect(try BondFile(bytes: BondFile(records: [record]).bytes).records == [record])
     }
 
     @Test func theLargestFileIsRead() throws {
@@ -157,7 +170,8 @@ import Testing
                 identity: bond.identity, name: text, keys: bond.keys + bond.keys, identityKey: .key(key),
                 level: .secureConnections, method: .numericComparison, peerCapability: .keyboardDisplay,
                 bondedAt: .max, lastEncryptedAt: .max, state: .rejected(since: .max),
-                signing: .init(key: key, counter: .max), generation: .max, adapterPin: text)
+                signing: .init(key: key, counter: .max), peerSigning: .init(key: key, counter: .max), generation: .max,
+                adapterPin: text)
         }
         let file = BondFile(generation: .max, records: records)
         #expect(file.bytes.count <= BondFile.byteLimit)

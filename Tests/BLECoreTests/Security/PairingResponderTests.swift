@@ -41,6 +41,24 @@ import Testing
         #expect(run.outcome?.method == .justWorks)
     }
 
+    /// As the kernel reports the keys by which the sides sign, right before that of the link.
+    @Test func theKeysForSignaturesAreToldApart() throws {
+        for (kind, key, isKept) in [
+            ("01", "404142434445464748494a4b4c4d4e4f", true), ("03", "404142434445464748494a4b4c4d4e4f", true),
+            // With a key of zeros everybody could sign.
+            ("01", "00000000000000000000000000000000", false),
+        ] {
+            let run = ResponderRun()
+            run.allow()
+            try run.begin(PairingEvent.confirmation)
+            run.reply(.yes)
+            try run.receive("19000000 1900 01 1122334455c6 02 \(kind) \(key)")
+            try run.endWell(PairingEvent.justWorksKey)
+            let outcome = try #require(run.outcome)
+            #expect((outcome.peerSignatureKey != nil) == isKept && outcome.signatureKey == nil)
+        }
+    }
+
     @Test func aRefusalEndsThePairingThatRuns() throws {
         let run = ResponderRun()
         run.allow()

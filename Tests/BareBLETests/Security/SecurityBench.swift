@@ -59,6 +59,7 @@ struct SecurityBench {
         var configuration = Configuration()
         configuration.security = security
         configuration.addressHash = { $0.hash }
+        configuration.writeSignature = { $0.code }
         return Central(configuration, radio: radio)
     }
 

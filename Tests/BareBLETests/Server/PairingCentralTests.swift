@@ -1,9 +1,11 @@
 import BLECore
 import BLELinux
 import BareBLE
-import BareBLETestKit
+import BareBLECrypto
 import TestSupport
 import Testing
+
+@testable import BareBLETestKit
 
 /// Centrals on a virtual radio that pair with a local peripheral.
 @Suite(.timeLimit(.minutes(5))) struct PairingCentralTests {
@@ -31,6 +33,47 @@ import Testing
             #expect(try await phone.read(PairingBench.sealed) == [2])
             #expect(await bench.paired().count == 1)
             #expect(await bench.failures().isEmpty)
+        }
+    }
+
+    @Test(.row("P19")) func aSignedWriteIsExecutedOnceAndOnlyWithTheKeyOfTheBond() async throws {
+        try await PairingBench.run { bench in
+            let key: [UInt8] = Array(0x40..<0x50)
+            try await bench.local.allowPairing(.justWorks)
+            let phone = try await bench.connect()
+            var security = VirtualSecurity()
+            security.signatureKey = key
+            try await bench.pair(phone, security)
+            #expect(await bench.paired().count == 1)
+            let handle = try await bench.handle(of: PairingBench.signed)
+            func write(_ value: UInt8, _ counter: UInt32, key: [UInt8]) async throws -> [UInt8] {
+                var signer = try #require(WriteSigner(key: key, counter: counter))
+                let packet = signer.sign([value], for: handle)
+                await phone.send(raw: try #require(packet).bytes)
+                try await bench.sleep(.milliseconds(100))
+                return try await bench.local.value(of: .handle(handle))
+            }
+            // The link on which it has paired is encrypted: there, no write is signed.
+            #expect(try await write(1, 0, key: key) == [0])
+            try await bench.disconnect(phone)
+            try await bench.reconnect(phone)
+            #expect(try await write(1, 0, key: key) == [1])
+            #expect(try await write(2, 0, key: key) == [1], "a counter that was used")
+            #expect(try await write(3, 5, key: Array(0x41..<0x51)) == [1], "another key")
+            #expect(try await write(4, 5, key: key) == [4])
+            #expect(try await write(5, 4, key: key) == [4], "a lower counter")
+            #expect(await bench.central.statistics.refusedSignatures == 1)
+            let stored = try bench.bonds.open(adapter: VirtualRadio.address(of: 0)).load().records.first?.peerSigning
+            #expect(stored?.counter == 6, "the next run accepts nothing lower")
+            // Another bond has another key, whose counters begin again.
+            try await bench.central.forgetBond(with: try #require(await phone.peer))
+            try await bench.reconnect(phone)
+            security.signatureKey = Array(0x60..<0x70)
+            try await bench.pair(phone, security)
+            try await bench.disconnect(phone)
+            try await bench.reconnect(phone)
+            #expect(try await write(6, 6, key: key) == [4], "the key of the bond before")
+            #expect(try await write(7, 0, key: Array(0x60..<0x70)) == [7])
         }
     }
 
@@ -386,17 +429,20 @@ struct PairingBench: Sendable {
     static let open: BluetoothUUID = 0xFFF1
     static let sealed: BluetoothUUID = 0xFFF2
     static let guarded: BluetoothUUID = 0xFFF3
+    static let signed: BluetoothUUID = 0xFFF4
 
     let time: VirtualTime
     let radio: VirtualRadio
     let central: Central
     let local: LocalPeripheral
+    let bonds: BondStore
     private let events: Lock<[LocalPeripheralEvent]>
 
     static func run(_ body: @Sendable @escaping (PairingBench) async throws -> Void) async throws {
         try await VirtualTime.run { time in
             let radio = VirtualRadio(time: time)
-            let central = SecurityBench.central(radio, .inMemory)
+            let bonds = BondStore.inMemory
+            let central = SecurityBench.central(radio, bonds)
             let local = LocalPeripheral(on: central)
             try await local.publish(
                 LocalService(
@@ -407,6 +453,7 @@ struct PairingBench: Sendable {
                             sealed, .read, value: .fixed([2]), access: AttributeAccess(.encrypted)),
                         LocalCharacteristic(
                             guarded, .read, value: .fixed([3]), access: AttributeAccess(.authenticated)),
+                        LocalCharacteristic(signed, [.read, .authenticatedSignedWrites], value: .stored([0])),
                     ]))
             let advertising = try await local.advertise([.localName("Safe")])
             let seen = Lock<[LocalPeripheralEvent]>([])
@@ -415,7 +462,7 @@ struct PairingBench: Sendable {
                 for try await event in events { seen.withLock { $0.append(event) } }
             }
             try await body(
-                PairingBench(time: time, radio: radio, central: central, local: local, events: seen))
+                PairingBench(time: time, radio: radio, central: central, local: local, bonds: bonds, events: seen))
             await advertising.stop()
             await local.stop()
             try await watch.value
@@ -432,6 +479,17 @@ struct PairingBench: Sendable {
     func reconnect(_ central: VirtualCentral) async throws {
         try await central.connect()
         await time.settle()
+    }
+
+    func disconnect(_ central: VirtualCentral) async throws {
+        await central.disconnect()
+        await time.settle()
+    }
+
+    /// Returns the handle of a value.
+    func handle(of value: BluetoothUUID) async throws -> AttributeHandle {
+        let all = await local.publishedServices.flatMap(\.characteristics)
+        return try #require(all.first { $0.uuid == value }).id
     }
 
     /// Has a central begin to pair, and waits for the end unless a user is asked.

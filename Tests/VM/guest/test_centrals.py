@@ -16,7 +16,7 @@ OWN = bluez.address(0)
 LONG = bytes(index & 255 for index in range(512))
 FIRST, SECOND_ONE, THIRD = "Caller1", "Caller2", "Caller3"
 ALL = tuple(f"Caller{number}" for number in range(1, 6))
-READ, WRITE, NOTIFY, INDICATE, COMMAND = 0x02, 0x08, 0x10, 0x20, 0x04
+READ, WRITE, NOTIFY, INDICATE, COMMAND, SIGNED = 0x02, 0x08, 0x10, 0x20, 0x04, 0x40
 INSUFFICIENT_AUTHENTICATION, INSUFFICIENT_ENCRYPTION = 5, 15
 DISPLAY_YES_NO, KEYBOARD = 1, 2  # what a user has, as the specification numbers it
 SIGNALLING = 5  # a channel
@@ -105,7 +105,8 @@ def bumble_finds_and_reads_everything():
         same(
             {uuid: row["properties"] for uuid, row in rows.items() if uuid.startswith("fff")},
             {"fff1": READ | WRITE, "fff2": NOTIFY, "fff3": READ | INDICATE, "fff4": WRITE, "fff5": READ | COMMAND, "fff6": READ,
-             "fff7": READ},
+             "fff7": READ,
+             "fff8": READ | SIGNED},
             "properties")
         same([each["uuid"] for each in rows["fff2"]["descriptors"]], ["2902"], "descriptors of what notifies")
 
@@ -265,6 +266,48 @@ def bumble_enters_a_wrong_passkey():
         assert "error" in paired(), "the central has paired"
         server.wait_for(lambda lines: any(line.startswith("pairing failed") for line in lines), "the failure is reported")
         same(count(server, "paired"), 0, "pairings")
+
+
+@row("P19")
+@test
+def a_signed_write_is_executed_once():
+    """By the key that Bumble distributes, with LE Secure Connections and in legacy pairing; the next run refuses its counters too."""
+    for is_secure in True, False:
+        with bonding("just-works") as server:
+            def write(value, counter, **more):
+                """Writes, and returns the value afterwards."""
+                do(FIRST, "sign", uuid="FFF8", value=value, counter=counter, **more)
+                return do(FIRST, "read", uuid="FFF8")
+
+            do(FIRST, "manner", sc=is_secure, sign=True)
+            do(FIRST, "rotate")
+            connected(FIRST)
+            do(FIRST, "pair")
+            server.wait_for(lambda lines: f"paired {identity(1)}" in lines, "the pairing is reported")
+            same(write("01", 0), "00", "the value after a signed write on an encrypted link")
+            do(FIRST, "disconnect")
+            do(FIRST, "rotate")
+            connected(FIRST)
+            write("02", 1)
+            # The disk has its counter first, and a command has no response.
+            server.wait_for(lambda lines: "written fff8" in lines, "the write is executed")
+            same(do(FIRST, "read", uuid="FFF8"), "02", "the value")
+            for value, counter, damage in ("03", 1, 0), ("04", 0, 0), ("05", 2, 1):
+                write(value, counter, damage=damage)
+            write("06", 2)
+            wait_for_count(server, "written fff8", 2)
+            same(do(FIRST, "read", uuid="FFF8"), "06", "the value")
+            same(count(server, "written fff8"), 2, "writes that were executed")
+            do(FIRST, "disconnect")
+        with bonding("just-works", keep=True) as server:
+            do(FIRST, "rotate")
+            connected(FIRST)
+            write("07", 2)
+            write("08", 3)
+            server.wait_for(lambda lines: "written fff8" in lines, "the write is executed")
+            same(do(FIRST, "read", uuid="FFF8"), "08", "the value in the next run")
+            same(count(server, "written fff8"), 1, "writes that were executed in the next run")
+            do(FIRST, "disconnect")
 
 
 def memory(program):

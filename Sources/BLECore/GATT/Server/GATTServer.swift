@@ -1379,12 +1379,14 @@ extension GATTServer {
 
     /// Passes the stored record of the client, as soon as it has been identified. It is in force once the client encrypts the
     /// link with the key of its bond.
+    ///
+    /// - Parameter isNewBond: Whether the client has got another bond: its sign counters begin again.
     package mutating func identified(
-        _ record: ClientRecord, in database: ServerDatabase, at now: BootInstant
+        _ record: ClientRecord, isNewBond: Bool = false, in database: ServerDatabase, at now: BootInstant
     ) -> [Action] {
         var actions: [Action] = []
         guard !isClosed else { return actions }
-        signCounter = max(signCounter, record.signCounter)
+        signCounter = isNewBond ? record.signCounter : max(signCounter, record.signCounter)
         if security.isProven {
             putInForce(record, database, &actions)
             recordChanged(database, now, &actions)

@@ -242,6 +242,11 @@ import Testing
         later.secure(ClientSecurity(keySize: 0, isBonded: true))
         try later.send("d2100001050000001122334455667788")
         #expect(later.questions.isEmpty)
+        // Another bond has another key, whose counters begin again.
+        let fresh = ClientRecord(checksum: later.database.checksum)
+        later.perform(later.server.identified(fresh, isNewBond: true, in: later.database, at: later.now))
+        try later.send("d2100001050000001122334455667788")
+        #expect(later.questions.count == 1)
     }
 
     // MARK: Subscriptions
