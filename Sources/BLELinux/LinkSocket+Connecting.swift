@@ -55,6 +55,26 @@ extension LinkSocket {
             sendTimeout: sendTimeout)
     }
 
+    /// Has the kernel send a Security Request to the central of a link to the adapter with the address `own`; does nothing if
+    /// the link is encrypted.
+    ///
+    /// A channel that demands encryption makes it do that, and is given up before it is opened. The same demand of the link's
+    /// own socket would take that away until the central has reacted, for good if it refuses; and the management interface
+    /// demands nothing of peers that have a bond.
+    ///
+    /// Without a reaction the kernel ends the link 30 s later.
+    package static func requestSecurity(
+        from own: BluetoothAddress, type ownType: AddressType, to central: PeerID
+    ) throws(SystemCallError) {
+        _ = try connecting(
+            from: socketAddress(own, ownType, channel: 0),
+            to: socketAddress(central.address, central.type, channel: 0, psm: Self.firstDynamicPSM), receiveMTU: nil,
+            sendTimeout: .seconds(1), security: .medium)
+    }
+
+    /// Spec: LE_PSM, Core Vol 3 Part A, 4.22.
+    private static let firstDynamicPSM: UInt16 = 0x80
+
     private static func connecting(
         from source: sockaddr_l2, to target: sockaddr_l2, receiveMTU: UInt16?, sendTimeout: Duration,
         security: SocketSecurity.Level? = nil

@@ -8,6 +8,7 @@ import BareBLE
 /// | 2 | indicates so many numbered values of 0xFFF3, each after the confirmation of the one before |
 /// | 3, 4 | publishes another service, 0xFFE0, and withdraws it |
 /// | 5 | notifies so many numbered values of 0xFFF2, one in 50 ms, the newest of which counts |
+/// | 6 | requests security of the central, within so many seconds |
 ///
 /// With a directory for bonds, centrals may pair: by `just-works`, `show` or `compare`, whose number is confirmed at once.
 ///
@@ -38,7 +39,7 @@ struct ServeTrial {
     func run() async throws {
         try await central.ready(powerOn: true)
         let local = LocalPeripheral(LocalPeripheral.Settings(name: "Workbench"), on: central)
-        let (orders, order) = AsyncStream.makeStream(of: [UInt8].self)
+        let (orders, order) = AsyncStream.makeStream(of: Order.self)
         let (clock, counter) = (central.clock, Counter())
         try await local.publish(
             LocalService(
@@ -48,7 +49,9 @@ struct ServeTrial {
                         0xFFF1, [.read, .write], value: .stored((0..<512).map { UInt8(truncatingIfNeeded: $0) })),
                     LocalCharacteristic(0xFFF2, .notify),
                     LocalCharacteristic(0xFFF3, [.read, .indicate]),
-                    LocalCharacteristic(0xFFF4, .write, value: .handled(write: { order.yield($0.value) })),
+                    LocalCharacteristic(
+                        0xFFF4, .write,
+                        value: .handled(write: { order.yield(Order(value: $0.value, central: $0.central)) })),
                     LocalCharacteristic(
                         0xFFF5, [.read, .writeWithoutResponse],
                         value: .handled(
@@ -67,7 +70,7 @@ struct ServeTrial {
         LinkTrials.say("serving")
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask { for try await event in events { report(event) } }
-            group.addTask { for await order in orders { try await perform(order, local) } }
+            group.addTask { for await order in orders { try await perform(order.value, of: order.central, local) } }
             try await group.waitForAll()
         }
         withExtendedLifetime(lease) {}
@@ -89,7 +92,12 @@ struct ServeTrial {
         }
     }
 
-    private func perform(_ order: [UInt8], _ local: LocalPeripheral) async throws {
+    private struct Order: Sendable {
+        let value: [UInt8]
+        let central: ConnectedCentral
+    }
+
+    private func perform(_ order: [UInt8], of client: ConnectedCentral, _ local: LocalPeripheral) async throws {
         // Random packets may be orders too.
         let number = min(order.dropFirst().prefix(4).reversed().reduce(0) { $0 << 8 | Int($1) }, 20_000)
         switch order.first {
@@ -111,6 +119,16 @@ struct ServeTrial {
                     try await central.clock.sleep(for: .milliseconds(50))
                 }
                 LinkTrials.say("notified \(number)")
+            }
+        case 6:
+            // Other orders go on meanwhile.
+            Task {
+                do throws(BLEError) {
+                    let security = try await local.requestSecurity(of: client.id, timeout: .seconds(number))
+                    LinkTrials.say("secured \(security.keySize) \(security.bond?.peer.description ?? "without a bond")")
+                } catch {
+                    LinkTrials.say("not secured \(error.code): \(error)")
+                }
             }
         default: LinkTrials.say("no such order: \(order)")
         }

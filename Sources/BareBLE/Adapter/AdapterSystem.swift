@@ -61,6 +61,8 @@ package struct AdapterSystem: Sendable {
     package var security: @Sendable (Int32) throws(SystemCallError) -> SocketSecurity
     /// Requests a level of security for a link, by the descriptor of its socket.
     package var setSecurity: @Sendable (Int32, SocketSecurity.Level) throws(SystemCallError) -> Void
+    /// Sends a Security Request to the central of a link to the adapter with this address.
+    package var requestSecurity: @Sendable (BluetoothAddress, AddressType, PeerID) throws(SystemCallError) -> Void
     /// Starts to open a channel to a peer, beside the link that is up.
     package var openChannel:
         @Sendable (BluetoothAddress, AddressType, PeerID, ChannelRequest) throws(SystemCallError) -> LinkSocket
@@ -114,6 +116,9 @@ package struct AdapterSystem: Sendable {
         security: { descriptor throws(SystemCallError) in try LinkSocket.security(of: descriptor) },
         setSecurity: { descriptor, level throws(SystemCallError) in
             try LinkSocket.setSecurity(level, of: descriptor)
+        },
+        requestSecurity: { own, type, central throws(SystemCallError) in
+            try LinkSocket.requestSecurity(from: own, type: type, to: central)
         },
         openChannel: { own, type, peer, request throws(SystemCallError) in
             try LinkSocket.connectingChannel(

@@ -46,6 +46,10 @@ package struct LinkControls: Sendable {
     let sign: @Sendable ([UInt8], AttributeHandle) -> BondSigners.Outcome
     /// Returns whether a signed write of the peer, which is the central, is to be executed, by codes that the closure computes.
     let accept: @Sendable (ATTSignedWriteCommand, BondSigners.Code?) async -> Bool
+    /// Has the kernel send a Security Request to the peer, which is the central.
+    let requestSecurity: @Sendable (RequiredSecurity, String) async throws(BLEError) -> Void
+    /// Whether the peer, which is the central, pairs. To be called on the loop.
+    let isPairing: @Sendable () -> Bool
     /// Pairs with the peer; with the descriptor of the link's socket.
     package let pair: @Sendable (Int32, PairingOptions) async throws(BLEError) -> Bond
 }

@@ -94,6 +94,61 @@ extension Adapter {
             followsEncryption: mayCommand && served.link.handle != nil)
     }
 
+    // MARK: Security Requests
+
+    /// Has the kernel send a Security Request to the central of a link, unless that pairs already.
+    ///
+    /// - Throws: `BLEError` with `.notBonded`, `.insufficientSecurity`, `.disconnected`, `.pairingFailed`, `.system`, and the
+    ///   codes of `manage`.
+    func requestSecurity(
+        of link: LinkIdentity, _ required: RequiredSecurity, during operation: String
+    ) async throws(BLEError) {
+        let managed = try await manage(during: operation)
+        guard managed.canPair != false else { throw BLEError(cannotPairWith: name, during: operation) }
+        guard let info, links.isCurrent(link), let kernelName = kernelName(of: link) else {
+            throw BLEError(
+                .disconnected, subject: "\(link.peer)", during: operation, because: "the link has ended")
+        }
+        if centrals.pairing?.link == link { return }
+        try checkMayBeSecured(link, required, during: operation)
+        do throws(SystemCallError) {
+            try system.requestSecurity(info.address, traits.ownAddressType, kernelName)
+        } catch {
+            throw BLEError(
+                .system, subject: "\(link.peer)", during: operation, because: "\(error.call) failed",
+                hint: error.remedy,
+                errorNumber: error.errno)
+        }
+    }
+
+    /// Checks whether the central of a link can reach a security: with its bond, or by a pairing.
+    private func checkMayBeSecured(
+        _ link: LinkIdentity, _ required: RequiredSecurity, during operation: String
+    ) throws(BLEError) {
+        let record = bonds.record(of: identity(of: link.peer) ?? link.peer)
+        if let record, record.level < required.level || (required == .authenticated && !record.isAuthenticated) {
+            throw BLEError(
+                .insufficientSecurity, subject: "\(link.peer)", during: operation,
+                because: "its bond is worth less than what is required",
+                hint: "Forget the bond, and let the central pair again.")
+        }
+        guard record == nil, !security.letsCentralsPair else { return }
+        throw BLEError(
+            .notBonded, subject: "\(link.peer)", during: operation,
+            because: "it has no bond, and centrals may not pair",
+            hint: "Call `LocalPeripheral.allowPairing` before the central connects.")
+    }
+
+    /// A central has answered a Security Request with the failure of a pairing; returns whether there was a request.
+    func securityRefused(byCentral peer: PeerID) -> Bool {
+        guard let host = centrals.host, let served = host.find(peer) else { return false }
+        return host.securityRefused(
+            served.central,
+            BLEError(
+                .pairingRefused, subject: served.central.name, during: "request security",
+                because: "the central refused to pair", hint: "Pair at the central.", origin: .peer))
+    }
+
     // MARK: What the coordinator returns
 
     func ask(_ question: PairingExchange.Question, about client: PairingResponder.Client, _ number: UInt64) {
@@ -177,12 +232,17 @@ extension Adapter {
 
     /// A central was refused at its first question. It may repeat that as often as it likes.
     func centralRefused(_ client: PairingResponder.Client, _ failure: PairingResponder.Failure) {
+        let served = centrals.host?.find(client.peer)
+        if let served, let options = centrals.options {
+            _ = centrals.host?.securityRefused(
+                served.central, BLEError(failure, pairingOf: served.central.peer ?? client.peer, options))
+        }
         switch failure {
         case .tooManyFailures, .tooManyUnconfirmed, .busy:
             return securityEvents.report(.pairingRefused(client.peer))
         case .bondExists, .identityConnected, .pairing: break
         }
-        guard let served = centrals.host?.find(client.peer), let options = centrals.options,
+        guard let served, let options = centrals.options,
             centrals.isNewRefusal(served.link, failure, whereUp: { links.isCurrent($0) })
         else { return }
         report(BLEError(failure, pairingOf: served.central.peer ?? client.peer, options), of: served)

@@ -368,6 +368,9 @@ extension Adapter {
                 securityEvents.report(.pairingRefused(peer))
                 logRefusal(ofCentral: peer)
             case .requested(let peer):
+                // It may be the response to a request of this side.
+                if securityRefused(byCentral: peer) { continue }
+                security.countSecurityRequest()
                 securityEvents.report(.securityRequested(peer))
                 logRefusal(ofCentral: peer)
             case .madeBondable:

@@ -33,6 +33,8 @@ struct CentralPairings {
         let hasOther: @Sendable (PeerID, LinkIdentity) -> Bool
         /// A pairing has ended.
         let ended: @Sendable (ConnectedCentral, Result<Bond, BLEError>) -> Void
+        /// A central does not follow a Security Request, or may not; returns whether there was one.
+        let securityRefused: @Sendable (ConnectedCentral, BLEError) -> Bool
     }
 
     private var owner: ObjectIdentifier?

@@ -31,6 +31,15 @@ public struct LinkSecurity: Hashable, Sendable {
         self.bond = bond
     }
 
+    /// Whether the link has what is required. The level counts for nothing: it may be what was asked for.
+    func satisfies(_ required: RequiredSecurity) -> Bool {
+        switch required {
+        case .encrypted: isEncrypted
+        case .legacyPasskey: isEncrypted && (bond.map { $0.isAuthenticated || $0.isLegacyPasskey } ?? false)
+        case .authenticated: isAuthenticated
+        }
+    }
+
     /// What a socket reports while its link is up. Its fields are noise on a link that is not encrypted: kernel 6.1 then has a size.
     init(_ security: SocketSecurity, bond: Bond?) {
         guard security.level >= .medium, security.keySize >= 7 else {

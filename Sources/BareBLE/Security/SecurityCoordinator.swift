@@ -65,7 +65,8 @@ final class SecurityCoordinator {
         case bondableCleared(isSetAgain: Bool)
         /// A pairing with a peer that no task pairs was refused.
         case refused(PeerID?)
-        /// A peer without a bond has asked for security; the kernel has refused.
+        /// A peer without a bond has asked for security, and the kernel has refused; or a central has refused what this side has
+        /// asked for.
         case requested(PeerID)
         /// Another program has made the adapter bondable, or it could not be made otherwise.
         case madeBondable
@@ -359,6 +360,9 @@ final class SecurityCoordinator {
     /// Packets from before the encryption were discarded.
     func discarded(_ packets: Int) { counts.discardedPackets += packets }
 
+    /// A peer without a bond has asked for security.
+    func countSecurityRequest() { counts.securityRequests += 1 }
+
     /// A signed write of a central was dropped.
     func refusedSignature() { counts.refusedSignatures += 1 }
 
@@ -558,7 +562,6 @@ final class SecurityCoordinator {
             if exchange.concerns(failed.peer) || responder.concerns(failed.peer) || pairing?.demand.peer == peer {
                 return []
             }
-            counts.securityRequests += 1
             return [.requested(peer)]
         }
         guard let refusal = PairingExchange.refusal(of: content), let adapter = channel.adapter else { return [] }

@@ -33,6 +33,8 @@ final class LinkServer: @unchecked Sendable {
         case store(ClientRecord)
         /// There is room for updates again.
         case ready
+        /// The security of the link has changed.
+        case secured
     }
 
     /// An update that waits for room.
@@ -164,6 +166,7 @@ extension LinkServer {
         if self.security != security { lastHeard = loop.now() }
         self.security = security
         perform(machine.securityChanged(security, in: services.database, at: loop.now()))
+        report?(.secured)
     }
 
     /// The client is known; its record is in force once it has encrypted the link with the key of its bond.

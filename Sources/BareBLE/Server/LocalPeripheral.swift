@@ -31,6 +31,8 @@ struct ServedLink {
     var peer: PeerID?
     /// Whether the run before has served the link.
     var isRestored = false
+    /// The tasks that have requested security of the central.
+    let securing: Waiters<Result<Void, BLEError>>
 }
 
 /// The peripheral role on this machine: offers services to centrals.
@@ -432,6 +434,12 @@ extension LocalPeripheral {
         return try await link.peripheral.requestConnectionParameters(parameters, timeout: timeout)
     }
 
+    private func radio(of peripheral: Peripheral, during operation: String) throws(BLEError) -> LinkControls {
+        try peripheral.assumeIsolated { peripheral in
+            Result { () throws(BLEError) in try peripheral.radio(during: operation) }
+        }.get()
+    }
+
     private func servedLink(to id: ConnectedCentral.ID, during operation: String) throws(BLEError) -> ServedLink {
         guard let link = links[id.number] else {
             throw BLEError(
@@ -503,6 +511,80 @@ extension LocalPeripheral {
     /// Bonds stay, and encrypt later links.
     public func refusePairing() async {
         await central.adapter.refuseCentrals(of: ObjectIdentifier(listener))
+    }
+
+    private static let securing = "request security"
+
+    /// Requests security of a central, and waits until the link has it: the central encrypts the link with its bond, or
+    /// pairs.
+    ///
+    /// A link that has the security is left alone. A central without a bond can pair only while `allowPairing(_:for:)` lets
+    /// it, whose agent decides as ever; what that agent can show and ask is part of the request. Prefer an attribute that
+    /// requires security (`AttributeAccess`): every central reacts to a refused attribute, and many phones ask their users
+    /// about a request, or ignore it. The kernel ends the link of a central that refuses, and that of one
+    /// that has not reacted after 30 s.
+    ///
+    /// - Parameters:
+    ///   - required: What the link must have.
+    ///   - id: The central.
+    ///   - timeout: The longest time for the central and its user. The request cannot be withdrawn.
+    /// - Returns: The security of the link.
+    /// - Throws: `BLEError` with `.disconnected` if the central is not connected, or disconnects; `.timedOut` if it does not
+    ///   react in time; `.pairingRefused` and the other codes of a pairing that fails; `.notBonded` if it has no bond and
+    ///   may not pair; `.insufficientSecurity` if its bond, or the one that it has made, is worth less;
+    ///   `.invalidArgument` for a link that this side has made, `.notSupported` for one without a radio and without
+    ///   `Configuration.security`, `.notPermitted` without CAP_NET_ADMIN, `.adapterDown`, `.cancelled`, `.system`.
+    ///
+    /// Spec: Slave Initiated Security, Core Vol 3 Part H, 2.4.6.
+    @discardableResult
+    public func requestSecurity(
+        _ required: RequiredSecurity = .encrypted, of id: ConnectedCentral.ID, timeout: Duration = .seconds(30)
+    ) async throws(BLEError) -> LinkSecurity {
+        let operation = Self.securing
+        let deadline = loop.now() + timeout
+        let link = try servedLink(to: id, during: operation)
+        let (peripheral, securing) = (link.peripheral, link.securing)
+        guard link.isInbound else {
+            throw BLEError(
+                .invalidArgument, subject: peripheral.name, during: operation, because: "this side has made the link",
+                hint: "Call `Peripheral.pair`.")
+        }
+        let controls = try radio(of: peripheral, during: operation)
+        func security() -> LinkSecurity { peripheral.assumeIsolated { $0.security } }
+        if security().satisfies(required), !controls.isPairing() { return security() }
+        try await controls.requestSecurity(required, operation)
+        while true {
+            // While the central pairs, the link may be encrypted with a key that becomes no bond.
+            if security().satisfies(required), !controls.isPairing() { return security() }
+            let end = await securing.wait(until: deadline) { _ in
+                links[id.number] == nil
+                    ? .failure(
+                        BLEError(
+                            .disconnected, subject: peripheral.name, during: operation, because: "the link has ended"))
+                    : nil
+            }
+            switch end {
+            case .resumed(.success) where security().isEncrypted && !controls.isPairing():
+                guard security().satisfies(required) else {
+                    throw BLEError(
+                        .insufficientSecurity, subject: peripheral.name, during: operation,
+                        because: "the link is encrypted with a key that is worth less than what is required",
+                        hint: "Require as much in `CentralPairingOptions`, so that no weaker bond is made.")
+                }
+            case .resumed(.success): continue
+            case .resumed(.failure(let error)):
+                // A central that keeps no bonds has encrypted the link all the same.
+                guard security().satisfies(required) else { throw error }
+            case .timedOut:
+                throw BLEError(
+                    .timedOut, subject: peripheral.name, during: operation,
+                    because: "the central has not reacted in time",
+                    hint: "Its user may have to confirm. Without a reaction the kernel ends the link after 30 s.")
+            case .cancelled:
+                throw BLEError(
+                    .cancelled, subject: peripheral.name, during: operation, because: "the task was cancelled")
+            }
+        }
     }
 
     /// Disconnects a central; does nothing if it is not connected.
@@ -600,7 +682,8 @@ extension LocalPeripheral {
         let (number, server) = makeServer(mtu: mtu, isInbound: isInbound)
         let id = ConnectedCentral.ID(number: number)
         links[number] = ServedLink(
-            peripheral: peripheral, server: server, isInbound: isInbound, peer: peripheral.id)
+            peripheral: peripheral, server: server, isInbound: isInbound, peer: peripheral.id,
+            securing: Waiters(on: loop))
         let failure: BLEError? = peripheral.assumeIsolated { peripheral in
             do throws(BLEError) {
                 try peripheral.serve(server, isStarting: isInbound)
@@ -718,6 +801,11 @@ extension LocalPeripheral {
         let central = snapshot(number, link)
         link.server.linkLost()
         links[number] = nil
+        link.securing.resumeAll(
+            .failure(
+                BLEError(
+                    .disconnected, subject: central.name, during: Self.securing, because: "the link ended: \(reason)",
+                    hint: "The central may have lost its bond, or have been asked 30 s ago.")))
         broadcaster.report(.disconnected(central, reason))
     }
 
@@ -725,6 +813,7 @@ extension LocalPeripheral {
         guard let link = links[number] else { return }
         switch event {
         case .ready: room.report(())
+        case .secured: link.securing.resumeAll(.success(()))
         case .store(let record):
             if let bond = bond(of: link) { records.store(record, of: bond, connected: peersInUse) }
         case .configured(let handle, let configuration, let isRestored):
@@ -755,6 +844,8 @@ extension LocalPeripheral {
                 self?.assumeIsolated { $0.hasCentral(peer, besides: link) } ?? false
             } ended: { [weak self] central, result in
                 self?.assumeIsolated { $0.pairingEnded(central, result) }
+            } securityRefused: { [weak self] central, error in
+                self?.assumeIsolated { $0.securityRefused(central, error) } ?? false
             })
     }
 
@@ -789,11 +880,19 @@ extension LocalPeripheral {
             link.server.identified(ClientRecord(checksum: services.database.checksum), isNewBond: true)
             link.peripheral.assumeIsolated { $0.serverSecurityMayHaveChanged() }
         }
+        links[number]?.securing.resumeAll(result.map { _ in })
         let now = links[number].map { snapshot(number, $0) } ?? central
         switch result {
         case .success(let bond): broadcaster.report(.paired(now, bond))
         case .failure(let error): broadcaster.report(.pairingFailed(now, error))
         }
+    }
+
+    /// The central of a link does not follow a Security Request; returns whether there was one.
+    private func securityRefused(_ central: ConnectedCentral, _ error: BLEError) -> Bool {
+        guard let link = links[central.id.number], !link.securing.isEmpty else { return false }
+        link.securing.resumeAll(.failure(error))
+        return true
     }
 
     private func perform(_ question: GATTServer.Question, from number: UInt64) async -> GATTServer.HandlerResult {
@@ -980,7 +1079,8 @@ extension LocalPeripheral {
         let (number, server) = makeServer(
             mtu: max(UInt16(clamping: settings.mtu), remains.offeredMTU), isInbound: true)
         let served = ServedLink(
-            peripheral: peripheral, server: server, isInbound: true, peer: peripheral.id, isRestored: true)
+            peripheral: peripheral, server: server, isInbound: true, peer: peripheral.id, isRestored: true,
+            securing: Waiters(on: loop))
         links[number] = served
         peripheral.assumeIsolated { $0.adopt(link.state, servedBy: server) }
         broadcaster.report(.connected(snapshot(number, served)))

@@ -38,6 +38,8 @@ extension VirtualRadio {
         let central: VirtualCentral
         var peer: PeerID
         var proximity: VirtualProximity
+        var reaction = VirtualSecurityReaction.ignore
+        var securityRequests = 0
     }
 
     // MARK: Centrals
@@ -123,6 +125,47 @@ extension VirtualRadio {
         forEachLink(of: central) { adapter, handle in
             perform(
                 management.centralPairs(VirtualManagement.LinkName(adapter: adapter, handle: handle), security))
+        }
+    }
+
+    /// Sets how a central reacts to the Security Requests of the adapter; at first it ignores them.
+    public func setReaction(of central: VirtualCentral, toSecurityRequests reaction: VirtualSecurityReaction) {
+        if let place = placement(of: central) { centrals[place].reaction = reaction }
+    }
+
+    /// Returns the number of Security Requests that a central has received.
+    public func securityRequests(to central: VirtualCentral) -> Int {
+        placement(of: central).map { centrals[$0].securityRequests } ?? 0
+    }
+
+    /// Sends a Security Request to the central of a link, unless one is out or the link is encrypted.
+    ///
+    /// - Returns: Whether there is such a link.
+    func requestSecurity(of peer: PeerID, on own: BluetoothAddress) -> Bool {
+        for (adapter, running) in controllers where running.controller.address == own {
+            for (handle, link) in running.links {
+                let name = VirtualManagement.LinkName(adapter: adapter, handle: handle)
+                guard management.peer(of: name) == peer, let central = link.central else { continue }
+                guard let actions = management.requestSecurity(name) else { return true }
+                perform(actions)
+                guard let place = placement(of: central) else { return true }
+                centrals[place].securityRequests += 1
+                _ = loop.schedule(at: loop.now() + Self.usualEncryptionTime) { [weak self] in
+                    self?.assumeIsolated { $0.react(central, name) }
+                }
+                return true
+            }
+        }
+        return false
+    }
+
+    private func react(_ central: VirtualCentral, _ name: VirtualManagement.LinkName) {
+        guard let place = placement(of: central) else { return }
+        switch centrals[place].reaction {
+        case .ignore: break
+        case .refuse: perform(management.refuseSecurity(name))
+        case .encrypt(let security): encrypt(central, security)
+        case .pair(let security): pair(central, security)
         }
     }
 

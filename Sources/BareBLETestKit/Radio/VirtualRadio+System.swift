@@ -50,6 +50,10 @@ extension VirtualRadio {
             case nil: try LinkSocket.setSecurity(level, of: descriptor)
             }
         }
+        system.requestSecurity = { own, _, central throws(SystemCallError) in
+            let isUp = self.assumeIsolated { $0.requestSecurity(of: central, on: own) }
+            guard isUp else { throw SystemCallError(call: "connect", errno: EHOSTUNREACH) }
+        }
         system.openManagement = { () throws(SystemCallError) in try self.managementSocket() }
         system.runsBluetoothd = { self.assumeIsolated { $0.runsBluetoothd } }
         system.openChannel = { _, _, _, _ throws(SystemCallError) in

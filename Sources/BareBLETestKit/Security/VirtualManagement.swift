@@ -39,6 +39,8 @@ package struct VirtualManagement {
             case reportKeys
             case complete
             case timeOut(progress: Int)
+            /// The central has not reacted to a Security Request, whose number is in the place of the pairing's.
+            case endRequest
         }
 
         let link: LinkName
@@ -191,6 +193,8 @@ extension VirtualManagement {
         var pairing: Pairing?
         /// The number of the last pairing, whose event of the controller may still be due.
         var lastPairing: UInt64 = 0
+        /// The number of the Security Request to which the central has not reacted.
+        var request: UInt64?
         /// True while the socket waits for a level.
         var isWaiting = false
         /// True if the peer did not accept the key.
@@ -803,6 +807,9 @@ extension VirtualManagement {
         if step.kind == .reportEncryption {
             return link(step.link)?.lastPairing == step.pairing ? [.reportEncryption(step.link)] : []
         }
+        if step.kind == .endRequest {
+            return link(step.link)?.request == step.pairing ? [.disconnect(step.link)] : []
+        }
         guard let pairing = link(step.link)?.pairing, pairing.number == step.pairing else { return [] }
         switch (step.kind, pairing.phase) {
         case (.proceed, .beginning): respond(step.link)
@@ -812,7 +819,7 @@ extension VirtualManagement {
         case (.reportKeys, .ending(let events)):
             for event in events { tell(event, step.link.adapter) }
         case (.complete, _): finish(step.link)
-        case (.reportKeys, _), (.reportEncryption, _): break
+        case (.reportKeys, _), (.reportEncryption, _), (.endRequest, _): break
         case (.timeOut(let progress), _):
             // The link's end completes everything.
             if progress == pairing.progress { actions.append(.disconnect(step.link)) }
@@ -1025,6 +1032,7 @@ extension VirtualManagement {
     /// The central of a link has encrypted it, or has ended its encryption.
     mutating func centralEncrypted(_ name: LinkName, _ security: VirtualLinkSecurity) {
         change(name) { link in
+            link.request = nil
             link.keySize = UInt8(clamping: security.keySize)
             link.level = !security.isEncrypted ? .low : security.isAuthenticated ? .high : .medium
         }
@@ -1037,6 +1045,7 @@ extension VirtualManagement {
         change(name) { link in
             link.security = { security }
             link.isPeersPairing = true
+            link.request = nil
         }
         if host.isBondable || !security.keepsBonds {
             begin(name, link.capability, needed: .medium, requester: nil, isForSocket: false)
@@ -1044,6 +1053,28 @@ extension VirtualManagement {
             // It refuses by itself.
             tell(.authenticationFailed(link.peer, .authenticationFailed), name.adapter)
         }
+        return flush()
+    }
+
+    /// A program has a Security Request sent to the central of a link; `nil` if none is sent: one is out, the central pairs,
+    /// or the link is encrypted.
+    mutating func requestSecurity(_ name: LinkName) -> [Action]? {
+        guard hosts[name.adapter]?.hasSecurityManager == true, let link = link(name), link.pairing == nil,
+            link.request == nil, !link.has(.medium)
+        else { return nil }
+        lastPairing += 1
+        let number = lastPairing
+        change(name) { $0.request = number }
+        actions.append(.schedule(Self.timeout, Step(link: name, pairing: number, kind: .endRequest)))
+        return flush()
+    }
+
+    /// The central of a link refuses what was requested: it fails the pairing that the request has begun.
+    mutating func refuseSecurity(_ name: LinkName) -> [Action] {
+        guard let link = link(name), link.request != nil else { return [] }
+        change(name) { $0.request = nil }
+        tell(.authenticationFailed(link.peer, .authenticationFailed), name.adapter)
+        actions.append(.disconnect(name))
         return flush()
     }
 

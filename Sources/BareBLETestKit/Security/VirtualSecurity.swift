@@ -120,6 +120,18 @@ public struct VirtualSecurityRequest: Hashable, Sendable {
     }
 }
 
+/// The reaction of a `VirtualCentral` to a Security Request.
+public enum VirtualSecurityReaction: Hashable, Sendable {
+    /// It does nothing.
+    case ignore
+    /// It responds that it does not pair, which has the kernel end the link.
+    case refuse
+    /// It encrypts the link, as with the key of a bond that both sides have.
+    case encrypt(VirtualLinkSecurity)
+    /// It begins to pair.
+    case pair(VirtualSecurity)
+}
+
 /// The security of a link, as the peripheral sees it.
 public struct VirtualLinkSecurity: Hashable, Sendable {
     /// The size of the key in bytes; 0 without encryption.

@@ -19,7 +19,8 @@ ALL = tuple(f"Caller{number}" for number in range(1, 6))
 READ, WRITE, NOTIFY, INDICATE, COMMAND, SIGNED = 0x02, 0x08, 0x10, 0x20, 0x04, 0x40
 INSUFFICIENT_AUTHENTICATION, INSUFFICIENT_ENCRYPTION = 5, 15
 DISPLAY_YES_NO, KEYBOARD = 1, 2  # what a user has, as the specification numbers it
-SIGNALLING = 5  # a channel
+SIGNALLING, SECURITY = 5, 6  # channels
+PAIRING_NOT_SUPPORTED = "0505"  # Pairing Failed, with this reason
 REMOTE_USER = 0x13
 orders = itertools.count(1)
 tests.clear()
@@ -308,6 +309,53 @@ def a_signed_write_is_executed_once():
             same(do(FIRST, "read", uuid="FFF8"), "08", "the value in the next run")
             same(count(server, "written fff8"), 1, "writes that were executed in the next run")
             do(FIRST, "disconnect")
+
+
+@test
+def a_central_that_is_asked_for_security_pairs_and_later_encrypts():
+    """Updates go on between the request and its reaction."""
+    for is_secure in True, False:
+        with bonding("just-works") as server:
+            do(FIRST, "manner", sc=is_secure)
+            for number, reaction in enumerate(("pair", "encrypt")):
+                do(FIRST, "rotate")
+                connected(FIRST)
+                do(FIRST, "subscribe", uuid="FFF2")
+                order(FIRST, 6, 100)
+                do(FIRST, "requested", count=1)
+                order(FIRST, 1, 2)
+                same(do(FIRST, "received", count=2)["count"], 2, "values before the reaction")
+                do(FIRST, reaction)
+                wait_for_count(server, f"secured 16 {identity(1)}", 1 + 2 * number)
+                same(do(FIRST, "read", uuid="FFF6"), "06", "the protected value")
+                # Now nothing is to be asked for.
+                order(FIRST, 6, 100)
+                wait_for_count(server, f"secured 16 {identity(1)}", 2 + 2 * number)
+                same(len(do(FIRST, "requested", count=1)), 1, "requests")
+                do(FIRST, "disconnect")
+            same(count(server, "paired"), 1, "pairings")
+
+
+@test
+def a_central_that_refuses_security_or_does_not_react_is_disconnected_by_the_kernel():
+    with bonding("just-works") as server:
+        connected(FIRST)
+        order(FIRST, 6, 100)
+        do(FIRST, "requested", count=1)
+        do(FIRST, "send", packets=[PAIRING_NOT_SUPPORTED], channel=SECURITY)
+        # Either may be read first.
+        refused = "not secured pairingRefused", "not secured disconnected"
+        server.wait_for(lambda lines: any(line.startswith(refused) for line in lines), "the refusal")
+        do(FIRST, "ended")
+        connected(FIRST)
+        order(FIRST, 6, 1)
+        server.wait_for(lambda lines: any(line.startswith("not secured timedOut") for line in lines), "no reaction in time")
+        before = count(server, "not secured disconnected")
+        order(FIRST, 6, 100)
+        wait_for_count(server, "not secured disconnected", before + 1)
+        do(FIRST, "ended")
+        # The kernel sends none while one is out.
+        same(len(do(FIRST, "requested", count=1)), 1, "requests")
 
 
 def memory(program):
