@@ -4,6 +4,8 @@ import Foundation
 import Glibc
 
 /// A peer on a Unix SEQPACKET socket, as `blescan … unix:PATH` connects to it. It serves one client.
+///
+/// Its thread closes each descriptor, after everything else that uses the number: another test may get it next.
 final class SocketPeer: Sendable {
     /// The reaction to a packet from the client.
     enum Reaction: Sendable {
@@ -14,7 +16,7 @@ final class SocketPeer: Sendable {
 
     /// The path after `unix:`.
     let path: String
-    private let listener: Int32
+    private let listener: Lock<Int32>
     private let log = Lock<[[UInt8]]>([])
     private let client = Lock<Int32>(-1)
 
@@ -44,10 +46,12 @@ final class SocketPeer: Sendable {
         try self.init(at: path)
         // The threads wait in the kernel.
         _ = fcntl(link, F_SETFL, 0)
+        let isForwarded = DispatchSemaphore(value: 0)
         serve(began: { client in
             Thread {
                 while let packet = Self.receive(from: link) { Self.send(packet, to: client) }
                 shutdown(client, Int32(SHUT_RDWR))
+                isForwarded.signal()
             }.start()
         }) { _, packet in
             if packet == last {
@@ -57,14 +61,17 @@ final class SocketPeer: Sendable {
             }
         } ended: {
             shutdown(link, Int32(SHUT_RDWR))
+            isForwarded.wait()
+            close(link)
         }
     }
 
     private init(at path: String? = nil) throws {
         self.path = path ?? "/tmp/blescan-test-\(UUID().uuidString.prefix(8)).sock"
-        listener = socket(AF_UNIX, Int32(SOCK_SEQPACKET.rawValue), 0)
+        let listener = socket(AF_UNIX, Int32(SOCK_SEQPACKET.rawValue), 0)
         var address = sockaddr_un()
         address.sun_family = sa_family_t(AF_UNIX)
+        self.listener = Lock(listener)
         let path = self.path
         _ = unsafe unlink(path)
         unsafe withUnsafeMutableBytes(of: &address.sun_path) { unsafe $0.copyBytes(from: path.utf8) }
@@ -73,18 +80,22 @@ final class SocketPeer: Sendable {
                 unsafe bind(listener, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
             }
         }
-        guard bound == 0, listen(listener, 1) == 0 else { throw POSIXError(.init(rawValue: errno) ?? .EIO) }
+        guard bound == 0, listen(listener, 1) == 0 else {
+            let error = POSIXError(.init(rawValue: errno) ?? .EIO)
+            close(listener)
+            self.listener.withLock { $0 = -1 }
+            throw error
+        }
     }
 
     deinit {
-        shutdown(listener, Int32(SHUT_RDWR))
-        close(listener)
+        listener.withLock { if $0 >= 0 { shutdown($0, Int32(SHUT_RDWR)) } }
         _ = unsafe unlink(path)
     }
 
     /// Ends the link at the peer's side.
     func disconnect() {
-        client.withLock { _ = shutdown($0, Int32(SHUT_RDWR)) }
+        client.withLock { if $0 >= 0 { shutdown($0, Int32(SHUT_RDWR)) } }
     }
 
     /// Waits until the client has sent a packet that `isWanted` accepts.
@@ -96,9 +107,14 @@ final class SocketPeer: Sendable {
         began: @Sendable @escaping (Int32) -> Void = { _ in },
         received: @Sendable @escaping (Int32, [UInt8]) -> Void, ended: @Sendable @escaping () -> Void = {}
     ) {
-        let listener = listener
-        Thread { [weak self] in
-            let client = accept(listener, nil, nil)
+        Thread { [weak self, listener] in
+            defer {
+                listener.withLock {
+                    close($0)
+                    $0 = -1
+                }
+            }
+            let client = accept(listener.withLock(\.self), nil, nil)
             guard client >= 0 else { return }
             self?.client.withLock { $0 = client }
             began(client)
