@@ -116,6 +116,7 @@ private struct FuzzedManagement: ~Copyable, FuzzedRun {
                 pairingWaits = false
             case .madeBondable:
                 require(!pairingRuns, "a pairing is bondable itself")
+            case .bondableCleared: require(false, "what nobody has asked for is not set again")
             case .rested, .wasBondable, .secureConnectionsOff, .privacyOn: break
             }
         }

@@ -165,6 +165,7 @@ private struct FuzzedPairings: ~Copyable, FuzzedRun {
                 require(pairing?.mayBegin == false, "a pairing is refused once, and before it has begun")
                 endPairing()
             case .madeBondable: require(!exchange.isRunning, "a pairing is bondable itself")
+            case .bondableCleared: require(false, "what nobody has asked for is not set again")
             case .finish, .listsLoaded, .rested, .wasBondable, .secureConnectionsOff, .privacyOn: break
             }
         }

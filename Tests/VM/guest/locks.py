@@ -26,7 +26,10 @@ class LockLog:
     @property
     def events(self):
         with open(self.path) as log:
-            log.seek(self.start)
+            if self.start:
+                # A line that was being written then belongs to what was before.
+                log.seek(self.start - 1)
+                log.readline()
             return [json.loads(line) for line in log if line.endswith("\n")]
 
     def all(self, kind, **more):

@@ -150,6 +150,7 @@ def bumble_confirms_indications_and_hears_of_changed_services():
 BONDS = Path("/run/vm/bonds-of-centrals")
 
 
+@contextlib.contextmanager
 def bonding(how, keep=False):
     """The same program, with which centrals may pair; with `keep` it has the bonds of the one before."""
     if not keep:
@@ -158,7 +159,11 @@ def bonding(how, keep=False):
         for caller in ALL:
             do(caller, "unbond")
             do(caller, "manner")
-    return workbench(str(BONDS), how)
+    try:
+        with workbench(str(BONDS), how) as server:
+            yield server
+    finally:
+        do(FIRST, "settle")
 
 
 def lines_of(program, beginning):
@@ -654,6 +659,20 @@ def gatttool_hears_values():
 class Shell:
     """bluetoothctl on hci1, whose bluetoothd runs beside the program under test."""
 
+    @classmethod
+    def on(cls, address):
+        """Returns one that has this controller: it asks for the objects once, and a bluetoothd that begins may not respond."""
+        end = time.monotonic() + WAIT
+        while True:
+            shell = cls()
+            try:
+                shell.expect(f"Controller {address}", seconds=10)
+                return shell
+            except AssertionError:
+                shell.__exit__()
+                if time.monotonic() > end:
+                    raise
+
     def __init__(self):
         self.child = subprocess.Popen(
             [bluez.program("bluetoothctl")], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
@@ -701,11 +720,10 @@ def bluetoothctl_finds_reads_writes_and_hears():
     with bluez.Daemon() as daemon:
         until(lambda: "hci1 registered" in Path(daemon.out.name).read_text(errors="replace"), "bluetoothd has not both adapters")
         # The one that listens last gets the links: bluetoothd listens too.
-        with serving("demo:heart-rate") as server, Shell() as shell:
+        other = bluez.address(1)
+        with serving("demo:heart-rate") as server, Shell.on(other) as shell:
             doctor = blescan("doctor", "--adapter", "hci0")
             assert "bluetoothd" in doctor.out, doctor.tail
-            other = bluez.address(1)
-            shell.expect(f"Controller {other}")
             shell.say(f"select {other}", f"Controller {other}")
             shell.say("power on", "power on succeeded")
             shell.say("scan le", "Discovery started")
@@ -750,9 +768,8 @@ def bluetoothctl_pairs_and_uses_its_cache_when_it_comes_back():
     sheet.write_text(SHEET)
     with bluez.Daemon() as daemon:
         until(lambda: "hci1 registered" in Path(daemon.out.name).read_text(errors="replace"), "bluetoothd has not both adapters")
-        with Shell() as shell:
-            other = bluez.address(1)
-            shell.expect(f"Controller {other}")
+        other = bluez.address(1)
+        with Shell.on(other) as shell:
             shell.say(f"select {other}", f"Controller {other}")
             shell.say("power on", "power on succeeded")
             shell.say("default-agent", "Default agent request successful", "No agent is registered")

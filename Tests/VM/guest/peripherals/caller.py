@@ -142,10 +142,15 @@ class Caller:
 
     async def do_rotate(self):
         """Uses another resolvable private address."""
-        address = hci.Address.generate_private_address(self.device.irk)
+        await self.use(hci.Address.generate_private_address(self.device.irk))
+
+    async def do_settle(self):
+        """Uses its static address again."""
+        await self.use(hci.Address(self.address))
+
+    async def use(self, address):
         await self.device.send_sync_command(hci.HCI_LE_Set_Random_Address_Command(random_address=address))
         self.device.random_address = address
-        return str(address)
 
     async def do_pair(self):
         """Pairs; what the user has compared, and whether the key is authenticated."""
