@@ -689,7 +689,7 @@ class Shell:
                 before, self.heard = self.heard[:min(found)], self.heard[min(found):]
                 return before
             if time.monotonic() > end or self.child.poll() is not None:
-                raise AssertionError(f"bluetoothctl: no {' or '.join(texts)} but {self.heard[-600:]!r}")
+                raise AssertionError(f"bluetoothctl: no {' or '.join(texts)} but {self.heard[-3000:]!r}")
             time.sleep(0.05)
 
     def say(self, line, *answers, seconds=WAIT):
@@ -766,6 +766,8 @@ def bluetoothctl_pairs_and_uses_its_cache_when_it_comes_back():
     BONDS.mkdir(mode=0o700)
     sheet = Path("/run/vm/sheet.txt")
     sheet.write_text(SHEET)
+    # bluetoothd does not pair by an adapter that was switched on without the management interface.
+    control(HCI_DOWN, 1)
     with bluez.Daemon() as daemon:
         until(lambda: "hci1 registered" in Path(daemon.out.name).read_text(errors="replace"), "bluetoothd has not both adapters")
         other = bluez.address(1)
