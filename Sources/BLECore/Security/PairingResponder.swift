@@ -9,12 +9,12 @@
 // - One central pairs at a time. A question of another one is refused at once, and does not disturb the first.
 // - A central with a bond is refused, unless the owner asks the application about the replacement.
 // - A central whose pairings have failed three times in 60 s is refused until the first of these is 60 s ago.
-// - Where nobody confirms pairings with nothing to compare, three centrals in 60 s get a bond so: whoever is in range could
+// - Where nobody confirms pairings with nothing to compare, at most three centrals get a bond in 60 s: whoever is in range could
 //   fill the store of bonds otherwise, with another address each time.
 // - A pairing ends exactly once, in `finish`, and is paired only after the bond is stored. A failure after keys may exist
 //   removes them from the kernel first; those of another bond are left to the next load of the lists.
 // - Each question is asked once, with a number that no other question has had.
-// - The bond of a central never has the identity of another bond, or of another central that is connected: the links of that
+// - The bond of a central never has the identity of another bond, or of another device that is connected: the links of that
 //   one would be taken for links to the bonded one. Links come and go, so the owner looks right before it stores the bond.
 // - A link is ended by its handle: the kernel may have several links under the identity that a central claims.
 // - A pairing keeps the permission that it began with: the end of the time in which centrals may pair does not end it.
@@ -116,7 +116,7 @@ package struct PairingResponder: ~Copyable {
         case stopAsking
         /// Read the security level and the key size of the link's socket, and call `securityRead`.
         case readSecurity(Client)
-        /// Store the bond, and call `stored`; or `identityIsConnected`, if another central that is connected has its identity.
+        /// Store the bond, and call `stored`; or `identityIsConnected`, if another device that is connected has its identity.
         case store(PairingExchange.Outcome, Client)
         /// The pairing has ended.
         case finish(Client, Result<PairingExchange.Outcome, Failure>)
@@ -357,7 +357,7 @@ extension PairingResponder {
         return [.finish(pairing.client, .success(outcome))]
     }
 
-    /// The bond is not stored, because another central that is connected has its identity.
+    /// The bond is not stored, because another device that is connected has its identity.
     package mutating func identityIsConnected(at now: BootInstant) -> [Action] {
         guard case .storing(let pairing, _) = state else { return [] }
         return leave(pairing, .identityConnected, at: now)

@@ -110,6 +110,8 @@ extension Adapter {
                 .disconnected, subject: "\(link.peer)", during: operation, because: "the link has ended")
         }
         if centrals.pairing?.link == link { return }
+        try checkIsProven(link, required, during: operation)
+        if try isEncrypted(link, kernelName, required, during: operation) { return }
         try checkMayBeSecured(link, required, during: operation)
         do throws(SystemCallError) {
             try system.requestSecurity(info.address, traits.ownAddressType, kernelName)
@@ -119,6 +121,32 @@ extension Adapter {
                 hint: error.remedy,
                 errorNumber: error.errno)
         }
+    }
+
+    /// Whether a link is encrypted, so that the kernel would open a channel in place of a Security Request.
+    ///
+    /// - Throws: `BLEError` with `.insufficientSecurity` if no other key will encrypt the link.
+    private func isEncrypted(
+        _ link: LinkIdentity, _ kernelName: PeerID, _ required: RequiredSecurity, during operation: String
+    ) throws(BLEError) -> Bool {
+        guard let served = centrals.host?.find(kernelName), served.link == link else { return false }
+        let found = linkSecurity(of: link, served.descriptor)
+        guard found.isEncrypted, !found.satisfies(required) else { return found.isEncrypted }
+        throw BLEError(
+            .insufficientSecurity, subject: served.central.name, during: operation,
+            because: "the link is encrypted with a key that is worth less than what is required",
+            hint: "Let the central pair for a better key, and require as much in `CentralPairingOptions`.")
+    }
+
+    /// Checks that the key of a link can be known, where that matters.
+    private func checkIsProven(
+        _ link: LinkIdentity, _ required: RequiredSecurity, during operation: String
+    ) throws(BLEError) {
+        guard required != .encrypted, centrals.isUnproven(link) else { return }
+        throw BLEError(
+            .insufficientSecurity, subject: "\(link.peer)", during: operation,
+            because: "a pairing has failed on this link, which uses no bond until it ends",
+            hint: "Disconnect the central, and request security of its next link.")
     }
 
     /// Checks whether the central of a link can reach a security: with its bond, or by a pairing.
@@ -139,14 +167,19 @@ extension Adapter {
             hint: "Call `LocalPeripheral.allowPairing` before the central connects.")
     }
 
-    /// A central has answered a Security Request with the failure of a pairing; returns whether there was a request.
-    func securityRefused(byCentral peer: PeerID) -> Bool {
+    /// The central of a link has refused to pair, or was refused; returns whether security was requested of it.
+    func securityRefused(withCentral peer: PeerID) -> Bool {
         guard let host = centrals.host, let served = host.find(peer) else { return false }
-        return host.securityRefused(
-            served.central,
-            BLEError(
+        let error =
+            security.letsCentralsPair
+            ? BLEError(
                 .pairingRefused, subject: served.central.name, during: "request security",
-                because: "the central refused to pair", hint: "Pair at the central.", origin: .peer))
+                because: "the central refused to pair", hint: "Pair at the central.", origin: .peer)
+            : BLEError(
+                .notBonded, subject: served.central.name, during: "request security",
+                because: "it has refused, or has lost its bond, and centrals may not pair",
+                hint: "Call `LocalPeripheral.allowPairing` with options that may replace its bond.")
+        return host.securityRefused(served.central, error)
     }
 
     // MARK: What the coordinator returns
@@ -181,13 +214,19 @@ extension Adapter {
 
     func store(_ outcome: PairingExchange.Outcome, of client: PairingResponder.Client) {
         guard let configuration = bonds.configuration else { return perform(security.centralStored(false)) }
-        if let link = centrals.pairing?.link, centrals.host?.hasOther(outcome.identity, link) == true {
+        if let link = centrals.pairing?.link, isConnected(outcome.identity, besides: link) {
             return perform(security.centralIdentityIsConnected())
         }
         let record = BondRecord(outcome, name: nil, bondedAt: configuration.timeOfDay())
         // Not the bond of any identity that the central may claim.
         let replaced = client.hasBond ? identity(of: client.peer) ?? client.peer : nil
         Task(executorPreference: loop) { [weak self] in await self?.store(record, replacing: replaced) }
+    }
+
+    /// Whether another link is to the device with this identity, whichever side has made that link.
+    private func isConnected(_ identity: PeerID, besides own: LinkIdentity) -> Bool {
+        centrals.host?.hasOther(identity, own) == true
+            || links.handles(of: identity).contains { $0 != own.handle }
     }
 
     private func store(_ record: BondRecord, replacing replaced: PeerID?) async {

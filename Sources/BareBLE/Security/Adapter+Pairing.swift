@@ -366,10 +366,11 @@ extension Adapter {
                 let identity = identity(of: peer) ?? peer
                 for waiter in links.encryptionWaiters { wake(waiter, .keyMissing(identity)) }
                 securityEvents.report(.pairingRefused(peer))
+                _ = securityRefused(withCentral: peer)
                 logRefusal(ofCentral: peer)
             case .requested(let peer):
                 // It may be the response to a request of this side.
-                if securityRefused(byCentral: peer) { continue }
+                if securityRefused(withCentral: peer) { continue }
                 security.countSecurityRequest()
                 securityEvents.report(.securityRequested(peer))
                 logRefusal(ofCentral: peer)

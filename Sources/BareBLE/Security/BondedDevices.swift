@@ -289,6 +289,8 @@ final class BondedDevices: @unchecked Sendable {
     }
 
     private func use(_ stored: [BondRecord]) {
+        // A peer may have a counter change with each of its writes; nothing else goes by them.
+        let isOther = stored.map(\.withoutCounters) != self.stored.map(\.withoutCounters)
         self.stored = stored
         records = stored.map { record in
             guard let rejection = rejections[record.identity], rejection.generation == record.generation,
@@ -302,7 +304,7 @@ final class BondedDevices: @unchecked Sendable {
         rejections = rejections.filter { known.contains($0.key) }
         linkEnds = linkEnds.filter { known.contains($0.key) }
         unmarked.formIntersection(known)
-        changeHandler?()
+        if isOther { changeHandler?() }
     }
 
     private func diskError(during operation: String) -> BLEError {
@@ -310,5 +312,15 @@ final class BondedDevices: @unchecked Sendable {
             .timedOut, subject: configuration?.bonds.directory, during: operation,
             because: "the disk with the bonds has not responded in time",
             hint: "`dmesg` may show what is wrong with it.")
+    }
+}
+
+extension BondRecord {
+    /// The record without the counters of its signatures.
+    fileprivate var withoutCounters: BondRecord {
+        var record = self
+        record.signing?.counter = nil
+        record.peerSigning?.counter = nil
+        return record
     }
 }

@@ -99,6 +99,12 @@ package final class OpenBondStore: Sendable {
             }
             contents.generation &+= 1
             accepted.generation = contents.generation
+            // A peer that distributes the same key again has signed with it before: nothing of that may be accepted again.
+            if let former = contents.records.compactMap(\.peerSigning).first(where: {
+                $0.key == accepted.peerSigning?.key
+            }) {
+                accepted.peerSigning = former
+            }
             if let index = contents.records.firstIndex(where: { $0.identity == accepted.identity }) {
                 contents.records[index] = accepted
             } else {

@@ -232,6 +232,23 @@ import Testing
         #expect(try !opened.noteEncrypted(first.identity, at: Self.now))
     }
 
+    /// Its writes from before could be recorded, and be sent again.
+    @Test(.row("P19")) func thePeersCounterStaysWithItsKey() throws {
+        let opened = try open()
+        func counter(after key: Secret128) throws -> UInt32? {
+            var record = first
+            record.peerSigning = BondRecord.Signing(key: key, counter: 0)
+            _ = try opened.save(record, isForStorage: true, replacing: first.identity)
+            return try opened.load().records.first?.peerSigning?.counter
+        }
+        let (key, other) = (RecordedBonds.secret(String(repeating: "5a", count: 16)), try #require(second.signing).key)
+        #expect(try counter(after: key) == 0)
+        let generation = try #require(try opened.load().records.first?.generation)
+        #expect(try opened.acceptSignature(40, from: first.identity, generation: generation))
+        #expect(try counter(after: key) == 41)
+        #expect(try counter(after: other) == 0)
+    }
+
     @Test func signaturesAreReservedBeforeTheyAreUsed() throws {
         let opened = try open()
         _ = try opened.save(second, isForStorage: true)

@@ -52,7 +52,8 @@ struct SecurityBench {
     }
 
     static func central(
-        _ radio: VirtualRadio, _ bonds: BondStore, _ configure: (inout SecurityConfiguration) -> Void = { _ in }
+        _ radio: VirtualRadio, _ bonds: BondStore, _ configure: (inout SecurityConfiguration) -> Void = { _ in },
+        change: (inout Configuration) -> Void = { _ in }
     ) -> Central {
         var security = SecurityConfiguration(bonds: bonds)
         configure(&security)
@@ -60,6 +61,7 @@ struct SecurityBench {
         configuration.security = security
         configuration.addressHash = { $0.hash }
         configuration.writeSignature = { $0.code }
+        change(&configuration)
         return Central(configuration, radio: radio)
     }
 

@@ -331,6 +331,53 @@ import Testing
         }
     }
 
+    /// The bond would be taken for one with the device that this program has connected to.
+    @Test(.row("P18")) func noCentralGetsABondWithTheIdentityOfAConnectedPeripheral() async throws {
+        try await PairingBench.run { bench in
+            let identity = PeerID(address: BluetoothAddress(rawValue: 0x1122_3344_55C6), type: .public)
+            let belt = await bench.radio.add(.heartRate)
+            await bench.radio.changeAddress(of: belt, to: identity)
+            let device = try await bench.central.connect(identity)
+            try await bench.local.allowPairing(.justWorks)
+            var security = VirtualSecurity()
+            security.identity = VirtualIdentity(identity, key: Array(0x20...0x2F))
+            let phone = await bench.radio.addCentral(as: bench.privateAddress(of: security, 1))
+            try await bench.reconnect(phone)
+            try await bench.pair(phone, security)
+            #expect(await bench.failures().last?.reason.contains("another one that is connected") == true)
+            #expect(try await bench.central.bonds().isEmpty)
+            #expect(await device.security.bond == nil)
+            await device.disconnect()
+        }
+    }
+
+    @Test func aSignedWriteIsNoChangeOfTheBonds() async throws {
+        let log = KeptLog(detail: "adapter")
+        try await PairingBench.run { configuration in
+            configuration.logger = log.logger
+            // With it, each change of the bonds is logged.
+            configuration.addressHash = nil
+        } _: { bench in
+            try await bench.local.allowPairing(.justWorks)
+            let phone = try await bench.connect()
+            var security = VirtualSecurity()
+            security.signatureKey = Array(0x40..<0x50)
+            security.identity = VirtualIdentity(try #require(await phone.peer), key: Array(0x20...0x2F))
+            try await bench.pair(phone, security)
+            let handle = try await bench.handle(of: PairingBench.signed)
+            try await bench.disconnect(phone)
+            try await bench.reconnect(phone)
+            let before = log.all.count { $0.contains("are not recognized") }
+            var signer = try #require(WriteSigner(key: Array(0x40..<0x50), counter: 0))
+            for value in UInt8(1)...3 {
+                await phone.send(raw: try #require(signer.sign([value], for: handle)).bytes)
+                try await bench.sleep(.milliseconds(100))
+                #expect(try await bench.local.value(of: .handle(handle)) == [value])
+            }
+            #expect(before > 0 && log.all.count { $0.contains("are not recognized") } == before)
+        }
+    }
+
     @Test func pairingsMayBeAllowedAgainWhileOneRuns() async throws {
         try await PairingBench.run { bench in
             let clock = bench.time.clock
@@ -438,11 +485,14 @@ struct PairingBench: Sendable {
     let bonds: BondStore
     private let events: Lock<[LocalPeripheralEvent]>
 
-    static func run(_ body: @Sendable @escaping (PairingBench) async throws -> Void) async throws {
+    static func run(
+        _ configure: @Sendable @escaping (inout Configuration) -> Void = { _ in },
+        _ body: @Sendable @escaping (PairingBench) async throws -> Void
+    ) async throws {
         try await VirtualTime.run { time in
             let radio = VirtualRadio(time: time)
             let bonds = BondStore.inMemory
-            let central = SecurityBench.central(radio, bonds)
+            let central = SecurityBench.central(radio, bonds, change: configure)
             let local = LocalPeripheral(on: central)
             try await local.publish(
                 LocalService(

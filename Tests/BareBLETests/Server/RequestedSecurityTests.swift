@@ -97,6 +97,49 @@ import Testing
         }
     }
 
+    /// The kernel would open a channel then, and the call would wait for an event that does not come.
+    @Test func nothingIsSentOnALinkThatIsEncryptedWithALesserKey() async throws {
+        try await PairingBench.run { bench in
+            try await bench.local.allowPairing(.justWorks)
+            let phone = try await bench.connect()
+            await bench.radio.encrypt(phone)
+            try await bench.sleep(.milliseconds(100))
+            let before = bench.central.clock.now
+            #expect(await Self.failure(bench, try await Self.id(bench), .authenticated)?.code == .insufficientSecurity)
+            #expect(bench.central.clock.now == before)
+            #expect(await bench.radio.securityRequests(to: phone) == 0)
+        }
+    }
+
+    @Test func aLinkOnWhichAPairingHasFailedIsNotSecuredWithABond() async throws {
+        try await PairingBench.run { bench in
+            var options = CentralPairingOptions.justWorks
+            options.agent.confirm = { _ in false }
+            try await bench.local.allowPairing(options)
+            let phone = try await bench.connect()
+            try await bench.pair(phone)
+            #expect(await bench.failures().count == 1)
+            let error = await Self.failure(bench, try await Self.id(bench), .authenticated)
+            #expect(error?.code == .insufficientSecurity)
+            #expect(error?.reason.contains("a pairing has failed on this link") == true)
+        }
+    }
+
+    /// The kernel refuses one that wants to bond, and the library one that does not.
+    @Test(arguments: [true, false]) func aCentralThatHasLostItsBondAndMayNotPairIsReportedAtOnce(
+        _ bonds: Bool
+    ) async throws {
+        try await PairingBench.run { bench in
+            let (phone, id) = try await Self.bonded(bench)
+            await bench.local.refusePairing()
+            var security = VirtualSecurity()
+            security.keepsBonds = bonds
+            await bench.radio.setReaction(of: phone, toSecurityRequests: .pair(security))
+            #expect(await Self.failure(bench, id)?.code == .notBonded)
+            #expect(await bench.paired().count == 1)
+        }
+    }
+
     // MARK: Helpers
 
     /// Returns a bonded central on a link that is not encrypted.
