@@ -269,12 +269,7 @@ import Testing
 
     /// The other one has no bond, so that nothing of this one may stay in the kernel.
     @Test func aCentralThatClaimsToBeAnotherConnectedOneIsDisconnected() throws {
-        let run = ResponderRun()
-        run.allow()
-        try run.begin(PairingEvent.confirmation)
-        run.reply(.yes)
-        _ = run.sent
-        run.encrypt()
+        let run = try ResponderRun.encrypted()
         try run.receive(PairingEvent.key(PairingEvent.justWorksKey))
         // Too early: it would not be looked at again.
         run.claimConnected()
@@ -414,12 +409,7 @@ import Testing
 
     /// The link stays encrypted.
     @Test func aCentralThatKeepsNoBondsIsNotDisconnected() throws {
-        let run = ResponderRun()
-        run.allow()
-        try run.begin(PairingEvent.confirmation)
-        run.reply(.yes)
-        _ = run.sent
-        run.encrypt()
+        let run = try ResponderRun.encrypted()
         try run.receive("0a000000 2500 00" + Hex.encode(PairingEvent.justWorksKey))
         run.passDeadline()
         run.secure()
@@ -547,6 +537,17 @@ private final class ResponderRun {
         }
         perform(actions)
         return true
+    }
+
+    /// A central has paired so far that its link is encrypted, and its keys are to come.
+    static func encrypted() throws -> ResponderRun {
+        let run = ResponderRun()
+        run.allow()
+        try run.begin(PairingEvent.confirmation)
+        run.reply(.yes)
+        _ = run.sent
+        run.encrypt()
+        return run
     }
 
     func reply(_ reply: PairingExchange.Reply) { perform(responder.replied(reply, to: lastQuestion, at: now)) }

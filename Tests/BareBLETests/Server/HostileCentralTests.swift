@@ -59,17 +59,7 @@ import Testing
     @Test(.row("P08")) func centralsThatSendNothingAreDisconnectedAfterTheLimit() async throws {
         try await ServerBench.run(idleLimit: .seconds(30)) { bench in
             let clock = bench.central.clock
-            try await bench.local.publish(
-                LocalService(
-                    0xFFF0,
-                    [
-                        LocalCharacteristic(
-                            0xFFF1, .read,
-                            value: .handled { _ in
-                                try await clock.sleep(for: .seconds(15))
-                                return [1]
-                            })
-                    ]))
+            try await bench.publishSlowValue(after: .seconds(15))
             let silent = try await bench.raw()
             let waiting = try await bench.raw()
             let polite = try await bench.raw()
@@ -99,17 +89,7 @@ import Testing
     @Test(.row("P07")) func aSecondRequestBeforeTheResponseClosesItsLinkAlone() async throws {
         try await ServerBench.run { bench in
             let clock = bench.central.clock
-            try await bench.local.publish(
-                LocalService(
-                    0xFFF0,
-                    [
-                        LocalCharacteristic(
-                            0xFFF1, .read,
-                            value: .handled { _ in
-                                try await clock.sleep(for: .seconds(1))
-                                return [1]
-                            })
-                    ]))
+            try await bench.publishSlowValue(after: .seconds(1))
             let device = try await bench.connect()
             let hostile = try await bench.raw()
             var events = bench.local.events.makeAsyncIterator()

@@ -44,6 +44,22 @@ struct ServerBench: Sendable {
             id: try await local.attach(descriptor: ours), socket: LinkSocket(adopting: theirs), time: time)
     }
 
+    /// Publishes 0xFFF1, which takes a time to be read.
+    func publishSlowValue(after pause: Duration) async throws {
+        let clock = central.clock
+        try await local.publish(
+            LocalService(
+                0xFFF0,
+                [
+                    LocalCharacteristic(
+                        0xFFF1, .read,
+                        value: .handled { _ in
+                            try await clock.sleep(for: pause)
+                            return [1]
+                        })
+                ]))
+    }
+
     func handle(_ uuid: BluetoothUUID) async -> AttributeHandle {
         await local.publishedServices.flatMap(\.characteristics).first { $0.uuid == uuid }?.id ?? 0
     }
