@@ -13,14 +13,16 @@ package struct HCIFilter: Hashable, Sendable {
     package var opcode: HCIOpcode?
 
     private static let completions: [UInt8] = [0x0E, 0x0F]
+    private static let command: UInt8 = 0x01
     private static let event: UInt8 = 0x04
     private static let data: UInt8 = 0x02
 
-    /// Passes the events with these codes, and data in both directions on request.
-    package init(events codes: [UInt8], opcode: HCIOpcode? = nil, data: Bool = false) {
+    /// Passes the events with these codes, and on request data in both directions and the commands of others.
+    package init(events codes: [UInt8], opcode: HCIOpcode? = nil, data: Bool = false, commands: Bool = false) {
         self.opcode = opcode
         packetTypes = 1 << UInt32(Self.event)
         if data { packetTypes |= 1 << UInt32(Self.data) }
+        if commands { packetTypes |= 1 << UInt32(Self.command) }
         for code in codes { events |= 1 << UInt64(code & 63) }
     }
 

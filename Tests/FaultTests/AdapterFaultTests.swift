@@ -98,7 +98,7 @@ import Testing
     }
 
     @Test(
-        "switched off, blocked or in other hands", .row("O04", "O05"),
+        "switched off, blocked or in other hands", .row("O04", "O05", "W58"),
         arguments: [
             (ENETDOWN, BLEError.Code.adapterDown), (ERFKILL, .blocked), (ENODEV, .noAdapter), (EBUSY, .busy),
             (EADDRNOTAVAIL, .adapterDown), (EIO, .system),

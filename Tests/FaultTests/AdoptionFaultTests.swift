@@ -32,7 +32,8 @@ import Testing
         #expect(
             asked
                 == (isSilent
-                    ? [.leReadLocalFeatures] : [.leReadLocalFeatures, .readLocalSupportedCommands, .readAddress]))
+                    ? [.leReadLocalFeatures]
+                    : [.leReadLocalFeatures, .readLocalSupportedCommands, .readAddress, .leSetEventMask]))
         for link in restoration.links { await link.disconnect() }
         await adapter.unsubscribeAll()
         await bench.end()

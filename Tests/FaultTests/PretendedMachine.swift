@@ -162,7 +162,7 @@ actor PretendedMachine {
                 disconnect()
             case .listeningChanged:
                 if controller.call != nil { perform(controller.answer(.success, rssi: -50, as: 0x40).actions) }
-            case .update, .changePHY, .encrypt, .advertisingChanged: continue
+            case .update, .changePHY, .encrypt, .advertisingChanged, .sendLater, .unresponsive: continue
             }
         }
     }

@@ -193,8 +193,9 @@ extension AdvertisingReport {
         case 0b10: report.dataStatus = .truncated
         default: return .reserved
         }
-        report.primaryPHY = PHY(rawValue: primaryPHY)
-        report.secondaryPHY = secondaryPHY == 0 ? nil : PHY(rawValue: secondaryPHY)
+        // Some controllers use the upper bits for something else (row W18).
+        report.primaryPHY = PHY(rawValue: primaryPHY & 0x1F)
+        report.secondaryPHY = secondaryPHY & 0x1F == 0 ? nil : PHY(rawValue: secondaryPHY & 0x1F)
         report.sid = sid == 0xFF ? nil : sid
         report.txPower = txPower == 127 ? nil : txPower
         report.periodicInterval = interval == 0 ? nil : interval

@@ -149,6 +149,8 @@ package struct ConnectRetry {
         switch failure?.status {
         case nil where failure == nil, .connectionAlreadyExists?: break
         case .connectionFailedToBeEstablished? where !isLast && now < deadline: return pause(at: now)
+        // It advertised by itself, for the kernel or another program, in place of the attempt.
+        case .advertisingTimeout? where !isLast && now < deadline: return pause(at: now)
         default: return failure == .timedOut ? .peerNotHeard : .fail
         }
         if isLast || hasLink { return attach(nil, at: now) }

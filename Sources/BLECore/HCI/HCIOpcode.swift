@@ -30,6 +30,8 @@ extension HCIOpcode {
     package static let disconnect = HCIOpcode(rawValue: 0x0406)
     /// HCI_Read_Remote_Version_Information.
     package static let readRemoteVersion = HCIOpcode(rawValue: 0x041D)
+    /// HCI_Set_Event_Mask.
+    package static let setEventMask = HCIOpcode(rawValue: 0x0C01)
     /// HCI_Reset. BareBLE never sends it: it would disconnect the links of every other program.
     package static let reset = HCIOpcode(rawValue: 0x0C03)
     /// HCI_Write_LE_Host_Support.
@@ -42,6 +44,8 @@ extension HCIOpcode {
     package static let readAddress = HCIOpcode(rawValue: 0x1009)
     /// HCI_Read_RSSI.
     package static let readRSSI = HCIOpcode(rawValue: 0x1405)
+    /// HCI_LE_Set_Event_Mask.
+    package static let leSetEventMask = HCIOpcode(rawValue: 0x2001)
     /// HCI_LE_Read_Local_Supported_Features.
     package static let leReadLocalFeatures = HCIOpcode(rawValue: 0x2003)
     /// HCI_LE_Set_Random_Address.
@@ -105,12 +109,14 @@ extension HCIOpcode {
         case .none: "No Operation"
         case .disconnect: "Disconnect"
         case .readRemoteVersion: "Read Remote Version Information"
+        case .setEventMask: "Set Event Mask"
         case .reset: "Reset"
         case .writeLEHostSupport: "Write LE Host Support"
         case .readLocalVersion: "Read Local Version Information"
         case .readLocalSupportedCommands: "Read Local Supported Commands"
         case .readAddress: "Read BD_ADDR"
         case .readRSSI: "Read RSSI"
+        case .leSetEventMask: "LE Set Event Mask"
         case .leReadLocalFeatures: "LE Read Local Supported Features"
         case .leSetRandomAddress: "LE Set Random Address"
         case .leSetAdvertisingParameters: "LE Set Advertising Parameters"

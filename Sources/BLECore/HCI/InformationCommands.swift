@@ -98,6 +98,11 @@ package struct HCISupportedCommands: Hashable, Sendable {
     /// The bit field as returned by the controller.
     package let octets: [UInt8]
 
+    /// Creates a set from the bit field.
+    package init(octets: [UInt8]) {
+        self.octets = octets
+    }
+
     /// Returns a Boolean value that indicates whether a bit is set, by the octet and bit numbers of the specification's
     /// table.
     package func contains(octet: Int, bit: Int) -> Bool {

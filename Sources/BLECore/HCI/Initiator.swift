@@ -10,7 +10,8 @@
 // - An attempt ends exactly once, in a `finish` action, whatever the controller does; nothing is finished before the
 //   controller is free for the next one, or has been given 3 s in all to become so, and 1 s for the attempt's end.
 // - A controller initiates one connection at a time. Refused with Command Disallowed, another program's attempt is
-//   pending: this one waits, within its deadline, and retries.
+//   pending: this one waits, within its deadline, and retries. Some controllers refuse with another status (row W38):
+//   that means the same while another program's attempt is known to be pending.
 // - An attempt that is cancelled while it waits in the queue of commands is withdrawn: it is never sent.
 // - The link may come up in the very moment in which the attempt is cancelled. It is then disconnected, never left
 //   over.
@@ -146,6 +147,8 @@ package struct Initiator: ~Copyable {
 
     private var state = State.idle
     private var retries = 0
+    /// Whether an attempt of another program, or of the kernel, is pending, as far as that was seen.
+    private var hasForeignAttempt = false
     private var turns = Turns.free
 
     package init() {}
@@ -238,14 +241,30 @@ package struct Initiator: ~Copyable {
         return [.send(Self.cancelCommand)]
     }
 
-    /// A late response, or one to another program, says that nothing is pending.
-    package mutating func nothingPending() -> [Action] {
-        guard case .cancelUnconfirmed(let pending) = state else { return [] }
-        return confirm(pending)
+    /// A response came late, or to another program's command.
+    package mutating func foreignCompletion(_ opcode: HCIOpcode, _ status: HCIStatus?) -> [Action] {
+        switch (opcode, status) {
+        case (.leCreateConnection, .success?), (.leExtendedCreateConnection, .success?):
+            // One that is late is this machine's own.
+            if case .cancelUnconfirmed = state { return [] }
+            hasForeignAttempt = true
+            return []
+        case (.leCreateConnectionCancel, .success?):
+            hasForeignAttempt = false
+            return []
+        case (.leCreateConnectionCancel, .commandDisallowed?):
+            // In any case nothing is pending.
+            hasForeignAttempt = false
+            guard case .cancelUnconfirmed(let pending) = state else { return [] }
+            return confirm(pending)
+        default: return []
+        }
     }
 
     /// A Connection Complete was read.
     package mutating func received(_ complete: LEConnectionComplete, at now: BootInstant) -> [Action] {
+        // A controller makes one attempt at a time.
+        if complete.isCentral { hasForeignAttempt = false }
         if case .cancelUnconfirmed(let pending) = state { return ended(pending, complete) }
         guard let peer = attempt?.peer, complete.mayEndAttempt(to: peer) else { return [] }
         switch state {
@@ -293,6 +312,7 @@ package struct Initiator: ~Copyable {
 
     /// The adapter was unplugged, switched off or reset.
     package mutating func adapterLost() -> [Action] {
+        hasForeignAttempt = false
         switch state {
         case .idle: return []
         case .cancelUnconfirmed(let pending):
@@ -363,7 +383,8 @@ extension Initiator {
             // The controller may initiate all the same.
             return cancel(attempt, .refused(failure), tries: Self.cancelTries, until: now + Self.cancelTimeout)
         }
-        guard failure.status == .commandDisallowed else { return finish(.failure(.refused(failure))) }
+        let isBusy = failure.status.map { $0 == .commandDisallowed || hasForeignAttempt } ?? false
+        guard isBusy else { return finish(.failure(.refused(failure))) }
         retries += 1
         let pause = min(Self.firstBusyPause * retries, Self.longestBusyPause)
         state = .busy(attempt, until: now + pause)

@@ -40,6 +40,8 @@ package struct LEFeatures: OptionSet, Hashable, Sendable {
     package static let dataLengthExtension = LEFeatures(rawValue: 1 << 5)
     /// The controller can resolve private addresses.
     package static let addressResolution = LEFeatures(rawValue: 1 << 6)
+    /// Scanning that also reports directed advertisements to unresolved addresses.
+    package static let extendedScannerFilterPolicies = LEFeatures(rawValue: 1 << 7)
     /// The 2M PHY.
     package static let le2M = LEFeatures(rawValue: 1 << 8)
     /// The Coded PHY.
@@ -48,4 +50,18 @@ package struct LEFeatures: OptionSet, Hashable, Sendable {
     package static let extendedAdvertising = LEFeatures(rawValue: 1 << 12)
     /// Periodic advertising.
     package static let periodicAdvertising = LEFeatures(rawValue: 1 << 13)
+    /// Channel Selection Algorithm #2.
+    package static let channelSelectionAlgorithm2 = LEFeatures(rawValue: 1 << 14)
+    /// Receiving the synchronization of a periodic advertising train from a peer.
+    package static let periodicSyncTransferRecipient = LEFeatures(rawValue: 1 << 25)
+    /// Connected isochronous streams, as the central.
+    package static let connectedStreamCentral = LEFeatures(rawValue: 1 << 28)
+    /// Connected isochronous streams, as the peripheral.
+    package static let connectedStreamPeripheral = LEFeatures(rawValue: 1 << 29)
+    /// Broadcast isochronous streams.
+    package static let isochronousBroadcaster = LEFeatures(rawValue: 1 << 30)
+    /// Receiving broadcast isochronous streams.
+    package static let synchronizedReceiver = LEFeatures(rawValue: 1 << 31)
+    /// Channel Sounding.
+    package static let channelSounding = LEFeatures(rawValue: 1 << 46)
 }

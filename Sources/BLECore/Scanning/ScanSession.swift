@@ -7,11 +7,18 @@
 // Invariants:
 // - One command of the session is out at a time. What is requested meanwhile is kept in `goal` and `pausing` and looked
 //   at when the response is there.
-// - Command Disallowed on enable and disable means "already so": what matters is whether reports come. After a disable
-//   that succeeded, nothing was on: the controller is busy (some do not scan while a link is up). On the parameters
-//   it means that a scan runs: disable and retry once. Then `scanBusy` is reported, and the session waits (row H14).
-// - A controller that lists the extended commands and does not know them is scanned with by the legacy ones until
-//   it is switched off. It has accepted no command of the other set then.
+// - Command Disallowed on disable means that nothing was on. On the parameters it means that a scan runs: disable and
+//   retry once. On enable it means that the controller is busy (some do not scan while a link is up), unless another
+//   program was seen to enable the scan meanwhile: a controller that scans does not accept the parameters. Then
+//   `scanBusy` is reported, and the session waits (row H14).
+// - A controller that refuses the coded PHY is scanned with without it, and one that lists the extended commands and
+//   refuses them is scanned with by the legacy ones, until it is switched off. It has accepted no command of the other
+//   set then.
+// - A controller uses one set of commands until it is reset, and refuses the other as Command Disallowed: some kernels use
+//   the legacy set on controllers that list the extended one. If another program's command of the legacy set was accepted,
+//   that is the set. If nothing was seen and the controller refuses everything, the other set has its turn from the
+//   seventh attempt on.
+// - A busy controller is tried again as soon as a link has ended.
 // - Whatever fails is retried after a pause that doubles up to 30 s, and starts small again after a healthy minute.
 //   Two programs that take the scan from each other therefore do so ever more rarely.
 // - The kernel turns scanning off around each of its own connects, and nothing turns it on again: another program's
@@ -55,17 +62,18 @@ package struct ScanSession: ~Copyable {
     private enum State {
         /// No scan of ours runs and no command is out.
         case resting
-        /// Scan off is out; `again` when parameters were refused before.
-        case disabling(again: Bool)
-        /// The parameters are out; `again` when they were refused before. `isOff` when the controller has confirmed that
-        /// no scan runs.
-        case configuring(ScanPlan, again: Bool, isOff: Bool)
+        /// Scan off is out; `again` when parameters were refused before, and `isRefused` when the command before those was
+        /// too.
+        case disabling(again: Bool, isRefused: Bool)
+        /// The parameters are out; `again` when they were refused before, and `isRefused` when the controller has refused every
+        /// command so far.
+        case configuring(ScanPlan, again: Bool, isRefused: Bool)
         /// Scan on is out; another program may have changed the scan since.
-        case enabling(ScanPlan, isOff: Bool, wasDisturbed: Bool)
+        case enabling(ScanPlan, wasDisturbed: Bool)
         /// The scan runs; data came last, or it began, at `lastReport`.
         case scanning(ScanPlan, since: BootInstant, lastReport: BootInstant)
-        /// The scan runs or not; it is re-armed, or disabled again, at `until`.
-        case waiting(until: BootInstant)
+        /// The scan runs or not; it is re-armed, or disabled again, at `until`. A busy controller may be free before that.
+        case waiting(until: BootInstant, isBusy: Bool)
         /// The adapter is down.
         case asleep
     }
@@ -93,6 +101,13 @@ package struct ScanSession: ~Copyable {
     private var pausing = Pausing.no
     private var attempts = 0
     private var stalls = 0
+    /// The set of commands that other programs and the kernel use, as far as that was seen since the power-up.
+    private var foreignSet: CommandSet?
+
+    private enum CommandSet {
+        case legacy
+        case extended
+    }
 
     package init(_ controller: Controller) {
         self.controller = controller
@@ -125,7 +140,7 @@ package struct ScanSession: ~Copyable {
         switch state {
         case .resting, .asleep, .disabling, .configuring, .enabling: nil
         case .scanning(_, _, let lastReport): lastReport + Self.stallTimeout
-        case .waiting(let until): until
+        case .waiting(let until, _): until
         }
     }
 
@@ -180,11 +195,10 @@ extension ScanSession {
         // No later command can report more, not even that the scan is unwanted.
         if failure?.reason == .adapterLost { return adapterDown() }
         return switch state {
-        case .disabling(let again): disabled(failure, again: again, at: now)
-        case .configuring(let plan, let again, let isOff):
-            configured(plan, failure, again: again, isOff: isOff, at: now)
-        case .enabling(let plan, let isOff, let wasDisturbed):
-            enabled(plan, failure, isOff: isOff, wasDisturbed: wasDisturbed, at: now)
+        case .disabling(let again, let isRefused): disabled(failure, again: again, isRefused: isRefused, at: now)
+        case .configuring(let plan, let again, let isRefused):
+            configured(plan, failure, again: again, isRefused: isRefused, at: now)
+        case .enabling(let plan, let wasDisturbed): enabled(plan, failure, wasDisturbed: wasDisturbed, at: now)
         case .resting, .scanning, .waiting, .asleep: []
         }
     }
@@ -193,18 +207,25 @@ extension ScanSession {
     package mutating func foreignCompletion(
         _ opcode: HCIOpcode, _ status: HCIStatus?, at now: BootInstant
     ) -> [Action] {
+        if status == .success { foreignSet = Self.commandSet(of: opcode) ?? foreignSet }
         guard opcode == .leSetScanEnable || opcode == .leSetExtendedScanEnable, status == .success else { return [] }
         switch state {
         case .resting, .asleep, .waiting, .disabling, .configuring:
             return []
-        case .enabling(let plan, let isOff, _):
-            state = .enabling(plan, isOff: isOff, wasDisturbed: true)
+        case .enabling(let plan, _):
+            state = .enabling(plan, wasDisturbed: true)
             return []
         case .scanning(_, let since, _):
             if now - since >= Self.healthy { attempts = 0 }
-            state = .waiting(until: now + nextPause())
+            state = .waiting(until: now + nextPause(), isBusy: false)
             return [.notify(.disturbed(by: opcode))]
         }
+    }
+
+    /// A link has ended: a controller that does not scan beside links is free.
+    package mutating func linkEnded(at now: BootInstant) -> [Action] {
+        guard case .waiting(_, isBusy: true) = state else { return [] }
+        return proceed(at: now)
     }
 
     /// A report was read.
@@ -226,6 +247,7 @@ extension ScanSession {
     package mutating func adapterDown() -> [Action] {
         state = .asleep
         controller = claimed
+        foreignSet = nil
         return acknowledge()
     }
 
@@ -252,16 +274,18 @@ extension ScanSession {
         }
     }
 
-    private mutating func disabled(_ failure: HCICommandFailure?, again: Bool, at now: BootInstant) -> [Action] {
+    private mutating func disabled(
+        _ failure: HCICommandFailure?, again: Bool, isRefused: Bool, at now: BootInstant
+    ) -> [Action] {
         if let plan = target {
             if let failure, failure.status != .commandDisallowed {
                 return useLegacyCommands(after: failure) ? disable() : retry(failure, at: now)
             }
-            return configure(plan, again: again, isOff: failure == nil)
+            return configure(plan, again: again, isRefused: failure != nil && (isRefused || !again))
         }
         if failure?.reason == .timeout {
             // The scan may run on, and keep the controller from initiating: disable it again later.
-            state = .waiting(until: now + nextPause())
+            state = .waiting(until: now + nextPause(), isBusy: false)
         } else {
             // Whatever the response, nothing more can be done against a scan that is not wanted.
             state = .resting
@@ -270,57 +294,109 @@ extension ScanSession {
     }
 
     private mutating func configured(
-        _ plan: ScanPlan, _ failure: HCICommandFailure?, again: Bool, isOff: Bool, at now: BootInstant
+        _ plan: ScanPlan, _ failure: HCICommandFailure?, again: Bool, isRefused: Bool, at now: BootInstant
     ) -> [Action] {
         guard target != nil else { return disable() }
         guard let failure else {
-            state = .enabling(plan, isOff: isOff, wasDisturbed: false)
+            state = .enabling(plan, wasDisturbed: false)
             return [.send(controller.scanOn(for: plan))]
         }
         guard failure.status == .commandDisallowed else {
-            return useLegacyCommands(after: failure) ? disable() : retry(failure, at: now)
+            return useLessCommands(of: plan, after: failure) ? disable() : retry(failure, at: now)
         }
-        return again ? retry(nil, at: now) : disable(again: true)
+        if useCommandsInUse(isRefused: again && isRefused) { return disable() }
+        return again ? retry(nil, at: now) : disable(again: true, isRefused: isRefused)
     }
 
     private mutating func enabled(
-        _ plan: ScanPlan, _ failure: HCICommandFailure?, isOff: Bool, wasDisturbed: Bool, at now: BootInstant
+        _ plan: ScanPlan, _ failure: HCICommandFailure?, wasDisturbed: Bool, at now: BootInstant
     ) -> [Action] {
         if let failure, failure.status != .commandDisallowed {
             return target == nil ? disable() : retry(failure, at: now)
         }
         guard target != nil else { return disable() }
-        if failure != nil, isOff, !wasDisturbed { return retry(nil, at: now) }
+        if failure != nil, !wasDisturbed { return retry(nil, at: now) }
         if wasDisturbed {
-            state = .waiting(until: now + nextPause())
+            state = .waiting(until: now + nextPause(), isBusy: false)
             return [.notify(.started)]
         }
         state = .scanning(plan, since: now, lastReport: now)
         return [.notify(.started)] + proceed(at: now)
     }
 
-    private mutating func disable(again: Bool = false) -> [Action] {
-        state = .disabling(again: again)
+    private mutating func disable(again: Bool = false, isRefused: Bool = false) -> [Action] {
+        state = .disabling(again: again, isRefused: isRefused)
         return [.send(controller.scanOff)]
     }
 
-    private mutating func configure(_ plan: ScanPlan, again: Bool, isOff: Bool) -> [Action] {
-        state = .configuring(plan, again: again, isOff: isOff)
+    private mutating func configure(_ plan: ScanPlan, again: Bool, isRefused: Bool) -> [Action] {
+        state = .configuring(plan, again: again, isRefused: isRefused)
         return [.send(controller.parameters(for: plan))]
     }
 
     /// Uses the legacy commands from now on if the controller does not know an extended one.
     private mutating func useLegacyCommands(after failure: HCICommandFailure) -> Bool {
         guard controller.hasExtendedScan, failure.status == .unknownCommand else { return false }
+        useLegacyCommands()
+        return true
+    }
+
+    /// Uses what the controller may know, if it does not know or accept the parameters: no coded PHY, then the legacy
+    /// commands.
+    private mutating func useLessCommands(of plan: ScanPlan, after failure: HCICommandFailure) -> Bool {
+        switch failure.status {
+        case .unknownCommand?, .unsupportedFeature?, .invalidParameters?: break
+        default: return false
+        }
+        guard controller.hasExtendedScan else { return false }
+        if plan.phys.contains(.leCoded), failure.status != .unknownCommand {
+            controller.hasCodedPHY = false
+            if case .scan(var wanted) = goal {
+                wanted.phys = .le1M
+                goal = .scan(wanted)
+            }
+        } else {
+            useLegacyCommands()
+        }
+        return true
+    }
+
+    private mutating func useLegacyCommands() {
         controller.hasExtendedScan = false
         controller.hasCodedPHY = false
+    }
+
+    /// Uses the other set of commands, if this one is refused because the other is in use.
+    ///
+    /// - Parameter isRefused: Whether the controller has refused every command since the last pause.
+    private mutating func useCommandsInUse(isRefused: Bool) -> Bool {
+        guard claimed.hasExtendedScan else { return false }
+        let isOther = foreignSet.map { $0 == (controller.hasExtendedScan ? .legacy : .extended) }
+        guard isOther ?? (isRefused && attempts >= Self.attemptsOfOneSet) else { return false }
+        foreignSet = nil
+        if controller.hasExtendedScan { useLegacyCommands() } else { controller = claimed }
+        attempts = 0
         return true
+    }
+
+    /// The set that a command belongs to; `nil` for a command of neither.
+    private static func commandSet(of opcode: HCIOpcode) -> CommandSet? {
+        switch opcode {
+        case .leSetAdvertisingParameters, .leSetAdvertisingData, .leSetScanResponseData, .leSetAdvertisingEnable,
+            .leSetScanParameters, .leSetScanEnable, .leCreateConnection:
+            .legacy
+        case .leSetExtendedAdvertisingParameters, .leSetExtendedAdvertisingData, .leSetExtendedScanResponseData,
+            .leSetExtendedAdvertisingEnable, .leRemoveAdvertisingSet, .leClearAdvertisingSets,
+            .leSetExtendedScanParameters, .leSetExtendedScanEnable, .leExtendedCreateConnection:
+            .extended
+        default: nil
+        }
     }
 
     /// Waits before the next attempt; without a failure another program holds the scanner.
     private mutating func retry(_ failure: HCICommandFailure?, at now: BootInstant) -> [Action] {
         let pause = nextPause()
-        state = .waiting(until: now + pause)
+        state = .waiting(until: now + pause, isBusy: failure == nil)
         guard let failure else { return [.notify(.scanBusy(retry: pause))] }
         return [.notify(.unable(failure, retry: pause))]
     }
@@ -348,6 +424,8 @@ extension ScanSession {
         return min(pause, Self.longestPause)
     }
 
+    /// How many attempts are made with a set of commands that the controller refuses, before the other has its turn.
+    package static let attemptsOfOneSet = 6
     /// The longest time without data of a running scan before it is re-armed.
     package static let stallTimeout: Duration = .seconds(90)
     /// After how long without trouble pauses are short again.

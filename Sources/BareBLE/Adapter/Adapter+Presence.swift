@@ -126,6 +126,8 @@ extension Adapter {
         found = ControllerTraits(
             ownAddressType: ownAddressType,
             hasExtendedConnect: commands?.hasExtendedConnect ?? features.contains(.extendedAdvertising))
+        eventMasks.use(features: features, commands: commands)
+        perform(eventMasks.commands())
         advertiser.use(features, commands)
         scan.use(ScanSession.Controller(features: features, commands: commands, ownAddressType: ownAddressType))
     }
@@ -225,6 +227,7 @@ extension Adapter {
         wake(monitor.waitersToResume)
         monitor.report(.poweredOn)
         scan.notify(.adapterBack)
+        perform(eventMasks.commands())
         perform(scan.adapterUp(at: loop.now()))
         perform(advertiser.adapterUp())
     }

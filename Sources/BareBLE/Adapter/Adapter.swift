@@ -13,6 +13,7 @@ package import Logging
 // | `ConnectionInitiator` | the connection attempt, its cancel, the turns of connects, and the tasks that wait for these |
 // | `ControllerIdentification` | what the controller can do, and whether it is being asked |
 // | `LinkTable` (BLECore) | one entry for each connection handle |
+// | `EventMasks` (BLECore) | which events the controller has to send |
 // | `AdvertiseCoordinator` | the advertising session, and the tasks that start and stop its sets |
 // | `LinkAcceptor` | the listening socket, and the accepted links that a connect has to claim |
 // | `BondedDevices` | the bonds of this adapter, and their store |
@@ -66,6 +67,7 @@ package actor Adapter {
     let acceptor: LinkAcceptor
     let advertiser: AdvertiseCoordinator
     var links = LinkTable()
+    var eventMasks = EventMasks()
     var monitor: PresenceMonitor
     let waiting: Waiters<Wake>
     var pairing = CurrentPairing()
@@ -175,6 +177,7 @@ extension Adapter {
         for event in events {
             switch event {
             case .finished(let purpose, let result): commandFinished(purpose, result)
+            case .foreignCommand(let command): eventMasks.received(command)
             case .foreign(let opcode, let status): foreignCompletion(opcode, status)
             case .received(let event): received(event)
             case .lost(let presence): lost(presence)
@@ -191,6 +194,8 @@ extension Adapter {
             case .fail(let waiter, let failure): wake(waiter, .failed(error(failure)))
             case .log(let event):
                 logger.debug("scan", metadata: ["adapter": "\(name)", "event": "\(event)"])
+                // Its reports may be masked.
+                if case .stalled = event { perform(eventMasks.commands()) }
                 logWarnings()
             }
         }
@@ -218,6 +223,13 @@ extension Adapter {
         }
         switch purpose {
         case .none: break
+        case .eventMask(let command):
+            eventMasks.finished(command, failure)
+            if let failure {
+                logger.info(
+                    "the controller did not take an event mask",
+                    metadata: ["adapter": "\(name)", "failure": "\(failure)"])
+            }
         case .scan: perform(scan.commandFinished(failure, at: loop.now()))
         case .connect: perform(initiator.commandFinished(opcode, failure))
         case .advertise: perform(advertiser.commandFinished(failure))
@@ -226,7 +238,10 @@ extension Adapter {
         case .encryption(let number): perform(security.encryptionCommandFinished(number, failure))
         case .task(let waiter): wake(waiter, .finished(result))
         }
-        if failure == nil || failure?.status != nil { perform(initiator.controllerResponded(opcode)) }
+        if failure == nil || failure?.status != nil {
+            perform(initiator.controllerResponded(opcode))
+            perform(eventMasks.controllerResponded())
+        }
     }
 
     private func foreignCompletion(_ opcode: HCIOpcode, _ status: HCIStatus?) {
@@ -239,16 +254,28 @@ extension Adapter {
             // arrive on them again, and no event would end them.
             for handler in controllerReset() { handler() }
             // While it is being switched on, the kernel is not done yet.
+            eventMasks.controllerReset()
             if presence == .up {
+                perform(eventMasks.commands())
                 perform(scan.adapterUp(at: now))
                 perform(advertiser.adapterUp())
             }
             return
         }
-        // Late, or of another program: in any case nothing is pending.
-        if opcode == .leCreateConnectionCancel, status == .commandDisallowed { perform(initiator.nothingPending()) }
+        if let command = eventMasks.completed(opcode, status, at: now) {
+            logger.info(
+                "another program has switched events off that are needed; they are on again",
+                metadata: ["adapter": "\(name)"])
+            perform([command])
+        }
+        perform(initiator.foreignCompletion(opcode, status))
         perform(scan.foreignCompletion(opcode, status, at: now))
         perform(advertiser.foreignCompletion(opcode, status))
+    }
+
+    /// Sends the commands of the event masks.
+    func perform(_ commands: [HCICommandPacket]) {
+        for command in commands { send(command, for: .eventMask(command)) }
     }
 
     /// Whatever the controller was doing has ended.
@@ -326,7 +353,7 @@ extension Adapter {
             case .received(.connectionUpdateComplete(let complete)): wake(links.updated(complete))
             case .received(.phyUpdateComplete(let complete)): wake(links.updated(complete))
             case .received: break
-            case .lost, .finished, .foreign: perform([event])
+            case .lost, .finished, .foreign, .foreignCommand: perform([event])
             }
         }
         logWarnings()
@@ -341,6 +368,7 @@ extension Adapter {
             updatePins()
             if end.status.isSuccess {
                 acceptor.ended(end.handle)
+                perform(scan.linkEnded(at: loop.now()))
                 perform(advertiser.linkEnded())
                 perform(security.linkEnded(end.handle, end.reason))
                 if let peer {

@@ -49,6 +49,9 @@ public struct AdapterStatistics: Hashable, Sendable {
     public var stalls = 0
     /// The number of times that another program changed a running scan.
     public var disturbances = 0
+    /// The number of times that another program switched off events of the controller that are needed; they were switched on
+    /// again.
+    public var maskedEvents = 0
     /// Attempts to arm a scan that failed and were retried.
     public var failedStarts = 0
     /// The number of times that the adapter went down or away, or was reset by another program.
@@ -79,6 +82,7 @@ public struct AdapterStatistics: Hashable, Sendable {
     func forEachProblem(_ body: (_ count: Int, _ what: StaticString) -> Void) {
         body(stalls, "silent scans re-armed")
         body(disturbances, "scans changed by another program")
+        body(maskedEvents, "events switched off by another program")
         body(failedStarts, "failed attempts to scan")
         body(losses, "losses of the adapter")
         body(commandTimeouts, "commands without a response")
@@ -105,6 +109,7 @@ extension Adapter {
         scan.count(in: &statistics)
         security.count(in: &statistics)
         statistics.losses = monitor.losses
+        statistics.maskedEvents = eventMasks.repeatCount
         statistics.droppedEvents = droppedEvents.count
         return statistics
     }

@@ -131,8 +131,10 @@ final class ConnectionInitiator: @unchecked Sendable {
     /// The controller has responded to a command, of whatever owner.
     func controllerResponded(_ opcode: HCIOpcode) -> [Action] { perform(machine.controllerResponded(opcode)) }
 
-    /// A late response, or one to another program, shows that nothing is pending.
-    func nothingPending() -> [Action] { perform(machine.nothingPending()) }
+    /// A response came late, or to another program's command.
+    func foreignCompletion(_ opcode: HCIOpcode, _ status: HCIStatus?) -> [Action] {
+        perform(machine.foreignCompletion(opcode, status))
+    }
 
     /// A Connection Complete was read.
     func received(_ complete: LEConnectionComplete) -> [Action] {

@@ -9,6 +9,7 @@ internal import BLELinux
 //
 // Invariants
 // - There are two sockets, so that a flood of reports cannot push a response out of the kernel's queue.
+// - The socket for commands also gets those of other programs and of the kernel. They may hold keys.
 // - `sockets` is `nil` before the first use and while the adapter is gone.
 // - A wake-up reads 64 packets at most; then the loop looks at its other descriptors.
 // - The channel never acts on its owner: it returns events, in order, or calls the closure that reads were given.
@@ -25,13 +26,16 @@ final class HCIChannel {
         case encryption(UInt64)
         /// A task waits for the response.
         case task(UInt64)
+        case eventMask(HCICommandPacket)
         case none
     }
 
     /// Something that the adapter must act on.
     enum Event {
         case finished(Purpose, Result<HCICommandComplete, HCICommandFailure>)
-        /// Another program's command has its response; no status where that holds none.
+        /// Another program, or the kernel, sends a command.
+        case foreignCommand(HCICommandPacket)
+        /// Another program's command, or the kernel's, has its response; no status where that holds none.
         case foreign(HCIOpcode, HCIStatus?)
         /// An event that is no response.
         case received(HCIEvent)
@@ -145,16 +149,26 @@ final class HCIChannel {
     /// Reads what waits at the socket for commands.
     func readCommands(_ body: ([Event]) -> Void) {
         for _ in 0..<Self.packetsPerTurn {
-            guard let input = sockets?.commands.receive(into: &inbound) else { return }
-            switch event(input) {
-            case nil: return
-            case .lost(let presence)?: return body([.lost(presence)])
-            case .received(.commandComplete(let complete))?: body(perform(queue.received(complete, at: now())))
-            case .received(.commandStatus(let status))?: body(perform(queue.received(status, at: now())))
-            case .some(let event): body([event])
+            guard let input = sockets?.commands.receive(into: &inbound), let event = event(input) else { return }
+            switch event {
+            case .lost: return body([event])
+            case .received(.commandComplete(let complete)): body(perform(queue.received(complete, at: now())))
+            case .received(.commandStatus(let status)): body(perform(queue.received(status, at: now())))
+            case .foreignCommand:
+                wipe()
+                body([event])
+            case .received, .foreign, .finished: body([event])
             }
         }
     }
+
+    /// Overwrites a command that was read: there may be a key in it.
+    private func wipe() {
+        for index in inbound.indices.prefix(Self.longestCommand) { inbound[index] = 0 }
+    }
+
+    /// Packet type, opcode, length, and 255 bytes of parameters.
+    private static let longestCommand = 259
 
     /// Reads what waits at the socket for LE events: reports, and the beginnings and updates of links.
     func readReports(_ body: (Event) -> Void) {
@@ -176,6 +190,10 @@ final class HCIChannel {
             // A reference, not a copy: it is gone before the next read.
             let buffer = inbound
             let packet = buffer.span.extracting(first: count)
+            if length == count, packet.count > 1, let command = Self.command(packet) {
+                report(packet, isOutgoing: true)
+                return .foreignCommand(command)
+            }
             report(packet, isOutgoing: false)
             guard length == count, count > 1, inbound.first == HCIPacketType.event.rawValue,
                 let event = try? HCIEvent(packet.extracting(droppingFirst: 1))
@@ -191,6 +209,11 @@ final class HCIChannel {
             }
             return .received(event)
         }
+    }
+
+    private static func command(_ packet: Span<UInt8>) -> HCICommandPacket? {
+        guard packet[0] == HCIPacketType.command.rawValue else { return nil }
+        return try? HCICommandPacket(packet.extracting(droppingFirst: 1))
     }
 
     private func report(_ packet: Span<UInt8>, isOutgoing: Bool) {

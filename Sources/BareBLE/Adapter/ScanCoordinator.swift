@@ -164,6 +164,8 @@ final class ScanCoordinator {
         step(now) { $0.foreignCompletion(opcode, status, at: $1) }
     }
 
+    func linkEnded(at now: BootInstant) -> [Action] { step(now) { $0.linkEnded(at: $1) } }
+
     func adapterDown(at now: BootInstant) -> [Action] { step(now) { session, _ in session.adapterDown() } }
 
     func adapterUp(at now: BootInstant) -> [Action] { step(now) { $0.adapterUp(at: $1) } }

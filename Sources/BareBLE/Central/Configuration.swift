@@ -50,8 +50,8 @@ public struct Configuration: Sendable {
     /// of that link, in order. Both must return quickly. `Recorder` of BareBLETestKit writes files from them.
     public var traceLinks: (@Sendable (TracedLink) -> TracedLink.Observer)?
     /// Called on the event loop with every command to the adapter's controller and every event from it, in the order
-    /// in which they were written and read, including scan reports and the responses to other programs' commands. It
-    /// must return quickly.
+    /// in which they were written and read, including scan reports, and the commands of the kernel and of other programs with
+    /// their responses. Keys in commands are blanked. It must return quickly.
     public var traceHCI: (@Sendable (TracedHCIPacket) -> Void)?
     /// Called when a peer refuses an operation for lack of security; raises the security of the link, and returns
     /// whether it did.

@@ -14,7 +14,7 @@ public struct TracedPDU: Hashable, Sendable {
 
 /// One packet between this process and the controller of its adapter, for capture.
 public struct TracedHCIPacket: Hashable, Sendable {
-    /// A Boolean value that indicates whether this host sent the packet.
+    /// A Boolean value that indicates whether this host sent the packet: this program, another one, or the kernel.
     public let isOutgoing: Bool
     /// The type of the packet: a command or an event, because links carry data on sockets of their own.
     public let type: HCIPacketType

@@ -107,6 +107,7 @@ extension VirtualController {
         guard reportsExtended else {
             // Controllers without the extended commands do not receive extended advertisements.
             guard !advertisement.isLong else { return [] }
+            let rssi = personality.rssi ?? rssi
             let type: UInt8 = advertisement.isConnectable ? 0 : advertisement.scanResponse == nil ? 3 : 2
             let report = Self.report(of: peer, eventType: type, data: advertisement.data, rssi: rssi)
             guard isActive, let response = advertisement.scanResponse else { return [report] }
@@ -126,19 +127,20 @@ extension VirtualController {
     private func extendedReports(of peer: PeerID, _ eventType: UInt16, _ data: [UInt8], _ rssi: Int8) -> [[UInt8]] {
         var reports: [[UInt8]] = []
         var rest = data[...]
+        let reserved: (type: UInt16, phy: UInt8) = personality.setsReservedBits ? (0x2500, 0x20) : (0, 0)
         repeat {
             let piece = rest.prefix(Self.longestPiece)
             rest = rest.dropFirst(piece.count)
             var writer = ByteWriter()
             writer.array([0x0D, 0x01])
             // Bit 5: the next report continues the data.
-            writer.u16(eventType | (rest.isEmpty ? 0 : 0x20))
+            writer.u16(eventType | reserved.type | (rest.isEmpty ? 0 : 0x20))
             writer.u8(peer.type == .public ? 0 : 1)
             writer.u48(peer.address.rawValue)
             // Primary PHY 1M; a secondary PHY only if there is an auxiliary packet. No SID, no transmit power.
             let isLegacy = eventType & 0x10 != 0
-            writer.array([0x01, isLegacy ? 0x00 : 0x01, isLegacy ? 0xFF : 0x00, 0x7F])
-            writer.i8(rssi)
+            writer.array([0x01 | reserved.phy, (isLegacy ? 0x00 : 0x01) | reserved.phy, isLegacy ? 0xFF : 0x00, 0x7F])
+            writer.i8(personality.rssi ?? rssi)
             writer.array([UInt8](repeating: 0, count: 9))
             writer.u8(UInt8(truncatingIfNeeded: piece.count))
             writer.array(Array(piece))

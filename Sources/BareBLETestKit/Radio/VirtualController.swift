@@ -1,6 +1,6 @@
 // A Bluetooth controller as a state machine: a command in, events and actions for the radio out. It behaves as the
 // specification requires and, where controllers differ, as the stricter ones: it accepts no connection attempt while
-// scanning, or while a connectable advertisement is on air.
+// scanning, or while a connectable advertisement is on air. Its `VirtualPersonality` has what it does otherwise.
 //
 // Responsibilities: respond to every command once; track scanning, the connection attempt and the links. Its
 // `VirtualAdvertiser` has the advertising sets.
@@ -8,6 +8,7 @@
 // Invariants:
 // - It has the legacy commands, or the extended ones in addition. Reports and the completion of an attempt use the
 //   event type that belongs to the command that requested them.
+// - Events are masked, lost and counted in `shape`, which the owner calls with each packet that it sends.
 // - It knows neither time, sockets nor peers: `VirtualRadio` does, as do tests that need a controller of their own.
 
 package import BLECore
@@ -18,6 +19,10 @@ package struct VirtualController: Sendable {
     package enum Action: Hashable, Sendable {
         /// Send this packet to all listeners.
         case send([UInt8])
+        /// Send this packet after that time.
+        case sendLater([UInt8], Duration)
+        /// There is no response to a command.
+        case unresponsive
         /// Scanning or a connection attempt began or ended.
         case listeningChanged
         /// Advertisements went on air or off, or have changed.
@@ -38,6 +43,8 @@ package struct VirtualController: Sendable {
         package let parameters: ConnectionParameters
         /// True if it completes with the enhanced event.
         let isExtended: Bool
+        /// True if it does not end by itself.
+        var isEndless = false
     }
 
     /// An established link.
@@ -59,7 +66,13 @@ package struct VirtualController: Sendable {
     }
 
     package let address: BluetoothAddress
-    private let isExtended: Bool
+    package let personality: VirtualPersonality
+    private var events = HCIEventMask.initial
+    private var leEvents = LEEventMask.initial
+    private var reportCount = 0
+    private var eventCount = 0
+    /// The devices that were reported last, while it filters duplicates.
+    private var reported: [PeerID]?
     package private(set) var isScanning = false
     /// True if the scan is active.
     package private(set) var isActive = false
@@ -72,11 +85,19 @@ package struct VirtualController: Sendable {
     package var refusals: [HCIOpcode: HCIStatus] = [:]
 
     /// Creates a controller in its state after reset.
-    package init(address: BluetoothAddress, isExtended: Bool) {
+    package init(address: BluetoothAddress, personality: VirtualPersonality) {
         self.address = address
-        self.isExtended = isExtended
-        advertiser = VirtualAdvertiser(hasSets: isExtended)
+        self.personality = personality
+        advertiser = VirtualAdvertiser(hasSets: personality.listsExtendedCommands)
+        advertiser.linkLimit = personality.linkLimit
     }
+
+    /// Creates a controller without deviations.
+    package init(address: BluetoothAddress, isExtended: Bool) {
+        self.init(address: address, personality: isExtended ? .bluetooth5 : .bluetooth4)
+    }
+
+    private var isExtended: Bool { personality.listsExtendedCommands }
 
     /// The number of links that may be up.
     package var linkLimit: Int {
@@ -90,11 +111,46 @@ package struct VirtualController: Sendable {
     /// Processes a command.
     package mutating func received(_ command: HCICommandPacket) -> [Action] {
         let opcode = command.opcode
+        let response = links.isEmpty ? nil : personality.responsesWhileLinked[opcode.rawValue]
+        switch response ?? personality.responses[opcode.rawValue] {
+        case nil: return execute(command)
+        case .silence: return [.unresponsive]
+        case .statusIfEnabling(let status):
+            return command.parameters.first == 1 ? [complete(opcode, status)] : execute(command)
+        case .status(let status):
+            return [Self.hasStatusEvent(opcode) ? self.status(opcode, status) : complete(opcode, status)]
+        case .late(let time):
+            return execute(command).map { if case .send(let packet) = $0 { .sendLater(packet, time) } else { $0 } }
+        case .short(let count):
+            return execute(command).map { action in
+                guard case .send(let packet) = action, packet[1] == 0x0E else { return action }
+                return complete(opcode, Array(packet.dropFirst(6).prefix(count)))
+            }
+        case .unfinished:
+            let actions = execute(command)
+            call?.isEndless = true
+            return actions
+        }
+    }
+
+    /// Whether the response to a command is a Command Status.
+    private static func hasStatusEvent(_ opcode: HCIOpcode) -> Bool {
+        switch opcode {
+        case .leCreateConnection, .leExtendedCreateConnection, .disconnect, .leConnectionUpdate, .leSetPHY,
+            .leReadRemoteFeatures, .readRemoteVersion, .leEnableEncryption:
+            true
+        default: false
+        }
+    }
+
+    private mutating func execute(_ command: HCICommandPacket) -> [Action] {
+        let opcode = command.opcode
         if let response = advertiser.respond(to: command, links: links.count) {
             let complete = complete(opcode, [response.status.rawValue] + response.returned)
             return response.isChange ? [complete, .advertisingChanged] : [complete]
         }
         switch opcode {
+        case .setEventMask, .leSetEventMask: return [complete(opcode, setMask(command))]
         case .leReadLocalFeatures: return [complete(opcode, [0] + features)]
         case .readLocalSupportedCommands: return [complete(opcode, [0] + supportedCommands)]
         case .readAddress: return [complete(opcode, [0] + address.littleEndianBytes)]
@@ -111,10 +167,14 @@ package struct VirtualController: Sendable {
     }
 
     private var features: [UInt8] {
-        let legacy: LEFeatures = [.encryption, .connectionParametersRequest, .dataLengthExtension]
         var writer = ByteWriter()
-        writer.u64((isExtended ? legacy.union([.le2M, .coded, .extendedAdvertising]) : legacy).rawValue)
+        writer.u64(supportedFeatures.rawValue)
         return writer.bytes
+    }
+
+    private var supportedFeatures: LEFeatures {
+        let legacy: LEFeatures = [.encryption, .connectionParametersRequest, .dataLengthExtension]
+        return isExtended ? legacy.union([.le2M, .coded, .extendedAdvertising]) : legacy
     }
 
     private var supportedCommands: [UInt8] {
@@ -147,6 +207,9 @@ extension VirtualController {
             return [complete(opcode, .success)]
         default:
             isScanning = command.parameters.first == 1
+            let filters = command.parameters.dropFirst().first == 1
+            reported = filters && personality.duplicateCache != nil ? [] : nil
+            if !isScanning { cure(by: .rescan) }
             return [complete(opcode, .success), .listeningChanged]
         }
     }
@@ -158,9 +221,19 @@ extension VirtualController {
             return [complete(opcode, .success)] + callEnded(.unknownConnection, call)
         }
         if isUnknown(opcode) { return [status(opcode, .unknownCommand)] }
-        if call != nil || isScanning || advertiser.isConnectable { return [status(opcode, .commandDisallowed)] }
-        guard let call = Call(command) else { return [status(opcode, .invalidParameters)] }
+        if call != nil { return [status(opcode, personality.secondAttemptStatus)] }
+        if isScanning { return [status(opcode, .commandDisallowed)] }
+        if advertiser.isConnectable, personality.attemptStatusWhileAdvertising == nil {
+            return [status(opcode, .commandDisallowed)]
+        }
+        let isBeyondLimit = links.count >= linkLimit
+        if isBeyondLimit, case .refuses(let refusal) = personality.beyondLimit { return [status(opcode, refusal)] }
+        guard var call = Call(command) else { return [status(opcode, .invalidParameters)] }
         if links.values.contains(where: { $0.peer == call.peer }) { return [status(opcode, .connectionAlreadyExists)] }
+        call.isEndless = isBeyondLimit && personality.beyondLimit == .neverCompletes
+        if advertiser.isConnectable, let end = personality.attemptStatusWhileAdvertising {
+            return [status(opcode, .success)] + callEnded(end, call)
+        }
         self.call = call
         return [status(opcode, .success), .listeningChanged]
     }
@@ -170,7 +243,10 @@ extension VirtualController {
     package mutating func answer(
         _ status: HCIStatus, rssi: Int8, as number: ConnectionHandle? = nil
     ) -> (handle: ConnectionHandle?, actions: [Action]) {
-        guard let call else { return (nil, []) }
+        guard let call, !call.isEndless else { return (nil, []) }
+        if links.count >= linkLimit, case .fails(let status) = personality.beyondLimit {
+            return (nil, callEnded(status, call))
+        }
         guard status.isSuccess else { return (nil, callEnded(status, call)) }
         let handle = number ?? nextHandle
         links[handle] = Link(peer: call.peer, parameters: call.parameters, rssi: rssi)
@@ -208,10 +284,32 @@ extension VirtualController {
 
     /// Resets everything, without an event.
     package mutating func reset() {
-        let limit = linkLimit
-        self = VirtualController(address: address, isExtended: isExtended)
+        let (limit, count) = (linkLimit, reportCount)
+        self = VirtualController(address: address, personality: personality)
         linkLimit = limit
+        reportCount = count
     }
+
+    /// The kernel has reset the controller and sets it up.
+    ///
+    /// - Returns: What every program sees of it.
+    @discardableResult
+    package mutating func kernelSetsUp() -> [Action] {
+        events.formUnion([.encryptionKeyRefreshComplete, .leMeta])
+        var mask = LEEventMask(
+            features: supportedFeatures, commands: HCISupportedCommands(octets: supportedCommands))
+        if !personality.kernelScansExtended { mask.remove(.extendedAdvertisingReport) }
+        leEvents = mask
+        cure(by: .power)
+        return [
+            .send(Self.commandComplete(.reset, [0])), .send(HCICommandPacket(HCISetEventMask(events)).bytes),
+            .send(Self.commandComplete(.setEventMask, [0])), .send(HCICommandPacket(LESetEventMask(mask)).bytes),
+            .send(Self.commandComplete(.leSetEventMask, [0])),
+        ]
+    }
+
+    /// The controller was unplugged and plugged in.
+    package mutating func replugged() { cure(by: .replug) }
 
     private var nextHandle: ConnectionHandle {
         var handle: ConnectionHandle = 0x0040
@@ -228,6 +326,73 @@ extension VirtualController {
             .listeningChanged,
         ]
     }
+}
+
+// MARK: - What is sent
+
+extension VirtualController {
+    private mutating func setMask(_ command: HCICommandPacket) -> HCIStatus {
+        var reader = ByteReader(command.parameters.span)
+        guard let bits = reader.u64() else { return .invalidParameters }
+        if command.opcode == .setEventMask {
+            events = HCIEventMask(rawValue: bits)
+        } else {
+            leEvents = LEEventMask(rawValue: bits)
+            cure(by: .eventMask)
+        }
+        return .success
+    }
+
+    private mutating func cure(by cure: VirtualPersonality.Cure) {
+        guard let deafness = personality.deafness, deafness.cure <= cure else { return }
+        reportCount = 0
+    }
+
+    /// Decides about the report of an advertisement.
+    ///
+    /// - Returns: Whether it is reported.
+    package mutating func mayReport(_ peer: PeerID) -> Bool {
+        if let deafness = personality.deafness {
+            guard reportCount < deafness.reports else { return false }
+            reportCount += 1
+        }
+        guard var known = reported, let size = personality.duplicateCache else { return true }
+        if known.contains(peer) { return false }
+        known.append(peer)
+        reported = known.suffix(size)
+        return true
+    }
+
+    /// Makes of a packet what the program receives; `nil` if it receives nothing.
+    package mutating func shape(_ packet: [UInt8]) -> [UInt8]? {
+        guard packet.count > 3, packet[0] == HCIPacketType.event.rawValue else { return packet }
+        var packet = packet
+        switch packet[1] {
+        case 0x0E:
+            packet[3] = personality.credits
+            return packet
+        case 0x0F where packet.count > 4:
+            packet[4] = personality.credits
+            return packet
+        default: break
+        }
+        guard isUnmasked(code: packet[1], subevent: packet[3]) else { return nil }
+        guard let period = personality.losesEvery else { return packet }
+        eventCount += 1
+        return eventCount.isMultiple(of: period) ? nil : packet
+    }
+
+    private func isUnmasked(code: UInt8, subevent: UInt8) -> Bool {
+        guard personality.honorsEventMasks, (1...64).contains(code) else { return true }
+        guard events.contains(HCIEventMask(rawValue: 1 << UInt64(code == 0x3E ? 61 : code - 1))) else { return false }
+        guard code == 0x3E, (1...64).contains(subevent) else { return true }
+        return leEvents.contains(LEEventMask(rawValue: 1 << UInt64(subevent - 1)))
+    }
+}
+
+extension LEEventMask {
+    /// What a controller sends after a reset: the events of Bluetooth 4.0.
+    fileprivate static let initial = LEEventMask(rawValue: 0x1F)
 }
 
 // MARK: - Links

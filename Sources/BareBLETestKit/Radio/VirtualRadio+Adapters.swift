@@ -1,4 +1,4 @@
-internal import BLECore
+package import BLECore
 internal import BLELinux
 internal import Glibc
 
@@ -11,6 +11,14 @@ extension VirtualRadio {
     /// - Returns: Its name, such as `hci1`.
     @discardableResult
     public func addAdapter(isExtended: Bool = true) -> String {
+        addAdapter(isExtended ? .bluetooth5 : .bluetooth4)
+    }
+
+    /// Adds another adapter, which is switched on.
+    ///
+    /// - Returns: Its name, such as `hci1`.
+    @discardableResult
+    public func addAdapter(_ personality: VirtualPersonality) -> String {
         // Unplugged adapters keep their numbers and thereby their addresses.
         let others = Array(controllers.keys) + unplugged.map(\.index)
         let index = others.max().map { $0 + 1 } ?? 0
@@ -18,10 +26,18 @@ extension VirtualRadio {
             machine.adapters.append(
                 ControllerInfo(index: index, name: "hci\(index)", address: Self.address(of: index), isUp: true))
         }
-        controllers[index] = RunningController(
-            controller: VirtualController(address: Self.address(of: index), isExtended: isExtended))
+        controllers[index] = RunningController(Self.address(of: index), personality)
         perform(management.adapterAdded(index, Self.address(of: index), isUp: true))
         return "hci\(index)"
+    }
+
+    /// Gives an adapter's controller another personality. Its links end, as when another controller is plugged in.
+    public func setPersonality(_ personality: VirtualPersonality, of name: String = "hci0") {
+        guard let index = index(of: name) else { return }
+        let isUp = isUp(index)
+        if isUp { setPower(index, false) }
+        controllers[index]?.controller = VirtualController(address: Self.address(of: index), personality: personality)
+        if isUp { setPower(index, true) }
     }
 
     /// Returns a Boolean value that indicates whether an adapter scans, for any program. A scan outlives a program that
@@ -75,7 +91,7 @@ extension VirtualRadio {
             let place = unplugged.lastIndex(where: { $0.index == old })
         else { return }
         let controller = unplugged.remove(at: place).controller
-        controllers[new] = RunningController(controller: controller)
+        controllers[new] = RunningController(returning: controller, isUp: isUp)
         machine.withLock { machine in
             machine.adapters.append(
                 ControllerInfo(index: new, name: "hci\(new)", address: controller.address, isUp: isUp))
@@ -122,7 +138,10 @@ extension VirtualRadio {
     /// Switches an adapter; its links end when it is switched off.
     func setPower(_ index: UInt16, _ isUp: Bool) {
         machine.withLock { _ = $0.setPower(of: index, isUp) }
-        if !isUp { fallSilent(index) }
+        if !isUp {
+            fallSilent(index)
+            controllers[index]?.isSetUp = false
+        }
         powerChanged(index)
     }
 
@@ -138,6 +157,23 @@ extension VirtualRadio {
         advertisingChanged(index)
     }
 
+    /// A driver resets the USB port of a controller that does not respond.
+    private func resetPort(of index: UInt16) {
+        guard let address = controllers[index]?.controller.address,
+            controllers[index]?.controller.personality.isResetWhenSilent == true
+        else { return }
+        _ = loop.schedule(at: loop.now() + Self.portResetDelay) { [weak self] in
+            self?.assumeIsolated { radio in
+                guard radio.controllers[index]?.controller.address == address else { return }
+                radio.unplug("hci\(index)")
+                let next = (radio.controllers.keys.max() ?? index) + 1
+                radio.plugIn("hci\(index)", as: "hci\(max(next, index + 1))", isUp: true)
+            }
+        }
+    }
+
+    private static let portResetDelay: Duration = .seconds(2)
+
     // MARK: Bytes
 
     /// Opens both sockets of a program.
@@ -150,7 +186,7 @@ extension VirtualRadio {
             let number = lastClient
             controllers[index]?.clients[number] = Client(commands: commands, reports: reports)
             commands.start(
-                packet: { [weak self] packet in self?.assumeIsolated { $0.received(packet, index) } },
+                packet: { [weak self] packet in self?.assumeIsolated { $0.received(packet, of: number, index) } },
                 ended: { [weak self] in self?.assumeIsolated { $0.clientLeft(number, index) } })
             return .success((theirCommands, theirReports))
         } catch {
@@ -162,12 +198,12 @@ extension VirtualRadio {
         controllers[index]?.clients.removeValue(forKey: number)?.reports.close()
     }
 
-    private func received(_ packet: [UInt8], _ index: UInt16) {
+    private func received(_ packet: [UInt8], of number: UInt64, _ index: UInt16) {
         exchanged?(true)
         guard isUp(index), controllers[index]?.isSilent == false, packet.first == HCIPacketType.command.rawValue,
-            let command = try? HCICommandPacket(packet.span.extracting(droppingFirst: 1)),
-            let actions = controllers[index]?.controller.received(command)
+            let command = try? HCICommandPacket(packet.span.extracting(droppingFirst: 1))
         else { return }
+        let actions = execute(command, of: number, index)
         if command.opcode == .writeLEHostSupport, command.parameters.first == 1 {
             _ = machine.withLock { $0.withoutLowEnergy.remove(index) }
             management.lowEnergyChanged(index, true)
@@ -175,10 +211,31 @@ extension VirtualRadio {
         perform(actions, index)
     }
 
+    private func execute(_ command: HCICommandPacket, of number: UInt64?, _ index: UInt16) -> [VirtualController.Action]
+    {
+        // Every program sees the commands of the others.
+        for (other, client) in (controllers[index]?.clients ?? [:]).sorted(by: { $0.key < $1.key })
+        where other != number {
+            client.commands.send(command.bytes)
+        }
+        return controllers[index]?.controller.received(command) ?? []
+    }
+
+    /// Another program, without a central here, sends a command.
+    package func foreign(_ command: HCICommandPacket, _ name: String = "hci0") {
+        guard let index = index(of: name) else { return }
+        perform(execute(command, of: nil, index), index)
+    }
+
     func perform(_ actions: [VirtualController.Action], _ index: UInt16) {
         for action in actions {
             switch action {
             case .send(let packet): send(packet, index)
+            case .sendLater(let packet, let time):
+                _ = loop.schedule(at: loop.now() + time) { [weak self] in
+                    self?.assumeIsolated { $0.send(packet, index) }
+                }
+            case .unresponsive: resetPort(of: index)
             case .listeningChanged: scheduleAdvertisements()
             case .advertisingChanged: advertisingChanged(index)
             case .disconnect(let handle): end(index, handle, .localHostTerminated, reporting: true)
@@ -196,8 +253,10 @@ extension VirtualRadio {
 
     /// Sends an event to all programs that use the adapter: LE events on one socket, all others on the other.
     func send(_ packet: [UInt8], _ index: UInt16) {
+        guard let packet = controllers[index]?.controller.shape(packet) else { return }
         for (_, client) in (controllers[index]?.clients ?? [:]).sorted(by: { $0.key < $1.key }) {
-            if packet.dropFirst().first == 0x3E { client.reports.send(packet) } else { client.commands.send(packet) }
+            let isLowEnergy = packet.first == HCIPacketType.event.rawValue && packet.dropFirst().first == 0x3E
+            (isLowEnergy ? client.reports : client.commands).send(packet)
         }
         exchanged?(false)
     }

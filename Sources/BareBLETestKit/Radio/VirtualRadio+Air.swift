@@ -50,7 +50,7 @@ extension VirtualRadio {
         guard let controller = controllers[adapter]?.controller, let advertisement = placement.advertisement,
             let rssi = placement.proximity.rssi
         else { return }
-        if controller.isScanning {
+        if controller.isScanning, controllers[adapter]?.controller.mayReport(placement.peer) == true {
             for report in controller.reports(of: placement.peer, advertisement, rssi: rssi) { send(report, adapter) }
         }
         guard advertisement.isConnectable, let index = self.placement(of: placement.peripheral),

@@ -87,6 +87,22 @@ public actor VirtualRadio {
         var airTimes: [UInt8: BootInstant] = [:]
         /// True if it ignores commands.
         var isSilent = false
+        /// True if the kernel has set the controller up since it was switched on.
+        var isSetUp = true
+
+        /// A controller that the kernel has set up.
+        init(_ address: BluetoothAddress, _ personality: VirtualPersonality) {
+            controller = VirtualController(address: address, personality: personality)
+            controller.kernelSetsUp()
+        }
+
+        /// A controller that was plugged in.
+        init(returning controller: VirtualController, isUp: Bool) {
+            self.controller = controller
+            self.controller.replugged()
+            isSetUp = isUp
+            if isUp { self.controller.kernelSetsUp() }
+        }
     }
 
     /// The pair of sockets of one program.
@@ -166,8 +182,7 @@ public actor VirtualRadio {
         self.loop = loop
         let info = ControllerInfo(index: 0, name: "hci0", address: Self.address(of: 0), isUp: true)
         machine = Lock(Machine(adapters: [info]))
-        controllers[0] = RunningController(
-            controller: VirtualController(address: Self.address(of: 0), isExtended: true))
+        controllers[0] = RunningController(Self.address(of: 0), .bluetooth5)
         _ = management.adapterAdded(0, Self.address(of: 0), isUp: true)
     }
 

@@ -135,6 +135,10 @@ extension VirtualRadio {
 
     /// Reports a change of an adapter's power to the kernel's Security Manager.
     func powerChanged(_ adapter: UInt16) {
+        if isUp(adapter), controllers[adapter]?.isSetUp == false {
+            controllers[adapter]?.isSetUp = true
+            perform(controllers[adapter]?.controller.kernelSetsUp() ?? [], adapter)
+        }
         perform(management.powerChanged(adapter, isUp(adapter)))
     }
 

@@ -16,7 +16,7 @@ import Testing
 
     // MARK: Starting
 
-    @Test func aLegacyAdvertiserIsDisabledSetUpAndEnabled() throws {
+    @Test(.row("W71")) func aLegacyAdvertiserIsDisabledSetUpAndEnabled() throws {
         let run = AdvertiseRun(hasSets: false, at: start)
         let id = run.start(try Self.plan(response: [2, 10, 4]))
         run.respondAll()
@@ -364,7 +364,7 @@ import Testing
         #expect(run.events.last == .resumed(id))
     }
 
-    @Test(.row("P11")) func withoutRoomForLinksASetWaitsForTheEndOfOne() throws {
+    @Test(.row("P11", "W40")) func withoutRoomForLinksASetWaitsForTheEndOfOne() throws {
         let run = AdvertiseRun(hasSets: true, setLimit: 1, at: start)
         let id = run.started(try Self.plan())
         run.perform(run.session.received(try AdvertiseRun.link(isCentral: false), at: run.now))

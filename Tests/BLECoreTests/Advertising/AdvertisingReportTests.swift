@@ -87,7 +87,7 @@ import Testing
         #expect(try batch(0x0D, []).losses.missing == 1)
     }
 
-    @Test("several reports of mixed sizes", .row("H02"), arguments: 2...10)
+    @Test("several reports of mixed sizes", .row("H02", "W27"), arguments: 2...10)
     func severalReports(count: Int) throws {
         var bytes = [UInt8(count)]
         for index in 0..<count {
@@ -126,7 +126,7 @@ import Testing
         #expect(reserved.reports.count == 1 && reserved.losses.reserved == 1)
     }
 
-    @Test("no RSSI, anonymous and unresolved advertisers", .row("H09"), arguments: [0xFF, 0xFE] as [UInt8])
+    @Test("no RSSI, anonymous and unresolved advertisers", .row("H09", "W35"), arguments: [0xFF, 0xFE] as [UInt8])
     func unnamedAdvertisers(type: UInt8) throws {
         let report = try #require(try batch(0x0D, [1] + Self.extended(addressType: type, rssi: 127)).reports.first)
         #expect(report.rssi == nil && report.address == nil && report.addressType == nil && report.peer == nil)
@@ -134,7 +134,7 @@ import Testing
         #expect(try batch(0x0D, [1] + Self.extended(addressType: 4)).losses.reserved == 1)
     }
 
-    @Test("a legacy packet holds 31 bytes at most", .row("H10"))
+    @Test("a legacy packet holds 31 bytes at most", .row("H10", "W24"))
     func oversizedLegacyData() throws {
         let data = [UInt8](repeating: 0, count: 32)
         let batch = try batch(0x0D, [2] + Self.extended(data: data) + Self.extended())

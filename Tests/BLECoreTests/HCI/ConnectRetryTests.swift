@@ -36,7 +36,7 @@ import Testing
         #expect(gone.notInitiated(nil, hasLink: false, at: start) == .attach(nil, until: later(10)))
     }
 
-    @Test(.row("L03")) func aLinkThatIsNotEstablishedIsRetriedThreeTimesWithGrowingPauses() {
+    @Test(.row("W41", "L03")) func aLinkThatIsNotEstablishedIsRetriedThreeTimesWithGrowingPauses() {
         var retry = retry()
         _ = retry.begin(mayCommand: true, at: start)
         let failure = Initiator.Failure.failed(.connectionFailedToBeEstablished)

@@ -29,7 +29,7 @@ import Testing
         #expect(queue.received(refusal, at: start) == [.finish(ticket, .failure(failure))])
     }
 
-    @Test(.row("H12")) func strangersResumeNobody() {
+    @Test(.row("W14", "H12")) func strangersResumeNobody() {
         var queue = HCICommandQueue()
         let stranger = done(.leSetScanEnable, [0])
         #expect(queue.received(stranger, at: start) == [.foreign(.leSetScanEnable, .success)])
@@ -41,7 +41,7 @@ import Testing
         #expect(queue.received(done(.readAddress, []), at: start) == [.foreign(.readAddress, nil)])
     }
 
-    @Test(.row("H13")) func noResponseFailsAfterTwoSecondsAndMakesRoom() {
+    @Test(.row("W15", "H13")) func noResponseFailsAfterTwoSecondsAndMakesRoom() {
         var queue = HCICommandQueue()
         let (first, _) = queue.enqueue(address, at: start)
         let (second, _) = queue.enqueue(version, at: start)
@@ -56,7 +56,7 @@ import Testing
         #expect(queue.received(answer, at: late) == [.finish(second, .success(answer))])
     }
 
-    @Test func zeroCreditsWaitButNotForever() {
+    @Test(.row("W16")) func zeroCreditsWaitButNotForever() {
         var queue = HCICommandQueue()
         _ = queue.received(HCICommandComplete(credits: 0, opcode: .none, returnParameters: []), at: start)
         let (ticket, nothing) = queue.enqueue(address, at: start)
@@ -111,7 +111,7 @@ import Testing
         #expect(deadline == nil)
     }
 
-    @Test(.row("H15")) func lostAdapterFailsEverythingOnce() {
+    @Test(.row("W64", "H15")) func lostAdapterFailsEverythingOnce() {
         var queue = HCICommandQueue()
         let (first, _) = queue.enqueue(address, at: start)
         let (second, _) = queue.enqueue(version, at: start)

@@ -138,6 +138,13 @@ import Testing
         #expect(LECreateConnectionCancel().bytes == bytes("010e2000"))
     }
 
+    @Test func eventMasks() {
+        // The masks that the kernel sends to a controller of Bluetooth 4.0, as noble and BlueZ do.
+        #expect(LESetEventMask(LEEventMask(rawValue: 0x1F)).bytes == bytes("010120081f00000000000000"))
+        #expect(HCISetEventMask([.initial, .leMeta]).bytes == bytes("01010c08ffffffffff1f0020"))
+        #expect(HCIOpcode.leSetEventMask.name == "LE Set Event Mask" && HCIOpcode.setEventMask.name == "Set Event Mask")
+    }
+
     @Test func links() {
         // FrankHJCuypers_fuut__btsnoop_hci20241230_02:368, 354
         let fast = ConnectionParameters(intervalMin: 6, intervalMax: 6, latency: 0, timeout: 500)

@@ -199,7 +199,7 @@ import Testing
             "a caller that has cancelled gets that")
     }
 
-    @Test(.row("L07", "H13")) func aCancelWithoutAResponseIsRepeatedOnceAndThenReported() throws {
+    @Test(.row("L07", "H13", "W37")) func aCancelWithoutAResponseIsRepeatedOnceAndThenReported() throws {
         var connect = try pending()
         let late = start + .seconds(10)
         #expect(connect.timePassed(late) == [cancelPacket])
@@ -299,7 +299,7 @@ import Testing
         #expect(connect.controllerResponded(.leSetScanEnable) == [])
 
         var foreign = try unconfirmed()
-        #expect(foreign.nothingPending() == [])
+        #expect(foreign.foreignCompletion(.leCreateConnectionCancel, .commandDisallowed) == [])
         #expect(foreign.hasPendingCancelNow == false)
     }
 
@@ -317,6 +317,27 @@ import Testing
         var wanted = try unconfirmed()
         _ = wanted.confirmCancel(for: try #require(peer), until: start + .seconds(10), at: start)
         #expect(try wanted.received(complete(), at: start) == [.cancelConfirmed])
+    }
+
+    /// Some controllers do not refuse with Command Disallowed.
+    @Test(.row("W38")) func anyRefusalBesideAnotherProgramsAttemptMeansBusy() throws {
+        let refusal = HCICommandFailure(opcode: create, reason: .status(.lmpPDUNotAllowed))
+        var beside = Initiator()
+        #expect(beside.foreignCompletion(.leExtendedCreateConnection, .success) == [])
+        let packet = try beside.begin(attempt(), at: start)
+        #expect(beside.commandFinished(create, refusal, at: start) == [])
+        #expect(beside.timePassed(start + Initiator.firstBusyPause) == packet)
+        // That attempt is over.
+        #expect(try beside.received(complete(peer: "010203040506"), at: start) == [])
+        #expect(beside.commandFinished(create, refusal, at: start) == [.finish(.failure(.refused(refusal)))])
+
+        for end in [HCIStatus.success, .commandDisallowed] {
+            var alone = Initiator()
+            _ = alone.foreignCompletion(.leCreateConnection, .success)
+            _ = alone.foreignCompletion(.leCreateConnectionCancel, end)
+            _ = try alone.begin(attempt(), at: start)
+            #expect(alone.commandFinished(create, refusal, at: start) == [.finish(.failure(.refused(refusal)))])
+        }
     }
 
     @Test func connectsTakeTurnsInOrder() {

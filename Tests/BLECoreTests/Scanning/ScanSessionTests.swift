@@ -35,19 +35,19 @@ import Testing
         #expect(older.commandFinished(nil, at: start) == [.send(HCICommandPacket(parameters))])
     }
 
-    @Test func disallowedOnOffAndOnMeansAlreadySo() {
+    @Test(.row("W09")) func disallowedOnOffMeansThatNothingWasOn() {
         var session = ScanSession(Self.legacy)
         _ = session.start(plan, at: start)
         #expect(session.commandFinished(disallowed, at: start) == [set])
         #expect(session.commandFinished(nil, at: start) == [on])
-        #expect(session.commandFinished(disallowed, at: start) == [.notify(.started)])
+        #expect(session.commandFinished(nil, at: start) == [.notify(.started)])
     }
 
     /// A controller that does not scan while a link is up.
-    @Test(.row("H14")) func disallowedOnOnAfterAConfirmedOffMeansBusy() {
+    @Test(.row("H14", "W02"), arguments: [true, false]) func disallowedOnOnMeansBusy(offSucceeds: Bool) {
         var session = ScanSession(Self.legacy)
         _ = session.start(plan, at: start)
-        #expect(session.commandFinished(nil, at: start) == [set])
+        #expect(session.commandFinished(offSucceeds ? nil : disallowed, at: start) == [set])
         #expect(session.commandFinished(nil, at: start) == [on])
         #expect(session.commandFinished(disallowed, at: start) == [.notify(.scanBusy(retry: .milliseconds(500)))])
         #expect(session.timePassed(start + .milliseconds(500)) == [off])
@@ -75,6 +75,77 @@ import Testing
 
         _ = session.adapterDown()
         #expect(opcodes(session.adapterUp(at: start), &session).first == .leSetExtendedScanEnable)
+    }
+
+    /// The coded PHY is listed and not accepted, then the extended commands are.
+    @Test(.row("W04", "W13"), arguments: [HCIStatus.unsupportedFeature, .invalidParameters])
+    func refusedParametersLeaveOutTheCodedPHYThenTheExtendedCommands(status: HCIStatus) {
+        let refused = HCICommandFailure(opcode: .leSetExtendedScanParameters, reason: .status(status))
+        var session = ScanSession(Self.extended)
+        let extendedOff = ScanSession.Action.send(HCICommandPacket(LESetExtendedScanEnable(isEnabled: false)))
+        #expect(session.start(ScanPlan(.longRange), at: start) == [extendedOff])
+        _ = session.commandFinished(nil, at: start)
+        #expect(session.commandFinished(refused, at: start) == [extendedOff])
+        let plain = LESetExtendedScanParameters(isActive: true, interval: 320, window: 96, phys: .le1M)
+        #expect(session.commandFinished(nil, at: start) == [.send(HCICommandPacket(plain))])
+        #expect(session.commandFinished(refused, at: start) == [off])
+        _ = session.commandFinished(nil, at: start)
+        _ = session.commandFinished(nil, at: start)
+        #expect(session.commandFinished(nil, at: start) == [.notify(.started)])
+    }
+
+    /// A kernel that uses the legacy commands on a controller that lists the extended ones.
+    @Test(.row("W01", "W11")) func theSetThatAnotherProgramUsesIsUsed() {
+        var session = ScanSession(Self.extended)
+        _ = session.foreignCompletion(.leSetAdvertisingEnable, .commandDisallowed, at: start)
+        _ = session.foreignCompletion(.leSetScanEnable, .success, at: start)
+        _ = session.start(plan, at: start)
+        _ = session.commandFinished(disallowed, at: start)
+        #expect(session.commandFinished(disallowed, at: start) == [off])
+        #expect(session.commandFinished(nil, at: start) == [set])
+        #expect(session.commandFinished(nil, at: start) == [on])
+        #expect(session.commandFinished(nil, at: start) == [.notify(.started)])
+
+        _ = session.adapterDown()
+        #expect(opcodes(session.adapterUp(at: start), &session).first == .leSetExtendedScanEnable)
+    }
+
+    /// Whoever has used the other set was not seen.
+    @Test(.row("W07")) func theOtherSetHasItsTurnWhereEverythingIsRefused() {
+        var session = ScanSession(Self.extended)
+        var now = start
+        _ = session.start(plan, at: now)
+        for attempt in 1...7 {
+            _ = session.commandFinished(disallowed, at: now)
+            _ = session.commandFinished(disallowed, at: now)
+            _ = session.commandFinished(disallowed, at: now)
+            let actions = session.commandFinished(disallowed, at: now)
+            guard attempt < 7 else {
+                #expect(actions == [off])
+                break
+            }
+            guard case .notify(.scanBusy(let pause))? = actions.first else {
+                Issue.record("the scanner is busy")
+                return
+            }
+            now = now + pause
+            _ = session.timePassed(now)
+        }
+        #expect(session.commandFinished(nil, at: now) == [set])
+    }
+
+    @Test(.row("W02")) func aBusyControllerIsTriedAgainWhenALinkEnds() {
+        var session = ScanSession(Self.legacy)
+        _ = session.start(plan, at: start)
+        _ = session.commandFinished(nil, at: start)
+        _ = session.commandFinished(nil, at: start)
+        #expect(session.linkEnded(at: start) == [])
+        #expect(session.commandFinished(disallowed, at: start) == [.notify(.scanBusy(retry: .milliseconds(500)))])
+        #expect(session.linkEnded(at: start) == [off])
+        // Of a pause for another reason it says nothing.
+        let failure = HCICommandFailure(opcode: .leSetScanEnable, reason: .timeout)
+        _ = session.commandFinished(failure, at: start)
+        #expect(session.linkEnded(at: start) == [])
     }
 
     @Test(.row("H14")) func disallowedParametersAreTriedTwiceThenBusyWithGrowingPauses() {
@@ -163,7 +234,7 @@ import Testing
         #expect(session.nextDeadlineNow == later + .seconds(1))
     }
 
-    @Test(.row("H16")) func silenceAndEmptyReportsStall() {
+    @Test(.row("W26", "H16")) func silenceAndEmptyReportsStall() {
         var session = running()
         session.reportSeen(hasData: true, at: start + .seconds(10))
         session.reportSeen(hasData: false, at: start + .seconds(60))

@@ -1,4 +1,5 @@
 import BLECore
+import TestSupport
 import Testing
 
 @Suite struct ScanSettingsTests {
@@ -18,6 +19,16 @@ import Testing
         let settings = try ScanSettings(interval: .microseconds(101_249), window: .microseconds(3_124))
         #expect(settings.interval == .microseconds(100_625))
         #expect(settings.window == .microseconds(2_500))
+    }
+
+    /// A radio that listens without a break leaves Wi-Fi on the same antenna no time.
+    @Test(.row("W50", "W70")) func listeningLeavesOthersTime() {
+        for settings in [ScanSettings.balanced, .passive, .coexist, .longRange] {
+            #expect(settings.window * 3 <= settings.interval)
+        }
+        let peer = PeerID(address: BluetoothAddress(rawValue: 1), type: .public)
+        let initiation = LEInitiation(peer: peer)
+        #expect(initiation.scanWindow * 2 == initiation.scanInterval)
     }
 
     /// What the controller leaves out nobody gets, so all have to agree to it.

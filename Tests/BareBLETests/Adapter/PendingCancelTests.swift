@@ -41,7 +41,7 @@ import Testing
         }
     }
 
-    @Test(.row("L07")) func connectsSendItAgainAndContinueOnceTheControllerResponds() async throws {
+    @Test(.row("L07", "W30")) func connectsSendItAgainAndContinueOnceTheControllerResponds() async throws {
         try await VirtualTime.run { time in
             let bench = try await deafBench(time)
             let count = await bench.sent.count

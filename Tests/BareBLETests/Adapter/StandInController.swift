@@ -15,7 +15,9 @@ actor StandInController {
     private var controller: VirtualController
     private var buffer = [UInt8](repeating: 0, count: 512)
     private var waiters: [(Int, CheckedContinuation<Void, Never>)] = []
+    /// The commands, apart from those that set event masks: these come beside any other, and are in `eventMasks`.
     private(set) var received: [HCIOpcode] = []
+    private(set) var eventMasks: [HCICommandPacket] = []
     /// Peers that can be called, with the handles of their links.
     var peers: [BluetoothAddress: ConnectionHandle] = [:]
     /// What a command gets a response with instead of success, as often as listed.
@@ -88,8 +90,14 @@ actor StandInController {
     /// Sends bytes as they are, as a report.
     func sendRaw(_ packet: [UInt8]) { _ = reports?.send(packet) }
 
-    func foreign(_ opcode: HCIOpcode) {
-        send(VirtualController.commandComplete(opcode, [0]))
+    func foreign(_ opcode: HCIOpcode, _ status: HCIStatus = .success) {
+        send(VirtualController.commandComplete(opcode, [status.rawValue]))
+    }
+
+    /// Another program sends a command, which the controller accepts.
+    func foreign(_ command: some HCICommand) {
+        send(command.bytes)
+        foreign(command.opcode)
     }
 
     func endLink(_ handle: ConnectionHandle, _ reason: HCIStatus) {
@@ -101,6 +109,10 @@ actor StandInController {
         while let count = receive() {
             guard let packet = try? HCICommandPacket(buffer.span.extracting(1..<count)) else { continue }
             answer(packet)
+            if packet.opcode == .setEventMask || packet.opcode == .leSetEventMask {
+                eventMasks.append(packet)
+                continue
+            }
             received.append(packet.opcode)
             let due = waiters.filter { $0.0 <= received.count }
             waiters.removeAll { $0.0 <= received.count }
@@ -142,7 +154,7 @@ actor StandInController {
             case .disconnect(let handle): if !holdsEnds { endLink(handle, .localHostTerminated) }
             case .listeningChanged: answerCall()
             // Tests tell the end of a change themselves.
-            case .update, .changePHY, .encrypt, .advertisingChanged: continue
+            case .update, .changePHY, .encrypt, .advertisingChanged, .sendLater, .unresponsive: continue
             }
         }
     }

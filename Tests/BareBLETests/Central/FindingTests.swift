@@ -1,5 +1,6 @@
 import BLECore
 import BareBLE
+import TestSupport
 import Testing
 
 /// Scans with an end: one device, a list, one device and a link.
@@ -90,7 +91,7 @@ import Testing
         await device.disconnect()
     }
 
-    @Test func scansBesideContinueAfterTheConnect() async throws {
+    @Test(.row("W36")) func scansBesideContinueAfterTheConnect() async throws {
         let bench = try await AdapterBench()
         let central = Central(adapter: bench.adapter)
         await bench.controller.set { [belt] in $0.peers[belt] = 0x40 }

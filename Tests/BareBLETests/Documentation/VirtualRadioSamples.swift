@@ -153,6 +153,7 @@ import Testing
             await radio.plugIn(as: "hci1", isUp: true)
             await radio.setPermissions([])
             let old = await radio.addAdapter(isExtended: false)
+            await radio.addAdapter(.rtl8761bOnKernel72)
             // out
             #expect(old == "hci2")
         }

@@ -178,7 +178,8 @@ import Testing
             let peripheral = try await restricted.central.connect(isPrivate ? onAir : peer)
             #expect(peripheral.id == peer)
             #expect(await peripheral.security.isEncrypted)
-            #expect(restricted.linkCommands == [.leEnableEncryption])
+            // The first one is the other program's.
+            #expect(restricted.linkCommands == [.leExtendedCreateConnection, .leEnableEncryption])
             await peripheral.disconnect()
             _ = LinkSocket(adopting: leaving.reports)
         }

@@ -8,7 +8,7 @@ import Testing
 @Suite(.virtualTime, .timeLimit(.minutes(5))) struct PrivatePeerTests {
     private let identity = SecurityBench.identity
 
-    @Test(.row("S11")) func aSessionStaysOneSessionOverAddresses() async throws {
+    @Test(.row("S11", "W67")) func aSessionStaysOneSessionOverAddresses() async throws {
         try await VirtualTime.run { time in
             let bench = try await SecurityBench(time, isPrivate: true)
             try await bench.pair()

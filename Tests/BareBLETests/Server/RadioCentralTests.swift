@@ -40,7 +40,7 @@ import Testing
         }
     }
 
-    @Test(.row("P11")) func withoutRoomForALinkAdvertisingWaitsForOneToEnd() async throws {
+    @Test(.row("P11", "W66")) func withoutRoomForALinkAdvertisingWaitsForOneToEnd() async throws {
         try await RadioBench.run { bench in
             await bench.radio.limitLinks(to: 2)
             let first = try await bench.connect()

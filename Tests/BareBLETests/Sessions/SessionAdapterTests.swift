@@ -56,7 +56,7 @@ import Testing
         await next.disconnect()
     }
 
-    @Test(.row("O03")) func resumesOnAnAdapterThatComesBackUnderAnotherIndex() async throws {
+    @Test(.row("O03", "W59")) func resumesOnAnAdapterThatComesBackUnderAnotherIndex() async throws {
         try await VirtualTime.run { time in
             let bench = try await AdapterBench(loop: time.loop)
             let central = Central(adapter: bench.adapter)

@@ -7,7 +7,9 @@ extension Script {
         var world = Numbers(seed: seed, .world)
         var kinds = Numbers(seed: seed, .peers)
         var schedule = Numbers(seed: seed, .schedule)
-        adapters = (0..<(world.chance(80) ? 1 : 2)).map { _ in world.chance(75) }
+        adapters = (0..<(world.chance(80) ? 1 : 2)).map { _ in
+            world.chance(40) ? Self.usualAdapter : world.pick(Self.adapterNames)
+        }
         // Most worlds are small, so that many of them fit into a minute.
         let count = world.chance(70) ? world.pick(1...2) : world.chance(80) ? world.pick(3...4) : world.pick(5...8)
         length = 1000 * (world.chance(80) ? world.pick(5...25) : world.pick(25...90))

@@ -1,7 +1,7 @@
 // The text form of a script, one thing a line; `#` opens a comment.
 //
 //     seed 42
-//     adapter extended
+//     adapter bluetooth5
 //     peer honest
 //     length 10000
 //     at 1500 step 3 read 0 2 0 limit 500
@@ -15,7 +15,7 @@ extension Script {
 
     var text: String {
         var lines = ["seed \(seed)"]
-        lines += adapters.map { "adapter \($0 ? "extended" : "legacy")" }
+        lines += adapters.map { "adapter \($0)" }
         lines += peers.map { "peer \($0.rawValue)" }
         lines += neighbours.map { "neighbour \($0)" }
         lines += security.map { "security \($0)" }
@@ -46,8 +46,8 @@ extension Script {
             guard let seed = UInt64(words[1]) else { return false }
             self.seed = seed
         case ("adapter", 2):
-            guard ["extended", "legacy"].contains(words[1]) else { return false }
-            adapters.append(words[1] == "extended")
+            guard Self.adapterNames.contains(words[1]) else { return false }
+            adapters.append(words[1])
         case ("peer", 2):
             guard let kind = PeerKind(rawValue: words[1]) else { return false }
             peers.append(kind)

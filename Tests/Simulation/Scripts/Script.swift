@@ -6,6 +6,8 @@
 // - The seed stays in it: what a peer is, and what an adversary does with a request, is drawn from streams of their
 //   own.
 
+import BareBLETestKit
+
 /// The script of one simulation.
 struct Script: Hashable, Sendable {
     /// The kind of a peer.
@@ -25,8 +27,8 @@ struct Script: Hashable, Sendable {
     }
 
     var seed: UInt64
-    /// One for each adapter: whether it has the extended commands.
-    var adapters: [Bool] = [true]
+    /// One for each adapter: the name of its controller's personality.
+    var adapters = [Self.usualAdapter]
     var peers: [PeerKind] = []
     /// The adapters that another program uses too.
     var neighbours: [Int] = []
@@ -51,6 +53,17 @@ struct Script: Hashable, Sendable {
         /// How long the call may take, in milliseconds; 0 for no such limit.
         var limit = 0
     }
+}
+
+extension Script {
+    /// The controller without deviations that has the extended commands.
+    static let usualAdapter = "bluetooth5"
+
+    /// The personalities that need nobody's help, and no more than a minute. Those that lose events or become deaf are not among
+    /// them.
+    static let adapterNames = VirtualPersonality.all.filter { named in
+        named.personality.losesEvery == nil && named.personality.deafness == nil
+    }.map(\.name)
 }
 
 extension Script {

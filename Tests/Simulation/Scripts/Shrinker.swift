@@ -42,6 +42,11 @@ enum Shrinker {
                 candidate.adapters.removeLast()
                 _ = await isSame(candidate)
             }
+            for index in best.script.adapters.indices where best.script.adapters[index] != Script.usualAdapter {
+                var candidate = best.script
+                candidate.adapters[index] = Script.usualAdapter
+                _ = await isSame(candidate)
+            }
             var candidate = best.script
             candidate.length = (best.script.steps.last?.time ?? 0) + 1
             if candidate.length < best.script.length { _ = await isSame(candidate) }

@@ -133,7 +133,7 @@ extension ServingWorld {
             case 80..<84 where isTroubled:
                 await radio.powerOff(adapter)
                 await sleep(.milliseconds(numbers.pick(1...5_000)))
-                await powerOn()
+                await radio.powerOn(adapter)
             case 84..<87 where isTroubled: await radio.reset(adapter)
             case 87..<90: await radio.limitLinks(to: numbers.pick([2, 16]), adapter)
             default: break
@@ -141,12 +141,6 @@ extension ServingWorld {
             await sleep(.milliseconds(numbers.pick(1...pause)))
         }
         await radio.limitLinks(to: 16, adapter)
-    }
-
-    /// Switches the adapter on. The kernel resets the controller first, which every program sees.
-    func powerOn() async {
-        await radio.powerOn(adapter)
-        await radio.reset(adapter)
     }
 
     private func update(_ numbers: inout Numbers) async {

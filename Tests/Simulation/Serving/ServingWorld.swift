@@ -136,7 +136,7 @@ actor ServingWorld {
 
     /// Whatever is off, away or paused comes back.
     private func heal() async {
-        await powerOn()
+        await radio.powerOn(adapter)
         for central in centrals {
             await central.confirmIndications(true)
             await central.resume()

@@ -122,13 +122,12 @@ actor World {
 
     private func setUp() async {
         if !script.security.isEmpty { await setUpSecurity() }
-        for (index, isExtended) in script.adapters.enumerated() {
-            // The radio comes with a first adapter that has all commands; another one takes its place where it must
-            // not.
-            if index > 0 || !isExtended { await radio.addAdapter(isExtended: isExtended) }
-            if index == 0, !isExtended { await radio.unplug("hci0") }
+        let names = script.adapters.indices.map { "hci\($0)" }
+        for (name, wanted) in zip(names, script.adapters) {
+            let personality = VirtualPersonality.all.first { $0.name == wanted }?.personality ?? .bluetooth5
+            // The radio comes with a first adapter.
+            if name == "hci0" { await radio.setPersonality(personality) } else { await radio.addAdapter(personality) }
         }
-        let names = script.adapters.indices.map { "hci\(script.adapters[0] ? $0 : $0 + 1)" }
         for (index, name) in names.enumerated() {
             let store = script.security.contains(index) ? SimulatedStore(adapter: name) : nil
             hosts.append(host(name, store))

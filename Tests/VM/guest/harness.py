@@ -268,6 +268,34 @@ class Monitor:
         self.socket.close()
 
 
+class CommandSocket:
+    """A raw socket, as another program has it: it sends commands, and sees those of all others."""
+
+    COMMAND = 1
+
+    def __init__(self, index=0):
+        self.socket = socket.socket(31, socket.SOCK_RAW | socket.SOCK_CLOEXEC, 1)
+        self.socket.setsockopt(0, 2, struct.pack("<IIIHxx", 1 << self.COMMAND, 0, 0, 0))
+        bind_to_adapter(self.socket, index)
+        self.socket.settimeout(WAIT)
+
+    def send(self, opcode, parameters=b""):
+        self.socket.send(struct.pack("<BHB", self.COMMAND, opcode, len(parameters)) + parameters)
+
+    def next(self, opcode):
+        """Waits for the next such command of another program, and returns its parameters."""
+        while True:
+            packet = self.socket.recv(300)
+            if struct.unpack_from("<H", packet, 1)[0] == opcode:
+                return packet[4:]
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.socket.close()
+
+
 class ChannelTaker:
     """Takes the ATT channel of links that another program has created by command, as bluetoothd does if it is faster.
 

@@ -2,11 +2,14 @@
 ends.
 """
 
+import contextlib
 import os
 import struct
 
 import bluez
 from harness import *
+
+LE_SET_EVENT_MASK = 0x2001
 
 
 @test
@@ -229,6 +232,24 @@ def scan_survives_a_connect():
     blescan("read", SECOND, "2a19").must(DONE)
     seen, address = len(scan.lines), PULSE.split("/")[0]
     scan.wait_for(lambda lines: any(address in line for line in lines[seen:]), "Pulse after the connect")
+    scan.interrupt().must(DONE)
+
+
+@row("W10")
+@test
+def masked_events_are_switched_on_again():
+    scan = Program("scan", "--json", "--each", "packet")
+    scan.wait_for_lines(5)
+    with CommandSocket() as other:
+        other.send(LE_SET_EVENT_MASK, struct.pack("<Q", 0x1F))
+        mask, = struct.unpack("<Q", other.next(LE_SET_EVENT_MASK))
+        assert mask & 1 << 12 and mask & 0x1F == 0x1F, f"{mask:#x}"
+        # It has everything, so no program follows.
+        other.send(LE_SET_EVENT_MASK, struct.pack("<Q", mask))
+        scan.wait_for_lines(len(scan.lines) + 10)
+        other.socket.settimeout(0)
+        with contextlib.suppress(BlockingIOError):
+            raise AssertionError(f"a mask with everything is set again: {other.next(LE_SET_EVENT_MASK).hex()}")
     scan.interrupt().must(DONE)
 
 

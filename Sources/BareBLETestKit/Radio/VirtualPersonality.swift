@@ -1,0 +1,223 @@
+public import BLECore
+
+/// How a virtual controller differs from one that follows the specification.
+///
+///     let radio = VirtualRadio(time: time)
+///     await radio.setPersonality(.csr8510)
+///
+/// Commands are named by their opcodes, as the specification lists them: 0x2042 is LE Set Extended Scan Enable.
+public struct VirtualPersonality: Hashable, Sendable {
+    /// What a controller does with a command.
+    public enum Response: Hashable, Sendable {
+        /// It refuses the command.
+        case status(HCIStatus)
+        /// It refuses the command if that enables something.
+        case statusIfEnabling(HCIStatus)
+        /// It does not respond.
+        case silence
+        /// It responds after this time, and executes the command at once.
+        case late(Duration)
+        /// It returns this many bytes at most, the status among them.
+        case short(Int)
+        /// It accepts the command, and the event that ends it never comes. For a connection attempt.
+        case unfinished
+    }
+
+    /// What makes a controller that has become deaf receive again. Each also cures what those before it cure.
+    public enum Cure: Int, Hashable, Comparable, Sendable {
+        /// Scanning is disabled, and enabled again.
+        case rescan
+        /// The LE event mask is set.
+        case eventMask
+        /// The adapter is switched off and on.
+        case power
+        /// It is unplugged and plugged in, or its USB port is reset.
+        case replug
+
+        public static func < (first: Cure, second: Cure) -> Bool { first.rawValue < second.rawValue }
+    }
+
+    /// When a controller becomes deaf: it continues to respond, and reports nothing.
+    public struct Deafness: Hashable, Sendable {
+        /// The number of reports until then.
+        public var reports: Int
+        /// What cures it.
+        public var cure: Cure
+
+        /// Creates a deafness after so many reports.
+        public init(afterReports reports: Int, cure: Cure) {
+            self.reports = reports
+            self.cure = cure
+        }
+    }
+
+    /// What a controller does with a connection attempt beyond its limit of links.
+    public enum BeyondLimit: Hashable, Sendable {
+        /// It refuses the command.
+        case refuses(HCIStatus)
+        /// It accepts the command; the attempt fails when the peer is heard.
+        case fails(HCIStatus)
+        /// It accepts the command; the attempt does not end by itself.
+        case neverCompletes
+    }
+
+    /// Whether it lists the extended commands of Bluetooth 5, and the feature.
+    public var listsExtendedCommands = true
+    /// What it does with commands, by opcode.
+    public var responses: [UInt16: Response] = [:]
+    /// What it does with commands while a link is up, by opcode.
+    public var responsesWhileLinked: [UInt16: Response] = [:]
+    /// Whether the kernel scans with the extended commands, and has switched their reports on. It does on most controllers
+    /// that list the commands.
+    public var kernelScansExtended = true
+    /// Whether events are masked as the host has set it.
+    public var honorsEventMasks = true
+    /// The number of links that it can have.
+    public var linkLimit = 16
+    /// What it does with a connection attempt beyond that.
+    public var beyondLimit = BeyondLimit.fails(.connectionLimitExceeded)
+    /// How it refuses a connection attempt while another one is pending.
+    public var secondAttemptStatus = HCIStatus.commandDisallowed
+    /// How a connection attempt ends while a connectable advertisement is on air; `nil` where the command is refused.
+    public var attemptStatusWhileAdvertising: HCIStatus?
+    /// The number of devices that it remembers while it filters duplicates; `nil` for one that does not filter.
+    public var duplicateCache: Int?
+    /// When it becomes deaf, if it does.
+    public var deafness: Deafness?
+    /// Every so manieth event is lost, responses excepted; `nil` for none.
+    public var losesEvery: Int?
+    /// The RSSI of all reports; 127 where it is not available.
+    public var rssi: Int8?
+    /// Whether reserved bits of reports are set.
+    public var setsReservedBits = false
+    /// The number of commands that it accepts, in each response. With 0, it never says when it accepts the next one.
+    public var credits: UInt8 = 1
+    /// Whether the driver resets the USB device 2 s after a command without a response: the adapter returns under the next
+    /// free name.
+    public var isResetWhenSilent = false
+
+    /// Creates a personality without deviations.
+    public init() {}
+}
+
+// MARK: - Imitations
+
+extension VirtualPersonality {
+    /// Bluetooth 5 as specified.
+    public static let bluetooth5 = VirtualPersonality()
+
+    /// Bluetooth 4.2 as specified: without the extended commands.
+    public static let bluetooth4 = with { $0.listsExtendedCommands = false }
+
+    /// Realtek RTL8761B on Linux 7.2, 7.1.9 and 6.18.45: the kernel does not scan with the extended commands, and leaves their
+    /// reports masked. Row W01; drivers/bluetooth/btrtl.c of these kernels.
+    public static let rtl8761bOnKernel72 = with { $0.kernelScansExtended = false }
+
+    /// A dongle with RTL8761BU (USB 0bda:a728) that does not scan while a link is up. Row W02; bluez/bluetooth-next#133.
+    public static let rtl8761bu = with { $0.responsesWhileLinked = [0x2042: .statusIfEnabling(.commandDisallowed)] }
+
+    /// A dongle with RTL8761BU (USB 0bda:8771 or 2357:0604) that does not respond to legacy scan commands; its driver then
+    /// resets it. Row W03; bluez/bluetooth-next#637 and #641.
+    public static let rtl8761buWithoutLegacyScan = with {
+        $0.responses = [0x200C: .silence]
+        $0.isResetWhenSilent = true
+    }
+
+    /// Actions ATS2851: lists extended scanning and connecting, and knows neither. Rows W04 and W05; the kernel's quirk
+    /// HCI_QUIRK_BROKEN_EXT_CREATE_CONN and bluez/bluetooth-next#9.
+    public static let ats2851 = with {
+        $0.responses = [
+            0x2041: .status(.unknownCommand), 0x2042: .status(.unknownCommand), 0x2043: .status(.unknownCommand),
+        ]
+    }
+
+    /// Qualcomm WCN3990: as `ats2851`, and with short responses. Row W06.
+    public static let wcn3990 = with {
+        $0.responses = [
+            0x2041: .status(.unknownCommand), 0x2042: .status(.unknownCommand), 0x2043: .status(.unknownCommand),
+            0x203A: .short(1), 0x203B: .short(1),
+        ]
+    }
+
+    /// Broadcom BCM4345C0 of a Raspberry Pi: no extended commands, seven links, and attempts end while it advertises. Rows
+    /// W08, W39 and W49; RPi-Distro/bluez-firmware.
+    public static let bcm4345c0 = with {
+        $0.listsExtendedCommands = false
+        $0.linkLimit = 7
+        $0.attemptStatusWhileAdvertising = .advertisingTimeout
+    }
+
+    /// Broadcom BCM43438: as the one above, and it refuses a second attempt with an error of the link layer. Row W38;
+    /// bluez/bluetooth-next#643.
+    public static let bcm43438 = with {
+        $0.listsExtendedCommands = false
+        $0.linkLimit = 7
+        $0.secondAttemptStatus = HCIStatus(rawValue: 0x24)
+    }
+
+    /// A Raspberry Pi's controller on a UART without flow control: each tenth event is lost. Rows W34 and W52;
+    /// raspberrypi/firmware#1150.
+    public static let raspberryPiUART = with {
+        $0.listsExtendedCommands = false
+        $0.losesEvery = 10
+    }
+
+    /// A Raspberry Pi's controller that stops to report and is cured by switching it off and on. Rows W29 and W30;
+    /// mKeRix/room-assistant#1158.
+    public static let raspberryPiGoneDeaf = with {
+        $0.listsExtendedCommands = false
+        $0.deafness = Deafness(afterReports: 20, cure: .power)
+    }
+
+    /// RTL8761BU without a reset line: it becomes deaf, and only its USB port brings it back. Row W56;
+    /// home-assistant/core#84755.
+    public static let rtl8761buGoneDeaf = with { $0.deafness = Deafness(afterReports: 20, cure: .replug) }
+
+    /// RTL8723BU: reports one device, then nothing until it scans anew. Row W32; lwfinger/rtl8723au_bt#43.
+    public static let rtl8723bu = with {
+        $0.listsExtendedCommands = false
+        $0.deafness = Deafness(afterReports: 1, cure: .rescan)
+    }
+
+    /// CSR8510 A10: Bluetooth 4.0 and five links. Row W49; Home Assistant's list of adapters.
+    public static let csr8510 = with {
+        $0.listsExtendedCommands = false
+        $0.linkLimit = 5
+        $0.beyondLimit = .refuses(.memoryCapacityExceeded)
+    }
+
+    /// A clone of the CSR8510: as that, and it does not advertise while a link is up. Row W40; apache/mynewt-nimble#1465.
+    public static let csr8510Clone = with {
+        $0.listsExtendedCommands = false
+        $0.linkLimit = 5
+        $0.beyondLimit = .neverCompletes
+        $0.responsesWhileLinked = [0x200A: .statusIfEnabling(.commandDisallowed)]
+    }
+
+    /// Intel AX200: Bluetooth 5 as specified, strict about the own address. Rows W07 and W12.
+    public static let intelAX200 = with { $0.duplicateCache = 64 }
+
+    /// Apple BCM4378: sets reserved bits in reports. Row W18; bluez/bluetooth-next#607.
+    public static let bcm4378 = with { $0.setsReservedBits = true }
+
+    /// Zephyr's HCI over USB: remembers 16 devices while it filters duplicates. Row W21;
+    /// zephyrproject-rtos/zephyr#26337.
+    public static let zephyrUSB = with { $0.duplicateCache = 16 }
+
+    /// Every imitation, with its name.
+    public static let all: [(name: String, personality: VirtualPersonality)] = [
+        ("bluetooth5", .bluetooth5), ("bluetooth4", .bluetooth4), ("rtl8761bOnKernel72", .rtl8761bOnKernel72),
+        ("rtl8761bu", .rtl8761bu), ("rtl8761buWithoutLegacyScan", .rtl8761buWithoutLegacyScan), ("ats2851", .ats2851),
+        ("wcn3990", .wcn3990), ("bcm4345c0", .bcm4345c0), ("bcm43438", .bcm43438),
+        ("raspberryPiUART", .raspberryPiUART), ("raspberryPiGoneDeaf", .raspberryPiGoneDeaf),
+        ("rtl8761buGoneDeaf", .rtl8761buGoneDeaf), ("rtl8723bu", .rtl8723bu), ("csr8510", .csr8510),
+        ("csr8510Clone", .csr8510Clone), ("intelAX200", .intelAX200), ("bcm4378", .bcm4378),
+        ("zephyrUSB", .zephyrUSB),
+    ]
+
+    private static func with(_ change: (inout VirtualPersonality) -> Void) -> VirtualPersonality {
+        var personality = VirtualPersonality()
+        change(&personality)
+        return personality
+    }
+}
