@@ -174,6 +174,11 @@ extension Adapter {
         do throws(SystemCallError) {
             let now = try system.info(index)
             guard now.address == info?.address || info?.address == .zero else { return lost(.gone) }
+            if now.isUp, presence == .down {
+                // The kernel's reset of a controller that it switches on waits to be read: it is over.
+                commandsReadable()
+                if presence == .gone { return }
+            }
             monitor.update(now)
             if now.isUp { cameUp() } else { lost(.down) }
         } catch {
