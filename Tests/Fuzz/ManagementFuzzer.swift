@@ -25,11 +25,15 @@ private func readManagement(_ input: [UInt8]) {
     use(try? ManagementReadControllerInformation.response(from: returned.span))
     use(try? ManagementReadControllerCapabilities.response(from: returned.span))
     use(try? ManagementReadLocalOutOfBandData.response(from: returned.span))
+    use(try? ManagementReadConfigurationInformation.response(from: returned.span))
     use(try? ManagementSetPowered.response(from: returned.span))
     use(try? ManagementPairDevice.response(from: returned.span))
     use(try? ManagementLoadLongTermKeys.response(from: returned.span))
     if let peers = try? ManagementGetConnections.response(from: returned.span) {
         require(peers.count * 7 + 2 == returned.count, "no peer is made up")
+    }
+    if let indices = try? ManagementReadUnconfiguredIndexList.response(from: returned.span) {
+        require(indices.count * 2 + 2 == returned.count, "no adapter is made up")
     }
 }
 

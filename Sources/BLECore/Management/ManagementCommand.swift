@@ -52,6 +52,10 @@ package struct ManagementCommandCode: RawRepresentable, Hashable, Sendable {
     package static let setPrivacy = ManagementCommandCode(rawValue: 0x002F)
     /// Load Identity Resolving Keys.
     package static let loadIdentityResolvingKeys = ManagementCommandCode(rawValue: 0x0030)
+    /// Read Unconfigured Controller Index List.
+    package static let readUnconfiguredIndexList = ManagementCommandCode(rawValue: 0x0036)
+    /// Read Controller Configuration Information.
+    package static let readConfigurationInformation = ManagementCommandCode(rawValue: 0x0037)
     /// Read Local Out Of Band Extended Data.
     package static let readLocalOutOfBandData = ManagementCommandCode(rawValue: 0x003B)
     /// Set Blocked Keys.

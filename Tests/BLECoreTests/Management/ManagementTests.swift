@@ -149,4 +149,40 @@ import Testing
             }
         }
     }
+
+    // The layouts of mgmt.h: a list of two, and a Broadcom controller that lacks its public address.
+    private static let unconfigured = bytes("0200 0100 0300")
+    private static let configuration = bytes("3101 03000000 02000000")
+
+    @Test func unconfiguredAdaptersAreRead() throws {
+        #expect(ManagementReadUnconfiguredIndexList().packet(adapter: nil).bytes == bytes("3600ffff0000"))
+        #expect(ManagementReadConfigurationInformation().packet(adapter: 3).bytes == bytes("370003000000"))
+        #expect(try ManagementReadUnconfiguredIndexList.response(from: Self.unconfigured.span) == [1, 3])
+        #expect(try ManagementReadUnconfiguredIndexList.response(from: bytes("0000").span).isEmpty)
+        let information = try ManagementReadConfigurationInformation.response(from: Self.configuration.span)
+        #expect(information.company == 0x0131 && information.missing == .publicAddress)
+        #expect(information.supported == [.external, .publicAddress])
+    }
+
+    @Test func configurationOfAnotherLengthIsAnError() {
+        for length in 0..<Self.unconfigured.count {
+            let cut = Array(Self.unconfigured.prefix(length))
+            #expect(throws: MalformedPacket.self) {
+                try ManagementReadUnconfiguredIndexList.response(from: cut.span)
+            }
+        }
+        for length in 0..<Self.configuration.count {
+            let cut = Array(Self.configuration.prefix(length))
+            #expect(throws: MalformedPacket.self) {
+                try ManagementReadConfigurationInformation.response(from: cut.span)
+            }
+        }
+        let (longList, longInformation) = (Self.unconfigured + [0], Self.configuration + [0])
+        #expect(throws: MalformedPacket.self) {
+            try ManagementReadUnconfiguredIndexList.response(from: longList.span)
+        }
+        #expect(throws: MalformedPacket.self) {
+            try ManagementReadConfigurationInformation.response(from: longInformation.span)
+        }
+    }
 }
