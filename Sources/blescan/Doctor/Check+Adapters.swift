@@ -17,28 +17,17 @@ extension Check {
         }
         return each(facts, "adapters") { adapter in
             let management = adapter.management
-            let parts = [
-                adapter.bus, management.flatMap { AssignedNumbers.companyName($0.company) },
-                management.flatMap { HCIVersion.specification(of: $0.version) }.map { "Bluetooth \($0)" },
-            ]
-            let text = ([adapter.address] + parts.compactMap(\.self)).joined(separator: ", ")
-            if adapter.address == BluetoothAddress.zero.description {
-                return [
-                    .warn(
-                        "no-address", text + ": it has no address, or not yet", adapter: adapter.name,
-                        remedy:
-                            "switch it on; if it stays so: sudo btmgmt static-addr ADDRESS   (one that begins with C to F)"
-                    )
-                ]
-            }
-            if all.contains(where: { $0.address == adapter.address && $0.index != adapter.index }) {
-                return [
-                    .warn(
-                        "same-address", text + ": another adapter has the same address", adapter: adapter.name,
-                        remedy: "unplug one of them: programs know adapters by their addresses")
-                ]
-            }
-            return [.ok("adapter", text, adapter: adapter.name)]
+            let usb = facts.usbDevices[adapter.name]
+            let parts =
+                [
+                    usb.map { "usb \($0.identifier)" } ?? adapter.bus,
+                    (management?.company ?? adapter.configuration?.company).flatMap(AssignedNumbers.companyName),
+                    management.flatMap { HCIVersion.specification(of: $0.version) }.map { "Bluetooth \($0)" },
+                ].compactMap(\.self) + revisions(adapter, facts)
+            let identity = ([adapter.address] + parts).joined(separator: ", ")
+            let fault = addressFault(adapter, identity, facts)
+            return defects(of: adapter, facts) + [fault ?? .ok("adapter", identity, adapter: adapter.name)]
+                + [autosuspend(adapter, facts)].compactMap(\.self)
         }
     }
 
@@ -67,6 +56,9 @@ extension Check {
                 return [
                     .skip("settings", "settings: \(owner.program) has exclusive access to the adapter", adapter: name)
                 ]
+            }
+            guard adapter.configuration == nil else {
+                return [.skip("settings", "settings: it cannot be switched on before it is configured", adapter: name)]
             }
             var findings: [Finding] = []
             if !adapter.isUp {

@@ -15,13 +15,15 @@ extension Check {
             return findings + [.skip("kernel-log", "kernel log: may be read by root only")]
         }
         for trouble in KernelTrouble.allCases {
-            let matching = messages.filter { KernelTrouble($0) == trouble }
+            let matching = messages.filter { message in
+                KernelTrouble(message) == trouble && !isOfImitation(message, trouble, facts)
+            }
             guard let last = matching.last else { continue }
             findings.append(
                 .warn(
                     "kernel-log",
-                    "kernel log, \(matching.count == 1 ? "once" : "\(matching.count) times"): \(last)",
-                    remedy: trouble.remedy))
+                    "\(trouble.cause); kernel log, \(matching.count == 1 ? "once" : "\(matching.count) times"): \(last)",
+                    remedy: trouble.remedy(for: last)))
         }
         guard findings.isEmpty else { return findings }
         return [
@@ -29,6 +31,12 @@ extension Check {
                 "kernel", "kernel \(facts.kernelRelease) has no defect that concerns this process, and its log is clean"
             )
         ]
+    }
+
+    /// Returns whether the message only confirms what the check of the adapters reports.
+    private static func isOfImitation(_ message: String, _ trouble: KernelTrouble, _ facts: SystemFacts) -> Bool {
+        [.imitation, .absentCommands].contains(trouble)
+            && facts.radio.adapters.contains { isImitation($0, message, facts) }
     }
 
     static func wireless(_ facts: SystemFacts) -> [Finding] {
@@ -67,11 +75,10 @@ enum KernelFault: Hashable, Sendable {
 
     /// Creates the defect of a release such as `6.1.0-55-amd64`; `nil` for kernels without a known one.
     init?(release: String) {
-        let numbers = release.split { !$0.isNumber }.prefix(4).compactMap { Int($0) }
-        guard numbers.count >= 2 else { return nil }
-        if numbers.starts(with: [6, 1, 0]), numbers.count == 4, numbers[3] == 55 || numbers[3] == 56 {
+        guard let release = KernelRelease(release) else { return nil }
+        if release.numbers == [6, 1, 0, 55] || release.numbers == [6, 1, 0, 56] {
             self = .closesTwice
-        } else if numbers[0] > 6 || numbers[0] == 6 && numbers[1] >= 10 {
+        } else if release.isAtLeast(6, 10) {
             self = .hangsAfterScans
         } else {
             return nil
@@ -90,43 +97,6 @@ enum KernelFault: Hashable, Sendable {
         case .closesTwice: "boot another one: of Debian's 6.1.0 kernels -54 and older, or any 6.12"
         case .hangsAfterScans:
             "give such programs CAP_NET_RAW; for one that hangs: sudo hciconfig hci0 down && sudo hciconfig hci0 up"
-        }
-    }
-}
-
-/// Kernel messages about a failing controller.
-enum KernelTrouble: CaseIterable, Hashable, Sendable {
-    case noResponse
-    case refused
-    case broken
-    case firmware
-    case hardware
-
-    init?(_ message: String) {
-        let text = message.lowercased()
-        guard text.contains("bluetooth") || text.contains(/\bhci\d/) else { return nil }
-        if text.contains("tx timeout") || text.contains("(-110)") || text.contains("failed: -110") {
-            self = .noResponse
-        } else if text.contains("failed: -16") {
-            self = .refused
-        } else if text.contains("frame reassembly failed") {
-            self = .broken
-        } else if text.contains("firmware"), text.contains("fail") {
-            self = .firmware
-        } else if text.contains("hardware error") {
-            self = .hardware
-        } else {
-            return nil
-        }
-    }
-
-    var remedy: String {
-        switch self {
-        case .noResponse: "the controller hung: unplug it and plug it in again, or switch the machine off and on"
-        case .refused: "two programs sent scan commands: let one scan"
-        case .broken: "the serial line loses bytes: check its speed and flow control, and the firmware"
-        case .firmware: "install the adapter's firmware (Debian: firmware-* packages), then plug it in again"
-        case .hardware: "the controller's firmware failed: update it, or plug it in again"
         }
     }
 }

@@ -61,6 +61,12 @@ extension Check {
                 ]
             }
             switch bad.status {
+            case HCIStatus.commandDisallowed.rawValue where isMasked(adapter, facts):
+                return [
+                    .skip(
+                        "test-scan", "test scan: refused, as the kernel uses the other commands: \(text(bad))",
+                        adapter: adapter.name)
+                ]
             case HCIStatus.commandDisallowed.rawValue:
                 return [
                     .fail(
@@ -97,6 +103,12 @@ extension Check {
             }
             let time = heard.milliseconds.seconds
             guard heard.reports > 0 else {
+                if isMasked(adapter, facts) {
+                    return [
+                        .skip(
+                            "reports", "reports: none in \(time), as the kernel masks them", adapter: adapter.name)
+                    ]
+                }
                 return [
                     .warn(
                         "silence", "no advertisement in \(time)", adapter: adapter.name,
@@ -118,6 +130,11 @@ extension Check {
             }
             return [.ok("reports", text, adapter: adapter.name)]
         }
+    }
+
+    /// Returns whether the check of the adapters has warned that reports are masked.
+    private static func isMasked(_ adapter: AdapterFacts, _ facts: SystemFacts) -> Bool {
+        maskedReports(adapter, facts)?.level == .warn
     }
 
     private static func text(_ result: CommandResult) -> String {

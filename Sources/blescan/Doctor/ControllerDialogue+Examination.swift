@@ -8,6 +8,8 @@ extension ControllerDialogue {
     /// Queries the controller's features, and how it scans; no scanner if it does not report its features.
     mutating func describe() async -> (ControllerFacts, ScanSession.Controller?) {
         var facts = ControllerFacts()
+        facts.version = await values(of: HCICommandPacket(HCIReadLocalVersion()), &facts)
+            .flatMap { try? HCIReadLocalVersion.parameters(from: $0.span) }.map { VersionFacts($0) }
         let features = await values(of: HCICommandPacket(LEReadLocalFeatures()), &facts)
             .flatMap { try? LEReadLocalFeatures.parameters(from: $0.span) }
         facts.features = features?.rawValue
@@ -53,5 +55,12 @@ extension ControllerDialogue {
         guard response.result.status != 0 else { return response.values }
         facts.failures.append(response.result)
         return nil
+    }
+}
+
+extension VersionFacts {
+    init(_ version: HCIVersion) {
+        self.init(
+            hciRevision: version.hciRevision, company: version.company, linkSubversion: version.linkSubversion)
     }
 }

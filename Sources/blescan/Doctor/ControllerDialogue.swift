@@ -18,6 +18,10 @@ struct ControllerDialogue: ~Copyable {
     /// The kernel's timeout for a command is two seconds.
     private static let commandTimeout: Duration = .milliseconds(2500)
     private static let pause: Duration = .milliseconds(2)
+    /// The place of the subevent code in an LE Meta event, after the packet's type, the event code and the length.
+    private static let subeventOffset = 3
+    /// LE Advertising Report.
+    private static let legacyReports: UInt8 = 0x02
 
     private var socket: HCISocket
     private var buffer = [UInt8](repeating: 0, count: HCISocket.bufferSize)
@@ -58,6 +62,7 @@ struct ControllerDialogue: ~Copyable {
         let clock = ContinuousClock()
         let start = clock.now
         var heard = HeardFacts(milliseconds: time.milliseconds)
+        var fromLegacyScan = 0
         var addresses: Set<BluetoothAddress> = []
         while clock.now < start + time, !Task.isCancelled {
             guard let event = next() else {
@@ -65,6 +70,9 @@ struct ControllerDialogue: ~Copyable {
                 continue
             }
             guard case .advertisingReports(let batch) = event else { continue }
+            if buffer.dropFirst(Self.subeventOffset).first == Self.legacyReports {
+                fromLegacyScan += batch.reports.count
+            }
             for report in batch.reports {
                 heard.reports += 1
                 if report.payload.isEmpty { heard.empty += 1 }
@@ -73,6 +81,7 @@ struct ControllerDialogue: ~Copyable {
             }
         }
         heard.addresses = addresses.count
+        heard.fromLegacyScan = fromLegacyScan
         return heard
     }
 

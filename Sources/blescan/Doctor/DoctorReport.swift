@@ -7,10 +7,9 @@ struct DoctorReport {
 
     /// The lines; addresses in them are not masked yet.
     var lines: [String] {
-        var lines = [
-            "", "blescan \(Self.version), kernel \(facts.kernelRelease), \(Self.architecture)",
-        ]
-        for adapter in facts.radio.adapters { lines += Self.lines(of: adapter) }
+        let machine = [Self.architecture, facts.board].compactMap(\.self).joined(separator: ", ")
+        var lines = ["", "blescan \(Self.version), kernel \(facts.kernelRelease), \(machine)"]
+        for adapter in facts.radio.adapters { lines += Self.lines(of: adapter, facts.usbDevices[adapter.name]) }
         for opener in facts.radio.openers ?? [] {
             lines.append(
                 "\(opener.program) has a \(opener.kind) socket of \(opener.adapter.map { "hci\($0)" } ?? "all")")
@@ -19,13 +18,27 @@ struct DoctorReport {
         return lines.map(\.printable)
     }
 
-    private static func lines(of adapter: AdapterFacts) -> [String] {
+    private static func lines(of adapter: AdapterFacts, _ usb: USBDevice?) -> [String] {
         var parts: [String] = []
+        if let usb {
+            parts.append(
+                "USB \(usb.identifier), power/control \(usb.control ?? "?"), runtime_status \(usb.status ?? "?")")
+        }
+        if let configuration = adapter.configuration {
+            parts.append(
+                "not configured, company \(configuration.company.map { hex($0) } ?? "?"), "
+                    + "missing \(configuration.missing.map { hex($0) } ?? "?")")
+        }
         if let management = adapter.management {
             parts += [
                 "supported \(hex(management.supported))", "current \(hex(management.current))",
                 "company \(hex(management.company))", "version \(management.version)",
             ]
+        }
+        if let version = adapter.controller?.version {
+            parts.append(
+                "HCI revision \(hex(version.hciRevision)), LMP subversion \(hex(version.linkSubversion)), "
+                    + "manufacturer \(hex(version.company))")
         }
         if let features = adapter.controller?.features { parts.append("LE features \(hex(features))") }
         if let lists = adapter.controller?.listsExtendedScan {

@@ -1,9 +1,9 @@
 import BLECore
 import BLELinux
 
-// Two queries about adapters that the kernel itself responds to.
+// Queries about adapters that the kernel itself responds to.
 //
-// Reading an adapter's settings switches nothing, and any user may do it. As the first management command that names
+// Reading an adapter's settings or its configuration switches nothing, and any user may do it. As the first management command that names
 // the adapter it makes the kernel treat the adapter as a managed one, as bluetoothctl and btmgmt do when they start.
 
 /// Queries the kernel's management interface and its monitor.
@@ -17,14 +17,36 @@ enum ManagementInterface {
     }
 
     static func facts(of index: UInt16, from socket: inout ManagementSocket) async -> ManagementFacts? {
-        guard case .sent = socket.send(ManagementReadControllerInformation(), adapter: index) else { return nil }
+        await response(to: ManagementReadControllerInformation(), of: index, from: &socket).map { ManagementFacts($0) }
+    }
+
+    /// Returns what the adapters lack that are not configured, by their indices; empty if the kernel does not respond.
+    static func unconfigured() async -> [UInt16: ConfigurationFacts] {
+        guard var socket = try? ManagementSocket() else { return [:] }
+        return await unconfigured(from: &socket)
+    }
+
+    static func unconfigured(from socket: inout ManagementSocket) async -> [UInt16: ConfigurationFacts] {
+        let indices = await response(to: ManagementReadUnconfiguredIndexList(), of: nil, from: &socket) ?? []
+        var found: [UInt16: ConfigurationFacts] = [:]
+        for index in indices {
+            let information = await response(to: ManagementReadConfigurationInformation(), of: index, from: &socket)
+            found[index] = ConfigurationFacts(company: information?.company, missing: information?.missing.rawValue)
+        }
+        return found
+    }
+
+    private static func response<Command: ManagementCommand>(
+        to command: Command, of index: UInt16?, from socket: inout ManagementSocket
+    ) async -> Command.Response? {
+        guard case .sent = socket.send(command, adapter: index) else { return nil }
         let clock = ContinuousClock()
         let end = clock.now + commandTimeout
         while clock.now < end, !Task.isCancelled {
             switch socket.receive() {
             case .event(let event):
-                switch event.response(to: ManagementReadControllerInformation.self, of: index) {
-                case .success(let information): return ManagementFacts(information)
+                switch event.response(to: Command.self, of: index) {
+                case .success(let response): return response
                 case .failure: return nil
                 case nil: continue
                 }

@@ -44,6 +44,8 @@ struct AdapterFacts: Codable, Hashable, Sendable {
     var bus: String?
     /// The response of the management interface; `nil` if there was none.
     var management: ManagementFacts?
+    /// What the adapter lacks before the kernel switches it on; `nil` if it is configured.
+    var configuration: ConfigurationFacts?
     /// The responses of the controller; `nil` if it was not queried.
     var controller: ControllerFacts?
     /// The reports before our own scan; `nil` without listening.
@@ -66,8 +68,25 @@ struct ManagementFacts: Codable, Hashable, Sendable {
     var current: UInt32
 }
 
+/// What the management interface reports of an adapter that is not configured.
+struct ConfigurationFacts: Codable, Hashable, Sendable {
+    /// The maker's company identifier; `nil` without a response.
+    var company: UInt16?
+    /// A bit for each option that has to be set first; `nil` without a response.
+    var missing: UInt32?
+}
+
+/// The versions of a controller, and its maker.
+struct VersionFacts: Codable, Hashable, Sendable {
+    /// The maker's number of the firmware, or of a part of it.
+    var hciRevision: UInt16
+    var company: UInt16
+    var linkSubversion: UInt16
+}
+
 /// The LE features of a controller; `nil` for those that it did not report.
 struct ControllerFacts: Codable, Hashable, Sendable {
+    var version: VersionFacts?
     var features: UInt64?
     /// Whether it lists the commands of extended scanning.
     var listsExtendedScan: Bool?
@@ -102,6 +121,8 @@ struct HeardFacts: Codable, Hashable, Sendable {
     var empty = 0
     /// Those that any controller could have received.
     var legacy = 0
+    /// Those in the events of a scan with legacy commands; `nil` in facts that were recorded without it.
+    var fromLegacyScan: Int?
     /// The number of different addresses.
     var addresses = 0
 }

@@ -25,8 +25,10 @@ enum RadioProbe {
         guard facts.controllerSocket == 0 else { return }
         // Before this process opens any of its own.
         facts.openers = ManagementInterface.openers()
+        let unconfigured = await ManagementInterface.unconfigured()
         for position in facts.adapters.indices {
             let index = facts.adapters[position].index
+            facts.adapters[position].configuration = unconfigured[index]
             facts.adapters[position].management = await ManagementInterface.facts(of: index)
             guard mayCommand, facts.adapters[position].isUp, var dialogue = try? ControllerDialogue(adapter: index)
             else { continue }

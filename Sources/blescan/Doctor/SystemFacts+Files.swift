@@ -39,7 +39,13 @@ extension SystemFacts {
         }
         wirelessInterfaces = Self.wirelessInterfaces(root + "/sys/class/net")
         let log = access?.kernelLog ?? KernelLog(root + "/dev/kmsg")
-        kernelMessages = log?.messages { KernelTrouble($0) != nil }
+        kernelMessages = log?.messages { KernelTrouble($0) != nil || ControllerLog.isIdentity($0) }
+        let adapters = root + "/sys/class/bluetooth"
+        for name in SystemFiles.names(in: adapters) {
+            usbDevices[name] = USBDevice(adapter: "\(adapters)/\(name)")
+        }
+        // It ends with a zero byte.
+        board = SystemFiles.text(root + "/proc/device-tree/model").map { String($0.prefix { $0 != "\0" }) }
     }
 
     /// Returns whether the network namespace is not the initial one; `nil` without permission to see that.

@@ -29,8 +29,13 @@ struct SystemFacts: Hashable, Sendable {
     /// permission to see that.
     var keyOwners: [String: Set<BluetoothAddress>]?
     var wirelessInterfaces: [WirelessInterface] = []
-    /// The kernel's messages about Bluetooth; `nil` without permission to read them.
+    /// The kernel's messages about failing controllers, and about their identity; `nil` without permission to read
+    /// them.
     var kernelMessages: [String]?
+    /// The USB devices of the adapters on USB, by the name of the adapter; those without readable files are missing.
+    var usbDevices: [String: USBDevice] = [:]
+    /// The board's name in the device tree, such as `Raspberry Pi 4 Model B Rev 1.1`; `nil` on machines without one.
+    var board: String?
     var radio = RadioFacts()
     /// The result of `--connect`.
     var connection: ConnectionFacts?

@@ -43,7 +43,7 @@ struct Ailment: Sendable, CustomStringConvertible {
         machine.radio.adapters[0].scan = nil
     }
 
-    private static func switchOff(_ machine: FakeMachine) {
+    static func switchOff(_ machine: FakeMachine) {
         machine.radio.adapters[0].isUp = false
         machine.radio.adapters[0].isRunning = false
         machine.radio.adapters[0].management?.current = 0x0A80
@@ -52,17 +52,18 @@ struct Ailment: Sendable, CustomStringConvertible {
         machine.radio.adapters[0].scan = nil
     }
 
-    private static func hear(_ machine: FakeMachine, reports: Int) {
+    static func hear(_ machine: FakeMachine, reports: Int) {
         machine.radio.adapters[0].before = HeardFacts(
             milliseconds: 1000, reports: reports, empty: 0, legacy: reports, addresses: 3)
         machine.radio.adapters[0].scan = nil
     }
 
-    static let all = [
+    private static let ofMachines = [
         Ailment("all is well", nil),
         Ailment("no Bluetooth in the kernel", "no-bluetooth") {
             closeSockets($0, 97)
             try $0.remove("sys/module/bluetooth")
+            try $0.remove("sys/class/bluetooth")
         },
         Ailment("a container with its own network", "container") {
             closeSockets($0, 97)
@@ -145,7 +146,8 @@ struct Ailment: Sendable, CustomStringConvertible {
         },
         Ailment("another program's management socket", "management-socket") {
             // Each socket is listed; its program is named once.
-            $0.radio.openers = [SocketOpener](repeating: SocketOpener(program: "btmgmt", kind: .management), count: 2)
+            $0.radio.openers = [SocketOpener](
+                repeating: SocketOpener(program: "btmgmt", kind: .management), count: 2)
         },
         Ailment("another program's user channel", "taken") {
             $0.radio.openers = [SocketOpener(program: "bumble", kind: .user, adapter: 0)]
@@ -153,7 +155,9 @@ struct Ailment: Sendable, CustomStringConvertible {
             $0.radio.adapters[0].management = nil
         },
         Ailment("a controller that does not answer", "no-answer") {
-            $0.radio.adapters[0].controller = ControllerFacts(failures: [CommandResult(command: 0x2003, status: nil)])
+            $0.radio.adapters[0].controller = ControllerFacts(failures: [
+                CommandResult(command: 0x2003, status: nil)
+            ])
             $0.radio.adapters[0].scan = nil
         },
         Ailment("extended features without the commands", "mixed-features") {
@@ -215,8 +219,18 @@ struct Ailment: Sendable, CustomStringConvertible {
 
                 """)
         },
+        Ailment("a kernel log without a reason of its own", "kernel-log") {
+            // Forms that name no file, or belong to no adapter of now.
+            try $0.kernelLog(
+                """
+                Bluetooth: hci0: BCM: firmware Patch file not found, tried:
+                Bluetooth: hci7: CSR: Unbranded CSR clone detected; adding workarounds and force-suspending once...
+                """)
+        },
         Ailment("no kernel log", nil) { try $0.remove("dev/kmsg") },
-        Ailment("Wi-Fi on the same chip", "combo-chip") { try $0.wireless("wlan0", driver: "brcmfmac", state: "up") },
+        Ailment("Wi-Fi on the same chip", "combo-chip") {
+            try $0.wireless("wlan0", driver: "brcmfmac", state: "up")
+        },
         Ailment("Wi-Fi on another chip", nil) { try $0.wireless("wlan0", driver: "iwlwifi", state: "up") },
         Ailment("a bond, whose key the kernel has", nil) {
             _ = try $0.bonds([RecordedBonds.first])
@@ -269,4 +283,6 @@ struct Ailment: Sendable, CustomStringConvertible {
             try $0.setMode("var/lib/bareble/bonds", 0o777)
         },
     ]
+
+    static let all = ofMachines + ofControllers
 }

@@ -51,6 +51,64 @@ import Testing
         #expect(outcome.errors.isEmpty)
     }
 
+    /// What explains the other findings comes before them, and its remedy with it.
+    @Test(
+        arguments: [
+            ("a CSR clone", "clone", "use another adapter"),
+            ("a CSR clone of another maker, which is off", "clone", "use another adapter"),
+            ("an RTL8761B on kernel 7.2", "masked-reports", "boot a kernel before"),
+            ("a Raspberry Pi without an address", "unconfigured", "sudo btmgmt -i hci0 public-addr ADDRESS"),
+            ("a MediaTek controller whose set-up failed", "no-address", "boot another kernel"),
+            ("a controller of Barrot before kernel 6.17.8", "barrot", "boot kernel 6.17.8"),
+        ]) func theCauseComesFirst(_ name: String, _ id: String, _ remedy: String) async throws
+    {
+        let ailment = try #require(Ailment.all.first { $0.description == name })
+        let machine = try ailment.machine()
+        let objects = try await machine.doctor(["--json"]).objects()
+        let first = try #require(objects.first { ["fail", "warn"].contains($0["level"] as? String) })
+        #expect(first["id"] as? String == id)
+        #expect((first["remedy"] as? String)?.hasPrefix(remedy) == true)
+        let lines = try await machine.doctor().output.split(separator: "\n")
+        let position = try #require(lines.firstIndex { $0.hasPrefix("warn") || $0.hasPrefix("FAIL") })
+        #expect(lines[lines.index(after: position)].hasPrefix("      → " + remedy))
+    }
+
+    /// An adapter that the kernel does not switch on is not offered to `--fix up`, nor a silent room blamed for masked
+    /// reports.
+    @Test(
+        arguments: [
+            ("a Raspberry Pi without an address", "down"), ("an RTL8761B on kernel 7.2", "silence"),
+            ("an RTL8761B that refuses the extended scan on kernel 6.18.45", "disallowed"),
+            ("a CSR clone", "kernel-log"),
+        ]) func aConsequenceHasNoRemedyOfItsOwn(_ name: String, _ consequence: String) async throws
+    {
+        let ailment = try #require(Ailment.all.first { $0.description == name })
+        let objects = try await ailment.machine().doctor(["--json"]).objects()
+        #expect(!objects.contains { $0["id"] as? String == consequence })
+    }
+
+    /// Reports that arrive are not masked, whatever the kernel and the controller.
+    @Test func whatIsHeardIsNotMasked() async throws {
+        let machine = try FakeMachine()
+        try machine.write("proc/sys/kernel/osrelease", "7.2.0-1-amd64\n")
+        try machine.usb("hci0", "2357:0604", control: "on", status: "active")
+        let hearing = try await machine.doctor(["--json"])
+        #expect(!hearing.output.contains("masked-reports"))
+        machine.radio.adapters[0].scan = nil
+        let unknown = try await machine.doctor(["--json"])
+        #expect(unknown.output.contains("masked-reports"))
+    }
+
+    /// Only the kernel can have begun a scan with legacy commands where no program has a raw socket.
+    @Test func aScannerWithLegacyCommandsIsNotTheKernel() async throws {
+        let name = "a kernel that scans with legacy commands where extended ones are listed"
+        let machine = try #require(Ailment.all.first { $0.description == name }).machine()
+        machine.radio.openers?.append(SocketOpener(program: "hcitool", kind: .raw, adapter: 0))
+        #expect(try await !machine.doctor(["--json"]).output.contains("masked-reports"))
+        machine.radio.openers = nil
+        #expect(try await !machine.doctor(["--json"]).output.contains("masked-reports"))
+    }
+
     /// The kernel's list has the keys in the same lines as the addresses.
     @Test(arguments: [[], ["--json"], ["--report"]]) func noKeyIsPrinted(_ arguments: [String]) async throws {
         let machine = try FakeMachine()

@@ -27,6 +27,7 @@ final class FakeMachine {
         try link("proc/1/ns/net", to: "net:[4026531840]")
         try link("proc/self/ns/net", to: "net:[4026531840]")
         try rfkill("hci0", soft: false, hard: false)
+        try usb("hci0", "0a5c:21e8", control: "on", status: "active")
         try write("dev/kmsg", "6,1,100,-;Bluetooth: Core ver 2.22\n6,2,200,-;usb 1-1: new device\n")
     }
 
@@ -57,6 +58,34 @@ final class FakeMachine {
         ] {
             try write("sys/class/rfkill/rfkill-\(name)/\(file)", text + "\n")
         }
+    }
+
+    /// The USB device of an adapter, in the folders of the kernel: the adapter is below the interface of its driver.
+    func usb(_ adapter: String, _ identifier: String, control: String, status: String) throws {
+        let device = "sys/devices/pci0000:00/0000:00:14.0/usb1/1-\(adapter)"
+        let interface = device + "/1-\(adapter):1.0"
+        let parts = identifier.split(separator: ":")
+        for (file, text) in [
+            ("idVendor", String(parts[0])), ("idProduct", String(parts[1])), ("power/control", control),
+            ("power/runtime_status", status),
+        ] {
+            try write("\(device)/\(file)", text + "\n")
+        }
+        try write("\(interface)/bluetooth/\(adapter)/uevent", "DEVTYPE=host\n")
+        try link("\(interface)/bluetooth/\(adapter)/device", to: "../../../1-\(adapter):1.0")
+        try link("sys/class/bluetooth/\(adapter)", to: "../../../\(interface)/bluetooth/\(adapter)")
+    }
+
+    /// Puts the adapter on a bus without readable files.
+    func moveAdapter(to bus: String) throws {
+        radio.adapters[0].bus = bus
+        try remove("sys/class/bluetooth/hci0")
+    }
+
+    /// The kernel's log of these messages, after the line about the core.
+    func kernelLog(_ messages: String) throws {
+        let lines = messages.split(separator: "\n").enumerated().map { "6,\($0 + 10),\($0 + 1000),-;\($1)\n" }
+        try write("dev/kmsg", "6,1,100,-;Bluetooth: Core ver 2.22\n" + lines.joined())
     }
 
     /// The kernel's list of channels, which is for root.
@@ -107,7 +136,8 @@ extension AdapterFacts {
         index: 0, name: "hci0", address: "5C:F3:70:9B:1A:02", isUp: true, isRunning: true, bus: "usb",
         management: ManagementFacts(version: 9, company: 15, supported: 0xBEFF, current: 0x0A81),
         controller: ControllerFacts(
-            features: 0x1961, listsExtendedScan: true, acceptListSize: 32, resolvingListSize: 8, bufferLength: 251,
+            version: VersionFacts(hciRevision: 0x1000, company: 15, linkSubversion: 0x220E), features: 0x1961,
+            listsExtendedScan: true, acceptListSize: 32, resolvingListSize: 8, bufferLength: 251,
             bufferCount: 15),
         before: HeardFacts(milliseconds: 1000),
         scan: ScanFacts(

@@ -39,6 +39,33 @@ import Testing
             try await facts(after: [Array(Self.information.prefix(4)) + [4, 0, 4, 0, 0, 0], Self.information]) == nil)
     }
 
+    /// Lists and information in the layouts of mgmt.h: adapters 1 and 2; the first lacks its address, and the second does
+    /// not respond with information.
+    @Test func unconfiguredAdaptersAreListed() async throws {
+        let (near, far) = try LinkSocket.pair()
+        var socket = ManagementSocket(adopting: near)
+        let kernel = HCISocket(adopting: far)
+        for packet in [
+            [0x01, 0, 0xFF, 0xFF, 9, 0, 0x36, 0, 0, 2, 0, 1, 0, 2, 0],
+            [0x01, 0, 1, 0, 13, 0, 0x37, 0, 0, 0x31, 0x01, 2, 0, 0, 0, 2, 0, 0, 0],
+            [0x02, 0, 2, 0, 3, 0, 0x37, 0, 0x11],
+        ] as [[UInt8]] {
+            #expect(kernel.send(packet) == .sent)
+        }
+        #expect(
+            await ManagementInterface.unconfigured(from: &socket) == [
+                1: ConfigurationFacts(company: 305, missing: 2), 2: ConfigurationFacts(),
+            ])
+    }
+
+    @Test func anOldKernelListsNone() async throws {
+        let (near, far) = try LinkSocket.pair()
+        var socket = ManagementSocket(adopting: near)
+        // Unknown Command.
+        #expect(HCISocket(adopting: far).send([0x02, 0, 0xFF, 0xFF, 3, 0, 0x36, 0, 0x01]) == .sent)
+        #expect(await ManagementInterface.unconfigured(from: &socket).isEmpty)
+    }
+
     @Test func openersAreRead() throws {
         func opener(_ channel: UInt8, _ index: [UInt8], _ name: String) throws -> SocketOpener? {
             let text = Array(name.utf8) + [UInt8](repeating: 0, count: 16 - name.utf8.count)
