@@ -88,7 +88,11 @@ package final class KernelLog: Sendable {
         file = OwnedDescriptor(number)
     }
 
-    /// Returns the messages that pass `isWanted`, oldest first and at most 1,000, each without the prefix of its text.
+    /// The largest number of messages that are returned.
+    private static let limit = 1000
+
+    /// Returns the newest messages that pass `isWanted`, oldest first and at most 1,000, each without the prefix of its
+    /// text.
     package func messages(where isWanted: (String) -> Bool) -> [String] {
         // What was read before is read again.
         _ = lseek(file.number, 0, SEEK_SET)
@@ -96,7 +100,7 @@ package final class KernelLog: Sendable {
         var rest = ""
         // A read returns one message, and a line of a plain file may need two.
         var part = [UInt8](repeating: 0, count: 8192)
-        while wanted.count < 1000 {
+        while true {
             let count = unsafe read(file.number, &part, part.count)
             // Messages that were overwritten while this read are left out.
             if count < 0, errno == EPIPE || errno == EINTR { continue }
@@ -108,7 +112,8 @@ package final class KernelLog: Sendable {
                 let text = String(line.split(separator: ";", maxSplits: 1).last ?? "")
                 return isWanted(text) ? text : nil
             }
+            if wanted.count > 2 * Self.limit { wanted.removeFirst(wanted.count - Self.limit) }
         }
-        return Array(wanted.prefix(1000))
+        return Array(wanted.suffix(Self.limit))
     }
 }

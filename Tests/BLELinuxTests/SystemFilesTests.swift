@@ -111,8 +111,11 @@ private struct FakeTree: ~Copyable {
         }
         #expect(KernelLog("\(tree.path)/missing")?.messages { _ in true } == nil)
         #expect(KernelLog("\(tree.path)/kmsg")?.messages { _ in true }.count == 703)
-        tree.write("many", String(repeating: "6,1,1,-;again\n", count: 1200))
-        #expect(KernelLog("\(tree.path)/many")?.messages { _ in true }.count == 1000)
+        for count in [1200, 2700] {
+            tree.write("many", String(repeating: "6,1,1,-;again\n", count: count) + "6,1,1,-;last\n")
+            let newest = KernelLog("\(tree.path)/many")?.messages { _ in true }
+            #expect(newest?.count == 1000 && newest?.last == "last")
+        }
     }
 
     /// All families open, or none does: they come and go with the kernel's Bluetooth.
