@@ -18,6 +18,8 @@ struct ControllerDialogue: ~Copyable {
     /// The kernel's timeout for a command is two seconds.
     private static let commandTimeout: Duration = .milliseconds(2500)
     private static let pause: Duration = .milliseconds(2)
+    /// More than the kernel keeps for a socket that is not read.
+    private static let queueLimit = 512
     /// The place of the subevent code in an LE Meta event, after the packet's type, the event code and the length.
     private static let subeventOffset = 3
     /// LE Advertising Report.
@@ -31,6 +33,11 @@ struct ControllerDialogue: ~Copyable {
         let opened = try HCISocket(adapter: index)
         try opened.setFilter(HCIFilter(events: [0x0E, 0x0F, 0x3E]))
         socket = opened
+    }
+
+    /// Adopts a socket that stands in for one of the kernel.
+    init(adopting socket: consuming HCISocket) {
+        self.socket = socket
     }
 
     /// Sends a command and waits for its response, even in a cancelled task: a scan has to be ended all the same.
@@ -57,15 +64,20 @@ struct ControllerDialogue: ~Copyable {
         return none
     }
 
-    /// Counts the advertising reports for a time; cancellation of the task ends it.
+    /// Counts the advertising reports of a time, with those that wait to be read at its end; cancellation of the task ends
+    /// it.
     mutating func listen(for time: Duration) async -> HeardFacts {
         let clock = ContinuousClock()
         let start = clock.now
         var heard = HeardFacts(milliseconds: time.milliseconds)
         var fromLegacyScan = 0
         var addresses: Set<BluetoothAddress> = []
-        while clock.now < start + time, !Task.isCancelled {
+        var remaining = Self.queueLimit
+        while !Task.isCancelled, remaining > 0 {
+            let isOver = clock.now >= start + time
+            if isOver { remaining -= 1 }
             guard let event = next() else {
+                if isOver { break }
                 await Self.rest()
                 continue
             }
