@@ -47,10 +47,9 @@ extension Check {
             remedy: "use another adapter: the workarounds of the kernel are not enough for imitations")
     }
 
-    /// Returns whether the message is part of the evidence that this adapter is an imitation.
-    static func isImitation(_ adapter: AdapterFacts, _ message: String, _ facts: SystemFacts) -> Bool {
-        !ControllerLog([message], adapter: adapter.name).messages.isEmpty
-            && imitation(adapter, facts)?.level == .warn
+    /// Returns whether the adapter is an imitation of one of CSR.
+    static func isImitation(_ adapter: AdapterFacts, _ facts: SystemFacts) -> Bool {
+        imitation(adapter, facts)?.level == .warn
     }
 
     private static func barrot(_ adapter: AdapterFacts, _ facts: SystemFacts) -> Finding? {
@@ -240,7 +239,8 @@ extension Check {
             "the kernel may suspend it in a scan, and reports are lost: USB \(device.identifier) has power/control auto, "
                 + "runtime_status \(device.status ?? "not readable")",
             adapter: adapter.name,
-            remedy: "plug it in again after adding this line to /etc/udev/rules.d/90-bluetooth-power.rules: " + rule)
+            remedy: "restart, or plug it in again, with this line in /etc/udev/rules.d/90-bluetooth-power.rules: "
+                + rule)
     }
 
     // MARK: - Words

@@ -14,9 +14,13 @@ extension Check {
         guard let messages = facts.kernelMessages else {
             return findings + [.skip("kernel-log", "kernel log: may be read by root only")]
         }
+        let imitations = facts.radio.adapters.filter { isImitation($0, facts) }.map(\.name)
+        let known = messages.compactMap { message in KernelTrouble(message).map { (trouble: $0, message: message) } }
         for trouble in KernelTrouble.allCases {
-            let matching = messages.filter { message in
-                KernelTrouble(message) == trouble && !isOfImitation(message, trouble, facts)
+            let matching = known.filter { $0.trouble == trouble }.map(\.message).filter { message in
+                ![.imitation, .absentCommands].contains(trouble)
+                    // The check of the adapters has reported these.
+                    || !imitations.contains { ControllerLog.isAbout($0, message) }
             }
             guard let last = matching.last else { continue }
             findings.append(
@@ -31,12 +35,6 @@ extension Check {
                 "kernel", "kernel \(facts.kernelRelease) has no defect that concerns this process, and its log is clean"
             )
         ]
-    }
-
-    /// Returns whether the message only confirms what the check of the adapters reports.
-    private static func isOfImitation(_ message: String, _ trouble: KernelTrouble, _ facts: SystemFacts) -> Bool {
-        [.imitation, .absentCommands].contains(trouble)
-            && facts.radio.adapters.contains { isImitation($0, message, facts) }
     }
 
     static func wireless(_ facts: SystemFacts) -> [Finding] {

@@ -7,11 +7,13 @@ struct ControllerLog {
 
     /// Creates the log of an adapter such as `hci0`.
     init(_ messages: [String], adapter: String) {
-        self.messages = messages.filter { message in
-            message.ranges(of: adapter).contains { range in
-                // hci1 is not hci10.
-                range.upperBound == message.endIndex || !message[range.upperBound].isNumber
-            }
+        self.messages = messages.filter { Self.isAbout(adapter, $0) }
+    }
+
+    /// Returns whether a message names an adapter such as `hci1`, rather than `hci10`.
+    static func isAbout(_ adapter: String, _ message: String) -> Bool {
+        message.ranges(of: adapter).contains { range in
+            range.upperBound == message.endIndex || !message[range.upperBound].isNumber
         }
     }
 
