@@ -33,6 +33,13 @@ struct ControllerLog {
             .map { String($0) }
     }
 
+    /// Whether it is one of Intel's controllers from 8260 to AX201, on which btintel.c does not use the coded PHY (W13).
+    ///
+    /// The name of their firmware begins with the number of the variant: SfP, WsP, JfP, ThP, HrP or CcP.
+    var isOlderIntel: Bool {
+        messages.last { $0.contains("Found device firmware: ") }?.contains(/intel\/ibt-(11|12|17|18|19|20)-/) ?? false
+    }
+
     /// The versions that a controller with the USB identifier of CSR has reported; newer kernels log them in two lines.
     var versionOfCSR: VersionFacts? {
         let hci = messages.lazy.reversed().compactMap { $0.firstMatch(of: /HCI ver=\w+ rev=(\w+)/)?.output.1 }.first

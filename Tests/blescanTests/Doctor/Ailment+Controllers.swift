@@ -175,6 +175,11 @@ extension Ailment {
             $0.radio.adapters.append(second)
             try $0.usb("hci1", "0a12:0001", control: "on", status: "active")
         },
+        Ailment("a controller of Intel with a coded PHY that is not to be used", nil) {
+            // The names of the files are those of linux-firmware; btintel.c logs them.
+            try $0.kernelLog("Bluetooth: hci0: Found device firmware: intel/ibt-20-1-3.sfi")
+            $0.radio.adapters[0].management?.company = 2
+        },
         Ailment("USB autosuspend", "autosuspend") {
             try $0.usb("hci0", "8087:0aaa", control: "auto", status: "suspended")
         },

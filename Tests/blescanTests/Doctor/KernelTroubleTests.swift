@@ -113,6 +113,16 @@ import Testing
         #expect(log.realtekChip == "rtl8822cu" && log.firmware == "RTL: fw version 0x05a1e7b3")
     }
 
+    @Test(
+        arguments: [
+            ("ibt-20-1-3", true), ("ibt-11-5", true), ("ibt-0041-0041", false), ("ibt-1040-0041", false),
+        ])
+    func olderControllersOfIntelAreKnownByTheirFirmware(_ file: String, _ isOlder: Bool) {
+        let line = "Bluetooth: hci0: Found device firmware: intel/\(file).sfi"
+        #expect(ControllerLog([line], adapter: "hci0").isOlderIntel == isOlder)
+        #expect(ControllerLog.isIdentity(line))
+    }
+
     @Test func versionsOfCSRAreReadFromOneLineOrTwo() {
         let two = ControllerLog(
             [
