@@ -8,6 +8,8 @@ import bluez
 from harness import *
 
 SCAN_PARAMETERS, SCAN_ENABLE = 0x2041, 0x2042
+# What a controller returns that is not configured: to Reset, Read Local Version Information and Read BD_ADDR.
+RETURNED = {0x0C03: bytes(1), 0x1001: bytes.fromhex("00 09 0000 09 0000 0000"), 0x1009: bytes.fromhex("00 665544332211")}
 
 
 def doctor(*arguments, **more):
@@ -232,6 +234,56 @@ def an_adapter_that_another_program_has_to_itself_is_named():
         findings, outcome = doctor()
         outcome.must(NO_ADAPTER)
         assert "python" in findings["taken"]["text"], findings["taken"]
+
+
+@contextlib.contextmanager
+def unconfigured_adapter():
+    """Plugs in a controller that the kernel does not switch on before a program has configured it, and gives its name."""
+    device = os.open("/dev/vhci", os.O_RDWR)
+    ended = threading.Event()
+    plugged = threading.Event()
+    names = []
+
+    def respond():
+        # A blocked read would keep the controller after the device is closed.
+        while not ended.is_set():
+            if not select.select([device], [], [], 0.1)[0]:
+                continue
+            packet = os.read(device, 300)
+            if packet[0] == 0xFF:
+                names.append(f"hci{struct.unpack_from('<H', packet, 2)[0]}")
+                plugged.set()
+            elif packet[0] == 0x01:
+                opcode = struct.unpack_from("<H", packet, 1)[0]
+                returned = RETURNED.get(opcode, b"\x01")
+                os.write(device, struct.pack("<BBBBH", 4, 0x0E, 3 + len(returned), 1, opcode) + returned)
+
+    thread = threading.Thread(target=respond)
+    thread.start()
+    try:
+        # A vendor packet of the driver: a primary controller, with the quirk of an external configuration.
+        os.write(device, b"\xff\x40")
+        assert plugged.wait(WAIT), "no controller"
+        yield names[0]
+    finally:
+        ended.set()
+        thread.join()
+        os.close(device)
+
+
+@test
+def an_adapter_that_is_not_configured_is_named():
+    with unconfigured_adapter() as name:
+        def findings():
+            objects = blescan("doctor", "--adapter", name, "--json", "--no-scan").objects
+            return {o["id"]: o for o in objects if "id" in o}
+
+        # The kernel lists it once it has read its versions.
+        until(lambda: "unconfigured" in findings(), "it is not named")
+        found = findings()
+        same(found["unconfigured"]["level"], "fail", "level")
+        assert f"btmgmt -i {name} ext-config on" in found["unconfigured"]["remedy"], found["unconfigured"]
+        assert "down" not in found, found
 
 
 @row("O06")
