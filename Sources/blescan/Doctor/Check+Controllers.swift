@@ -2,7 +2,7 @@ import BLECore
 
 // Defects of known controllers, for the check of the adapters: what explains the findings of later checks.
 //
-// A rule names a controller by what was read of it. What could not be read is a finding of its own, as far as a rule
+// The numbers are the rows in Docs/adapters.md. A rule names a controller by what was read of it. What could not be read is a finding of its own, as far as a rule
 // depends on it.
 extension Check {
     /// Returns the defects of a controller, those that explain others first.
@@ -10,7 +10,7 @@ extension Check {
         [imitation(adapter, facts), barrot(adapter, facts), maskedReports(adapter, facts)].compactMap(\.self)
     }
 
-    // MARK: - Imitations of CSR, and Barrot (A8, W54, W55)
+    // MARK: - Imitations of CSR, and Barrot (W54, W55)
 
     /// The USB identifier of CSR, which imitations use, and CSR's company identifier.
     private static let csr = (usb: "0a12:0001", company: UInt16(10))
@@ -66,7 +66,7 @@ extension Check {
             adapter: adapter.name, remedy: "boot kernel 6.17.8 or newer, or use another adapter")
     }
 
-    // MARK: - Reports that the kernel masks (A1, W01, W03)
+    // MARK: - Reports that the kernel masks (W01, W03)
 
     /// The USB identifiers of Realtek 8761B: those of btusb.c, and the one that the change of the kernel was made for.
     private static let realtek8761B: Set<String> = [
@@ -138,7 +138,7 @@ extension Check {
             remedy: "use another kernel or another adapter; where the kernel's mesh feature is on, switch it off")
     }
 
-    // MARK: - Addresses (A12, W57, W58, W68)
+    // MARK: - Addresses (W57, W58, W68)
 
     /// The addresses of Broadcom's controllers that have none of their own: those of btbcm.c of the kernel, and of the
     /// Raspberry Pi's kernel.
@@ -220,7 +220,7 @@ extension Check {
                 : "   (one that no other device has, at each start)")
     }
 
-    // MARK: - USB autosuspend (A7, W61)
+    // MARK: - USB autosuspend (W61)
 
     /// Returns the remark about an adapter that the kernel may suspend, if any.
     static func autosuspend(_ adapter: AdapterFacts, _ facts: SystemFacts) -> Finding? {

@@ -1,14 +1,14 @@
 /// Kernel messages about a failing controller, those that explain others first.
 ///
-/// The numbers are the rows of the catalogue of controllers' deviations; the texts are those of the kernel's sources.
+/// The numbers are the rows in Docs/adapters.md; the texts are those of the kernel's sources.
 enum KernelTrouble: CaseIterable, Hashable, Sendable {
-    /// btusb.c: a controller with the USB identifier of CSR is none (A8, W54).
+    /// btusb.c: a controller with the USB identifier of CSR is none (W54).
     case imitation
     /// The loader of firmware, and the drivers that need it.
     case firmware
     /// btmtk.c: the response of a MediaTek controller is shorter than the kernel expects (W31).
     case shortResponse
-    /// hci_uart: what arrives is no packet (A11, W34).
+    /// hci_uart: what arrives is no packet (W34).
     case lostBytes
     /// btusb.c: a transfer cannot be repeated (W48).
     case failedTransfers
@@ -22,7 +22,7 @@ enum KernelTrouble: CaseIterable, Hashable, Sendable {
     case hardware
     /// hci_sync.c: a command of the kernel meets that of another program (W02, W07).
     case refused
-    /// hci_core.c: data of a link before the event of its connection (A6, W44).
+    /// hci_core.c: data of a link before the event of its connection (W44).
     case earlyData
     /// hci_sync.c: commands that the controller lists and does not have (W04, W54).
     case absentCommands
