@@ -2,8 +2,8 @@ internal import BLECore
 internal import Logging
 
 // How a write is signed with the key of a bond: its counter is reserved on the disk first, many at a time, so that none is
-// used twice, whenever the process ends. And how the signature of a central is verified: the disk has its counter before the
-// write is executed, so that no other one with that counter ever is. Only the holder of the key makes the disk write.
+// used twice, whenever the process ends. And how the signature of a central is verified, whose counter `AcceptedSignatures`
+// accepts. Only the holder of the key makes the disk write.
 
 extension Adapter {
     /// Makes sure that a write to a bonded peer can be signed.
@@ -45,8 +45,8 @@ extension Adapter {
         let reason: String
         do throws(BLEError) {
             switch command.verified(with: bond(of: link).flatMap { bonds.record(of: $0.identity) }, code) {
-            case .success(let (bond, counter)):
-                if try await bonds.acceptSignature(counter, from: bond, during: "accept a signed write") { return true }
+            case .success(let (key, counter)):
+                if try await bonds.acceptSignature(counter, by: key, during: "accept a signed write") { return true }
                 reason = "its counter was used before"
             case .failure(let fault): reason = fault.words
             }
@@ -60,6 +60,13 @@ extension Adapter {
         return false
     }
 
+    /// Stores the exact counters of the signed writes that were accepted, also for a task that is cancelled.
+    func storeAcceptedCounters() async {
+        await Task(executorPreference: loop) { await self.storeExactCounters() }.value
+    }
+
+    private func storeExactCounters() async { await bonds.storeExactCounters() }
+
     /// Signs a write with the key of a bond, if that is prepared.
     func sign(_ value: [UInt8], for handle: AttributeHandle, to peer: PeerID) -> BondSigners.Outcome {
         guard let bond = bond(with: peer) else { return .notPrepared }
@@ -69,33 +76,31 @@ extension Adapter {
 
 /// Why the signature of a write is not that of a bond.
 private enum SignatureFault: Error {
-    case noKey, noFunction, otherKey, usedCounter
+    case noKey, noFunction, otherKey
 
     var words: String {
         switch self {
         case .noKey: "there is no key of the central for signatures: it has distributed none"
         case .noFunction: "no function verifies it: `Configuration.writeSignature` is not set"
         case .otherKey: "the key of its bond has not signed it"
-        case .usedCounter: "its counter was used before"
         }
     }
 }
 
 extension ATTSignedWriteCommand {
-    /// Verifies the signature with the key of a bond; returns the bond, and the counter that the packet has used.
+    /// Verifies the signature with the key of a bond; returns the key, and the counter that the packet has used.
     fileprivate func verified(
         with record: BondRecord?, _ code: BondSigners.Code?
-    ) -> Result<(BondID, UInt32), SignatureFault> {
-        guard let record, let signing = record.peerSigning else { return .failure(.noKey) }
+    ) -> Result<(Secret128, UInt32), SignatureFault> {
+        guard let key = record?.peerSigning?.key else { return .failure(.noKey) }
         guard let code else { return .failure(.noFunction) }
         var reader = ByteReader(signature.span)
         guard let counter = reader.u32() else { return .failure(.otherKey) }
-        let right = code(WriteSignatureMessage(key: signing.key, packet: bytes.dropLast(WriteSigner.codeLength)))
+        let right = code(WriteSignatureMessage(key: key, packet: bytes.dropLast(WriteSigner.codeLength)))
         let given = reader.rest()
         guard right.count == WriteSigner.codeLength, given.count == right.count else { return .failure(.otherKey) }
         // As long for each wrong code.
         guard zip(right, given).reduce(0, { $0 | ($1.0 ^ $1.1) }) == 0 else { return .failure(.otherKey) }
-        guard let lowest = signing.counter, counter >= lowest else { return .failure(.usedCounter) }
-        return .success((BondID(record), counter))
+        return .success((key, counter))
     }
 }

@@ -57,6 +57,7 @@ final class BondedDevices: @unchecked Sendable {
     /// What the kernel is not given of the bonds, which was logged.
     private var omissions: Set<BondRules.KeyLists.Omission> = []
     private var signers = BondSigners()
+    private let acceptedSignatures = AcceptedSignatures()
     /// Called after the records have changed.
     private var changeHandler: (@Sendable () -> Void)?
 
@@ -97,10 +98,14 @@ final class BondedDevices: @unchecked Sendable {
 
     /// Opens the store and reads the bonds, unless that was done.
     ///
+    /// - Parameter limit: When the caller waits no longer, if that is earlier than the disk may take.
     /// - Throws: `BLEError` with the codes of `BondStore`, `.timedOut` if the disk does not respond, `.cancelled`.
-    func open(adapter: BluetoothAddress, during operation: String) async throws(BLEError) {
+    func open(
+        adapter: BluetoothAddress, during operation: String, until limit: BootInstant? = nil
+    ) async throws(BLEError) {
         guard let bonds = configuration?.bonds, !isOpen else { return }
-        let limit = loop.now() + Self.storageTime
+        let deadline = loop.now() + Self.storageTime
+        let limit = limit.map { min($0, deadline) } ?? deadline
         try await takeTurn(until: limit, during: operation)
         if isOpen { return passTurn() }
         state = .opening
@@ -137,8 +142,14 @@ final class BondedDevices: @unchecked Sendable {
         _ record: BondRecord, replacing replaced: PeerID?, during operation: String
     ) async throws(BLEError) -> BondRecord {
         let minimum = configuration?.minimumKeySize ?? BondRules.minimumKeySize
+        var record = record
+        // It may have been forgotten in this run, and what it has signed before may have been recorded.
+        record.peerSigning = record.peerSigning.map(acceptedSignatures.current)
+        let (made, signatures) = (record, acceptedSignatures)
         let stored = try await change(during: operation) { store throws(BLEError) in
-            try store.save(record, isForStorage: true, replacing: replaced, minimumKeySize: minimum)
+            let stored = try store.save(made, isForStorage: true, replacing: replaced, minimumKeySize: minimum)
+            if let signing = stored.peerSigning { signatures.stored(signing.counter, by: signing.key) }
+            return stored
         }
         if self.stored.first(where: { $0.identity == stored.identity }) != stored {
             use(self.stored.filter { $0.identity != stored.identity } + [stored])
@@ -218,12 +229,40 @@ final class BondedDevices: @unchecked Sendable {
         return true
     }
 
-    /// Has the disk keep that the peer of a bond has used a counter for a signed write; returns whether it is new.
-    func acceptSignature(_ counter: UInt32, from bond: BondID, during operation: String) async throws(BLEError) -> Bool
-    {
-        let (identity, generation) = (bond.identity, bond.generation)
-        return try await change(during: operation) { store throws(BLEError) in
-            try store.acceptSignature(counter, from: identity, generation: generation)
+    /// Accepts the counter of a signed write of a peer; returns whether it is new. The disk has it before, or higher ones.
+    func acceptSignature(
+        _ counter: UInt32, by key: Secret128, during operation: String
+    ) async throws(BLEError) -> Bool {
+        let signatures = acceptedSignatures
+        // Other writes, or the end of a local peripheral, may come between storing and accepting.
+        while let signing = records.compactMap(\.peerSigning).first(where: { $0.key == key }) {
+            switch signatures.accept(counter, by: signing) {
+            case .accepted: return true
+            case .used: return false
+            case .needsStorage(let lowest):
+                let isStored = try await change(during: operation) { store throws(BLEError) in
+                    guard try store.storeAcceptedCounters([key: lowest]) else { return false }
+                    signatures.stored(lowest, by: key)
+                    return true
+                }
+                guard isStored else { return false }
+            }
+        }
+        return false
+    }
+
+    /// Has the disk keep the exact counters of the signed writes that were accepted, so that the next run skips none.
+    func storeExactCounters() async {
+        let signatures = acceptedSignatures
+        guard isOpen, signatures.isAhead else { return }
+        do throws(BLEError) {
+            try await change(during: "store the counters of signatures") { store throws(BLEError) in
+                _ = try store.storeAcceptedCounters(signatures.takeExact())
+            }
+        } catch {
+            logger.warning(
+                "the counters of signed writes are not stored: the next run drops up to \(AcceptedSignatures.block) of each central",
+                metadata: ["reason": "\(error)"])
         }
     }
 
@@ -304,6 +343,7 @@ final class BondedDevices: @unchecked Sendable {
         rejections = rejections.filter { known.contains($0.key) }
         linkEnds = linkEnds.filter { known.contains($0.key) }
         unmarked.formIntersection(known)
+        acceptedSignatures.limit(to: Set(records.compactMap(\.peerSigning?.key)))
         if isOther { changeHandler?() }
     }
 

@@ -172,23 +172,21 @@ package final class OpenBondStore: Sendable {
         return reserved
     }
 
-    /// Stores that the peer has used a counter for a signed write: no lower one, and not the same, is accepted again.
+    /// Stores the lowest counters that are accepted of signed writes, by the keys of the peers that sign them.
     ///
-    /// - Parameter generation: The version of the list that the bond came with, whose key the signature has.
-    /// - Returns: Whether the counter is new.
-    /// - Throws: `BLEError` with `.bondNotStored`: the write may not be executed.
-    package func acceptSignature(
-        _ counter: UInt32, from identity: PeerID, generation: UInt64
-    ) throws(BLEError) -> Bool {
-        var isNew = false
-        _ = try changeRecord(of: identity, during: "accept a signature") { record in
-            guard record.generation == generation, let lowest = record.peerSigning?.counter, counter >= lowest else {
-                return
+    /// - Parameter counters: `nil` as a counter if all have been used.
+    /// - Returns: Whether a bond has one of the keys.
+    /// - Throws: `BLEError` with `.bondNotStored`: no write with a higher counter than before may be executed.
+    package func storeAcceptedCounters(_ counters: [Secret128: UInt32?]) throws(BLEError) -> Bool {
+        try change(during: "store the counters of signatures") { contents throws(BLEError) in
+            var isFound = false
+            for index in contents.records.indices {
+                guard let key = contents.records[index].peerSigning?.key, let counter = counters[key] else { continue }
+                contents.records[index].peerSigning?.counter = counter
+                isFound = true
             }
-            isNew = true
-            record.peerSigning?.counter = counter == .max ? nil : counter + 1
+            return isFound
         }
-        return isNew
     }
 
     // MARK: Changes

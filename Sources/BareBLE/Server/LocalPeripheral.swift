@@ -609,6 +609,7 @@ extension LocalPeripheral {
     }
 
     private func endRecords() async {
+        await central.adapter.storeAcceptedCounters()
         await records.flush(until: loop.now() + Central.storageTime)
         records.close()
     }
