@@ -181,7 +181,7 @@ let package = Package(
             name: "blescanTests",
             dependencies: [
                 "blescan", "BareBLE", "BareBLETestKit", "BLECapture", "BLECore", "BLELinux", "BLEProfiles",
-                "CBluetooth", "TestSupport",
+                "CBluetooth", "TestSupport", .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             swiftSettings: strict
         ),

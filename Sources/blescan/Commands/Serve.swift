@@ -29,6 +29,8 @@ struct Serve: AsyncParsableCommand {
             With --pairing they may pair too, and their bonds are kept; it needs
             CAP_NET_ADMIN, and switches the adapter off and on once. With --bonds alone,
             centrals that are bonded already use their bonds, and no others may pair.
+            What bonded centrals have subscribed to is kept beside their bonds, and is in
+            force again when they come back after a restart.
             Advertising needs CAP_NET_RAW, the rest no rights. Under sudo the command
             becomes the user who ran it: the bonds are those of `sudo blescan pair`, and
             that user must be able to read the declaration. Of several programs that
@@ -94,7 +96,8 @@ struct Serve: AsyncParsableCommand {
         let command = self
         try await Interrupt.cancelling {
             let central = Central.ofCommand(try command.centralConfiguration())
-            try await central.run { try await command.serve(served, on: central) }
+            let store = try command.subscriptionStore(of: (try? Central.adapters()) ?? [])
+            try await central.run { try await command.serve(served, on: central, keepingSubscriptionsIn: store) }
         }
     }
 
@@ -130,8 +133,31 @@ struct Serve: AsyncParsableCommand {
         return configuration
     }
 
-    private func serve(_ device: ServedDevice, on central: Central) async throws {
-        let local = LocalPeripheral(LocalPeripheral.Settings(name: name ?? device.name), on: central)
+    /// Returns the place of what bonded centrals have subscribed to; `nil` where centrals have no bonds, and without an adapter.
+    func subscriptionStore(of adapters: [AdapterDescription]) throws(Failure) -> StateStore? {
+        let selector = adapter?.selector ?? .first
+        guard usesBonds, let address = adapters.first(where: { selector.matches($0) })?.address else { return nil }
+        return try BondDirectory(bonds).subscriptionStore(of: address)
+    }
+
+    /// Continues with what bonded centrals had subscribed to in the run before.
+    private func restore(_ local: LocalPeripheral) async throws {
+        do throws(BLEError) {
+            if let damage = try await local.restore().damage { Console.warn("\(damage)") }
+        } catch {
+            // Bonds are used, and not stored, where nothing may be written.
+            guard error.code == .notPermitted else { throw error }
+            Console.warn("what centrals subscribe to is not kept for the next run: \(error)")
+        }
+    }
+
+    func serve(
+        _ device: ServedDevice, on central: Central, keepingSubscriptionsIn store: StateStore?
+    ) async throws {
+        var settings = LocalPeripheral.Settings(name: name ?? device.name)
+        settings.store = store
+        let local = LocalPeripheral(settings, on: central)
+        if store != nil { try await restore(local) }
         for service in device.services { try await local.publish(service) }
         let events = local.events
         var lease: AdvertisementLease?

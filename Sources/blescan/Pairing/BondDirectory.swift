@@ -78,6 +78,12 @@ struct BondDirectory: Sendable {
         return try BondStore(directory: path)
     }
 
+    /// Returns the place of what bonded centrals have subscribed to, `ADDRESS.clients` in the same directory: a subscription is
+    /// worth nothing without the bond that it was made under, and no other adapter has that.
+    func subscriptionStore(of adapter: BluetoothAddress) -> StateStore {
+        StateStore(directory: path, identifier: String(adapter.description.filter { $0 != ":" }))
+    }
+
     /// Returns what is stored for all adapters; nothing if the directory does not exist.
     ///
     /// - Throws: `BLEError`; `Failure` if the command line names a directory that does not exist.

@@ -1,0 +1,78 @@
+import ArgumentParser
+import BLECore
+import BLELinux
+import BareBLE
+import BareBLETestKit
+import Foundation
+import Testing
+
+@testable import blescan
+
+/// `blescan serve` with bonds, on a virtual radio.
+@Suite(.timeLimit(.minutes(5))) struct ServeTests {
+    private static let measurement: BluetoothUUID = 0x2A37
+    /// The first adapter of a virtual radio.
+    private static let adapter = BluetoothAddress(rawValue: 0x00AA_0100_0042)
+
+    @Test func theSubscriptionOfABondedCentralSurvivesARestart() async throws {
+        let folder = try TestFolder()
+        let directory = folder["bonds"]
+        try await VirtualTime.run { time in
+            let radio = VirtualRadio(time: time)
+            let phone = await radio.addCentral()
+            try await Self.run(directory, radio, time) {
+                try await phone.connect()
+                await radio.pair(phone, VirtualSecurity())
+                try await time.clock.sleep(for: .seconds(1))
+                try await phone.subscribe(to: Self.measurement)
+                _ = try await phone.nextValue()
+                await phone.disconnect()
+            }
+            let names = try FileManager.default.contentsOfDirectory(atPath: directory)
+            #expect(names.sorted() == [".bonds", ".clients", ".clients-lock", ".lock"].map { "00AA01000042" + $0 })
+            for _ in 0..<2 {
+                try await Self.run(directory, radio, time) {
+                    try await phone.connect()
+                    await radio.encrypt(phone)
+                    _ = try await phone.nextValue()
+                    await phone.disconnect()
+                }
+            }
+        }
+    }
+
+    @Test func onlyCentralsWithBondsHaveSubscriptionsThatAreKept() throws {
+        let adapters = [UInt16(0), 1].map { index in
+            AdapterDescription(
+                ControllerInfo(
+                    index: index, name: "hci\(index)", address: BluetoothAddress(rawValue: 1 + UInt64(index)),
+                    isUp: true),
+                isBlocked: false)
+        }
+        func store(_ arguments: String...) throws -> StateStore? {
+            try Serve.parse(["demo:heart-rate"] + arguments).subscriptionStore(of: adapters)
+        }
+        #expect(try store() == nil)
+        #expect(try store("--bonds", "/b")?.clientsPath == "/b/000000000001.clients")
+        #expect(
+            try store("--pairing", "show", "--bonds", "/b", "--adapter", "hci1")?.clientsPath
+                == "/b/000000000002.clients")
+        #expect(try store("--bonds", "/b", "--adapter", "hci2") == nil)
+    }
+
+    /// A run of the command, which ends after the body.
+    private static func run(
+        _ directory: String, _ radio: VirtualRadio, _ time: VirtualTime, _ body: () async throws -> Void
+    ) async throws {
+        let command = try Serve.parse(
+            ["demo:heart-rate", "--pairing", "just-works", "--bonds", directory, "--for", "60s", "--json"])
+        var configuration = Configuration()
+        configuration.security = SecurityConfiguration(bonds: try BondStore(directory: directory))
+        let central = Central(configuration, radio: radio)
+        let store = BondDirectory(directory).subscriptionStore(of: adapter)
+        let device = ServedDevice(.heartRate)
+        let serving = time.task { try await command.serve(device, on: central, keepingSubscriptionsIn: store) }
+        try await body()
+        try await serving.value
+    }
+}
