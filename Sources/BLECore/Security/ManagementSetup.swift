@@ -16,6 +16,7 @@
 // LE link; not bondable; no input and no output. While the owner lets centrals pair (`rest`), it is bondable, with the input
 // and output of the agent. All other settings stay as they are. If another program clears the bondable setting meanwhile, it is
 // set again, three times in 60 s; after that not until the first of these is 60 s ago: two programs must not fight without end.
+// A `rest` that waits then fails.
 // The kernel reports no change of the input and output, so these are then set again as well.
 //
 // Invariants:
@@ -106,6 +107,8 @@ package struct ManagementSetup: ~Copyable {
         case cannotPair
         /// The adapter is switched off.
         case switchedOff
+        /// Other programs keep clearing the bondable setting.
+        case bondableCleared
         /// Any other failure of a command.
         case command(ManagementCommandFailure)
     }
@@ -325,7 +328,11 @@ package struct ManagementSetup: ~Copyable {
 
     /// The command that brings the adapter nearer to the state of rest; `nil` if there is none.
     private var restCommand: RestCommand? {
-        if isRestRefused || restPause != nil { return nil }
+        isRestRefused || restPause != nil ? nil : changeToRest
+    }
+
+    /// The same, whether or not it may be sent now.
+    private var changeToRest: RestCommand? {
         let isBondable = restCapability != nil
         if settings.contains(.bondable) != isBondable { return .bondable(isBondable) }
         let capability = restCapability ?? .noInputNoOutput
@@ -670,7 +677,7 @@ extension ManagementSetup {
     private mutating func proceed() -> [Action] {
         guard pairing != .running else { return [] }
         if let command = restCommand { return send(command) }
-        let rested = endRest(nil)
+        let rested = endRest(restPause != nil && changeToRest != nil ? .bondableCleared : nil)
         guard requestedLoad > begunLoad else { return rested + letPairingBegin() }
         beginLoad()
         isStale = false

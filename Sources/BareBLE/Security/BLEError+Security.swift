@@ -34,6 +34,11 @@ extension BLEError {
                     "Disconnect all peers and try again: the adapter is then switched off and on."
                 )
             case .switchedOff: (.adapterDown, "the adapter is switched off", "Switch it on.")
+            case .bondableCleared:
+                (
+                    .adapterShared, "another program keeps making the adapter not bondable",
+                    "End that program, such as bluetoothd, and try again."
+                )
             case .command(let failure): (.system, "\(failure)", nil)
             }
         self.init(code, subject: adapter, during: operation, because: reason, hint: hint)

@@ -522,6 +522,26 @@ import Testing
         #expect(run.now == begin + ManagementSetup.clearingTime && run.setup.nextDeadline == nil)
     }
 
+    /// The owner would take it for done, and no central could pair.
+    @Test func aRestThatOthersKeepUndoingFails() {
+        var run = Run.managed()
+        run.rest(.displayOnly)
+        run.respond()
+        #expect(run.sent == ["0900 0000 0100 01", "1800 0000 0100 00"])
+        for round in 0..<4 {
+            if round > 0 { run.newSettings(0x0A11) }
+            run.newSettings(0x0A01)
+        }
+        #expect(run.others.last == .bondableCleared(isSetAgain: false))
+        run.respond()
+        #expect(run.others.last == .rested(.bondableCleared) && run.sent.count == 2)
+        // A later one begins at once.
+        run.forgetActions()
+        run.rest(.displayOnly)
+        for _ in 0..<2 { run.respond() }
+        #expect(run.sent.first == "0900 0000 0100 01" && run.others.last == .rested(nil))
+    }
+
     @Test func aSettingThatCannotBeSetAgainIsReported() {
         var run = Run.managed()
         run.rest(.displayOnly)
