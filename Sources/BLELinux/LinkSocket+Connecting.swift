@@ -62,18 +62,23 @@ extension LinkSocket {
     /// own socket would take that away until the central has reacted, for good if it refuses; and the management interface
     /// demands nothing of peers that have a bond.
     ///
+    /// A link that becomes encrypted right before this is called gets the channel: the kernel sends a request for it at once. So
+    /// its PSM is one that no service has; the central refuses the request, and nothing else happens.
+    ///
     /// Without a reaction the kernel ends the link 30 s later.
     package static func requestSecurity(
         from own: BluetoothAddress, type ownType: AddressType, to central: PeerID
     ) throws(SystemCallError) {
         _ = try connecting(
             from: socketAddress(own, ownType, channel: 0),
-            to: socketAddress(central.address, central.type, channel: 0, psm: Self.firstDynamicPSM), receiveMTU: nil,
+            to: socketAddress(central.address, central.type, channel: 0, psm: Self.unassignedPSM), receiveMTU: nil,
             sendTimeout: .seconds(1), security: .medium)
     }
 
+    /// The last of those that only the Bluetooth SIG assigns, which it has not done.
+    ///
     /// Spec: LE_PSM, Core Vol 3 Part A, 4.22.
-    private static let firstDynamicPSM: UInt16 = 0x80
+    private static let unassignedPSM: UInt16 = 0x7F
 
     private static func connecting(
         from source: sockaddr_l2, to target: sockaddr_l2, receiveMTU: UInt16?, sendTimeout: Duration,

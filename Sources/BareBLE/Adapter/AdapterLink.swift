@@ -64,8 +64,8 @@ extension Adapter {
             },
             sign: { value, handle in self.assumeIsolated { $0.sign(value, for: handle, to: link.peer) } },
             accept: { command, code in await self.accept(command, on: link, code) },
-            requestSecurity: { required, operation async throws(BLEError) in
-                try await self.requestSecurity(of: link, required, during: operation)
+            requestSecurity: { required, limit, operation async throws(BLEError) in
+                try await self.requestSecurity(of: link, required, until: limit, during: operation)
             },
             isPairing: { self.assumeIsolated { $0.centrals.pairing?.link == link } },
             pair: { descriptor, options async throws(BLEError) in

@@ -46,8 +46,8 @@ package struct LinkControls: Sendable {
     let sign: @Sendable ([UInt8], AttributeHandle) -> BondSigners.Outcome
     /// Returns whether a signed write of the peer, which is the central, is to be executed, by codes that the closure computes.
     let accept: @Sendable (ATTSignedWriteCommand, BondSigners.Code?) async -> Bool
-    /// Has the kernel send a Security Request to the peer, which is the central.
-    let requestSecurity: @Sendable (RequiredSecurity, String) async throws(BLEError) -> Void
+    /// Has the kernel send a Security Request to the peer, which is the central; it waits until then for the kernel and the disk.
+    let requestSecurity: @Sendable (RequiredSecurity, BootInstant, String) async throws(BLEError) -> Void
     /// Whether the peer, which is the central, pairs. To be called on the loop.
     let isPairing: @Sendable () -> Bool
     /// Pairs with the peer; with the descriptor of the link's socket.

@@ -148,6 +148,8 @@ extension HandedServer {
     /// Something to hand over. Its descriptors are closed when the manager has them, and when it does not take them.
     struct Item {
         let name: String
+        /// The name of the central, or of the socket.
+        let subject: String
         let descriptors: [Int32]
     }
 
@@ -161,7 +163,8 @@ extension HandedServer {
             MemoryFile.close(descriptor)
             return nil
         }
-        return Item(name: DescriptorStore.name(DescriptorStore.listenerPrefix, text), descriptors: [descriptor])
+        return Item(
+            name: DescriptorStore.name(DescriptorStore.listenerPrefix, text), subject: text, descriptors: [descriptor])
     }
 
     /// The link of a central. The number distinguishes links of the same name.
@@ -182,13 +185,14 @@ extension HandedServer {
             throw link.givenAwayError(during: "hand a link over")
         }
         return Item(
-            name: DescriptorStore.name(DescriptorStore.centralPrefix, "\(number).\(link.name)"),
+            name: DescriptorStore.name(DescriptorStore.centralPrefix, "\(number).\(link.name)"), subject: link.name,
             descriptors: [socket, file])
     }
 
-    /// Stores items with the manager, and waits until it has them. Those that it does not take are closed and logged.
-    static func put(_ items: [Item], in store: DescriptorStore, logger: Logger) async {
+    /// Stores items with the manager, and waits until it has them. Those that it does not take are closed, logged and returned.
+    static func put(_ items: [Item], in store: DescriptorStore, logger: Logger) async -> [String: BLEError] {
         var hasSent = false
+        var lost: [String: BLEError] = [:]
         for item in items {
             defer { for descriptor in item.descriptors { MemoryFile.close(descriptor) } }
             do throws(BLEError) {
@@ -196,13 +200,15 @@ extension HandedServer {
                 hasSent = true
             } catch {
                 logger.notice("not handed over", metadata: ["name": "\(item.name)", "reason": "\(error)"])
+                lost[item.subject] = error
             }
         }
-        guard hasSent else { return }
+        guard hasSent else { return lost }
         do throws(BLEError) {
             try await store.notifier.barrier()
         } catch {
             logger.notice("the service manager does not respond", metadata: ["reason": "\(error)"])
         }
+        return lost
     }
 }

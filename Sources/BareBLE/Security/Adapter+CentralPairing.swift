@@ -20,7 +20,7 @@ extension Adapter {
     /// Lets the centrals of an owner pair.
     ///
     /// - Throws: `BLEError` with `.busy`, `.timedOut`, `.cancelled`, `.pairingFailed`, and the codes of `manage`.
-    func letCentralsPair(
+    func allowCentralPairing(
         _ options: CentralPairingOptions, for owner: ObjectIdentifier, until end: BootInstant?,
         during operation: String
     ) async throws(BLEError) {
@@ -35,7 +35,7 @@ extension Adapter {
             acceptsUnconfirmed: options.acceptsUnconfirmed && options.agent.confirm == nil, timeout: options.timeout,
             end: end)
         let (wake, number) = await suspend(until: loop.now() + Self.permissionTimeout) { number in
-            perform(security.letCentralsPair(permission, number))
+            perform(security.allowCentralPairing(permission, number))
         }
         security.stopWaiting(number)
         switch wake {
@@ -82,7 +82,7 @@ extension Adapter {
     }
 
     /// Whether centrals may pair now.
-    var letsCentralsPair: Bool { security.letsCentralsPair }
+    var allowsCentralPairing: Bool { security.allowsCentralPairing }
 
     /// The central whose link the kernel has under a name, for the machine.
     private func servedCentral(_ peer: PeerID) -> PairingResponder.Client? {
@@ -98,12 +98,13 @@ extension Adapter {
 
     /// Has the kernel send a Security Request to the central of a link, unless that pairs already.
     ///
+    /// - Parameter limit: When the caller waits no longer.
     /// - Throws: `BLEError` with `.notBonded`, `.insufficientSecurity`, `.disconnected`, `.pairingFailed`, `.system`, and the
     ///   codes of `manage`.
     func requestSecurity(
-        of link: LinkIdentity, _ required: RequiredSecurity, during operation: String
+        of link: LinkIdentity, _ required: RequiredSecurity, until limit: BootInstant, during operation: String
     ) async throws(BLEError) {
-        let managed = try await manage(during: operation)
+        let managed = try await manage(during: operation, until: limit)
         guard managed.canPair != false else { throw BLEError(cannotPairWith: name, during: operation) }
         guard let info, links.isCurrent(link), let kernelName = kernelName(of: link) else {
             throw BLEError(
@@ -160,7 +161,7 @@ extension Adapter {
                 because: "its bond is worth less than what is required",
                 hint: "Forget the bond, and let the central pair again.")
         }
-        guard record == nil, !security.letsCentralsPair else { return }
+        guard record == nil, !security.allowsCentralPairing else { return }
         throw BLEError(
             .notBonded, subject: "\(link.peer)", during: operation,
             because: "it has no bond, and centrals may not pair",
@@ -171,7 +172,7 @@ extension Adapter {
     func securityRefused(withCentral peer: PeerID) -> Bool {
         guard let host = centrals.host, let served = host.find(peer) else { return false }
         let error =
-            security.letsCentralsPair
+            security.allowsCentralPairing
             ? BLEError(
                 .pairingRefused, subject: served.central.name, during: "request security",
                 because: "the central refused to pair", hint: "Pair at the central.", origin: .peer)
@@ -302,7 +303,7 @@ extension Adapter {
 
     /// Logs, once for each link, that a central wanted to pair and may not.
     func logRefusal(ofCentral peer: PeerID) {
-        guard !security.letsCentralsPair, let served = centrals.host?.find(peer),
+        guard !security.allowsCentralPairing, let served = centrals.host?.find(peer),
             centrals.isNewRefusal(served.link, nil, whereUp: { links.isCurrent($0) })
         else { return }
         logger.notice(
@@ -312,7 +313,7 @@ extension Adapter {
 
     /// Nobody waits for what has failed.
     func logRestFailure(_ error: BLEError) {
-        let mayPair = security.letsCentralsPair
+        let mayPair = security.allowsCentralPairing
         logger.log(
             level: mayPair ? .warning : .debug,
             mayPair

@@ -12,30 +12,32 @@ extension Adapter {
 
     /// Puts the adapter under management and loads its bonds, unless that was done.
     ///
+    /// - Parameter limit: When the caller waits no longer, if that is earlier than the kernel and the disk may take.
     /// - Throws: `BLEError` with `.notSupported` without a `SecurityConfiguration`, `.notPermitted`, `.timedOut`,
     ///   `.adapterDown`, `.noAdapter`, `.blocked`, `.cancelled`, and the codes of `BondStore`.
     @discardableResult
     func manage(
-        during operation: String, mayCyclePower: Bool = true
+        during operation: String, mayCyclePower: Bool = true, until limit: BootInstant? = nil
     ) async throws(BLEError) -> ManagementSetup.Managed {
         try await prepareController(during: operation)
-        return try await setUp(during: operation, mayCyclePower: mayCyclePower)
+        return try await setUp(during: operation, mayCyclePower: mayCyclePower, until: limit)
     }
 
     /// As `manage`, for an adapter that may be off: it is switched on. By the management interface alone: an adapter that is
     /// switched on by HCIDEVUP soon after it was plugged in stays on without the kernel's Security Manager.
     private func setUp(
-        during operation: String, mayCyclePower: Bool
+        during operation: String, mayCyclePower: Bool, until limit: BootInstant? = nil
     ) async throws(BLEError) -> ManagementSetup.Managed {
         guard bonds.configuration != nil else {
             throw BLEError(
                 .notSupported, subject: name, during: operation, because: "pairing is not configured",
                 hint: "Set `Configuration.security`.")
         }
-        try await openBonds(during: operation)
+        try await openBonds(during: operation, until: limit)
         try openManagement(during: operation)
         let plan = ManagementSetup.Plan(powersOn: true, mayCyclePower: mayCyclePower && !links.hasLinks)
-        let (wake, number) = await suspend(until: loop.now() + Self.managementTimeout) { number in
+        let deadline = loop.now() + Self.managementTimeout
+        let (wake, number) = await suspend(until: limit.map { min($0, deadline) } ?? deadline) { number in
             perform(security.manage(plan, number))
         }
         security.stopWaiting(number)
@@ -146,10 +148,10 @@ extension Adapter {
     // MARK: Bonds
 
     /// Opens the bonds and reads them, unless that was done.
-    func openBonds(during operation: String) async throws(BLEError) {
+    func openBonds(during operation: String, until limit: BootInstant? = nil) async throws(BLEError) {
         guard bonds.configuration != nil, !bonds.isOpen else { return }
         guard let address, address != .zero else { throw downError(during: operation) }
-        try await bonds.open(adapter: address, during: operation)
+        try await bonds.open(adapter: address, during: operation, until: limit)
     }
 
     /// Finds the adapter and reads its bonds.

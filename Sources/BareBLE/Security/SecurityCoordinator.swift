@@ -171,7 +171,7 @@ final class SecurityCoordinator {
     /// Whether the bond of a central is being stored.
     var isStoringCentral: Bool { responder.isStoring }
     /// Whether centrals may pair.
-    var letsCentralsPair: Bool { responder.isAllowed }
+    var allowsCentralPairing: Bool { responder.isAllowed }
     /// Tasks that wait for this coordinator, and commands that are out.
     var outstanding: Int {
         setupWaiters.count + turnWaiters.count + loadWaiters.count + restWaiters.count + channel.unfinishedCommands
@@ -433,7 +433,7 @@ final class SecurityCoordinator {
     func findCentrals(by find: @escaping @Sendable (PeerID) -> PairingResponder.Client?) { findCentral = find }
 
     /// Lets centrals pair; resumes `waiter` when the kernel accepts their pairings, or cannot be made to.
-    func letCentralsPair(_ permission: PairingResponder.Permission, _ waiter: UInt64) -> [Action] {
+    func allowCentralPairing(_ permission: PairingResponder.Permission, _ waiter: UInt64) -> [Action] {
         restWaiters.append(waiter)
         return perform(responder.allow(permission))
     }

@@ -463,7 +463,7 @@ extension LocalPeripheral {
     }
 
     /// A Boolean value that indicates whether centrals may pair now.
-    public var allowsPairing: Bool { get async { await central.adapter.letsCentralsPair } }
+    public var allowsPairing: Bool { get async { await central.adapter.allowsCentralPairing } }
 
     /// Lets centrals that connect from now on pair, for a time or until `refusePairing()`; before that, and afterwards, they
     /// are refused.
@@ -480,7 +480,8 @@ extension LocalPeripheral {
     ///   - duration: How long they may; `nil` for no limit.
     /// - Throws: `BLEError` with `.invalidArgument` for options that accept no pairing, and after `stop()`; `.notPermitted`
     ///   without CAP_NET_ADMIN, `.notSupported` without `Configuration.security`, `.pairingFailed` if the kernel cannot pair
-    ///   with the adapter as it was switched on, `.timedOut`, `.adapterDown`, `.noAdapter`, `.blocked`, `.cancelled`, and
+    ///   with the adapter as it was switched on, `.adapterShared` if another program keeps making the adapter not bondable,
+    ///   `.timedOut`, `.adapterDown`, `.noAdapter`, `.blocked`, `.cancelled`, and
     ///   the codes of `acceptCentrals()`.
     ///
     /// Spec: bondable mode, Core Vol 3 Part C, 9.4.3.
@@ -502,7 +503,7 @@ extension LocalPeripheral {
                 hint: "Leave `outOfBand` out.")
         }
         try await acceptCentrals()
-        try await central.adapter.letCentralsPair(
+        try await central.adapter.allowCentralPairing(
             options, for: ObjectIdentifier(listener), until: duration.map { loop.now() + $0 }, during: operation)
     }
 
@@ -527,7 +528,8 @@ extension LocalPeripheral {
     /// - Parameters:
     ///   - required: What the link must have.
     ///   - id: The central.
-    ///   - timeout: The longest time for the central and its user. The request cannot be withdrawn.
+    ///   - timeout: The longest time for the call: for the kernel and the disk, where the adapter is not under management yet,
+    ///     and for the central and its user. The request cannot be withdrawn.
     /// - Returns: The security of the link.
     /// - Throws: `BLEError` with `.disconnected` if the central is not connected, or disconnects; `.timedOut` if it does not
     ///   react in time; `.pairingRefused` and the other codes of a pairing that fails; `.notBonded` if it has no bond and
@@ -552,7 +554,7 @@ extension LocalPeripheral {
         let controls = try radio(of: peripheral, during: operation)
         func security() -> LinkSecurity { peripheral.assumeIsolated { $0.security } }
         if security().satisfies(required), !controls.isPairing() { return security() }
-        try await controls.requestSecurity(required, operation)
+        try await controls.requestSecurity(required, deadline, operation)
         while true {
             // While the central pairs, the link may be encrypted with a key that becomes no bond.
             if security().satisfies(required), !controls.isPairing() { return security() }
@@ -997,8 +999,13 @@ extension LocalPeripheral {
     /// not pair, or which the manager does not take. Updates that were not sent, and indications that were not confirmed, end with
     /// `.disconnected`. The advertisements stay on air until their leases end; a central that they bring waits as well.
     /// Sequences of events end, as after `stop()`; so do listeners for channels.
-    public func suspend(handingOverTo store: DescriptorStore) async {
-        guard !isStopped else { return }
+    ///
+    /// - Returns: What was not handed over, by the names of the centrals and of the sockets on which links are accepted, with the
+    ///   reasons. These links have ended.
+    @discardableResult
+    public func suspend(handingOverTo store: DescriptorStore) async -> [String: BLEError] {
+        guard !isStopped else { return [:] }
+        var lost: [String: BLEError] = [:]
         isStopped = true
         await central.stopUsing(self)
         _ = cleanUp.dismiss()
@@ -1022,21 +1029,35 @@ extension LocalPeripheral {
             }
             guard let link = links[number] else { continue }
             if let identity = link.peripheral.controls?.link, await !central.adapter.mayHandOver(identity) {
-                await link.peripheral.disconnect()
+                lost[link.peripheral.name] = await endUnkept(link, Self.unprovenError(link.peripheral.name))
                 continue
             }
             do throws(BLEError) {
                 items.append(try handOver(link, number))
             } catch {
-                logger.notice(
-                    "a link is not handed over", metadata: ["peer": "\(link.peripheral.name)", "reason": "\(error)"])
-                await link.peripheral.disconnect()
+                lost[link.peripheral.name] = await endUnkept(link, error)
             }
         }
         await endRecords()
-        await HandedServer.put(items, in: store, logger: logger)
+        lost.merge(await HandedServer.put(items, in: store, logger: logger)) { first, _ in first }
         broadcaster.finish()
         room.finish()
+        return lost
+    }
+
+    /// Ends a link that cannot be handed over; returns the reason.
+    private func endUnkept(_ link: ServedLink, _ reason: BLEError) async -> BLEError {
+        central.configuration.logger.notice(
+            "a link is not handed over", metadata: ["peer": "\(link.peripheral.name)", "reason": "\(reason)"])
+        await link.peripheral.disconnect()
+        return reason
+    }
+
+    private static func unprovenError(_ name: String) -> BLEError {
+        BLEError(
+            .pairingFailed, subject: name, during: "hand a link over",
+            because: "a pairing on the link is not finished, or has failed",
+            hint: "The link ends; the central connects again by itself.")
     }
 
     private func handOver(_ link: ServedLink, _ number: UInt64) throws(BLEError) -> HandedServer.Item {

@@ -69,6 +69,48 @@ import Testing
         }
     }
 
+    @Test func eightChannelsCarryAMebibyteEachWay() async throws {
+        let (size, count) = (2_048, 512)
+        @Sendable func packet(_ index: Int, _ number: Int) -> [UInt8] {
+            [UInt8(truncatingIfNeeded: index), UInt8(truncatingIfNeeded: index >> 8)]
+                + [UInt8](repeating: UInt8(truncatingIfNeeded: number), count: size - 2)
+        }
+        try await ServerBench.run { bench in
+            let listener = try await bench.local.listenForChannels(ChannelListenerOptions(mtu: size))
+            let central = try await bench.raw()
+            var channels = listener.channels.makeAsyncIterator()
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                for number in 0..<8 {
+                    let far = try await bench.open(listener, central)
+                    let near = try #require(try await channels.next()).channel
+                    group.addTask {
+                        for index in 0..<count { try await near.send(packet(index, number)) }
+                    }
+                    group.addTask {
+                        for index in 0..<count {
+                            while await !far.send(packet(index, number)) { await Task.yield() }
+                        }
+                    }
+                    group.addTask {
+                        var packets = near.packets.makeAsyncIterator()
+                        for index in 0..<count {
+                            let isAsSent = try await packets.next() == packet(index, number)
+                            #expect(isAsSent, "packet \(index) to channel \(number)")
+                        }
+                    }
+                    group.addTask {
+                        for index in 0..<count {
+                            let isAsSent = await far.packet() == packet(index, number)
+                            #expect(isAsSent, "packet \(index) of channel \(number)")
+                        }
+                    }
+                }
+                try await group.waitForAll()
+            }
+            #expect(listener.refusedChannels == 0)
+        }
+    }
+
     @Test(.row("P27")) func whatTheApplicationDoesNotTakeIsBounded() async throws {
         try await ServerBench.run { bench in
             let listener = try await bench.local.listenForChannels(ChannelListenerOptions(backlog: 2))

@@ -138,7 +138,7 @@ import Testing
         bench.send(Self.confirmation)
         bench.run()
         #expect(bench.sent.last == "1d000300 0700 1122334455c602" && bench.coordinator.counts.refusedPairings == 1)
-        bench.perform(bench.coordinator.letCentralsPair(Self.permission, 7))
+        bench.perform(bench.coordinator.allowCentralPairing(Self.permission, 7))
         bench.run()
         #expect(bench.rested == [7] && bench.sent.suffix(2) == ["09000300 0100 01", "18000300 0100 00"])
         bench.send(Self.confirmation)
@@ -154,7 +154,7 @@ import Testing
 
     @Test func aCentralPairsAndTheListsAreLoadedAgain() throws {
         var bench = try Self.bench()
-        bench.perform(bench.coordinator.letCentralsPair(Self.permission, 7))
+        bench.perform(bench.coordinator.allowCentralPairing(Self.permission, 7))
         bench.run()
         bench.send(Self.confirmation)
         bench.replyAboutCentral(.yes)
@@ -173,7 +173,7 @@ import Testing
     /// The kernel holds references into the lists while a pairing runs, and the adapter has one set of settings.
     @Test func aPairingOfThisSideWaitsForThatOfACentral() throws {
         var bench = try Self.bench()
-        bench.perform(bench.coordinator.letCentralsPair(Self.permission, 7))
+        bench.perform(bench.coordinator.allowCentralPairing(Self.permission, 7))
         bench.run()
         bench.send(Self.confirmation)
         bench.pair(PeerID("C6:55:44:33:22:12/random")!, 1)
@@ -189,7 +189,7 @@ import Testing
 
     @Test func anotherProgramThatPreventsPairingIsReported() throws {
         var bench = try Self.bench()
-        bench.perform(bench.coordinator.letCentralsPair(Self.permission, 7))
+        bench.perform(bench.coordinator.allowCentralPairing(Self.permission, 7))
         bench.run()
         let before = bench.sent.count
         bench.settings &= ~0x10
@@ -207,7 +207,7 @@ import Testing
     /// The kernel's next question comes before the task that waits for its turn runs.
     @Test func centralsThatFollowEachOtherDoNotKeepThisSideWaiting() throws {
         var bench = try Self.bench()
-        bench.perform(bench.coordinator.letCentralsPair(Self.permission, 7))
+        bench.perform(bench.coordinator.allowCentralPairing(Self.permission, 7))
         bench.run()
         bench.send(Self.confirmation)
         bench.coordinator.pairingRequested()
@@ -233,7 +233,7 @@ import Testing
 
     @Test func theLossOfTheInterfaceEndsThePairingOfACentral() throws {
         var bench = try Self.bench()
-        bench.perform(bench.coordinator.letCentralsPair(Self.permission, 7))
+        bench.perform(bench.coordinator.allowCentralPairing(Self.permission, 7))
         bench.run()
         bench.send(Self.confirmation)
         bench.perform(bench.coordinator.close())

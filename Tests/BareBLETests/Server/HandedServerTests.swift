@@ -42,7 +42,7 @@ import Testing
     /// Hands over what is not busy. No time passes while the service manager works.
     private func suspend(_ local: LocalPeripheral) async {
         await time.settle()
-        await time.hold { await local.suspend(handingOverTo: store) }
+        #expect(await time.hold { await local.suspend(handingOverTo: store) }.isEmpty)
     }
 
     private func connect() async throws -> Peripheral {
@@ -143,7 +143,8 @@ import Testing
             id: try await first.attach(descriptor: ours), socket: LinkSocket(adopting: theirs), time: time)
         raw.send([0x0A] + (try #require(await first.publishedServices.first?.characteristics.first).id).bytes)
         await time.settle()
-        await first.suspend(handingOverTo: store)
+        let lost = await first.suspend(handingOverTo: store)
+        #expect(lost.mapValues(\.code) == (seconds < 5 ? [:] : ["descriptor": .timedOut]))
         #expect(await raw.receive() == (seconds < 5 ? [0x0B, 7] : nil))
         #expect(await manager.storedNames.count == (seconds < 5 ? 2 : 0))
         let (second, restoration) = try await start([slow])

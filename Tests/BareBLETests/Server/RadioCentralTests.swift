@@ -25,8 +25,9 @@ import Testing
         try await RadioBench.run { bench in
             let central = await bench.radio.addCentral()
             var watched: Int?
-            for round in 0..<100 {
+            for round in 0..<1_000 {
                 try await central.connect()
+                #expect(try await central.read(0xFFF1) == [])
                 if round % 3 == 0 { try await central.subscribe(to: 0xFFF1) }
                 await central.disconnect()
                 try await bench.sleep(.milliseconds(10))

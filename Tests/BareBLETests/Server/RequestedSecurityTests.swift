@@ -1,3 +1,4 @@
+import BLELinux
 import BareBLE
 import BareBLETestKit
 import TestSupport
@@ -69,6 +70,38 @@ import Testing
             #expect(await bench.radio.securityRequests(to: phone) == 1)
             #expect(await !phone.isConnected)
             #expect(await Self.failure(bench, id)?.code == .disconnected)
+        }
+    }
+
+    /// The kernel takes the commands, and does not respond to them.
+    @Test func theTimeoutCoversTheManagementOfTheAdapter() async throws {
+        try await VirtualTime.run { time in
+            let radio = VirtualRadio(time: time)
+            let kernel = Lock<[Int32]>([])
+            var system = radio.system
+            system.openManagement = { () throws(SystemCallError) in
+                let (ours, theirs) = try LinkSocket.pair()
+                kernel.withLock { $0.append(theirs) }
+                return ManagementSocket(adopting: ours)
+            }
+            let adapter = Adapter(
+                .first, loop: radio.loop, logger: Configuration().logger, trace: nil,
+                security: SecurityConfiguration(bonds: .inMemory), addressHash: nil, system: system)
+            let local = LocalPeripheral(on: Central(adapter: adapter))
+            let advertising = try await local.advertise([.localName("Safe")])
+            let phone = await radio.addCentral()
+            try await phone.connect()
+            await time.settle()
+            let id = try #require(await local.centrals.first?.id)
+            let begin = time.now
+            let error = await #expect(throws: BLEError.self) {
+                try await local.requestSecurity(of: id, timeout: .seconds(2))
+            }
+            #expect(error?.code == .timedOut && time.now == begin + .seconds(2))
+            #expect(await radio.securityRequests(to: phone) == 0)
+            await advertising.stop()
+            await local.stop()
+            for descriptor in kernel.withLock(\.self) { MemoryFile.close(descriptor) }
         }
     }
 
