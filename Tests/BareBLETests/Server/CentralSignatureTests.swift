@@ -35,7 +35,7 @@ import Testing
     }
 
     /// After a crash up to 63 counters are skipped, and after a regular end none.
-    @Test(.row("P19"), arguments: End.allCases) func theNextRunAcceptsNoCounterAgain(_ end: End) async throws {
+    @Test(.row("P19", "O38"), arguments: End.allCases) func theNextRunAcceptsNoCounterAgain(_ end: End) async throws {
         try await VirtualTime.run { time in
             let radio = VirtualRadio(time: time)
             let bonds = BondStore.inMemory
