@@ -189,25 +189,27 @@ extension HandedServer {
             descriptors: [socket, file])
     }
 
-    /// Stores items with the manager, and waits until it has them. Those that it does not take are closed, logged and returned.
+    /// Stores items with the manager, and waits until it has them. Those that it does not take are closed, logged and returned by
+    /// their subjects; so are all others if it does not confirm that it has them.
     static func put(_ items: [Item], in store: DescriptorStore, logger: Logger) async -> [String: BLEError] {
-        var hasSent = false
+        var sent: [String] = []
         var lost: [String: BLEError] = [:]
         for item in items {
             defer { for descriptor in item.descriptors { MemoryFile.close(descriptor) } }
             do throws(BLEError) {
                 try await store.put(item.descriptors, named: item.name)
-                hasSent = true
+                sent.append(item.subject)
             } catch {
                 logger.notice("not handed over", metadata: ["name": "\(item.name)", "reason": "\(error)"])
                 lost[item.subject] = error
             }
         }
-        guard hasSent else { return lost }
+        guard !sent.isEmpty else { return lost }
         do throws(BLEError) {
             try await store.notifier.barrier()
         } catch {
             logger.notice("the service manager does not respond", metadata: ["reason": "\(error)"])
+            for subject in sent { lost[subject] = error }
         }
         return lost
     }

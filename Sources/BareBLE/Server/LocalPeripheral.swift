@@ -1001,7 +1001,8 @@ extension LocalPeripheral {
     /// Sequences of events end, as after `stop()`; so do listeners for channels.
     ///
     /// - Returns: What was not handed over, by the names of the centrals and of the sockets on which links are accepted, with the
-    ///   reasons. These links have ended.
+    ///   reasons: these links have ended. Where the manager has been sent something and does not confirm it, the reason is
+    ///   `.timedOut`, and the manager may have it or not.
     @discardableResult
     public func suspend(handingOverTo store: DescriptorStore) async -> [String: BLEError] {
         guard !isStopped else { return [:] }

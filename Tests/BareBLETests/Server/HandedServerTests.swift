@@ -154,6 +154,20 @@ import Testing
         #expect(await manager.storedNames.isEmpty, "what is not taken over ends")
     }
 
+    @Test func whatTheManagerDoesNotTakeIsReturned() async throws {
+        let (local, _) = try await start([sensor])
+        try await local.acceptCentrals(atSocket: path)
+        let device = try await connect()
+        await time.settle()
+        let nobody = ServiceEnvironment(variables: ["NOTIFY_SOCKET": folder.path + "/nobody"], processID: 1)
+        let absent = DescriptorStore(try #require(ServiceNotifier(nobody)))
+        let lost = await local.suspend(handingOverTo: absent)
+        #expect(lost.keys.sorted() == [path, "unix:\(path)#1"] && lost.values.allSatisfy { $0.code == .system })
+        await time.settle()
+        #expect(await !device.isConnected)
+        #expect(await local.suspend(handingOverTo: store).isEmpty, "it has ended")
+    }
+
     @Test func whereTheServicesDifferTheCentralIsNotified() async throws {
         let (first, _) = try await start([sensor])
         try await first.acceptCentrals(atSocket: path)

@@ -41,6 +41,29 @@ import Testing
         }
     }
 
+    /// A symbolic link is not followed.
+    @Test func whereTheFileCannotBeWrittenOnlyTheSubscriptionsAreLost() async throws {
+        let folder = try TestFolder()
+        let directory = folder["bonds"]
+        _ = try BondStore(directory: directory)
+        try FileManager.default.createSymbolicLink(
+            atPath: directory + "/00AA01000042.clients-lock", withDestinationPath: "elsewhere")
+        try await VirtualTime.run { time in
+            let radio = VirtualRadio(time: time)
+            let phone = await radio.addCentral()
+            try await Self.run(directory, radio, time) {
+                try await phone.connect()
+                await radio.pair(phone, VirtualSecurity())
+                try await time.clock.sleep(for: .seconds(1))
+                try await phone.subscribe(to: Self.measurement)
+                _ = try await phone.nextValue()
+                await phone.disconnect()
+            }
+            let names = try FileManager.default.contentsOfDirectory(atPath: directory)
+            #expect(names.sorted() == [".bonds", ".clients-lock", ".lock"].map { "00AA01000042" + $0 })
+        }
+    }
+
     @Test func onlyCentralsWithBondsHaveSubscriptionsThatAreKept() throws {
         let adapters = [UInt16(0), 1].map { index in
             AdapterDescription(
