@@ -18,12 +18,13 @@ ON_THE_OTHER = "--adapter", "hci1", "--json"
 TRIALS = os.environ["LINK_TRIALS"]
 
 SERVED_BONDS, CENTRALS_BONDS = Path("/run/vm/served-bonds"), Path("/run/vm/centrals-bonds")
-OPEN, SEALED, GUARDED = (vendor(number) for number in (0x41, 0x42, 0x43))
+OPEN, SEALED, GUARDED, SENT = (vendor(number) for number in (0x41, 0x42, 0x43, 0x44))
 SAFE = f"""name Safe
 service {vendor(0x40)}
   characteristic {OPEN} read = 01
   characteristic {SEALED} read,encrypted = 02
   characteristic {GUARDED} read,authenticated = 03
+  characteristic {SENT} read,notify = 04
 """
 SETTINGS_OF_ADAPTER, BONDABLE = 0x04, 1 << 4
 
@@ -222,6 +223,24 @@ def a_central_is_refused_where_none_may_pair():
         assert outcome.status != DONE, outcome.tail
         same(central("read", OPEN).must(DONE).values, [b"\1"], "the open value")
         assert "paired" not in events(server), server.lines
+
+
+@test
+def what_a_bonded_central_has_subscribed_to_is_in_force_after_a_restart():
+    with safe("--pairing", "just-works") as server:
+        central("pair").must(DONE)
+        subscriber = Program("notify", BELT, SENT, "--bonds", str(CENTRALS_BONDS), *ON_THE_OTHER)
+        server.wait_for(lambda lines: "subscribed" in events(server), "the central subscribes")
+        # One that ends by itself would unsubscribe.
+        subscriber.child.kill()
+        subscriber.finish()
+        server.wait_for(lambda lines: "unsubscribed" in events(server), "its link ends")
+    for _ in range(2):
+        with safe("--pairing", "just-works", keep=True) as server:
+            same(central("read", SEALED).must(DONE).values, [b"\2"], "the protected value")
+            server.wait_for(lambda lines: "subscribed" in events(server), "the subscription is in force")
+            # A new bond begins with nothing, and this is the old one.
+            assert "paired" not in events(server), server.lines
 
 
 @row("P18")
