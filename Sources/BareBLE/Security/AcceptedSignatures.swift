@@ -6,7 +6,8 @@ internal import BLELinux
 // The disk has the counter of a write before that is executed, so that no other write with it ever is, whenever the process
 // ends. It has it ahead: what is stored is higher by up to `block`, so that a peer makes the disk write once in that many
 // signed writes. After a crash, the counters that were stored and not used are skipped: writes with them are dropped. A
-// regular end stores the exact counter.
+// regular end stores the exact counter. A peer that skips counters would make the disk write more often: it may do so a few
+// times in a minute, and its further writes are dropped.
 //
 // Invariants
 // - A count belongs to a key, as the specification has it, and not to a bond: a peer that distributes its key again goes on
@@ -22,6 +23,8 @@ final class AcceptedSignatures: Sendable {
         case used
         /// The disk has to have this as the lowest counter first; `nil` for none.
         case needsStorage(UInt32?)
+        /// Skipped counters have made the disk write too often in the last minute.
+        case skipsTooOften
     }
 
     private struct Count {
@@ -29,32 +32,50 @@ final class AcceptedSignatures: Sendable {
         var lowest: UInt64
         /// The lowest counter that the next run accepts.
         var stored: UInt64
+        /// The number of counters that were accepted since the disk was written.
+        var used: UInt64 = 0
+        /// When the disk was to be written although few counters were used.
+        var skips: [BootInstant] = []
     }
 
     /// The number of counters that one write to the disk covers.
     static let block: UInt64 = 64
+    /// How often the disk is written in `skipTime` for a peer that has used less than half of a block.
+    static let skipLimit = 8
+    static let skipTime: Duration = .seconds(60)
 
     private let counts = Lock<[Secret128: Count]>([:])
 
     /// Accepts a counter, if it is new and the disk covers it.
     ///
     /// - Parameter signing: The key, and the lowest counter that the disk has for it.
-    func accept(_ counter: UInt32, by signing: BondRecord.Signing) -> Decision {
+    func accept(_ counter: UInt32, by signing: BondRecord.Signing, at now: BootInstant) -> Decision {
         counts.withLock { counts in
             let onDisk = Self.bound(signing.counter)
             var count = counts[signing.key] ?? Count(lowest: onDisk, stored: onDisk)
             defer { counts[signing.key] = count }
             let counter = UInt64(counter)
             guard counter >= count.lowest else { return .used }
-            guard counter < count.stored else { return .needsStorage(UInt32(exactly: counter + Self.block)) }
-            count.lowest = counter + 1
-            return .accepted
+            guard counter >= count.stored else {
+                count.lowest = counter + 1
+                count.used += 1
+                return .accepted
+            }
+            if count.used < Self.block / 2 {
+                count.skips.removeAll { $0 + Self.skipTime <= now }
+                guard count.skips.count < Self.skipLimit else { return .skipsTooOften }
+                count.skips.append(now)
+            }
+            return .needsStorage(UInt32(exactly: counter + Self.block))
         }
     }
 
     /// The disk has a lowest counter for a key.
     func stored(_ lowest: UInt32?, by key: Secret128) {
-        counts.withLock { $0[key]?.stored = Self.bound(lowest) }
+        counts.withLock { counts in
+            counts[key]?.stored = Self.bound(lowest)
+            counts[key]?.used = 0
+        }
     }
 
     /// Returns the exact counters of those keys for which the disk has higher ones, and accepts none from now on that these

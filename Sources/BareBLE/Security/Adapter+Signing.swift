@@ -46,8 +46,9 @@ extension Adapter {
         do throws(BLEError) {
             switch command.verified(with: bond(of: link).flatMap { bonds.record(of: $0.identity) }, code) {
             case .success(let (key, counter)):
-                if try await bonds.acceptSignature(counter, by: key, during: "accept a signed write") { return true }
-                reason = "its counter was used before"
+                let fault = try await bonds.acceptSignature(counter, by: key, during: "accept a signed write")
+                guard let fault else { return true }
+                reason = fault.words
             case .failure(let fault): reason = fault.words
             }
         } catch {
@@ -83,6 +84,16 @@ private enum SignatureFault: Error {
         case .noKey: "there is no key of the central for signatures: it has distributed none"
         case .noFunction: "no function verifies it: `Configuration.writeSignature` is not set"
         case .otherKey: "the key of its bond has not signed it"
+        }
+    }
+}
+
+extension BondedDevices.CounterFault {
+    fileprivate var words: String {
+        switch self {
+        case .used: "its counter was used before"
+        case .skipsTooOften: "the central skips counters too often, which makes the disk write"
+        case .noBond: "its bond was forgotten"
         }
     }
 }

@@ -28,6 +28,11 @@ final class BondedDevices: @unchecked Sendable {
         case open(OpenBondStore)
     }
 
+    /// Why a signed write is not executed although its key is right.
+    enum CounterFault: Sendable {
+        case used, skipsTooOften, noBond
+    }
+
     /// What a job has left.
     private struct Outcome: Sendable {
         var opened: OpenBondStore?
@@ -229,26 +234,27 @@ final class BondedDevices: @unchecked Sendable {
         return true
     }
 
-    /// Accepts the counter of a signed write of a peer; returns whether it is new. The disk has it before, or higher ones.
+    /// Accepts the counter of a signed write of a peer; returns why not, if it does not. The disk has it before, or higher ones.
     func acceptSignature(
         _ counter: UInt32, by key: Secret128, during operation: String
-    ) async throws(BLEError) -> Bool {
+    ) async throws(BLEError) -> CounterFault? {
         let signatures = acceptedSignatures
         // Other writes, or the end of a local peripheral, may come between storing and accepting.
         while let signing = records.compactMap(\.peerSigning).first(where: { $0.key == key }) {
-            switch signatures.accept(counter, by: signing) {
-            case .accepted: return true
-            case .used: return false
+            switch signatures.accept(counter, by: signing, at: loop.now()) {
+            case .accepted: return nil
+            case .used: return .used
+            case .skipsTooOften: return .skipsTooOften
             case .needsStorage(let lowest):
                 let isStored = try await change(during: operation) { store throws(BLEError) in
                     guard try store.storeAcceptedCounters([key: lowest]) else { return false }
                     signatures.stored(lowest, by: key)
                     return true
                 }
-                guard isStored else { return false }
+                guard isStored else { return .noBond }
             }
         }
-        return false
+        return .noBond
     }
 
     /// Has the disk keep the exact counters of the signed writes that were accepted, so that the next run skips none.
