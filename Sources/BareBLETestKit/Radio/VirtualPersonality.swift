@@ -34,6 +34,7 @@ public struct VirtualPersonality: Hashable, Sendable {
         /// It is unplugged and plugged in, or its USB port is reset.
         case replug
 
+        /// Returns a Boolean value that indicates whether the second one cures more.
         public static func < (first: Cure, second: Cure) -> Bool { first.rawValue < second.rawValue }
     }
 
@@ -84,7 +85,7 @@ public struct VirtualPersonality: Hashable, Sendable {
     public var duplicateCache: Int?
     /// When it becomes deaf, if it does.
     public var deafness: Deafness?
-    /// Every so manieth event is lost, responses excepted; `nil` for none.
+    /// One event of this number is lost, responses excepted; `nil` for none.
     public var losesEvery: Int?
     /// The RSSI of all reports; 127 where it is not available.
     public var rssi: Int8?

@@ -114,7 +114,7 @@ extension Check {
         return .warn(
             "masked-reports",
             "kernel \(facts.kernelRelease) scans with legacy commands on Realtek 8761B (\(evidence)), and masks the "
-                + "reports of extended scans; some of these then hang when a scan ends"
+                + "reports of extended scans (programs on BareBLE unmask them); some of these then hang when a scan ends"
                 + (consequences.isEmpty ? "" : ": " + consequences.joined(separator: "; ")),
             adapter: adapter.name,
             remedy: "boot a kernel before 6.18.45, 7.1.9 or 7.2, or a later one whose changes name RTL8761B; or use "
@@ -132,7 +132,7 @@ extension Check {
         return .warn(
             "masked-reports",
             "the kernel scans with legacy commands although the controller lists the extended ones, and masks the reports "
-                + "of extended scans: \(count.counted("report")) of legacy scans in \(heard.milliseconds.seconds), and "
+                + "of extended scans (programs on BareBLE unmask them): \(count.counted("report")) of legacy scans in \(heard.milliseconds.seconds), and "
                 + "no program has a raw socket",
             adapter: adapter.name,
             remedy: "use another kernel or another adapter; where the kernel's mesh feature is on, switch it off")

@@ -27,7 +27,9 @@ import Testing
         try Golden.expect(objects, matches: "doctor-json.txt")
     }
 
-    @Test(arguments: Ailment.all) func whatIsWrongIsNamed(_ ailment: Ailment) async throws {
+    @Test(.row("W55", "W57", "W61", "W68"), arguments: Ailment.all) func whatIsWrongIsNamed(_ ailment: Ailment)
+        async throws
+    {
         let machine = try ailment.machine()
         let outcome = try await machine.doctor(ailment.arguments + ["--json"])
         let objects = try outcome.objects()
@@ -53,6 +55,7 @@ import Testing
 
     /// What explains the other findings comes before them, and its remedy with it.
     @Test(
+        .row("W01", "W54"),
         arguments: [
             ("a CSR clone", "clone", "use another adapter"),
             ("a CSR clone of another maker, which is off", "clone", "use another adapter"),

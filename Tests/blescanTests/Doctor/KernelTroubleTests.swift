@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 @testable import blescan
@@ -17,6 +18,7 @@ import Testing
 
     /// The messages are those of users' reports.
     @Test(
+        .row("W31", "W34", "W44", "W63"),
         arguments: [
             ("Bluetooth: hci0: command 0x0c03 tx timeout", KernelTrouble.noResponse),
             ("Bluetooth: hci0: Opcode 0x0c1a failed: -110", .noResponse),
