@@ -149,7 +149,7 @@ package struct ConnectRetry {
         switch failure?.status {
         case nil where failure == nil, .connectionAlreadyExists?: break
         case .connectionFailedToBeEstablished? where !isLast && now < deadline: return pause(at: now)
-        // It advertised by itself, for the kernel or another program, in place of the attempt.
+        // The controller has ended the attempt because it advertises, for the kernel or another program (row W39).
         case .advertisingTimeout? where !isLast && now < deadline: return pause(at: now)
         default: return failure == .timedOut ? .peerNotHeard : .fail
         }

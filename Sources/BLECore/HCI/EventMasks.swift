@@ -1,4 +1,4 @@
-// The event masks of one controller, which belong to no program: who sets them, sets them for all.
+// The event masks of one controller, which all programs share: a mask that one sets applies to all.
 //
 // Duties: have the controller send the LE events that the kernel and this program need, after each time at which that may
 // have changed: when this program begins to use the adapter, after a power-up, after a reset that the kernel did not make,
@@ -11,30 +11,30 @@
 // - A mask is only ever widened: what another program, or the kernel by the same rule, has switched on stays on. So two
 //   programs that keep masks do not undo each other's work.
 // - All the same, other programs' commands are followed by four commands a minute at most.
-// - Set Event Mask is only sent after a reset past the kernel, which no Set Event Mask has followed, and where another program has left out all LE events: the
-//   kernel masks the ends of links on purpose while the machine sleeps.
-// - A refusal changes nothing: the controller then sends what it sends. A command without a response is sent again as soon as
-//   the controller has responded to another one.
+// - Set Event Mask is sent in two cases: after a reset past the kernel that no Set Event Mask has followed, and where
+//   another program's mask has no LE events. The kernel masks the ends of links on purpose while the machine sleeps.
+// - A refusal changes nothing: the controller then sends what it sends. A command without a response is sent again once, as
+//   soon as the controller has responded to another one.
 
 /// Keeps the events that are needed switched on.
-package struct EventMasks {
+package struct EventMasks: ~Copyable {
     /// `nil` before the controller was asked what it can do.
     private var needed: LEEventMask?
     /// Whether the controller was reset, and its event mask was not set since.
     private var wasReset = false
-    private var announced: Announced?
+    /// What other programs have switched on, as far as that was seen since the last reset.
+    private var others: LEEventMask = []
+    /// The masks in other programs' commands that have no response yet.
+    private var announcedEvents: HCIEventMask?
+    private var announcedLEEvents: LEEventMask?
     /// Commands without a response.
     private var unconfirmed: [HCICommandPacket] = []
+    /// The commands that were sent again and have no response yet.
+    private var repeated: Set<HCIOpcode> = []
     /// When other programs' commands were followed by one of these, in the last minute.
     private var repeats: [BootInstant] = []
     /// How many commands of other programs were followed by one of these.
     package private(set) var repeatCount = 0
-
-    /// The mask in another program's command that has no response yet.
-    private enum Announced {
-        case events(HCIEventMask)
-        case leEvents(LEEventMask)
-    }
 
     package init() {}
 
@@ -49,7 +49,7 @@ package struct EventMasks {
     /// controller is silent.
     package mutating func commands() -> [HCICommandPacket] {
         guard let needed else { return [] }
-        let mask = HCICommandPacket(LESetEventMask(needed))
+        let mask = HCICommandPacket(LESetEventMask(needed.union(others)))
         guard wasReset else { return [mask] }
         wasReset = false
         let events: HCIEventMask = [.initial, .encryptionKeyRefreshComplete, .leMeta]
@@ -58,23 +58,28 @@ package struct EventMasks {
 
     /// The controller was reset: by the kernel, which sets it up afterwards, or past it.
     package mutating func controllerReset() {
-        announced = nil
+        others = []
+        announcedEvents = nil
+        announcedLEEvents = nil
         unconfirmed = []
+        repeated = []
         wasReset = true
     }
 
     /// A command of this machine has its response, or failed for the reason given.
     package mutating func finished(_ command: HCICommandPacket, _ failure: HCICommandFailure?) {
         unconfirmed.removeAll { $0.opcode == command.opcode }
+        let wasRepeated = repeated.remove(command.opcode) != nil
         switch failure?.reason {
-        case .timeout, .queueFull, .cancelled, .notSent: unconfirmed.append(command)
+        case .timeout, .queueFull, .cancelled, .notSent: if !wasRepeated { unconfirmed.append(command) }
         case nil, .status, .malformed, .noResponse, .adapterLost: break
         }
     }
 
-    /// The controller has responded to a command, of whatever owner.
+    /// The controller has responded to a command, of any owner in this program.
     package mutating func controllerResponded() -> [HCICommandPacket] {
         defer { unconfirmed = [] }
+        repeated.formUnion(unconfirmed.map(\.opcode))
         return unconfirmed
     }
 
@@ -83,34 +88,38 @@ package struct EventMasks {
         guard foreign.opcode == .setEventMask || foreign.opcode == .leSetEventMask else { return }
         var reader = ByteReader(foreign.parameters.span)
         guard let bits = reader.u64() else { return }
-        announced =
-            foreign.opcode == .setEventMask
-            ? .events(HCIEventMask(rawValue: bits)) : .leEvents(LEEventMask(rawValue: bits))
+        if foreign.opcode == .setEventMask {
+            announcedEvents = HCIEventMask(rawValue: bits)
+        } else {
+            announcedLEEvents = LEEventMask(rawValue: bits)
+        }
     }
 
     /// Another program's command, or the kernel's, has its response.
     ///
+    /// - Parameter isSetUp: Whether the adapter is on; before that the kernel sets the controller up.
     /// - Returns: The command that follows, where the mask lacks what is needed.
-    package mutating func completed(_ foreign: HCIOpcode, _ status: HCIStatus?, at now: BootInstant)
-        -> HCICommandPacket?
-    {
-        guard foreign == .setEventMask || foreign == .leSetEventMask else { return nil }
-        let mask = announced
-        announced = nil
-        guard status == .success else { return nil }
-        if foreign == .setEventMask { wasReset = false }
-        guard let needed else { return nil }
-        switch mask {
-        case .events(let events)?:
-            guard foreign == .setEventMask, !events.contains(.leMeta), mayRepeat(at: now) else { return nil }
-            return HCICommandPacket(HCISetEventMask(events.union(.leMeta)))
-        case .leEvents(let events)?:
-            guard foreign == .leSetEventMask, !events.isSuperset(of: needed), mayRepeat(at: now) else { return nil }
-            return HCICommandPacket(LESetEventMask(events.union(needed)))
-        case nil:
-            // Its command was not seen.
-            guard foreign == .leSetEventMask, mayRepeat(at: now) else { return nil }
-            return HCICommandPacket(LESetEventMask(needed))
+    package mutating func completed(
+        _ foreign: HCIOpcode, _ status: HCIStatus?, isSetUp: Bool, at now: BootInstant
+    ) -> HCICommandPacket? {
+        switch foreign {
+        case .setEventMask:
+            let mask = announcedEvents
+            announcedEvents = nil
+            guard status == .success else { return nil }
+            wasReset = false
+            guard needed != nil, isSetUp, let mask, !mask.contains(.leMeta), mayRepeat(at: now) else { return nil }
+            return HCICommandPacket(HCISetEventMask(mask.union(.leMeta)))
+        case .leSetEventMask:
+            let mask = announcedLEEvents
+            announcedLEEvents = nil
+            guard status == .success else { return nil }
+            if let mask { others = mask }
+            guard let needed, isSetUp, mask.map({ !$0.isSuperset(of: needed) }) ?? true, mayRepeat(at: now) else {
+                return nil
+            }
+            return HCICommandPacket(LESetEventMask(needed.union(others)))
+        default: return nil
         }
     }
 

@@ -90,10 +90,17 @@ extension HCICommandPacket {
 
     /// Where the keys begin in the parameters of a command that has some; they are at its end.
     ///
-    /// Spec: Core Vol 4 Part E, 7.8.24, 7.8.25 and 7.8.38.
+    /// Spec: Core Vol 4 Part E, 7.1 (the replies to requests), 7.3.9, 7.8.22, 7.8.24, 7.8.25 and 7.8.38.
     private static func offsetOfKeys(_ opcode: HCIOpcode) -> Int? {
         switch opcode {
         case .leEnableEncryption: 12
+        // The replies to Link Key Request, PIN Code Request, User Passkey Request, and Remote OOB (Extended) Data Request.
+        case HCIOpcode(rawValue: 0x040B), HCIOpcode(rawValue: 0x040D), HCIOpcode(rawValue: 0x042E),
+            HCIOpcode(rawValue: 0x0430), HCIOpcode(rawValue: 0x0445):
+            6
+        // Write Stored Link Key, LE Encrypt.
+        case HCIOpcode(rawValue: 0x0C11): 1
+        case HCIOpcode(rawValue: 0x2017): 0
         // LE Long Term Key Request Reply, LE Add Device To Resolving List.
         case HCIOpcode(rawValue: 0x201A): 2
         case HCIOpcode(rawValue: 0x2027): 7

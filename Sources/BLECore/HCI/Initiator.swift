@@ -383,12 +383,20 @@ extension Initiator {
             // The controller may initiate all the same.
             return cancel(attempt, .refused(failure), tries: Self.cancelTries, until: now + Self.cancelTimeout)
         }
-        let isBusy = failure.status.map { $0 == .commandDisallowed || hasForeignAttempt } ?? false
-        guard isBusy else { return finish(.failure(.refused(failure))) }
+        guard isBusy(failure) else { return finish(.failure(.refused(failure))) }
         retries += 1
         let pause = min(Self.firstBusyPause * retries, Self.longestBusyPause)
         state = .busy(attempt, until: now + pause)
         return attempt.deadline <= now ? finish(.failure(.busy)) : []
+    }
+
+    /// Whether the controller refuses because another program's attempt is pending.
+    private func isBusy(_ failure: HCICommandFailure) -> Bool {
+        switch failure.status {
+        case nil, .unknownCommand?, .unsupportedFeature?, .invalidParameters?, .connectionAlreadyExists?: false
+        case .commandDisallowed?: true
+        default: hasForeignAttempt
+        }
     }
 
     private mutating func unwantedCreateFinished(
@@ -396,13 +404,13 @@ extension Initiator {
     ) -> [Action] {
         guard let failure else { return cancel(attempt, reason, until: end) }
         if failure.reason == .timeout { return cancel(attempt, reason, tries: Self.cancelTries, until: end) }
-        return finish(.failure(reason == .timedOut ? Self.obstacle(failure) : reason))
+        return finish(.failure(reason == .timedOut ? obstacle(failure) : reason))
     }
 
     /// What kept the controller from initiating says more than that the time is over.
-    private static func obstacle(_ failure: HCICommandFailure) -> Failure {
-        switch failure.reason {
-        case .status(.commandDisallowed): .busy
+    private func obstacle(_ failure: HCICommandFailure) -> Failure {
+        if isBusy(failure) { return .busy }
+        return switch failure.reason {
         // Withdrawn: commands before it had no response for so long.
         case .cancelled: .refused(HCICommandFailure(opcode: failure.opcode, reason: .timeout))
         default: .refused(failure)

@@ -146,7 +146,8 @@ package struct ScanSession: ~Copyable {
 
     /// The plan to scan by now; `nil` while no scan should run.
     private var target: ScanPlan? {
-        guard case .scan(let plan) = goal, case .no = pausing else { return nil }
+        guard case .scan(var plan) = goal, case .no = pausing else { return nil }
+        if !controller.hasCodedPHY { plan.phys = .le1M }
         return plan
     }
 }
@@ -157,8 +158,6 @@ extension ScanSession {
     /// Scans by a plan from now on; also for a new plan while a scan runs.
     package mutating func start(_ plan: ScanPlan, at now: BootInstant) -> [Action] {
         let actions = acknowledgeStop()
-        var plan = plan
-        if !controller.hasCodedPHY { plan.phys = .le1M }
         goal = .scan(plan)
         attempts = 0
         stalls = 0
@@ -351,10 +350,6 @@ extension ScanSession {
         guard controller.hasExtendedScan else { return false }
         if plan.phys.contains(.leCoded), failure.status != .unknownCommand {
             controller.hasCodedPHY = false
-            if case .scan(var wanted) = goal {
-                wanted.phys = .le1M
-                goal = .scan(wanted)
-            }
         } else {
             useLegacyCommands()
         }

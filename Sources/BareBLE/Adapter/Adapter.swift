@@ -177,7 +177,7 @@ extension Adapter {
         for event in events {
             switch event {
             case .finished(let purpose, let result): commandFinished(purpose, result)
-            case .foreignCommand(let command): eventMasks.received(command)
+            case .foreignCommand(let command): if let command { eventMasks.received(command) }
             case .foreign(let opcode, let status): foreignCompletion(opcode, status)
             case .received(let event): received(event)
             case .lost(let presence): lost(presence)
@@ -253,8 +253,8 @@ extension Adapter {
             // A kernel that did not reset it itself keeps links that the controller has dropped: nothing would ever
             // arrive on them again, and no event would end them.
             for handler in controllerReset() { handler() }
-            // While it is being switched on, the kernel is not done yet.
             eventMasks.controllerReset()
+            // While it is being switched on, the kernel is not done yet.
             if presence == .up {
                 perform(eventMasks.commands())
                 perform(scan.adapterUp(at: now))
@@ -262,7 +262,7 @@ extension Adapter {
             }
             return
         }
-        if let command = eventMasks.completed(opcode, status, at: now) {
+        if let command = eventMasks.completed(opcode, status, isSetUp: presence == .up, at: now) {
             logger.info(
                 "another program has switched events off that are needed; they are on again",
                 metadata: ["adapter": "\(name)"])

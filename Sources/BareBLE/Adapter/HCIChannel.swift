@@ -26,6 +26,7 @@ final class HCIChannel {
         case encryption(UInt64)
         /// A task waits for the response.
         case task(UInt64)
+        /// The events that the controller sends.
         case eventMask(HCICommandPacket)
         case none
     }
@@ -33,8 +34,8 @@ final class HCIChannel {
     /// Something that the adapter must act on.
     enum Event {
         case finished(Purpose, Result<HCICommandComplete, HCICommandFailure>)
-        /// Another program, or the kernel, sends a command.
-        case foreignCommand(HCICommandPacket)
+        /// Another program, or the kernel, sends a command; `nil` for one that nothing here depends on.
+        case foreignCommand(HCICommandPacket?)
         /// Another program's command, or the kernel's, has its response; no status where that holds none.
         case foreign(HCIOpcode, HCIStatus?)
         /// An event that is no response.
@@ -190,9 +191,9 @@ final class HCIChannel {
             // A reference, not a copy: it is gone before the next read.
             let buffer = inbound
             let packet = buffer.span.extracting(first: count)
-            if length == count, packet.count > 1, let command = Self.command(packet) {
+            if packet.count > 0, packet[0] == HCIPacketType.command.rawValue {
                 report(packet, isOutgoing: true)
-                return .foreignCommand(command)
+                return .foreignCommand(Self.eventMaskCommand(packet))
             }
             report(packet, isOutgoing: false)
             guard length == count, count > 1, inbound.first == HCIPacketType.event.rawValue,
@@ -211,8 +212,12 @@ final class HCIChannel {
         }
     }
 
-    private static func command(_ packet: Span<UInt8>) -> HCICommandPacket? {
-        guard packet[0] == HCIPacketType.command.rawValue else { return nil }
+    /// Returns a command that sets an event mask. All others may contain a key, of which no copy is made.
+    private static func eventMaskCommand(_ packet: Span<UInt8>) -> HCICommandPacket? {
+        var reader = ByteReader(packet)
+        guard reader.skip(1), let opcode = reader.u16(),
+            [HCIOpcode.setEventMask, .leSetEventMask].contains(HCIOpcode(rawValue: opcode))
+        else { return nil }
         return try? HCICommandPacket(packet.extracting(droppingFirst: 1))
     }
 

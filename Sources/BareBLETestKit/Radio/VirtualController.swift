@@ -209,7 +209,7 @@ extension VirtualController {
             isScanning = command.parameters.first == 1
             let filters = command.parameters.dropFirst().first == 1
             reported = filters && personality.duplicateCache != nil ? [] : nil
-            if !isScanning { cure(by: .rescan) }
+            if !isScanning { recover(by: .rescan) }
             return [complete(opcode, .success), .listeningChanged]
         }
     }
@@ -300,7 +300,7 @@ extension VirtualController {
             features: supportedFeatures, commands: HCISupportedCommands(octets: supportedCommands))
         if !personality.kernelScansExtended { mask.remove(.extendedAdvertisingReport) }
         leEvents = mask
-        cure(by: .power)
+        recover(by: .power)
         return [
             .send(Self.commandComplete(.reset, [0])), .send(HCICommandPacket(HCISetEventMask(events)).bytes),
             .send(Self.commandComplete(.setEventMask, [0])), .send(HCICommandPacket(LESetEventMask(mask)).bytes),
@@ -309,7 +309,7 @@ extension VirtualController {
     }
 
     /// The controller was unplugged and plugged in.
-    package mutating func replugged() { cure(by: .replug) }
+    package mutating func replugged() { recover(by: .replug) }
 
     private var nextHandle: ConnectionHandle {
         var handle: ConnectionHandle = 0x0040
@@ -338,13 +338,13 @@ extension VirtualController {
             events = HCIEventMask(rawValue: bits)
         } else {
             leEvents = LEEventMask(rawValue: bits)
-            cure(by: .eventMask)
+            recover(by: .eventMask)
         }
         return .success
     }
 
-    private mutating func cure(by cure: VirtualPersonality.Cure) {
-        guard let deafness = personality.deafness, deafness.cure <= cure else { return }
+    private mutating func recover(by action: VirtualPersonality.Recovery) {
+        guard let deafness = personality.deafness, deafness.recovery <= action else { return }
         reportCount = 0
     }
 

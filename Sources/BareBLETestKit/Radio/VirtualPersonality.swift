@@ -23,8 +23,8 @@ public struct VirtualPersonality: Hashable, Sendable {
         case unfinished
     }
 
-    /// What makes a controller that has become deaf receive again. Each also cures what those before it cure.
-    public enum Cure: Int, Hashable, Comparable, Sendable {
+    /// What makes a controller that has become deaf receive again. Each also helps where those before it help.
+    public enum Recovery: Int, Hashable, Comparable, Sendable {
         /// Scanning is disabled, and enabled again.
         case rescan
         /// The LE event mask is set.
@@ -34,21 +34,21 @@ public struct VirtualPersonality: Hashable, Sendable {
         /// It is unplugged and plugged in, or its USB port is reset.
         case replug
 
-        /// Returns a Boolean value that indicates whether the second one cures more.
-        public static func < (first: Cure, second: Cure) -> Bool { first.rawValue < second.rawValue }
+        /// Returns a Boolean value that indicates whether the second one helps in more cases.
+        public static func < (first: Recovery, second: Recovery) -> Bool { first.rawValue < second.rawValue }
     }
 
     /// When a controller becomes deaf: it continues to respond, and reports nothing.
     public struct Deafness: Hashable, Sendable {
         /// The number of reports until then.
         public var reports: Int
-        /// What cures it.
-        public var cure: Cure
+        /// What makes it receive again.
+        public var recovery: Recovery
 
         /// Creates a deafness after so many reports.
-        public init(afterReports reports: Int, cure: Cure) {
+        public init(afterReports reports: Int, recovery: Recovery) {
             self.reports = reports
-            self.cure = cure
+            self.recovery = recovery
         }
     }
 
@@ -62,16 +62,16 @@ public struct VirtualPersonality: Hashable, Sendable {
         case neverCompletes
     }
 
-    /// Whether it lists the extended commands of Bluetooth 5, and the feature.
+    /// A Boolean value that indicates whether it lists the extended commands of Bluetooth 5, and the feature.
     public var listsExtendedCommands = true
     /// What it does with commands, by opcode.
     public var responses: [UInt16: Response] = [:]
     /// What it does with commands while a link is up, by opcode.
     public var responsesWhileLinked: [UInt16: Response] = [:]
-    /// Whether the kernel scans with the extended commands, and has switched their reports on. It does on most controllers
+    /// A Boolean value that indicates whether the kernel scans with the extended commands, and has switched their reports on. It does on most controllers
     /// that list the commands.
     public var kernelScansExtended = true
-    /// Whether events are masked as the host has set it.
+    /// A Boolean value that indicates whether events are masked as the host has set it.
     public var honorsEventMasks = true
     /// The number of links that it can have.
     public var linkLimit = 16
@@ -89,11 +89,11 @@ public struct VirtualPersonality: Hashable, Sendable {
     public var losesEvery: Int?
     /// The RSSI of all reports; 127 where it is not available.
     public var rssi: Int8?
-    /// Whether reserved bits of reports are set.
+    /// A Boolean value that indicates whether reserved bits of reports are set.
     public var setsReservedBits = false
-    /// The number of commands that it accepts, in each response. With 0, it never says when it accepts the next one.
+    /// The number of commands that it accepts, in each response. With 0, it never reports that it accepts the next one.
     public var credits: UInt8 = 1
-    /// Whether the driver resets the USB device 2 s after a command without a response: the adapter returns under the next
+    /// A Boolean value that indicates whether the driver resets the USB device 2 s after a command without a response: the adapter returns under the next
     /// free name.
     public var isResetWhenSilent = false
 
@@ -163,21 +163,21 @@ extension VirtualPersonality {
         $0.losesEvery = 10
     }
 
-    /// A Raspberry Pi's controller that stops to report and is cured by switching it off and on. Rows W29 and W30;
+    /// A Raspberry Pi's controller that stops to report and receives again when it was switched off and on. Rows W29 and W30;
     /// mKeRix/room-assistant#1158.
     public static let raspberryPiGoneDeaf = with {
         $0.listsExtendedCommands = false
-        $0.deafness = Deafness(afterReports: 20, cure: .power)
+        $0.deafness = Deafness(afterReports: 20, recovery: .power)
     }
 
     /// RTL8761BU without a reset line: it becomes deaf, and only its USB port brings it back. Row W56;
     /// home-assistant/core#84755.
-    public static let rtl8761buGoneDeaf = with { $0.deafness = Deafness(afterReports: 20, cure: .replug) }
+    public static let rtl8761buGoneDeaf = with { $0.deafness = Deafness(afterReports: 20, recovery: .replug) }
 
-    /// RTL8723BU: reports one device, then nothing until it scans anew. Row W32; lwfinger/rtl8723au_bt#43.
+    /// RTL8723BU: reports one device, then nothing until it scans again. Row W32; lwfinger/rtl8723au_bt#43.
     public static let rtl8723bu = with {
         $0.listsExtendedCommands = false
-        $0.deafness = Deafness(afterReports: 1, cure: .rescan)
+        $0.deafness = Deafness(afterReports: 1, recovery: .rescan)
     }
 
     /// CSR8510 A10: Bluetooth 4.0 and five links. Row W49; Home Assistant's list of adapters.
@@ -195,7 +195,7 @@ extension VirtualPersonality {
         $0.responsesWhileLinked = [0x200A: .statusIfEnabling(.commandDisallowed)]
     }
 
-    /// Intel AX200: Bluetooth 5 as specified, strict about the own address. Rows W07 and W12.
+    /// Intel AX200: Bluetooth 5 as specified; remembers 64 devices while it filters duplicates.
     public static let intelAX200 = with { $0.duplicateCache = 64 }
 
     /// Apple BCM4378: sets reserved bits in reports. Row W18; bluez/bluetooth-next#607.

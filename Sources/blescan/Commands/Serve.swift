@@ -97,6 +97,9 @@ struct Serve: AsyncParsableCommand {
         try await Interrupt.cancelling {
             let central = Central.ofCommand(try command.centralConfiguration())
             let store = try command.subscriptionStore(of: (try? Central.adapters()) ?? [])
+            if command.usesBonds, store == nil {
+                Console.warn("what centrals subscribe to is not kept for the next run: no adapter was found")
+            }
             try await central.run { try await command.serve(served, on: central, keepingSubscriptionsIn: store) }
         }
     }
@@ -145,7 +148,7 @@ struct Serve: AsyncParsableCommand {
         do throws(BLEError) {
             if let damage = try await local.restore().damage { Console.warn("\(damage)") }
         } catch {
-            // Bonds are used, and not stored, where nothing may be written.
+            // A directory that cannot be written still has bonds to use.
             guard error.code == .notPermitted else { throw error }
             Console.warn("what centrals subscribe to is not kept for the next run: \(error)")
         }

@@ -25,6 +25,15 @@ import Testing
         return try #require(batch)
     }
 
+    /// Reserved bits of the event type and of the PHYs.
+    @Test(.row("W18")) func reservedBitsAreMasked() throws {
+        // Event type 0x2513, a random address, primary PHY 1M and secondary PHY 2M with bit 5, and no data.
+        let head: [UInt8] = [0x13, 0x25, 0x01, 1, 2, 3, 4, 5, 0xC6, 0x21, 0x22, 0x00, 0x7F, 0xC5]
+        let report = try #require(try batch(0x0D, [1] + head + [UInt8](repeating: 0, count: 10)).reports.first)
+        #expect(report.primaryPHY == .le1M && report.secondaryPHY == .le2M)
+        #expect(report.properties == [.connectable, .scannable, .legacy])
+    }
+
     @Test func legacyReport() throws {
         let batch = try batch(0x02, [1] + Self.advert)
         #expect(batch.losses.isEmpty)

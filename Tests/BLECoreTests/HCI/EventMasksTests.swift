@@ -44,9 +44,10 @@ import Testing
         #expect(early.commands() == both)
         // The kernel sets it up.
         for knowsTheController in [true, false] {
-            var powered = knowsTheController ? self.masks(features) : EventMasks()
+            var powered = EventMasks()
+            if knowsTheController { powered.use(features: features, commands: nil) }
             powered.controllerReset()
-            #expect(foreign(HCISetEventMask(Self.events), &powered) == nil)
+            #expect(foreign(HCISetEventMask(Self.events), &powered, isSetUp: false) == nil)
             powered.use(features: features, commands: nil)
             #expect(powered.commands() == mask)
         }
@@ -57,15 +58,43 @@ import Testing
         let wide = needed([.extendedAdvertising], nil)
         let narrow = LEEventMask(rawValue: 0x1F | 1 << 40)
         #expect(foreign(LESetEventMask(narrow), &masks) == HCICommandPacket(LESetEventMask(narrow.union(wide))))
-        #expect(masks.repeatCount == 1)
+        let count = masks.repeatCount
+        #expect(count == 1)
         // One with everything, as another program of this library sets it, is left alone; so is one that was refused.
         #expect(foreign(LESetEventMask(wide.union(.channelSounding)), &masks) == nil)
         #expect(foreign(LESetEventMask(narrow), &masks, .commandDisallowed) == nil)
         // Its command was not seen.
-        #expect(masks.completed(.leSetEventMask, .success, at: start) == HCICommandPacket(LESetEventMask(wide)))
+        #expect(
+            masks.completed(.leSetEventMask, .success, isSetUp: true, at: start)
+                == HCICommandPacket(LESetEventMask(wide.union(.channelSounding))))
         // A program that uses no controller yet needs nothing.
         var early = EventMasks()
         #expect(foreign(LESetEventMask(narrow), &early) == nil)
+    }
+
+    /// What the kernel or another program has switched on stays on, also where this library does not know it.
+    @Test func masksAreOnlyWidened() {
+        var masks = masks([.extendedAdvertising])
+        let wide = needed([.extendedAdvertising], nil)
+        let kernels = LEEventMask(rawValue: 0x1F | 1 << 60)
+        masks.controllerReset()
+        // While the kernel sets the controller up, nothing follows its commands.
+        #expect(foreign(HCISetEventMask(.initial), &masks, isSetUp: false) == nil)
+        #expect(foreign(LESetEventMask(kernels), &masks, isSetUp: false) == nil)
+        let count = masks.repeatCount
+        #expect(count == 0)
+        #expect(masks.commands() == [HCICommandPacket(LESetEventMask(wide.union(kernels)))])
+        masks.controllerReset()
+        #expect(masks.commands().last == HCICommandPacket(LESetEventMask(wide)))
+
+        // Both masks may be under way at once.
+        let asleep = HCICommandPacket(HCISetEventMask(.initial))
+        masks.received(asleep)
+        masks.received(HCICommandPacket(LESetEventMask(kernels)))
+        let first = masks.completed(.setEventMask, .success, isSetUp: true, at: start)
+        #expect(first == HCICommandPacket(HCISetEventMask([.initial, .leMeta])))
+        let second = masks.completed(.leSetEventMask, .success, isSetUp: true, at: start)
+        #expect(second == HCICommandPacket(LESetEventMask(wide.union(kernels))))
     }
 
     /// The kernel masks Disconnection Complete while the machine sleeps.
@@ -74,8 +103,8 @@ import Testing
         let asleep = HCIEventMask(rawValue: HCIEventMask.initial.rawValue & ~(1 << 4))
         #expect(foreign(HCISetEventMask(asleep.union(.leMeta)), &masks) == nil)
         #expect(foreign(HCISetEventMask(asleep), &masks) == HCICommandPacket(HCISetEventMask(asleep.union(.leMeta))))
-        #expect(masks.completed(.setEventMask, .success, at: start) == nil)
-        #expect(masks.completed(.leSetScanEnable, .success, at: start) == nil)
+        #expect(masks.completed(.setEventMask, .success, isSetUp: true, at: start) == nil)
+        #expect(masks.completed(.leSetScanEnable, .success, isSetUp: true, at: start) == nil)
     }
 
     @Test(.row("W10")) func aProgramThatInsistsIsFollowedFourTimesAMinute() {
@@ -84,7 +113,7 @@ import Testing
         for _ in 1...4 { #expect(foreign(narrow, &masks) != nil) }
         #expect(foreign(narrow, &masks) == nil)
         masks.received(HCICommandPacket(narrow))
-        #expect(masks.completed(.leSetEventMask, .success, at: start + .seconds(60)) != nil)
+        #expect(masks.completed(.leSetEventMask, .success, isSetUp: true, at: start + .seconds(60)) != nil)
     }
 
     @Test(.row("W72", "H13")) func aMaskWithoutAResponseIsSetAgainOnceTheControllerResponds() {
@@ -95,6 +124,9 @@ import Testing
             masks.finished(command, HCICommandFailure(opcode: command.opcode, reason: .timeout))
         }
         #expect(masks.controllerResponded() == commands)
+        #expect(masks.controllerResponded() == [])
+        // Once: a controller may respond to everything else.
+        masks.finished(commands[0], HCICommandFailure(opcode: commands[0].opcode, reason: .timeout))
         #expect(masks.controllerResponded() == [])
         masks.finished(commands[0], HCICommandFailure(opcode: commands[0].opcode, reason: .status(.unknownCommand)))
         masks.finished(commands[1], nil)
@@ -108,14 +140,14 @@ import Testing
     @Test func aCommandThatIsTooShortSaysNothing() {
         var masks = masks([.extendedAdvertising])
         masks.received(HCICommandPacket(opcode: .leSetEventMask, parameters: [0x1F]))
-        #expect(masks.completed(.leSetEventMask, .invalidParameters, at: start) == nil)
+        #expect(masks.completed(.leSetEventMask, .invalidParameters, isSetUp: true, at: start) == nil)
     }
 
     private func foreign(
-        _ command: some HCICommand, _ masks: inout EventMasks, _ status: HCIStatus = .success
+        _ command: some HCICommand, _ masks: inout EventMasks, _ status: HCIStatus = .success, isSetUp: Bool = true
     ) -> HCICommandPacket? {
         masks.received(HCICommandPacket(command))
-        return masks.completed(command.opcode, status, at: start)
+        return masks.completed(command.opcode, status, isSetUp: isSetUp, at: start)
     }
 
     private func masks(_ features: LEFeatures) -> EventMasks {

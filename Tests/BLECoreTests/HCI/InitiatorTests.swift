@@ -331,6 +331,15 @@ import Testing
         #expect(try beside.received(complete(peer: "010203040506"), at: start) == [])
         #expect(beside.commandFinished(create, refusal, at: start) == [.finish(.failure(.refused(refusal)))])
 
+        // What the controller will say each time.
+        for status in [HCIStatus.unknownCommand, .unsupportedFeature, .invalidParameters, .connectionAlreadyExists] {
+            let definite = HCICommandFailure(opcode: create, reason: .status(status))
+            var refused = Initiator()
+            _ = refused.foreignCompletion(.leCreateConnection, .success)
+            _ = try refused.begin(attempt(), at: start)
+            #expect(refused.commandFinished(create, definite, at: start) == [.finish(.failure(.refused(definite)))])
+        }
+
         for end in [HCIStatus.success, .commandDisallowed] {
             var alone = Initiator()
             _ = alone.foreignCompletion(.leCreateConnection, .success)

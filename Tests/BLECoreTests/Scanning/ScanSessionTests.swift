@@ -13,7 +13,7 @@ import Testing
         HCICommandPacket(LESetScanParameters(isActive: true, interval: 160, window: 48)))
     private let on = ScanSession.Action.send(HCICommandPacket(LESetScanEnable(isEnabled: true)))
 
-    @Test(.row("H14")) func disablesSetsEnablesOnALegacyController() {
+    @Test(.row("H14", "W20")) func disablesSetsEnablesOnALegacyController() {
         var session = ScanSession(Self.legacy)
         #expect(session.start(plan, at: start) == [off])
         #expect(session.commandFinished(nil, at: start) == [set])
@@ -92,6 +92,12 @@ import Testing
         _ = session.commandFinished(nil, at: start)
         _ = session.commandFinished(nil, at: start)
         #expect(session.commandFinished(nil, at: start) == [.notify(.started)])
+
+        // Until the adapter is switched off.
+        _ = session.adapterDown()
+        #expect(session.adapterUp(at: start) == [extendedOff])
+        let both = LESetExtendedScanParameters(isActive: true, interval: 320, window: 96, phys: [.le1M, .leCoded])
+        #expect(session.commandFinished(nil, at: start) == [.send(HCICommandPacket(both))])
     }
 
     /// A kernel that uses the legacy commands on a controller that lists the extended ones.

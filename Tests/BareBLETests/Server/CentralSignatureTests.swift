@@ -14,7 +14,7 @@ import Testing
         case stop, suspend, crash
     }
 
-    @Test(.row("P19")) func aThousandSignedWritesMakeTheDiskWriteSixteenTimes() async throws {
+    @Test(.row("P19")) func theStoredCounterMovesInBlocksOf64() async throws {
         try await PairingBench.run { bench in
             try await bench.local.allowPairing(.justWorks)
             let phone = try await bench.connect()
