@@ -59,10 +59,11 @@ extension Script {
     /// The controller without deviations that has the extended commands.
     static let usualAdapter = "bluetooth5"
 
-    /// The personalities that need nobody's help, and no more than a minute. Those that lose events or become deaf are not among
-    /// them.
+    /// The personalities that need nobody's help, and no more than a minute. Those that lose events, become deaf,
+    /// or do not scan beside links are not among them.
     static let adapterNames = VirtualPersonality.all.filter { named in
         named.personality.losesEvery == nil && named.personality.deafness == nil
+            && named.personality.responsesWhileLinked[0x2042] == nil
     }.map(\.name)
 }
 

@@ -124,7 +124,9 @@ actor World {
         if !script.security.isEmpty { await setUpSecurity() }
         let names = script.adapters.indices.map { "hci\($0)" }
         for (name, wanted) in zip(names, script.adapters) {
-            let personality = VirtualPersonality.all.first { $0.name == wanted }?.personality ?? .bluetooth5
+            var personality = VirtualPersonality.all.first { $0.name == wanted }?.personality ?? .bluetooth5
+            // Each peer may have a link, of this program and of another one.
+            personality.linkLimit = 16
             // The radio comes with a first adapter.
             if name == "hci0" { await radio.setPersonality(personality) } else { await radio.addAdapter(personality) }
         }
