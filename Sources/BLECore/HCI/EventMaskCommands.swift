@@ -12,8 +12,8 @@ package struct HCIEventMask: OptionSet, Hashable, Sendable {
 
     /// What a controller sends after a reset: no LE event is among it.
     package static let initial = HCIEventMask(rawValue: 0x0000_1FFF_FFFF_FFFF)
-    /// Encryption Key Refresh Complete.
-    package static let encryptionKeyRefreshComplete = HCIEventMask(rawValue: 1 << 47)
+    /// Every event that the kernel switches on, on a controller of either kind.
+    package static let kernel = HCIEventMask(rawValue: 0x3D3F_BFFF_FFFF_FFFF)
     /// LE Meta: every LE event.
     package static let leMeta = HCIEventMask(rawValue: 1 << 61)
 }
@@ -70,6 +70,8 @@ package struct LEEventMask: OptionSet, Hashable, Sendable {
     package static let connectedStreamRequest = LEEventMask(rawValue: 1 << 25)
     /// The beginnings and ends of broadcast streams, and LE BIGInfo Advertising Report.
     package static let broadcastStreams = LEEventMask(rawValue: 0b1111 << 26 | 1 << 33)
+    /// LE Read All Remote Features Complete.
+    package static let readAllRemoteFeaturesComplete = LEEventMask(rawValue: 1 << 42)
     /// The events of Channel Sounding.
     package static let channelSounding = LEEventMask(rawValue: 0xFF << 43)
 }

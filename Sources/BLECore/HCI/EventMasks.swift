@@ -11,8 +11,9 @@
 // - A mask is only ever widened: what another program, or the kernel by the same rule, has switched on stays on. So two
 //   programs that keep masks do not undo each other's work.
 // - All the same, other programs' commands are followed by four commands a minute at most.
-// - Set Event Mask is sent in two cases: after a reset past the kernel that no Set Event Mask has followed, and where
-//   another program's mask has no LE events. The kernel masks the ends of links on purpose while the machine sleeps.
+// - Set Event Mask is sent in three cases: after a reset past the kernel that no Set Event Mask has followed, where the
+//   controller is silent, because such a reset may have come before this program began, and where another program's mask
+//   has no LE events. The kernel masks the ends of links on purpose while the machine sleeps.
 // - A refusal changes nothing: the controller then sends what it sends. A command without a response is sent again once, as
 //   soon as the controller has responded to another one.
 
@@ -47,13 +48,12 @@ package struct EventMasks: ~Copyable {
 
     /// The commands that switch the events on: when this program begins, after a power-up and after a reset, and where the
     /// controller is silent.
-    package mutating func commands() -> [HCICommandPacket] {
+    package mutating func commands(isSilent: Bool = false) -> [HCICommandPacket] {
         guard let needed else { return [] }
         let mask = HCICommandPacket(LESetEventMask(needed.union(others)))
-        guard wasReset else { return [mask] }
+        guard wasReset || isSilent else { return [mask] }
         wasReset = false
-        let events: HCIEventMask = [.initial, .encryptionKeyRefreshComplete, .leMeta]
-        return [HCICommandPacket(HCISetEventMask(events)), mask]
+        return [HCICommandPacket(HCISetEventMask(.kernel)), mask]
     }
 
     /// The controller was reset: by the kernel, which sets it up afterwards, or past it.
@@ -108,6 +108,7 @@ package struct EventMasks: ~Copyable {
             announcedEvents = nil
             guard status == .success else { return nil }
             wasReset = false
+            unconfirmed.removeAll { $0.opcode == foreign }
             guard needed != nil, isSetUp, let mask, !mask.contains(.leMeta), mayRepeat(at: now) else { return nil }
             return HCICommandPacket(HCISetEventMask(mask.union(.leMeta)))
         case .leSetEventMask:
@@ -158,6 +159,7 @@ extension LEEventMask {
             (.isochronousBroadcaster, [.broadcastStreams, .periodicAdvertising]),
             (.synchronizedReceiver, [.broadcastStreams, .periodicAdvertising]),
             (.channelSounding, .channelSounding),
+            (.extendedFeatureSet, .readAllRemoteFeaturesComplete),
         ]
         for (feature, events) in byFeature where features.contains(feature) { formUnion(events) }
         guard let commands else { return }

@@ -90,7 +90,8 @@ extension HCICommandPacket {
 
     /// Where the keys begin in the parameters of a command that has some; they are at its end.
     ///
-    /// Spec: Core Vol 4 Part E, 7.1 (the replies to requests), 7.3.9, 7.8.22, 7.8.24, 7.8.25 and 7.8.38.
+    /// Spec: Core Vol 4 Part E, 7.1 (the replies to requests), 7.3.9, 7.8.22, 7.8.24, 7.8.25, 7.8.38,
+    /// 7.8.103 and 7.8.106.
     private static func offsetOfKeys(_ opcode: HCIOpcode) -> Int? {
         switch opcode {
         case .leEnableEncryption: 12
@@ -104,6 +105,9 @@ extension HCICommandPacket {
         // LE Long Term Key Request Reply, LE Add Device To Resolving List.
         case HCIOpcode(rawValue: 0x201A): 2
         case HCIOpcode(rawValue: 0x2027): 7
+        // LE Create BIG, LE BIG Create Sync.
+        case HCIOpcode(rawValue: 0x2068): 15
+        case HCIOpcode(rawValue: 0x206B): 4
         default: nil
         }
     }

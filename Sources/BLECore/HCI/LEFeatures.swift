@@ -64,4 +64,6 @@ package struct LEFeatures: OptionSet, Hashable, Sendable {
     package static let synchronizedReceiver = LEFeatures(rawValue: 1 << 31)
     /// Channel Sounding.
     package static let channelSounding = LEFeatures(rawValue: 1 << 46)
+    /// More pages of features.
+    package static let extendedFeatureSet = LEFeatures(rawValue: 1 << 63)
 }

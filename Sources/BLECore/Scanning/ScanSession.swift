@@ -366,24 +366,20 @@ extension ScanSession {
     /// - Parameter isRefused: Whether the controller has refused every command since the last pause.
     private mutating func useCommandsInUse(isRefused: Bool) -> Bool {
         guard claimed.hasExtendedScan else { return false }
-        let isOther = foreignSet.map { $0 == (controller.hasExtendedScan ? .legacy : .extended) }
-        guard isOther ?? (isRefused && attempts >= Self.attemptsOfOneSet) else { return false }
+        let isOther = foreignSet == (controller.hasExtendedScan ? .legacy : .extended)
+        guard isOther || isRefused && attempts >= Self.attemptsOfOneSet else { return false }
         foreignSet = nil
         if controller.hasExtendedScan { useLegacyCommands() } else { controller = claimed }
         attempts = 0
         return true
     }
 
-    /// The set that a command belongs to; `nil` for a command of neither.
+    /// The set that a scan command belongs to; `nil` for any other command: kernels that scan with the legacy set may
+    /// advertise with the extended one.
     private static func commandSet(of opcode: HCIOpcode) -> CommandSet? {
         switch opcode {
-        case .leSetAdvertisingParameters, .leSetAdvertisingData, .leSetScanResponseData, .leSetAdvertisingEnable,
-            .leSetScanParameters, .leSetScanEnable, .leCreateConnection:
-            .legacy
-        case .leSetExtendedAdvertisingParameters, .leSetExtendedAdvertisingData, .leSetExtendedScanResponseData,
-            .leSetExtendedAdvertisingEnable, .leRemoveAdvertisingSet, .leClearAdvertisingSets,
-            .leSetExtendedScanParameters, .leSetExtendedScanEnable, .leExtendedCreateConnection:
-            .extended
+        case .leSetScanParameters, .leSetScanEnable: .legacy
+        case .leSetExtendedScanParameters, .leSetExtendedScanEnable: .extended
         default: nil
         }
     }

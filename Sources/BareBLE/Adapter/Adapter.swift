@@ -195,7 +195,7 @@ extension Adapter {
             case .log(let event):
                 logger.debug("scan", metadata: ["adapter": "\(name)", "event": "\(event)"])
                 // Its reports may be masked.
-                if case .stalled = event { perform(eventMasks.commands()) }
+                if case .stalled = event { perform(eventMasks.commands(isSilent: true)) }
                 logWarnings()
             }
         }

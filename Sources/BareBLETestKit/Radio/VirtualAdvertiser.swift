@@ -64,7 +64,7 @@ package struct VirtualAdvertiser: Sendable {
     /// What the host has set for everything that uses a random address.
     private var randomAddress: BluetoothAddress?
     /// The number of links that may be up.
-    package var linkLimit = 16
+    package var linkLimit = 255
 
     init(hasSets: Bool) {
         self.hasSets = hasSets

@@ -295,7 +295,7 @@ extension VirtualController {
     /// - Returns: What every program sees of it.
     @discardableResult
     package mutating func kernelSetsUp() -> [Action] {
-        events.formUnion([.encryptionKeyRefreshComplete, .leMeta])
+        events = .kernel
         var mask = LEEventMask(
             features: supportedFeatures, commands: HCISupportedCommands(octets: supportedCommands))
         if !personality.kernelScansExtended { mask.remove(.extendedAdvertisingReport) }

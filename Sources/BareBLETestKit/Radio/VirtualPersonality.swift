@@ -74,7 +74,7 @@ public struct VirtualPersonality: Hashable, Sendable {
     /// A Boolean value that indicates whether events are masked as the host has set it.
     public var honorsEventMasks = true
     /// The number of links that it can have.
-    public var linkLimit = 16
+    public var linkLimit = 255
     /// What it does with a connection attempt beyond that.
     public var beyondLimit = BeyondLimit.fails(.connectionLimitExceeded)
     /// How it refuses a connection attempt while another one is pending.

@@ -221,6 +221,11 @@ extension VirtualRadio {
         return controllers[index]?.controller.received(command) ?? []
     }
 
+    /// Returns a Boolean value that indicates whether a program uses an adapter, and so sees what happens to it.
+    package func isInUse(_ name: String = "hci0") -> Bool {
+        index(of: name).flatMap { controllers[$0] }?.clients.isEmpty == false
+    }
+
     /// Another program, without a central here, sends a command.
     package func foreign(_ command: HCICommandPacket, _ name: String = "hci0") {
         guard let index = index(of: name) else { return }

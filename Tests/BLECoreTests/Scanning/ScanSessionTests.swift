@@ -103,8 +103,10 @@ import Testing
     /// A kernel that uses the legacy commands on a controller that lists the extended ones.
     @Test(.row("W01", "W11")) func theSetThatAnotherProgramUsesIsUsed() {
         var session = ScanSession(Self.extended)
-        _ = session.foreignCompletion(.leSetAdvertisingEnable, .commandDisallowed, at: start)
         _ = session.foreignCompletion(.leSetScanEnable, .success, at: start)
+        // What else another program does says nothing of scans.
+        _ = session.foreignCompletion(.leSetExtendedAdvertisingEnable, .success, at: start)
+        _ = session.foreignCompletion(.leSetExtendedScanEnable, .commandDisallowed, at: start)
         _ = session.start(plan, at: start)
         _ = session.commandFinished(disallowed, at: start)
         #expect(session.commandFinished(disallowed, at: start) == [off])

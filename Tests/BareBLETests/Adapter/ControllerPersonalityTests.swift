@@ -51,6 +51,16 @@ import Testing
         }
     }
 
+    /// One that came before the program began is found by the silence.
+    @Test(.row("W72")) func reportsComeAfterAResetThatNobodySaw() async throws {
+        try await run(.bluetooth5) { _, radio, central in
+            await radio.reset()
+            var heard = central.scan(.any, .passive.duplicates(.all)).makeAsyncIterator()
+            _ = try await heard.next()
+            #expect(await central.statistics.stalls == 1)
+        }
+    }
+
     /// What one program of this library sets, another one leaves alone.
     @Test(.row("W10")) func twoProgramsDoNotFollowEachOther() async throws {
         try await run(.bluetooth5) { _, radio, first in

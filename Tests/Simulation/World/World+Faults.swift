@@ -45,7 +45,8 @@ extension World {
             case .powerOff: radio.powerOff(name)
             case .unplug: radio.unplug(name)
             case .silence: radio.silence(true, name)
-            case .reset: radio.reset(name)
+            // One that no program sees leaves all events masked for 90 s, which is longer than a world waits.
+            case .reset: if radio.isInUse(name) { radio.reset(name) }
             default: break
             }
         }
