@@ -79,7 +79,7 @@ package struct EventMasks: ~Copyable {
     /// The controller has responded to a command, of any owner in this program.
     package mutating func controllerResponded() -> [HCICommandPacket] {
         defer { unconfirmed = [] }
-        repeated.formUnion(unconfirmed.map(\.opcode))
+        for command in unconfirmed { repeated.insert(command.opcode) }
         return unconfirmed
     }
 
