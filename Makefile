@@ -20,6 +20,7 @@ run: build ## Build a release and show the main functions: a live scan, or recor
 build: ## Build blescan for release (static Swift runtime)
 	@$(TOOLS)/require libbluetooth-dev
 	swift build $(CONFIG) --product blescan
+	swift build $(CONFIG) --product bareble-recover
 
 test: ## Run everything: unit, socketpair, interface, example, simulation, sanitizer, fuzz, Embedded, linkage, load, packaging and kernel tests
 	@$(TOOLS)/require python3 python3-venv libbluetooth-dev tshark tmux mosquitto mosquitto-clients man-db zsh fish dpkg-dev lintian libcap2-bin mmdebstrap systemd

@@ -20,6 +20,7 @@ let package = Package(
         .library(name: "BareBLEFoundation", targets: ["BareBLEFoundation"]),
         .library(name: "BareBLETestKit", targets: ["BareBLETestKit"]),
         .executable(name: "blescan", targets: ["blescan"]),
+        .executable(name: "bareble-recover", targets: ["bareble-recover"]),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
@@ -80,6 +81,7 @@ let package = Package(
             ],
             swiftSettings: strict
         ),
+        .executableTarget(name: "bareble-recover", dependencies: ["BLECore", "BLELinux"], swiftSettings: strict),
         .executableTarget(
             name: "sample-daemon",
             dependencies: ["BareBLE"],

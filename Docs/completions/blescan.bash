@@ -638,7 +638,7 @@ _blescan_doctor() {
         return
         ;;
     '--fix')
-        __blescan_add_completions -W 'rfkill'$'\n''up'$'\n''le'$'\n''stale-scan'
+        __blescan_add_completions -W 'rfkill'$'\n''up'$'\n''le'$'\n''stale-scan'$'\n''cycle'
         return
         ;;
     '--record')

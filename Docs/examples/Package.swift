@@ -22,6 +22,7 @@ let package = Package(
     ],
     targets: [
         .target(name: "SystemService", dependencies: [bareble, logging, lifecycle], swiftSettings: strict),
+        .target(name: "AdvertisementLogging", dependencies: [bareble, lifecycle], swiftSettings: strict),
         .target(name: "HeartRateLogging", dependencies: [bareble, profiles, lifecycle], swiftSettings: strict),
         .target(name: "UARTBridging", dependencies: [bareble, profiles, lifecycle], swiftSettings: strict),
         .target(name: "LockReading", dependencies: [bareble], swiftSettings: strict),
@@ -29,6 +30,11 @@ let package = Package(
         .target(name: "UARTServing", dependencies: ["UARTBridging", bareble, lifecycle], swiftSettings: strict),
         .target(name: "Provisioning", dependencies: [bareble, lifecycle], swiftSettings: strict),
         .target(name: "WeightLogging", dependencies: [bareble, profiles, lifecycle], swiftSettings: strict),
+        .executableTarget(
+            name: "advertisement-logger",
+            dependencies: ["AdvertisementLogging", "SystemService", bareble],
+            swiftSettings: strict
+        ),
         .executableTarget(
             name: "heart-rate-logger",
             dependencies: ["HeartRateLogging", "SystemService"],
@@ -67,7 +73,8 @@ let package = Package(
         .testTarget(
             name: "ExampleTests",
             dependencies: [
-                "HeartRateLogging", "HeartRateSensing", "LockReading", "Provisioning", "SystemService", "UARTBridging",
+                "AdvertisementLogging", "HeartRateLogging", "HeartRateSensing", "LockReading", "Provisioning",
+                "SystemService", "UARTBridging",
                 "UARTServing", "WeightLogging", bareble, logging, lifecycle, profiles,
                 .product(name: "BareBLETestKit", package: "BareBLE"),
             ],

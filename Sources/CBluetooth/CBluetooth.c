@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <linux/capability.h>
 #include <linux/sock_diag.h>
+#include <linux/usbdevice_fs.h>
 #include <poll.h>
 #include <pthread.h>
 #include <string.h>
@@ -41,6 +42,7 @@ _Static_assert(offsetof(struct hci_conn_list_req, conn_info) == 4, "hci_conn_lis
 _Static_assert(sizeof(struct l2cap_conninfo) == 6, "l2cap_conninfo");
 _Static_assert(sizeof(struct bt_security) == 2, "bt_security");
 
+const unsigned long ble_USBDEVFS_RESET = USBDEVFS_RESET;
 const unsigned long ble_HCIDEVUP = HCIDEVUP, ble_HCIDEVDOWN = HCIDEVDOWN, ble_HCIDEVRESET = HCIDEVRESET;
 const unsigned long ble_HCIGETDEVLIST = HCIGETDEVLIST, ble_HCIGETDEVINFO = HCIGETDEVINFO;
 const unsigned long ble_HCIGETCONNLIST = HCIGETCONNLIST;
@@ -229,6 +231,11 @@ int64_t ble_dropped(int fd) {
 
 int ble_wait_for_hang_up(int fd, int timeout_ms) {
     struct pollfd state = {.fd = fd};
+    return (int)REPEATED(poll(&state, 1, timeout_ms));
+}
+
+int ble_wait_for_packet(int fd, int timeout_ms) {
+    struct pollfd state = {.fd = fd, .events = POLLIN};
     return (int)REPEATED(poll(&state, 1, timeout_ms));
 }
 

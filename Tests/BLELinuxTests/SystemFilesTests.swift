@@ -5,7 +5,7 @@ import Testing
 @testable import BLELinux
 
 /// A directory of files that stands in for a part of /proc or /sys, and goes with its owner.
-private struct FakeTree: ~Copyable {
+struct FakeTree: ~Copyable {
     let path: String
     private var made: [String] = []
 
@@ -25,6 +25,12 @@ private struct FakeTree: ~Copyable {
         let bytes = Array(text.utf8)
         #expect(unsafe Glibc.write(number, bytes, bytes.count) == bytes.count)
         close(number)
+        made.append(name)
+    }
+
+    mutating func link(_ file: String, to target: String) {
+        let name = "\(path)/\(file)"
+        #expect(unsafe symlink(target, name) == 0)
         made.append(name)
     }
 

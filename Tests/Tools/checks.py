@@ -197,6 +197,7 @@ def packaging():
     yield ["swift", "build", "--product", "blescan"], {}
     yield ["Tests/Tools/check-manuals", ".build/debug/blescan"], {}
     yield [*RELEASE, "blescan"], {}
+    yield [*RELEASE, "bareble-recover"], {}
     yield ["Tests/Tools/check-deb"], {}
 
 
@@ -209,9 +210,9 @@ def kernel():
     """With $KERNELS, such as `6.1,6.12` or `all`, every group on each of these, one after the other."""
     yield ["swift", "build", "--build-tests"], {}
     yield [*RELEASE, "blescan"], {}
-    yield [
-        "swift", "build", "--package-path", "Docs/examples", "--scratch-path", ".build/examples", "--product",
-        "heart-rate-logger"], {}
+    yield [*RELEASE, "bareble-recover"], {}
+    for product in ("heart-rate-logger", "advertisement-logger"):
+        yield ["swift", "build", "--package-path", "Docs/examples", "--scratch-path", ".build/examples", "--product", product], {}
     for groups in machines():
         yield ["python3", "Tests/VM/run.py", *groups], {}
 

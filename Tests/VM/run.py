@@ -15,6 +15,8 @@ from bed import ROOT, Bed, BedError
 BLESCAN = ROOT / ".build" / "release" / "blescan"
 BUNDLE = ROOT / ".build" / "debug" / "BareBLEPackageTests.xctest"
 LOGGER = ROOT / ".build" / "examples" / "debug" / "heart-rate-logger"
+LISTENER = ROOT / ".build" / "examples" / "debug" / "advertisement-logger"
+RECOVER = ROOT / ".build" / "release" / "bareble-recover"
 TRIALS = ROOT / ".build" / "debug" / "link-trials"
 PAIRING = ROOT / ".build" / "debug" / "pairing-trials"
 SUITES = r"\.Kernel[A-Za-z]*Tests"  # the Swift tests that need real adapters, each to itself
@@ -47,7 +49,7 @@ def kernels(text):
 
 def needed(name):
     """Returns the programs that a group needs."""
-    return PROGRAMS.get(name, (BLESCAN, BUNDLE, LOGGER, TRIALS))
+    return PROGRAMS.get(name, (BLESCAN, BUNDLE, LOGGER, LISTENER, RECOVER, TRIALS))
 
 
 def run_group(bed, name, only, cycles, series=None):
@@ -75,6 +77,7 @@ def run_group(bed, name, only, cycles, series=None):
         ["/bin/sh", "-c", script, "sh", *only], radio=radio, controllers=controllers, peers=peers, limit=2400,
         log=LOGS / f"kernel-{label.replace(' on ', '-')}.log", show=show, environment={
             "PYTHONDONTWRITEBYTECODE": "1", "BAREBLE_KERNEL_TESTS": "1", "HEART_RATE_LOGGER": str(LOGGER),
+            "ADVERTISEMENT_LOGGER": str(LISTENER), "BAREBLE_RECOVER": str(RECOVER),
             "LINK_TRIALS": str(TRIALS), "PAIRING_TRIALS": str(PAIRING), "VM_CYCLES": str(cycles)},
         in_memory=needed(name) if name in SLEEPING else None, host_time=name in HOST_TIME)
     if (status != 0 and not counts["not ok"]) or (not counts["ok"] and not only):

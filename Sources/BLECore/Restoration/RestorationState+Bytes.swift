@@ -7,6 +7,7 @@
 ///       proven after 8 | ready time-out 8 | time-out 8 | MTU 2 (0: none) | parameters: flag 1, 4 x 2
 ///       validation 1 | observes 1 | subscriptions 2, each: UUID, service UUID (length 0: any), index 2 (FFFF: none), indications 1
 ///     scan: flag 1, and if it is 1 what `ScanSettings+Bytes.swift` says
+///     times of recovery: number 1, each 8; left out where there are none, as in files of versions that knew none
 private enum Layout {
     static let anyNumber: UInt32 = .max
     static let noIndex: UInt16 = .max
@@ -15,6 +16,7 @@ private enum Layout {
     static let custom: UInt8 = 2
     static let observes: UInt8 = 1
     static let requiresBond: UInt8 = 2
+    static let recoveryLimit = 8
 }
 
 extension RestorationState {
@@ -33,6 +35,11 @@ extension RestorationState {
         for peer in stored { peer.write(to: &writer) }
         writer.u8(scan == nil ? 0 : 1)
         scan?.write(to: &writer)
+        let times = recoveryTimes.suffix(Layout.recoveryLimit)
+        if !times.isEmpty {
+            writer.u8(UInt8(times.count))
+            for time in times { writer.u64(time) }
+        }
         return Self.form.enclose(writer.bytes)
     }
 
@@ -50,6 +57,7 @@ extension RestorationState {
         }
         for _ in 0..<(try reader.stateCount("number of peers")) { peers.append(try reader.wantedPeer()) }
         if try reader.storedFlag("scan", in: Self.form) { scan = try reader.wantedScan() }
+        if reader.offset < end { recoveryTimes = try reader.recoveryTimes() }
         guard reader.offset == end else { throw .state(at: reader.offset, .trailingBytes(end - reader.offset)) }
     }
 
@@ -149,6 +157,20 @@ extension ByteReader {
         guard let count = u16() else { throw .state(at: start, .tooShort) }
         guard Int(count) <= RestorationState.limit else { throw .state(at: start, .invalidField(field)) }
         return Int(count)
+    }
+
+    @_lifetime(self: copy self)
+    fileprivate mutating func recoveryTimes() throws(MalformedPacket) -> [UInt64] {
+        let start = offset
+        guard let count = u8(), (1...Layout.recoveryLimit).contains(Int(count)) else {
+            throw .state(at: start, .invalidField("number of recovery times"))
+        }
+        var times: [UInt64] = []
+        for _ in 0..<count {
+            guard let time = u64() else { throw .state(at: offset, .tooShort) }
+            times.append(time)
+        }
+        return times
     }
 
     @_lifetime(self: copy self)

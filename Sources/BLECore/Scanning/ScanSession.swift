@@ -25,6 +25,7 @@
 //   completion of a scan enable leads to a re-arm half a second later, not at once, because the kernel may be
 //   initiating a connection just then.
 // - A report without data does not show that the controller works: stuck controllers continue to send those (row H16).
+//   Silence is noticed after 90 s, and after 30 s where more than one report in a second was usual in the last ten minutes.
 // - A scan whose end the controller did not confirm is disabled again, before the next connection attempt or after a
 //   pause.
 // - `pause` and `stop` are acknowledged exactly once, by `paused` and `ended`, when the radio no longer scans for us.
@@ -39,8 +40,8 @@ package struct ScanSession: ~Copyable {
         case started
         /// Another program changed the scan; it is re-armed in a moment.
         case disturbed(by: HCIOpcode)
-        /// No report with data came for 90 s, so many times in a row; the scan is re-armed.
-        case stalled(count: Int)
+        /// No report with data came for this time, so many times in a row; the scan is re-armed, unless that is not wanted.
+        case stalled(count: Int, after: Duration)
         /// A step failed; it is retried after `retry`.
         case unable(HCICommandFailure, retry: Duration)
         /// Another program or the kernel holds the scanner; the next attempt follows after `retry`.
@@ -101,6 +102,8 @@ package struct ScanSession: ~Copyable {
     private var pausing = Pausing.no
     private var attempts = 0
     private var stalls = 0
+    private let rearmsWhenSilent: Bool
+    private var rate = ReportRate()
     /// The set of commands that other programs and the kernel use, as far as that was seen since the power-up.
     private var foreignSet: CommandSet?
 
@@ -109,9 +112,17 @@ package struct ScanSession: ~Copyable {
         case extended
     }
 
-    package init(_ controller: Controller) {
+    /// - Parameter rearmsWhenSilent: Whether a silent scan is re-armed; otherwise that is reported alone.
+    package init(_ controller: Controller, rearmsWhenSilent: Bool = true) {
         self.controller = controller
+        self.rearmsWhenSilent = rearmsWhenSilent
         claimed = controller
+    }
+
+    /// Whether the legacy commands are in use on a controller that lists the extended ones. It refuses the extended ones for connects
+    /// as well then.
+    package var hasFallenBack: Bool {
+        claimed.hasExtendedScan && (!controller.hasExtendedScan || foreignSet == .legacy)
     }
 
     /// Whether reports can come in.
@@ -139,7 +150,7 @@ package struct ScanSession: ~Copyable {
     package var nextDeadline: BootInstant? {
         switch state {
         case .resting, .asleep, .disabling, .configuring, .enabling: nil
-        case .scanning(_, _, let lastReport): lastReport + Self.stallTimeout
+        case .scanning(_, _, let lastReport): lastReport + patience(at: lastReport)
         case .waiting(let until, _): until
         }
     }
@@ -224,6 +235,8 @@ extension ScanSession {
     /// A link has ended: a controller that does not scan beside links is free.
     package mutating func linkEnded(at now: BootInstant) -> [Action] {
         guard case .waiting(_, isBusy: true) = state else { return [] }
+        // The next pause is no longer for that.
+        attempts = max(0, attempts - 1)
         return proceed(at: now)
     }
 
@@ -231,6 +244,7 @@ extension ScanSession {
     package mutating func reportSeen(hasData: Bool, at now: BootInstant) {
         guard hasData else { return }
         stalls = 0
+        rate.add(at: now)
         if case .scanning(let plan, let since, _) = state { state = .scanning(plan, since: since, lastReport: now) }
     }
 
@@ -238,8 +252,23 @@ extension ScanSession {
     package mutating func timePassed(_ now: BootInstant) -> [Action] {
         guard let deadline = nextDeadline, deadline <= now else { return [] }
         if case .waiting = state { return proceed(at: now) }
+        guard case .scanning(let plan, let since, let lastReport) = state else { return [] }
         stalls += 1
-        return [.notify(.stalled(count: stalls))] + disable()
+        let event = Event.stalled(count: stalls, after: patience(at: lastReport))
+        if rearmsWhenSilent { return [.notify(event)] + disable() }
+        state = .scanning(plan, since: since, lastReport: now)
+        return [.notify(event)]
+    }
+
+    /// Ends the scan that runs, and begins it again.
+    package mutating func rearm() -> [Action] {
+        guard case .scanning = state else { return [] }
+        return disable()
+    }
+
+    /// The longest time without data, if the last came then.
+    private func patience(at lastReport: BootInstant) -> Duration {
+        rate.isHigh(at: lastReport) ? Self.stallTimeoutInBusyAir : Self.stallTimeout
     }
 
     /// The adapter went down, was unplugged or is being reset: whatever ran has ended.
@@ -417,8 +446,9 @@ extension ScanSession {
 
     /// How many attempts are made with a set of commands that the controller refuses, before the other has its turn.
     package static let attemptsOfOneSet = 6
-    /// The longest time without data of a running scan before it is re-armed.
+    /// The longest time without data of a running scan before it is re-armed, and where much was heard before.
     package static let stallTimeout: Duration = .seconds(90)
+    package static let stallTimeoutInBusyAir: Duration = .seconds(30)
     /// After how long without trouble pauses are short again.
     package static let healthy: Duration = .seconds(60)
     /// The first pause before a retry.

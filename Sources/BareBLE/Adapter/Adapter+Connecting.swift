@@ -245,7 +245,8 @@ extension Adapter {
         // A device with private addresses is initiated by the one that it was heard with.
         let onAir = (target.isBonded ? addressOnAir(of: target.peer) : nil) ?? target.address
         let initiation = LEInitiation(peer: onAir, ownAddressType: traits.ownAddressType, parameters: parameters)
-        let isExtended = traits.hasExtendedConnect
+        // A controller uses one set of commands from power-up on.
+        let isExtended = traits.hasExtendedConnect && !scan.hasFallenBack
         let isLongRange = isExtended && scan.scanResult(of: target.peer)?.advertisement?.primaryPHY == .leCoded
         let attempt = Initiator.Attempt(
             initiation, phys: isLongRange ? [.le1M, .leCoded] : .le1M, isExtended: isExtended, deadline: deadline)

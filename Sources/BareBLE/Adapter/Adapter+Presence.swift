@@ -43,7 +43,7 @@ extension Adapter {
     /// Switches the adapter on, if this process may.
     ///
     /// Also for an adapter that seems to be on: in its first two seconds that does not last.
-    private func powerUp(_ index: UInt16, during operation: String) async -> SystemCallError? {
+    func powerUp(_ index: UInt16, during operation: String) async -> SystemCallError? {
         guard system.privileges().has(.netAdmin) else { return nil }
         if await powerUpManaged(during: operation) { return nil }
         let system = system
@@ -129,7 +129,9 @@ extension Adapter {
         eventMasks.use(features: features, commands: commands)
         perform(eventMasks.commands())
         advertiser.use(features, commands)
-        scan.use(ScanSession.Controller(features: features, commands: commands, ownAddressType: ownAddressType))
+        scan.use(
+            ScanSession.Controller(features: features, commands: commands, ownAddressType: ownAddressType),
+            rearmsWhenSilent: recovery.policy.permits(.rescan))
     }
 
     /// As `ask`; `nil` from a controller that refuses the query or responds wrongly, as it would each time. Any other
@@ -247,6 +249,7 @@ extension Adapter {
         guard wasUp else { return }
         logger.debug("adapter is \(how)", metadata: ["adapter": "\(name)"])
         monitor.countLoss()
+        recovery.adapterLost()
         // Why links end is the adapter's loss, which their sockets report themselves.
         controllerReset()
         let error = downError(during: "scan")

@@ -56,6 +56,7 @@ extension Adapter {
     }
 
     private func scansChanged() {
+        if !scan.hasScans { recovery.scanEnded() }
         updatePins()
         watchPresence()
         armTimer()

@@ -14,6 +14,7 @@ package import Logging
 // | `ControllerIdentification` | what the controller can do, and whether it is being asked |
 // | `LinkTable` (BLECore) | one entry for each connection handle |
 // | `EventMasks` (BLECore) | which events the controller has to send |
+// | `RecoveryCoordinator` | the steps that make a silent adapter receive again, and who is notified of them |
 // | `AdvertiseCoordinator` | the advertising session, and the tasks that start and stop its sets |
 // | `LinkAcceptor` | the listening socket, and the accepted links that a connect has to claim |
 // | `BondedDevices` | the bonds of this adapter, and their store |
@@ -66,6 +67,7 @@ package actor Adapter {
     let identification: ControllerIdentification
     let acceptor: LinkAcceptor
     let advertiser: AdvertiseCoordinator
+    let recovery: RecoveryCoordinator
     var links = LinkTable()
     var eventMasks = EventMasks()
     var monitor: PresenceMonitor
@@ -85,7 +87,7 @@ package actor Adapter {
     package init(
         _ selector: AdapterSelector, loop: EventLoop, logger: Logger,
         trace: (@Sendable (TracedHCIPacket) -> Void)? = nil, security: SecurityConfiguration? = nil,
-        addressHash: AddressResolver.Hash? = nil, system: AdapterSystem = .kernel
+        addressHash: AddressResolver.Hash? = nil, recovery: RecoveryPolicy = .rescan, system: AdapterSystem = .kernel
     ) {
         self.loop = loop
         log = AdapterLog(logger)
@@ -97,6 +99,7 @@ package actor Adapter {
         acceptor = LinkAcceptor(on: loop, logger: logger)
         advertiser = AdvertiseCoordinator(on: loop, reservingBy: system.reserveHandle)
         self.addressHash = addressHash
+        self.recovery = RecoveryCoordinator(recovery)
         hci = HCIChannel(trace: trace) { loop.now() }
         let bonds = BondedDevices(security, on: loop, logger: logger)
         self.bonds = bonds
@@ -148,6 +151,7 @@ extension Adapter {
     func armTimer() {
         let deadlines = [
             hci.nextDeadline, scan.nextDeadline, initiator.nextDeadline, security.nextDeadline, advertiser.nextDeadline,
+            recovery.nextDeadline,
         ]
         guard let deadline = deadlines.compactMap(\.self).min() else { return }
         if let timer {
@@ -167,6 +171,7 @@ extension Adapter {
         perform(initiator.timePassed())
         perform(security.timePassed())
         perform(advertiser.timePassed())
+        perform(recovery.timePassed(now, isListening: !scan.isPausedForConnect))
     }
 }
 
@@ -194,8 +199,7 @@ extension Adapter {
             case .fail(let waiter, let failure): wake(waiter, .failed(error(failure)))
             case .log(let event):
                 logger.debug("scan", metadata: ["adapter": "\(name)", "event": "\(event)"])
-                // Its reports may be masked.
-                if case .stalled = event { perform(eventMasks.commands(isSilent: true)) }
+                if case .stalled(_, let time) = event { perform(recovery.silent(for: time, at: loop.now())) }
                 logWarnings()
             }
         }
@@ -238,7 +242,9 @@ extension Adapter {
         case .encryption(let number): perform(security.encryptionCommandFinished(number, failure))
         case .task(let waiter): wake(waiter, .finished(result))
         }
+        if failure?.reason == .timeout { perform(recovery.commandTimedOut(at: loop.now())) }
         if failure == nil || failure?.status != nil {
+            perform(recovery.responded(at: loop.now()))
             perform(initiator.controllerResponded(opcode))
             perform(eventMasks.controllerResponded())
         }
@@ -340,7 +346,9 @@ extension Adapter {
         let now = loop.now()
         hci.readReports { event in
             switch event {
-            case .received(.advertisingReports(let batch)): scan.received(batch, at: now)
+            case .received(.advertisingReports(let batch)):
+                scan.received(batch, at: now)
+                if batch.reports.contains(where: { !$0.payload.isEmpty }) { perform(recovery.heard(at: now)) }
             case .received(.connectionComplete(let complete)):
                 // At the other socket the end of the last link with this handle may wait, and that of this one.
                 if complete.status.isSuccess { commandsReadable() }

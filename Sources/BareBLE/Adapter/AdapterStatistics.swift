@@ -45,8 +45,11 @@ public struct AdapterStatistics: Hashable, Sendable {
     /// Events of scans that were dropped because no task took them; reported in the scans too.
     public var droppedEvents = 0
 
-    /// Scans re-armed because nothing was heard for 90 s.
+    /// The number of times that a scan heard nothing for 90 s, or for 30 s where much was heard before; it is re-armed each time,
+    /// unless `Configuration.recovery` is `none`.
     public var stalls = 0
+    /// Steps of recovery beyond `RecoveryStep.rescan` that were begun.
+    public var recoverySteps = 0
     /// The number of times that another program changed a running scan.
     public var disturbances = 0
     /// The number of times that another program switched off events of the controller that are needed; they were switched on
@@ -81,6 +84,7 @@ public struct AdapterStatistics: Hashable, Sendable {
     /// report both.
     func forEachProblem(_ body: (_ count: Int, _ what: StaticString) -> Void) {
         body(stalls, "silent scans re-armed")
+        body(recoverySteps, "steps of recovery")
         body(disturbances, "scans changed by another program")
         body(maskedEvents, "events switched off by another program")
         body(failedStarts, "failed attempts to scan")
@@ -108,6 +112,7 @@ extension Adapter {
         hci.count(in: &statistics)
         scan.count(in: &statistics)
         security.count(in: &statistics)
+        statistics.recoverySteps = recovery.stepCount
         statistics.losses = monitor.losses
         statistics.maskedEvents = eventMasks.repeatCount
         statistics.droppedEvents = droppedEvents.count

@@ -68,6 +68,13 @@ package struct AdapterSystem: Sendable {
         @Sendable (BluetoothAddress, AddressType, PeerID, ChannelRequest) throws(SystemCallError) -> LinkSocket
     /// The handle of the link to this address that is up on an adapter, of this or another program.
     package var linkHandle: @Sendable (UInt16, BluetoothAddress) -> ConnectionHandle?
+    /// The handles of all links that are up on an adapter, of this and other programs; `nil` if that cannot be seen.
+    package var linkHandles: @Sendable (UInt16) -> [ConnectionHandle]?
+    /// Switches an adapter off; waits until the kernel is done.
+    package var powerDown: @Sendable (UInt16) throws(SystemCallError) -> Void
+    /// Takes a step of recovery, or has the helper program with this socket take it, beside the loop; waits until it is done.
+    package var recover:
+        @Sendable (RecoveryStep, ControllerInfo, String?, EventLoop) async throws(RecoveryFailure) -> Void
     /// Powers an adapter; waits until the kernel is done.
     package var powerUp: @Sendable (UInt16) throws(SystemCallError) -> Void
     /// Whether the adapter of this name is blocked by rfkill.
@@ -129,6 +136,24 @@ package struct AdapterSystem: Sendable {
         linkHandle: { index, address in
             guard let links = try? Controllers.links(of: index) else { return nil }
             return links.first { $0.address == address && $0.isConnected }?.handle
+        },
+        linkHandles: { index in
+            guard let links = try? Controllers.links(of: index) else { return nil }
+            return links.filter(\.isConnected).map(\.handle)
+        },
+        powerDown: { index throws(SystemCallError) in try Controllers.powerDown(index) },
+        recover: { step, adapter, helper, loop throws(RecoveryFailure) in
+            let result: Result<Void, RecoveryFailure>
+            do throws(WorkFailure) {
+                result = try await loop.offload {
+                    Result { () throws(RecoveryFailure) in
+                        try AdapterRecovery.take(step, adapter, helper: helper)
+                    }
+                }
+            } catch {
+                throw .failed("there is no room for another thread")
+            }
+            try result.get()
         },
         powerUp: { index throws(SystemCallError) in try Controllers.powerUp(index) },
         isBlocked: { name in RadioSwitch.bluetooth().contains { $0.name == name && $0.isBlocked } },

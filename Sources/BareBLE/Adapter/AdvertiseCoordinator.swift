@@ -51,8 +51,12 @@ final class AdvertiseCoordinator {
     }
 
     /// Begins to advertise with this controller.
-    func begin(maximumSets: UInt8?, maximumDataLength: UInt16?) {
-        guard machine == nil, let features else { return }
+    ///
+    /// - Parameter isLegacy: Whether the controller has to be used as one without advertising sets, because the legacy commands are in
+    ///   use on it.
+    func begin(maximumSets: UInt8?, maximumDataLength: UInt16?, isLegacy: Bool) {
+        guard machine == nil, var features else { return }
+        if isLegacy { features.remove(.extendedAdvertising) }
         machine = AdvertiseSession(
             AdvertiseSession.Controller(
                 features: features, commands: commands, maximumSets: maximumSets,
@@ -218,11 +222,12 @@ extension Adapter {
     private func askAboutSets(during operation: String) async throws(BLEError) {
         var sets: UInt8?
         var length: UInt16?
-        if advertiser.mayHaveSets {
+        let isLegacy = scan.hasFallenBack
+        if advertiser.mayHaveSets, !isLegacy {
             sets = try await askIfKnown(LEReadNumberOfSupportedAdvertisingSets(), during: operation)
             length = try await askIfKnown(LEReadMaximumAdvertisingDataLength(), during: operation)
         }
-        advertiser.begin(maximumSets: sets, maximumDataLength: length)
+        advertiser.begin(maximumSets: sets, maximumDataLength: length, isLegacy: isLegacy)
     }
 }
 

@@ -39,7 +39,8 @@ final class ScanCoordinator {
     private var assembler = ReportAssembler()
     private var resolver = AddressResolver()
     private var counts = AdapterStatistics()
-    private var isPausedForConnect = false
+    /// Whether the scan makes way for a connect.
+    private(set) var isPausedForConnect = false
     private var pauseWaiter: UInt64?
     private var stopWaiters: [UInt64] = []
     /// When silent devices are looked for next.
@@ -53,6 +54,8 @@ final class ScanCoordinator {
 
     /// What the session knows of the controller; `nil` before that was asked.
     var controller: ScanSession.Controller? { session?.controller }
+    /// Whether the legacy commands are in use on a controller that lists the extended ones.
+    var hasFallenBack: Bool { session?.hasFallenBack ?? false }
     var hasScans: Bool { !subscriptions.isEmpty }
     /// How many scans have begun and not ended.
     var runningScans: Int { subscriptions.reduce(0) { $0 + ($1.starter == nil ? 1 : 0) } }
@@ -63,7 +66,9 @@ final class ScanCoordinator {
     }
 
     /// The controller is known now.
-    func use(_ controller: ScanSession.Controller) { session = ScanSession(controller) }
+    func use(_ controller: ScanSession.Controller, rearmsWhenSilent: Bool) {
+        session = ScanSession(controller, rearmsWhenSilent: rearmsWhenSilent)
+    }
 
     // MARK: Scans
 
@@ -166,6 +171,9 @@ final class ScanCoordinator {
 
     func linkEnded(at now: BootInstant) -> [Action] { step(now) { $0.linkEnded(at: $1) } }
 
+    /// Begins the scan again, if one runs.
+    func rearm(at now: BootInstant) -> [Action] { step(now) { session, _ in session.rearm() } }
+
     func adapterDown(at now: BootInstant) -> [Action] { step(now) { session, _ in session.adapterDown() } }
 
     func adapterUp(at now: BootInstant) -> [Action] { step(now) { $0.adapterUp(at: $1) } }
@@ -206,7 +214,7 @@ final class ScanCoordinator {
             counts.disturbances += 1
             notify(.disturbed)
             return []
-        case .stalled(let count):
+        case .stalled(let count, _):
             counts.stalls += 1
             notify(.stalled(count: count))
             return []

@@ -36,7 +36,7 @@ public actor Central {
         self.loop = .shared
         self.adapter = Adapter(
             configuration.adapter, loop: loop, logger: configuration.logger, trace: configuration.traceHCI,
-            security: configuration.security, addressHash: configuration.addressHash)
+            security: configuration.security, addressHash: configuration.addressHash, recovery: configuration.recovery)
         loop.start()
     }
 
@@ -46,7 +46,7 @@ public actor Central {
         self.loop = loop
         self.adapter = Adapter(
             configuration.adapter, loop: loop, logger: configuration.logger, trace: configuration.traceHCI,
-            security: configuration.security, addressHash: configuration.addressHash)
+            security: configuration.security, addressHash: configuration.addressHash, recovery: configuration.recovery)
     }
 
     /// Creates a central with an existing adapter.

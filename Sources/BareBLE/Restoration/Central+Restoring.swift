@@ -50,6 +50,7 @@ extension Central {
             }
         }
         restoration.adapter = state.adapter
+        continueRecovery(state.recoveryTimes)
         var course = AdoptionCourse()
         var handed = HandedLinks(links, DescriptorStore.take(from: environment), from: environment)
         if let store = handed.store {
@@ -118,6 +119,24 @@ extension Central {
             }
         }
         return try result.get()
+    }
+
+    // MARK: Recovery
+
+    /// Counts the steps of recovery that earlier runs of the program have taken, and has the state keep those of this one.
+    private func continueRecovery(_ times: [UInt64]) {
+        let loop = loop
+        let (now, wallNow) = (loop.now(), UInt64(max(0, WallClock.now().components.seconds)))
+        // A clock that was set back says nothing of the time in between: those count as of now.
+        let runs = times.map { now + .seconds(-Int64(clamping: wallNow - min($0, wallNow))) }
+        adapter.assumeIsolated { adapter in
+            adapter.recovery.restore(runs: runs)
+            adapter.recovery.onRuns { [weak self] runs in
+                let (now, wallNow) = (loop.now(), UInt64(max(0, WallClock.now().components.seconds)))
+                let times = runs.map { wallNow - min(wallNow, UInt64(max(0, (now - $0).components.seconds))) }
+                self?.assumeIsolated { $0.persistence.keeper?.assumeIsolated { $0.recovered(at: times) } }
+            }
+        }
     }
 
     // MARK: One peer

@@ -238,4 +238,9 @@ extension StateKeeper {
     func forgetScan() {
         change { $0.scan = nil }
     }
+
+    /// Recovery began steps that end links at these times, in seconds since 1970-01-01 00:00 UTC.
+    func recovered(at times: [UInt64]) {
+        change { $0.recoveryTimes = times }
+    }
 }

@@ -70,6 +70,13 @@ final class AcceptedSignatures: Sendable {
         }
     }
 
+    /// Returns the lowest counter that the disk is to have where at least `lowest` is needed. Another link with the key may have
+    /// needed more meanwhile: what the disk has is never lowered.
+    func raise(to lowest: UInt32?, by key: Secret128) -> UInt32? {
+        let needed = Self.bound(lowest)
+        return UInt32(exactly: max(needed, counts.withLock { $0[key]?.stored } ?? needed))
+    }
+
     /// The disk has a lowest counter for a key.
     func stored(_ lowest: UInt32?, by key: Secret128) {
         counts.withLock { counts in

@@ -247,6 +247,7 @@ final class BondedDevices: @unchecked Sendable {
             case .skipsTooOften: return .skipsTooOften
             case .needsStorage(let lowest):
                 let isStored = try await change(during: operation) { store throws(BLEError) in
+                    let lowest = signatures.raise(to: lowest, by: key)
                     guard try store.storeAcceptedCounters([key: lowest]) else { return false }
                     signatures.stored(lowest, by: key)
                     return true

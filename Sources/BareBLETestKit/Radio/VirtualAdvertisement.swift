@@ -90,4 +90,6 @@ public struct VirtualPermissions: OptionSet, Hashable, Sendable {
     public static let commands = VirtualPermissions(rawValue: 1 << 0)
     /// Switching adapters on, and pairing by the management interface: CAP_NET_ADMIN.
     public static let administration = VirtualPermissions(rawValue: 1 << 1)
+    /// The helper program `bareble-recover` takes steps of recovery.
+    public static let recovery = VirtualPermissions(rawValue: 1 << 2)
 }

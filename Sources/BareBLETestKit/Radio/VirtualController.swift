@@ -73,6 +73,8 @@ package struct VirtualController: Sendable {
     private var eventCount = 0
     /// The devices that were reported last, while it filters duplicates.
     private var reported: [PeerID]?
+    /// Whether the extended set of commands is in use since the reset; `nil` for neither.
+    private var usesExtendedSet: Bool?
     package private(set) var isScanning = false
     /// True if the scan is active.
     package private(set) var isActive = false
@@ -112,6 +114,7 @@ package struct VirtualController: Sendable {
     package mutating func received(_ command: HCICommandPacket) -> [Action] {
         let opcode = command.opcode
         let response = links.isEmpty ? nil : personality.responsesWhileLinked[opcode.rawValue]
+        if let refusal = latch(opcode) { return refusal }
         switch response ?? personality.responses[opcode.rawValue] {
         case nil: return execute(command)
         case .silence: return [.unresponsive]
@@ -131,6 +134,31 @@ package struct VirtualController: Sendable {
             call?.isEndless = true
             return actions
         }
+    }
+
+    /// Refuses a command of the set that is not in use, where that matters.
+    private mutating func latch(_ opcode: HCIOpcode) -> [Action]? {
+        guard personality.latchesCommandSet else { return nil }
+        let isExtended: Bool
+        switch opcode {
+        case .leSetScanParameters, .leSetScanEnable, .leCreateConnection, .leSetAdvertisingParameters,
+            .leSetAdvertisingData, .leSetScanResponseData, .leSetAdvertisingEnable:
+            isExtended = false
+        case .leSetExtendedScanParameters, .leSetExtendedScanEnable, .leExtendedCreateConnection,
+            .leSetExtendedAdvertisingParameters, .leSetExtendedAdvertisingData, .leSetExtendedScanResponseData,
+            .leSetExtendedAdvertisingEnable, .leReadMaximumAdvertisingDataLength,
+            .leReadNumberOfSupportedAdvertisingSets:
+            isExtended = true
+        default: return nil
+        }
+        if let usesExtendedSet, usesExtendedSet != isExtended {
+            return [
+                Self.hasStatusEvent(opcode)
+                    ? status(opcode, .commandDisallowed) : complete(opcode, .commandDisallowed)
+            ]
+        }
+        usesExtendedSet = isExtended
+        return nil
     }
 
     /// Whether the response to a command is a Command Status.
@@ -295,6 +323,7 @@ extension VirtualController {
     /// - Returns: What every program sees of it.
     @discardableResult
     package mutating func kernelSetsUp() -> [Action] {
+        usesExtendedSet = nil
         events = .kernel
         var mask = LEEventMask(
             features: supportedFeatures, commands: HCISupportedCommands(octets: supportedCommands))

@@ -64,6 +64,9 @@ public struct VirtualPersonality: Hashable, Sendable {
 
     /// A Boolean value that indicates whether it lists the extended commands of Bluetooth 5, and the feature.
     public var listsExtendedCommands = true
+    /// A Boolean value that indicates whether it uses one set of commands for scanning, connecting and advertising from its reset
+    /// on, and refuses the other as disallowed, as the specification has it. Spec: Core Vol 4 Part E, 3.1.1.
+    public var latchesCommandSet = false
     /// What it does with commands, by opcode.
     public var responses: [UInt16: Response] = [:]
     /// What it does with commands while a link is up, by opcode.
@@ -198,6 +201,9 @@ extension VirtualPersonality {
     /// Intel AX200: Bluetooth 5 as specified; remembers 64 devices while it filters duplicates.
     public static let intelAX200 = with { $0.duplicateCache = 64 }
 
+    /// Intel AX201: uses one set of commands from its reset on. Rows W07 and W11; bluez/bluez#577.
+    public static let intelAX201 = with { $0.latchesCommandSet = true }
+
     /// Apple BCM4378: sets reserved bits in reports. Row W18; bluez/bluetooth-next#607.
     public static let bcm4378 = with { $0.setsReservedBits = true }
 
@@ -212,7 +218,8 @@ extension VirtualPersonality {
         ("wcn3990", .wcn3990), ("bcm4345c0", .bcm4345c0), ("bcm43438", .bcm43438),
         ("raspberryPiUART", .raspberryPiUART), ("raspberryPiGoneDeaf", .raspberryPiGoneDeaf),
         ("rtl8761buGoneDeaf", .rtl8761buGoneDeaf), ("rtl8723bu", .rtl8723bu), ("csr8510", .csr8510),
-        ("csr8510Clone", .csr8510Clone), ("intelAX200", .intelAX200), ("bcm4378", .bcm4378),
+        ("csr8510Clone", .csr8510Clone), ("intelAX200", .intelAX200),
+        ("intelAX201", .intelAX201), ("bcm4378", .bcm4378),
         ("zephyrUSB", .zephyrUSB),
     ]
 

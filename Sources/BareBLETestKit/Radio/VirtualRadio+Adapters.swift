@@ -145,6 +145,25 @@ extension VirtualRadio {
         powerChanged(index)
     }
 
+    /// An adapter was switched off from outside.
+    func switchedOff(_ index: UInt16) {
+        fallSilent(index)
+        controllers[index]?.isSetUp = false
+        powerChanged(index)
+    }
+
+    /// Takes a step of recovery, as the helper program does.
+    func recover(_ index: UInt16, by step: RecoveryStep) {
+        let name = "hci\(index)"
+        if step == .power {
+            setPower(index, false)
+            setPower(index, true)
+        } else {
+            unplug(name)
+            plugIn(name, isUp: true)
+        }
+    }
+
     /// Ends the activities of an adapter without events; only the kernel knows.
     private func fallSilent(_ index: UInt16) {
         for handle in (controllers[index]?.links.keys.sorted() ?? []) {

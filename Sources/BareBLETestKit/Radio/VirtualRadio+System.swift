@@ -75,6 +75,20 @@ extension VirtualRadio {
                 }
             }
         }
+        system.linkHandles = { index in self.assumeIsolated { $0.controllers[index]?.links.keys.sorted() } }
+        system.powerDown = { index throws(SystemCallError) in
+            let isThere = self.machine.withLock { $0.setPower(of: index, false) }
+            if !isThere { throw SystemCallError(call: "HCIDEVDOWN", errno: ENODEV) }
+            // The call comes from any thread.
+            Task(executorPreference: self.loop) { await self.switchedOff(index) }
+        }
+        system.recover = { step, adapter, _, _ throws(RecoveryFailure) in
+            guard self.machine.withLock({ $0.permissions.contains(.recovery) }) else {
+                throw .notPermitted("no helper program")
+            }
+            guard step != .radioSwitch else { throw .notApplicable }
+            await self.recover(adapter.index, by: step)
+        }
         system.powerUp = { index throws(SystemCallError) in
             let isThere = self.machine.withLock { $0.setPower(of: index, true) }
             if !isThere { throw SystemCallError(call: "HCIDEVUP", errno: ENODEV) }

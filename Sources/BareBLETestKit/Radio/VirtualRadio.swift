@@ -266,6 +266,6 @@ extension Central {
             adapter: Adapter(
                 configuration.adapter, loop: radio.loop, logger: configuration.logger,
                 trace: configuration.traceHCI, security: configuration.security,
-                addressHash: configuration.addressHash, system: radio.system))
+                addressHash: configuration.addressHash, recovery: configuration.recovery, system: radio.system))
     }
 }

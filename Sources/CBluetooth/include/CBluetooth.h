@@ -81,12 +81,16 @@ long ble_receive_with_descriptors(int fd, void *buffer, size_t capacity, int *fd
 int ble_pipe(int fds[2]);
 // Waits until all writers of a pipe are gone: 1, or 0 when the time is over.
 int ble_wait_for_hang_up(int fd, int timeout_ms);
+// Waits until something can be read: 1, or 0 when the time is over.
+int ble_wait_for_packet(int fd, int timeout_ms);
 // A file that exists in memory only, and that can be read by whoever is handed its descriptor.
 int ble_memory_file(const char *name);
 
 // HCI ioctls. `ble_ioctl_number` is for those that take the adapter's index itself.
 extern const unsigned long ble_HCIDEVUP, ble_HCIDEVDOWN, ble_HCIDEVRESET;
 extern const unsigned long ble_HCIGETDEVLIST, ble_HCIGETDEVINFO, ble_HCIGETCONNLIST;
+// Resets the port of a USB device, by the file of its node.
+extern const unsigned long ble_USBDEVFS_RESET;
 int ble_ioctl_number(int fd, unsigned long request, int number);
 int ble_ioctl_pointer(int fd, unsigned long request, void *argument);
 

@@ -46,7 +46,8 @@ struct Doctor: AsyncParsableCommand {
     @Option(
         help: ArgumentHelp(
             "Repair this first: rfkill (remove the software block), up (power on adapters), le (switch Low Energy on), "
-                + "stale-scan (end a scan that its program left behind). May be given several times.",
+                + "stale-scan (end a scan that its program left behind), cycle (switch adapters off and on; "
+                + "not while a link is up). May be given several times.",
             valueName: "what"))
     var fix: [Fix] = []
 

@@ -58,4 +58,6 @@ enum Fix: String, CaseIterable, Hashable, Sendable {
     case le
     /// Ends a scan that its program has left running.
     case staleScan = "stale-scan"
+    /// Switches adapters off and on.
+    case cycle
 }

@@ -11,8 +11,14 @@ struct Repair: Hashable, Sendable {
 }
 
 extension Repair {
-    /// Makes one repair wherever a finding offers it, and nowhere else.
+    /// Makes one repair wherever a finding offers it, and nowhere else. An adapter is switched off and on because that was asked
+    /// for: no finding shows that it is needed.
     static func all(_ fix: Fix, _ facts: SystemFacts, root: String?) async -> [Repair] {
+        if fix == .cycle {
+            let adapters = facts.radio.adapters.filter(\.isUp)
+            if adapters.isEmpty { return [Repair(fix: fix, adapter: nil, text: fix.needless, failure: .noAdapter)] }
+            return adapters.map(cycle)
+        }
         let findings = Diagnosis(facts).lines.map(\.finding).filter { $0.fix == fix }
         guard !findings.isEmpty else { return [Repair(fix: fix, adapter: nil, text: fix.needless)] }
         // All of the radio's switches are set at once.
@@ -47,9 +53,39 @@ extension Repair {
                 var dialogue = try ControllerDialogue(adapter: adapter.index)
                 let response = await dialogue.ask(HCICommandPacket(HCIWriteLEHostSupport(isSupported: true)))
                 return Repair(fix, adapter, response.result, done: "switched Low Energy on")
+            case .cycle:
+                return cycle(adapter)
             case .staleScan:
                 var dialogue = try ControllerDialogue(adapter: adapter.index)
                 return Repair(fix, adapter, await dialogue.endScan(), done: "ended the scan without an owner")
+            }
+        } catch {
+            return Repair(
+                fix: fix, adapter: adapter.name, text: "could not \(fix.purpose): \(error.description)", error)
+        }
+    }
+
+    private static func cycle(_ adapter: AdapterFacts) -> Repair {
+        let fix = Fix.cycle
+        do throws(SystemCallError) {
+            let links = try Controllers.links(of: adapter.index).count { $0.isConnected }
+            guard links == 0 else {
+                let what = links == 1 ? "1 link is up, and would end" : "\(links) links are up, and would end"
+                return Repair(
+                    fix: fix, adapter: adapter.name,
+                    text:
+                        "could not \(fix.purpose): \(what); `sudo bareble-recover --with-links power \(adapter.name)` does it",
+                    failure: .timedOut)
+            }
+            let info = try Controllers.info(adapter.index)
+            do throws(RecoveryFailure) {
+                try AdapterRecovery().take(.power, info)
+                return Repair(fix: fix, adapter: adapter.name, text: "switched off and on")
+            } catch {
+                let failed = RecoveryRequest.response(error)
+                return Repair(
+                    fix: fix, adapter: adapter.name, text: "could not \(fix.purpose): \(failed)",
+                    failure: failed.hasPrefix("not permitted") ? .notPermitted : .noAdapter)
             }
         } catch {
             return Repair(
@@ -84,6 +120,7 @@ extension Fix {
         case .up: "switch it on"
         case .le: "switch Low Energy on"
         case .staleScan: "end the scan"
+        case .cycle: "switch it off and on"
         }
     }
 
@@ -94,6 +131,7 @@ extension Fix {
         case .up: "no adapter is off"
         case .le: "no adapter has Low Energy off"
         case .staleScan: "there is no scan without an owner"
+        case .cycle: "no adapter is on"
         }
     }
 }

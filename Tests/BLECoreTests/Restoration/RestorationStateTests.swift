@@ -1,6 +1,7 @@
-import BLECore
 import TestSupport
 import Testing
+
+@testable import BLECore
 
 @Suite struct RestorationStateTests {
     /// Put together and sealed with Python's struct and zlib, from the layouts in `RestorationState+Bytes.swift` and
@@ -52,6 +53,20 @@ import Testing
         #expect(try RestorationState(bytes: golden) == sample)
         #expect(sample.bytes == golden)
         #expect(try RestorationState(bytes: RestorationState().bytes) == RestorationState())
+    }
+
+    @Test func timesOfRecoverySurvive() throws {
+        var state = try Self.sample()
+        state.recoveryTimes = Array(1_790_000_000...1_790_000_009)
+        #expect(try RestorationState(bytes: state.bytes).recoveryTimes == Array(1_790_000_002...1_790_000_009))
+        state.recoveryTimes = []
+        #expect(try state.bytes == Hex.decode(Self.golden))
+        #expect(throws: MalformedPacket.self) {
+            // More than a state keeps, in a file that is intact.
+            let body = Array(state.bytes.dropFirst(9).dropLast(4))
+            _ = try RestorationState(
+                bytes: RestorationState.form.enclose(body + [9] + [UInt8](repeating: 1, count: 72)))
+        }
     }
 
     @Test func everySettingSurvives() throws {

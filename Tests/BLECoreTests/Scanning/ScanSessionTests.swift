@@ -249,13 +249,35 @@ import Testing
         #expect(session.nextDeadlineNow == start + .seconds(100))
         #expect(session.timePassed(start + .seconds(90)) == [])
         var now = start + .seconds(100)
-        #expect(session.timePassed(now) == [.notify(.stalled(count: 1)), off])
+        #expect(session.timePassed(now) == [.notify(.stalled(count: 1, after: .seconds(90))), off])
         for _ in 0..<3 { _ = session.commandFinished(nil, at: now) }
         now = now + .seconds(90)
-        #expect(session.timePassed(now) == [.notify(.stalled(count: 2)), off])
+        #expect(session.timePassed(now) == [.notify(.stalled(count: 2, after: .seconds(90))), off])
         for _ in 0..<3 { _ = session.commandFinished(nil, at: now) }
         session.reportSeen(hasData: true, at: now)
-        #expect(session.timePassed(now + .seconds(90)) == [.notify(.stalled(count: 1)), off])
+        #expect(session.timePassed(now + .seconds(90)) == [.notify(.stalled(count: 1, after: .seconds(90))), off])
+    }
+
+    @Test(.row("W29")) func silenceStallsSoonerWhereMuchWasHeard() {
+        var session = running()
+        for half in 0...1218 { session.reportSeen(hasData: true, at: start + .milliseconds(500 * half)) }
+        let now = start + .seconds(609 + 30)
+        #expect(session.nextDeadlineNow == now)
+        #expect(session.timePassed(now) == [.notify(.stalled(count: 1, after: .seconds(30))), off])
+        // What was heard long ago is no measure.
+        for _ in 0..<3 { _ = session.commandFinished(nil, at: now) }
+        let later = now + .seconds(1200)
+        session.reportSeen(hasData: true, at: later)
+        #expect(session.nextDeadlineNow == later + .seconds(90))
+    }
+
+    @Test func silenceIsOnlyReportedWhereNothingIsToBeDone() {
+        var session = ScanSession(Self.legacy, rearmsWhenSilent: false)
+        _ = session.start(plan, at: start)
+        for _ in 0..<3 { _ = session.commandFinished(nil, at: start) }
+        #expect(session.timePassed(start + .seconds(90)) == [.notify(.stalled(count: 1, after: .seconds(90)))])
+        #expect(session.nextDeadlineNow == start + .seconds(180))
+        #expect(session.rearm() == [off])
     }
 
     @Test func pausesForAConnectAndResumes() {

@@ -11,7 +11,8 @@ import Testing
         .row("W01", "W03", "W04", "W05", "W07"),
         arguments: [
             "bluetooth5", "bluetooth4", "rtl8761bOnKernel72", "rtl8761bu", "rtl8761buWithoutLegacyScan", "ats2851",
-            "wcn3990", "bcm4345c0", "bcm43438", "csr8510", "csr8510Clone", "intelAX200", "bcm4378", "zephyrUSB",
+            "wcn3990", "bcm4345c0", "bcm43438", "csr8510", "csr8510Clone", "intelAX200", "intelAX201", "bcm4378",
+            "zephyrUSB",
         ])
     func aDeviceIsFoundAndRead(name: String) async throws {
         try await run(personality(name)) { time, _, central in
@@ -23,6 +24,30 @@ import Testing
                 try await central.collect(.services(0x180D), for: .seconds(5), count: 1).first?.name == "Virtual HRM")
             #expect(await central.statistics.stalls == 0)
             #expect(await central.statistics.losses == 0)
+        }
+    }
+
+    /// Another program uses the legacy commands: they are the ones that the controller knows until it is switched off.
+    @Test(.row("W07", "W11")) func theCommandsInUseAreUsedForEverything() async throws {
+        try await run(try personality("intelAX201")) { time, radio, central in
+            try await central.ready()
+            await radio.foreign(HCICommandPacket(LESetScanEnable(isEnabled: false)))
+            let (device, found) = try await central.connect(toFirst: .services(0x180D))
+            #expect(found.name == "Virtual HRM")
+            await device.disconnect()
+            let peer = try #require(found.peer)
+            let again = try await central.connect(peer)
+            #expect(try await again.read(0x2A38) == [1])
+            await again.disconnect()
+            let local = LocalPeripheral(on: central)
+            let lease = try await local.advertise([.localName("Legacy")])
+            #expect(await radio.advertisements().count == 1)
+            await lease.stop()
+            await local.stop()
+            // After a power cycle it has no set of its own any more.
+            await radio.powerOff()
+            await radio.powerOn()
+            #expect(try await central.collect(.services(0x180D), for: .seconds(5), count: 1).count == 1)
         }
     }
 

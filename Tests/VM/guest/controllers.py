@@ -2,7 +2,7 @@
 
 Bumble's Controller lacks much of what a host can observe of scanning and link control; `VirtualController` adds it as
 Core Vol 4 Part E and Vol 6 Part B describe it: report types, scan responses, duplicate filter, accept list, fragments,
-cancelled connects, events with resolved addresses, and a response to every command.
+cancelled connects, events with resolved addresses, reports that the host has masked, and a response to every command.
 """
 
 import asyncio
@@ -13,6 +13,7 @@ from bumble.controller import Controller
 Status = hci.HCI_ErrorCode
 NOBODY = hci.Address("00:00:00:00:00:00")
 ENHANCED_COMPLETE = 1 << 9  # bits of the LE event mask
+LEGACY_REPORT = 1 << 1
 EXTENDED_REPORT = 1 << 12
 REPORT_LIMIT = 229  # advertising data in one extended report
 EXTENDED_COMMANDS = {
@@ -34,9 +35,10 @@ class VirtualController(Controller):
     le_acl_data_packet_length = 251
     strength = -50  # dBm at which all others receive this one
     is_off = False
+    is_extended_scan = False  # by the command that has switched it on
 
     def __init__(self, *arguments, legacy=False, **more):
-        self.accept_list, self.reported, self.deaf = set(), set(), False
+        self.accept_list, self.reported, self.deaf, self.is_cured_by_reset = set(), set(), False, False
         # The packets that others have sent to this controller while it takes none, each with its sender; or None.
         self.held = None
         # Address resolution in the controller is not simulated, so it must not be reported as supported.
@@ -76,6 +78,7 @@ class VirtualController(Controller):
 
     def on_hci_reset_command(self, command):
         self.le_scan_enable, self.pending_le_connection = False, None
+        self.deaf = self.deaf and not self.is_cured_by_reset
         self.accept_list.clear()
         # The host discards its links without an event; the other ends detect that no packets arrive any more.
         for connection in list(self.le_connections.values()):
@@ -96,10 +99,12 @@ class VirtualController(Controller):
 
     def on_hci_le_set_scan_enable_command(self, command):
         self.reported.clear()
+        self.is_extended_scan = False
         return super().on_hci_le_set_scan_enable_command(command)
 
     def on_hci_le_set_extended_scan_enable_command(self, command):
         self.reported.clear()
+        self.is_extended_scan = True
         return super().on_hci_le_set_extended_scan_enable_command(command)
 
     @staticmethod
@@ -144,7 +149,12 @@ class VirtualController(Controller):
         if self.filter_duplicates and key in self.reported:
             return
         self.reported.add(key)
-        if not self.wants(EXTENDED_REPORT):
+        # The host has masked it.
+        if not self.wants(EXTENDED_REPORT if self.is_extended_scan else LEGACY_REPORT):
+            return
+        if not self.is_extended_scan:
+            if not heard.legacy:
+                return
             kind = 4 if is_response else 0 if heard.connectable else 2 if heard.scannable else 3
             self.send_hci_packet(hci.HCI_LE_Advertising_Report_Event([hci.HCI_LE_Advertising_Report_Event.Report(
                 event_type=kind, address_type=heard.address.address_type, address=heard.address, data=data,

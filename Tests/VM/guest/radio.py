@@ -8,6 +8,7 @@ creates hci0 ... hciN-1 (LE 5 with extended advertising; LE 4.2 with --legacy), 
     drop I [REASON]     ends every link of hciI, on both sides, with this HCI error (default 8, supervision time-out)
     unplug I, plug I    removes the controller from the machine, and adds it again
     deafen I, undeafen I    hciI receives no advertising meanwhile
+    confuse I           the same, until hciI is reset, as the kernel does when it switches it on
     off NAME, on NAME   switches the peripherals whose names have this prefix off, with their links, and on again
     show I              writes the state of hciI into peers/hciI.json
     tell NAME TEXT      passes the text to this peripheral, if it can be told something
@@ -94,6 +95,8 @@ class Machine:
                 await self.plug(int(index))
             case ["deafen" | "undeafen" as verb, index]:
                 self.plugged[int(index)][0].deaf = verb == "deafen"
+            case ["confuse", index]:
+                self.plugged[int(index)][0].deaf = self.plugged[int(index)][0].is_cured_by_reset = True
             case ["error", index, code]:
                 self.plugged[int(index)][0].send_hci_packet(hci.HCI_Event(bytes([int(code, 0)]), event_code=0x10))
             case ["show", index]:

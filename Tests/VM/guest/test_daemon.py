@@ -1,5 +1,5 @@
 """Kernel tests of long-running operation: the heart-rate daemon of the examples, links that outlive their program,
-cycles, idle links.
+cycles, a controller that stops to report, idle links.
 """
 
 import os
@@ -18,6 +18,9 @@ CYCLE_PAUSE = max(50, CYCLES // 10)
 MEMORY_TOLERANCE = 128
 # Of 10 s each: longer than the 30 s for the response to a request.
 QUIET_STRETCHES = 4
+HCI_DEVICE_INFO = 0x800448D3
+LISTENER, RECOVER = os.environ["ADVERTISEMENT_LOGGER"], os.environ["BAREBLE_RECOVER"]
+HELPER_SOCKET = Path("/run/bareble/recover.socket")
 
 
 @test
@@ -158,6 +161,86 @@ def the_daemon_is_restarted_by_its_service_manager_and_its_link_stays_up():
     for name in {name for name, _ in manager.stored}:
         manager.remove(name)
     until(lambda: log.count("disconnected") == 1, "the link ends with its last descriptor")
+
+
+# A controller that stops to report
+
+class Helper:
+    """What a service manager does for the helper program: it starts one with each connection to the socket."""
+
+    def __init__(self, user):
+        HELPER_SOCKET.parent.mkdir(exist_ok=True)
+        HELPER_SOCKET.unlink(missing_ok=True)
+        self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.listener.bind(str(HELPER_SOCKET))
+        os.chown(HELPER_SOCKET, 0, user)
+        os.chmod(HELPER_SOCKET, 0o660)
+        self.listener.listen(4)
+        self.errors = []
+        threading.Thread(target=self.serve, daemon=True).start()
+
+    def serve(self):
+        while True:
+            try:
+                connection, _ = self.listener.accept()
+            except OSError:
+                return
+            with connection:
+                done = subprocess.run([RECOVER], stdin=connection, stderr=subprocess.PIPE, text=True)
+                self.errors.append(done.stderr.strip())
+
+    def end(self):
+        self.listener.close()
+        HELPER_SOCKET.unlink(missing_ok=True)
+
+
+def adapter(index=0):
+    """The kernel's description of an adapter: its address, and whether it is on."""
+    with socket.socket(31, socket.SOCK_RAW, 1) as raw:
+        info = fcntl.ioctl(raw, HCI_DEVICE_INFO, struct.pack("<H", index) + bytes(90))
+    return ":".join(f"{byte:02X}" for byte in reversed(info[10:16])), bool(info[16] & 1)
+
+
+@row("W29")
+@test
+def a_daemon_hears_again_after_the_helper_has_switched_its_adapter_off_and_on():
+    """A daemon that listens with CAP_NET_RAW alone, on a controller that stops to report; its log says what has helped in one line."""
+    control(HCI_UP)
+    helper = Helper(1000)
+    program = Program("power", program=LISTENER, user=1000, capabilities=("net_raw",), timeout=3 * PATIENCE)
+    try:
+        program.wait_for_lines(1)
+        radio("confuse 0")
+        until(lambda: any("the adapter works again" in line for line in program.errors), f"it works again: {program.errors}", 3 * WAIT)
+        cure, = [line for line in program.errors if "the adapter works again" in line]
+        assert "after step=power" in cure, cure
+        heard = len(program.lines)
+        program.wait_for_lines(heard + 1)
+        same(helper.errors, [f"power {adapter()[0]} links: done"], "what the helper wrote")
+        return cure.strip()
+    finally:
+        program.child.kill()
+        program.finish()
+        helper.end()
+
+
+@test
+def the_helper_takes_no_other_request():
+    """Each has a response and a line in the journal, and the adapter stays as it is."""
+    control(HCI_UP)
+    helper = Helper(1000)
+    try:
+        for request, response in [
+                (b"power hci0", b"failed: this is no request"), (b"rescan 00:AA:01:00:00:42", b"failed: this is no request"),
+                (b"power 02:00:00:00:00:99", b"gone"), (b"", b"failed: this is no request"), (b"x" * 4000, None),
+                (f"usb-port {adapter()[0]}".encode(), b"not applicable"), (f"driver {adapter()[0]}".encode(), b"not applicable")]:
+            with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as client:
+                client.connect(str(HELPER_SOCKET))
+                client.send(request)
+                same(client.recv(600) or None, response, f"the response to {request[:40]}")
+        same(adapter()[1], True, "whether the adapter is on")
+    finally:
+        helper.end()
 
 
 # What must not grow, and what must not happen

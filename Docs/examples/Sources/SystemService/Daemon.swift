@@ -47,13 +47,33 @@ public enum Daemon {
         }
     }
 
+    /// Runs a daemon that listens to its end, and ends the process as `run(_:keeping:bonds:_:)` does.
+    ///
+    /// - Parameters:
+    ///   - name: The label of the log.
+    ///   - recovery: What may be done when the adapter has stopped to report.
+    ///   - begin: Returns the service that listens.
+    public static func listen(
+        _ name: String, recovery: RecoveryPolicy, _ begin: @Sendable (Central) async throws -> any Service
+    ) async -> Never {
+        await run(name, keeping: nil, bonds: nil, recovery: recovery) { central, logger in
+            let service = try await begin(central)
+            return group(service, ListeningReporter(central.clock, notifier: ServiceNotifier(), logger: logger), logger)
+        }
+    }
+
     private static func run(
-        _ name: String, keeping state: StateStore?, bonds: String?,
+        _ name: String, keeping state: StateStore?, bonds: String?, recovery: RecoveryPolicy? = nil,
         _ begin: (Central, Logger) async throws -> ServiceGroup
     ) async -> Never {
         let logger = Logger(label: name) { StreamLogHandler.standardError(label: $0) }
         var configuration = Configuration()
         configuration.stateStore = state
+        if let recovery {
+            // What was done about the adapter is in the library's log.
+            configuration.logger = logger
+            configuration.recovery = recovery
+        }
         if state == nil { configuration.cacheDirectory = getenv("STATE_DIRECTORY").map { String(cString: $0) } }
         do {
             if let bonds { configuration.security = SecurityConfiguration(bonds: try BondStore(directory: bonds)) }

@@ -1,0 +1,128 @@
+/// A step that may make an adapter receive again, in the order in which the steps are taken. Each takes more away from others
+/// than the one before.
+public enum RecoveryStep: Int, CaseIterable, Comparable, Hashable, Sendable {
+    /// The scan is ended, set up and begun again. The air is not heard for some milliseconds.
+    case rescan
+    /// The events that the controller reports are switched on again, then as `rescan`.
+    case eventMasks
+    /// The adapter is switched off and on: all links of all programs end.
+    case power
+    /// The radio is blocked and unblocked by the kernel's switch (rfkill): as `power`.
+    case radioSwitch
+    /// The USB port is reset: the adapter goes away and comes back, and its driver loads the firmware again.
+    case usbPort
+    /// The driver is taken off the device and put on it again: as `usbPort`, also for an adapter on a UART.
+    case driver
+
+    /// The step's name, which is stable: `rescan`, `event-masks`, `power`, `radio-switch`, `usb-port` or `driver`.
+    public var name: String {
+        switch self {
+        case .rescan: "rescan"
+        case .eventMasks: "event-masks"
+        case .power: "power"
+        case .radioSwitch: "radio-switch"
+        case .usbPort: "usb-port"
+        case .driver: "driver"
+        }
+    }
+
+    /// Returns the step with a name; `nil` if there is none.
+    public init?(name: String) {
+        guard let step = Self.allCases.first(where: { $0.name == name }) else { return nil }
+        self = step
+    }
+
+    /// A Boolean value that indicates whether all links of the adapter end with this step.
+    public var endsLinks: Bool { self >= .power }
+
+    /// Returns a Boolean value that indicates whether the first step is taken before the second one.
+    public static func < (first: RecoveryStep, second: RecoveryStep) -> Bool { first.rawValue < second.rawValue }
+}
+
+extension RecoveryStep: CustomStringConvertible {
+    /// The step's name.
+    public var description: String { name }
+}
+
+/// Why steps of recovery are taken.
+public enum RecoveryReason: Hashable, Sendable {
+    /// No report with data has come for so long, while the scan ran.
+    case silence(Duration)
+    /// So many commands had no response within half a minute.
+    case commandTimeouts(Int)
+}
+
+/// Why a step of recovery was not taken, or did not succeed.
+package enum RecoveryFailure: Error, Hashable, Sendable {
+    /// This process may not take it, and no helper program does it for it: with what the system has said.
+    case notPermitted(String)
+    /// So many links of other programs are up.
+    case linksOfOthers(Int)
+    /// The kernel's switch (rfkill) blocks the radio.
+    case blocked
+    /// The adapter has no part that the step is for, such as a USB port.
+    case notApplicable
+    /// The adapter did not come back in time.
+    case adapterGone
+    /// It was tried too often: with the helper's reason.
+    case refused(String)
+    /// The system has refused it: with what it has said.
+    case failed(String)
+}
+
+/// What may be done so that an adapter receives again.
+///
+/// The steps up to the permitted one are taken one after the other, each only after the one before was in vain. A run of steps
+/// that end links is followed by a pause of 1, 5 and then 30 minutes, and there are four in an hour at most. With
+/// `Configuration.stateStore` that holds over restarts of the program.
+public struct RecoveryPolicy: Hashable, Sendable {
+    /// How far recovery may go.
+    public enum Limit: Int, Comparable, Hashable, Sendable {
+        /// Nothing is done: silence is reported alone.
+        case none
+        /// Steps that end no link: `RecoveryStep.rescan` and `.eventMasks`.
+        case rescan
+        /// The adapter is also switched off and on: `.power` and `.radioSwitch`.
+        case power
+        /// The device is also set up again: `.usbPort` and `.driver`.
+        case usb
+
+        /// Returns a Boolean value that indicates whether the second one permits more.
+        public static func < (first: Limit, second: Limit) -> Bool { first.rawValue < second.rawValue }
+    }
+
+    /// How far recovery may go.
+    public var limit: Limit
+    /// A Boolean value that indicates whether links of other programs may be ended too. It has an effect with the limit `usb`.
+    public var endsLinksOfOthers: Bool
+    /// The socket of the helper program `bareble-recover`, which takes the steps for which this process has no right; `nil`
+    /// for none.
+    public var helper: String?
+
+    /// Creates a policy.
+    public init(
+        _ limit: Limit, endsLinksOfOthers: Bool = false, helper: String? = "/run/bareble/recover.socket"
+    ) {
+        self.limit = limit
+        self.endsLinksOfOthers = endsLinksOfOthers
+        self.helper = helper
+    }
+
+    /// Nothing is done.
+    public static let none = RecoveryPolicy(.none)
+    /// The scan is begun again, and the events are switched on again. The default.
+    public static let rescan = RecoveryPolicy(.rescan)
+    /// The adapter is also switched off and on.
+    public static let power = RecoveryPolicy(.power)
+    /// The device is also set up again.
+    public static let usb = RecoveryPolicy(.usb)
+
+    /// Whether a step may be taken at all.
+    package func permits(_ step: RecoveryStep) -> Bool {
+        switch step {
+        case .rescan, .eventMasks: limit >= .rescan
+        case .power, .radioSwitch: limit >= .power
+        case .usbPort, .driver: limit >= .usb
+        }
+    }
+}

@@ -1,0 +1,325 @@
+package import BLECore
+internal import CBluetooth
+internal import Glibc
+
+// The steps of recovery that the kernel's files and calls offer, and the way to the helper program that takes them with rights
+// that a daemon does not have.
+//
+// Invariants
+// - The adapter is named by its address: a name such as `hci0` may belong to another one by the time of the step.
+// - A step leaves nothing switched off: what it has blocked, unauthorized or unbound it restores, also after a failure.
+// - The calls block, 15 s at most; the helper is waited for 20 s.
+
+/// Takes steps of recovery.
+package struct AdapterRecovery: Sendable {
+    /// The folder in which `/sys` and `/dev` are; empty for this machine.
+    private let root: String
+    /// Returns all adapters.
+    private let list: @Sendable () throws(SystemCallError) -> [ControllerInfo]
+    private let power: @Sendable (UInt16, Bool) throws(SystemCallError) -> Void
+
+    /// How long an adapter may take to come back.
+    private static let returnTime: Duration = .seconds(10)
+
+    /// Steps on this machine; or on a pretended one, for tests.
+    package init(
+        root: String = "",
+        list: @escaping @Sendable () throws(SystemCallError) -> [ControllerInfo] = {
+            () throws(SystemCallError) in try Controllers.list()
+        },
+        power: @escaping @Sendable (UInt16, Bool) throws(SystemCallError) -> Void = {
+            (index, isOn) throws(SystemCallError) in
+            if isOn { try Controllers.powerUp(index) } else { try Controllers.powerDown(index) }
+        }
+    ) {
+        self.root = root
+        self.list = list
+        self.power = power
+    }
+
+    /// Takes a step, by the helper program where this process may not and `helper` names its socket.
+    package static func take(
+        _ step: RecoveryStep, _ adapter: ControllerInfo, helper: String?
+    ) throws(RecoveryFailure) {
+        do throws(RecoveryFailure) {
+            try AdapterRecovery().take(step, adapter)
+        } catch {
+            guard case .notPermitted = error, let helper else { throw error }
+            // Which links are up was looked at before.
+            try RecoveryRequest(step: step, adapter: adapter.address, endsLinks: true).send(to: helper)
+        }
+    }
+
+    /// Takes a step, and waits until the adapter is there again and switched on.
+    package func take(_ step: RecoveryStep, _ adapter: ControllerInfo) throws(RecoveryFailure) {
+        switch step {
+        case .rescan, .eventMasks: throw .notApplicable
+        case .power: try cyclePower(adapter)
+        case .radioSwitch: try cycleSwitch(adapter)
+        case .usbPort: try resetPort(adapter)
+        case .driver: try bindAgain(adapter)
+        }
+        try awaitReturn(of: adapter)
+    }
+
+    // MARK: Steps
+
+    private func cyclePower(_ adapter: ControllerInfo) throws(RecoveryFailure) {
+        do throws(SystemCallError) {
+            try power(adapter.index, false)
+        } catch {
+            throw RecoveryFailure(error)
+        }
+        Self.pause(.milliseconds(500))
+    }
+
+    private func cycleSwitch(_ adapter: ControllerInfo) throws(RecoveryFailure) {
+        let folder = root + "/sys/class/rfkill"
+        let name = SystemFiles.names(in: folder).first { entry in
+            SystemFiles.text("\(folder)/\(entry)/type") == "bluetooth"
+                && SystemFiles.text("\(folder)/\(entry)/name") == adapter.name
+        }
+        guard let name else { throw .notApplicable }
+        try writeTwice("1", "0", to: "\(folder)/\(name)/soft", pause: .seconds(1))
+    }
+
+    private func resetPort(_ adapter: ControllerInfo) throws(RecoveryFailure) {
+        guard let device = usbDevice(of: adapter), let bus = number("busnum", of: device),
+            let place = number("devnum", of: device)
+        else { throw .notApplicable }
+        let node = "\(root)/dev/bus/usb/\(Self.threeDigits(bus))/\(Self.threeDigits(place))"
+        let number = SystemCallError.repeated { unsafe open(node, O_WRONLY | O_CLOEXEC) }
+        guard number >= 0 else { throw RecoveryFailure(SystemCallError(call: "open", errno: errno)) }
+        let file = OwnedDescriptor(number)
+        do throws(SystemCallError) {
+            try SystemCallError.check(
+                "USBDEVFS_RESET", ble_ioctl_number(file.number, ble_USBDEVFS_RESET, 0))
+        } catch {
+            throw RecoveryFailure(error)
+        }
+    }
+
+    private func bindAgain(_ adapter: ControllerInfo) throws(RecoveryFailure) {
+        if let device = usbDevice(of: adapter) {
+            return try writeTwice("0", "1", to: device + "/authorized", pause: .seconds(1))
+        }
+        let device = "\(root)/sys/class/bluetooth/\(adapter.name)/device"
+        guard let target = SystemFiles.destination(ofLink: device),
+            let name = target.split(separator: "/").last.map(String.init),
+            let driver = SystemFiles.destination(ofLink: device + "/driver")
+        else { throw .notApplicable }
+        // The link is relative to the device's folder, which is gone once the driver is unbound.
+        let folder = driver.hasPrefix("/") ? driver : Self.resolved(device + "/driver") ?? device + "/driver"
+        try write(name, to: folder + "/unbind")
+        Self.pause(.seconds(1))
+        try restore(name, to: folder + "/bind")
+    }
+
+    private func awaitReturn(of adapter: ControllerInfo) throws(RecoveryFailure) {
+        let end = ble_boot_nanoseconds() + Int64(Self.returnTime / .nanoseconds(1))
+        while true {
+            if let found = (try? list())?.first(where: { Self.isSame($0, adapter) }) {
+                do throws(SystemCallError) {
+                    if !found.isUp { try power(found.index, true) }
+                    return
+                } catch {
+                    // One that has just come back is not ready for it yet.
+                    guard error.meaning == .adapterGone || error.meaning == .noResponse else {
+                        throw RecoveryFailure(error)
+                    }
+                }
+            }
+            guard ble_boot_nanoseconds() < end else { throw .adapterGone }
+            Self.pause(.milliseconds(500))
+        }
+    }
+
+    private static func isSame(_ found: ControllerInfo, _ wanted: ControllerInfo) -> Bool {
+        wanted.address == .zero ? found.name == wanted.name : found.address == wanted.address
+    }
+
+    // MARK: Files
+
+    /// The folder of an adapter's USB device; `nil` for one that is not on USB.
+    private func usbDevice(of adapter: ControllerInfo) -> String? {
+        // Its device is the interface of the driver, which is in the folder of the USB device.
+        Self.resolved("\(root)/sys/class/bluetooth/\(adapter.name)/device/..").flatMap { folder in
+            SystemFiles.text(folder + "/idVendor") == nil ? nil : folder
+        }
+    }
+
+    private func number(_ file: String, of device: String) -> Int? {
+        SystemFiles.text("\(device)/\(file)").flatMap { Int($0) }.flatMap { (1...999).contains($0) ? $0 : nil }
+    }
+
+    /// Writes what takes something away, and then what gives it back, which is tried several times.
+    private func writeTwice(
+        _ first: String, _ second: String, to path: String, pause: Duration
+    ) throws(RecoveryFailure) {
+        try write(first, to: path)
+        Self.pause(pause)
+        try restore(second, to: path)
+    }
+
+    private func restore(_ text: String, to path: String) throws(RecoveryFailure) {
+        for _ in 1...4 {
+            do throws(RecoveryFailure) {
+                return try write(text, to: path)
+            } catch {
+                Self.pause(.milliseconds(500))
+            }
+        }
+        try write(text, to: path)
+    }
+
+    private func write(_ text: String, to path: String) throws(RecoveryFailure) {
+        let number = SystemCallError.repeated { unsafe open(path, O_WRONLY | O_CLOEXEC) }
+        guard number >= 0 else { throw RecoveryFailure(SystemCallError(call: "open", errno: errno)) }
+        let file = OwnedDescriptor(number)
+        let bytes = Array(text.utf8)
+        let count = SystemCallError.repeated { unsafe Glibc.write(file.number, bytes, bytes.count) }
+        guard count == bytes.count else { throw RecoveryFailure(SystemCallError(call: "write", errno: errno)) }
+    }
+
+    private static func resolved(_ path: String) -> String? {
+        guard let text = unsafe realpath(path, nil) else { return nil }
+        defer { unsafe free(text) }
+        return unsafe String(cString: text)
+    }
+
+    private static func threeDigits(_ number: Int) -> String {
+        String(repeating: "0", count: max(0, 3 - String(number).count)) + String(number)
+    }
+
+    private static func pause(_ time: Duration) {
+        usleep(UInt32(time / .microseconds(1)))
+    }
+}
+
+extension RecoveryFailure {
+    init(_ error: SystemCallError) {
+        switch error.meaning {
+        case .notPermitted: self = .notPermitted(error.description)
+        case .blocked: self = .blocked
+        case .adapterGone: self = .adapterGone
+        default: self = .failed(error.description)
+        }
+    }
+}
+
+/// A request to the helper program, and its response: a packet of text each.
+package struct RecoveryRequest: Hashable, Sendable {
+    package let step: RecoveryStep
+    package let adapter: BluetoothAddress
+    /// Whether links may end.
+    package let endsLinks: Bool
+
+    /// The largest number of bytes in a request or a response.
+    package static let byteLimit = 512
+    private static let responseTime: Int32 = 20_000
+
+    package init(step: RecoveryStep, adapter: BluetoothAddress, endsLinks: Bool = false) {
+        self.step = step
+        self.adapter = adapter
+        self.endsLinks = endsLinks
+    }
+
+    /// Decodes a request; `nil` for anything else.
+    package init?(_ text: String) {
+        let words = text.split(separator: " ", omittingEmptySubsequences: false)
+        guard words.count == 2 || words.count == 3 && words[2] == "links",
+            let step = RecoveryStep(name: String(words[0])), step.endsLinks,
+            let adapter = BluetoothAddress(String(words[1])), adapter != .zero
+        else { return nil }
+        self.init(step: step, adapter: adapter, endsLinks: words.count == 3)
+    }
+
+    package var text: String { "\(step) \(adapter)\(endsLinks ? " links" : "")" }
+
+    /// Sends the request, and waits for the response.
+    package func send(to path: String) throws(RecoveryFailure) {
+        var socket: LinkSocket
+        do throws(SystemCallError) {
+            socket = try LinkSocket.connectedUnix(path: path)
+        } catch {
+            throw .notPermitted("the helper program is not there (\(path): \(error.description))")
+        }
+        guard socket.send(Array(text.utf8)) == .sent else {
+            throw .failed("the helper program took no request")
+        }
+        guard ble_wait_for_packet(socket.descriptor, Self.responseTime) > 0, let response = socket.receivePacket()
+        else {
+            throw .failed("the helper program did not respond")
+        }
+        try Self.check(response: String(decoding: response.prefix(Self.byteLimit), as: UTF8.self))
+    }
+
+    /// The response to a request.
+    package static func response(_ failure: RecoveryFailure?) -> String {
+        switch failure {
+        case nil: "done"
+        case .notPermitted(let text): "not permitted: \(text)"
+        case .linksOfOthers(let count): "links: \(count)"
+        case .blocked: "blocked"
+        case .notApplicable: "not applicable"
+        case .adapterGone: "gone"
+        case .refused(let text): "refused: \(text)"
+        case .failed(let text): "failed: \(text)"
+        }
+    }
+
+    static func check(response: String) throws(RecoveryFailure) {
+        let parts = response.split(separator: ":", maxSplits: 1).map(String.init)
+        let text = parts.count > 1 ? String(parts[1].drop { $0 == " " }) : "it has given no reason"
+        switch parts.first {
+        case "done": return
+        case "not permitted": throw .notPermitted("the helper program: \(text)")
+        case "links": throw .linksOfOthers(Int(text) ?? 1)
+        case "blocked": throw .blocked
+        case "not applicable": throw .notApplicable
+        case "gone": throw .adapterGone
+        case "refused": throw .refused("the helper program: \(text)")
+        case "failed": throw .failed("the helper program: \(text)")
+        default: throw .failed("the helper program has sent something else than a response")
+        }
+    }
+}
+
+/// The socket of one client of the helper program, which a service manager has accepted.
+package struct RequestSocket: ~Copyable {
+    private var socket: LinkSocket
+
+    private static let requestTime: Int32 = 2_000
+
+    /// The standard input, where it is such a socket; `nil` otherwise.
+    package static var standardInput: RequestSocket? {
+        let copy = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3)
+        guard copy >= 0 else { return nil }
+        return RequestSocket(adopting: copy)
+    }
+
+    /// Takes a descriptor over; `nil` for one that is no socket with packets.
+    package init?(adopting descriptor: Int32) {
+        var type: Int32 = 0
+        var size = socklen_t(MemoryLayout<Int32>.size)
+        let result = unsafe getsockopt(descriptor, SOL_SOCKET, SO_TYPE, &type, &size)
+        guard result == 0, type == Int32(SOCK_SEQPACKET.rawValue) else {
+            close(descriptor)
+            return nil
+        }
+        socket = LinkSocket(adopting: descriptor)
+    }
+
+    /// Returns the request; `nil` if none comes within 2 s, or it is too long.
+    package mutating func request() -> String? {
+        guard ble_wait_for_packet(socket.descriptor, Self.requestTime) > 0, let bytes = socket.receivePacket(),
+            bytes.count <= RecoveryRequest.byteLimit
+        else { return nil }
+        return String(decoding: bytes, as: UTF8.self)
+    }
+
+    package mutating func respond(_ text: String) {
+        // A client that has gone needs no response.
+        _ = socket.send(Array(text.utf8.prefix(RecoveryRequest.byteLimit)))
+    }
+}

@@ -1,0 +1,55 @@
+package import BLECore
+internal import CBluetooth
+
+/// The steps that were taken for one adapter on this machine, in a file that every run of the helper program reads: one step at
+/// a time, and so many in an hour.
+package struct RecoveryRecord: ~Copyable {
+    private let lock: FileLock
+    private let path: String
+
+    /// The number of steps in an hour: four runs of three steps.
+    package static let limit = 12
+    private static let hour: Int64 = 3_600
+    private static let byteLimit = 4096
+
+    /// Opens the record of an adapter in a folder of root's; it stays locked for as long as the value lives.
+    ///
+    /// - Throws: `RecoveryFailure.refused` while another step is being taken, and after too many.
+    package init(of adapter: BluetoothAddress, in folder: String) throws(RecoveryFailure) {
+        let name = String(decoding: adapter.description.utf8.filter { $0 != 0x3A }, as: UTF8.self)
+        path = "\(folder)/recover-\(name)"
+        do throws(FileLock.Failure) {
+            lock = try FileLock(path + ".lock")
+        } catch {
+            switch error {
+            case .held: throw .refused("another step is being taken for this adapter")
+            case .system(let error): throw .failed(error.description)
+            }
+        }
+    }
+
+    /// Notes that a step is being taken now.
+    package borrowing func noteStep(at seconds: Int64 = ble_boot_nanoseconds() / 1_000_000_000) throws(RecoveryFailure)
+    {
+        let times = try times(until: seconds)
+        guard times.count < Self.limit else { throw .refused("\(times.count) steps were taken in the last hour") }
+        let lines = (times + [seconds]).map { "\($0)\n" }.joined()
+        do throws(SystemCallError) {
+            try StoredFile.replace(path, with: Array(lines.utf8))
+        } catch {
+            throw .failed(error.description)
+        }
+    }
+
+    /// The times of the last hour. The folder is emptied at each start of the machine, so that later ones are not of this record.
+    private borrowing func times(until seconds: Int64) throws(RecoveryFailure) -> [Int64] {
+        do throws(SystemCallError) {
+            let text = try StoredFile.read(path, limit: Self.byteLimit).map { String(decoding: $0, as: UTF8.self) }
+            return (text ?? "").split(separator: "\n").compactMap { Int64($0) }.filter {
+                $0 <= seconds && seconds - $0 < Self.hour
+            }
+        } catch {
+            throw .failed(error.description)
+        }
+    }
+}

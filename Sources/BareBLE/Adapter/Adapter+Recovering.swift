@@ -1,0 +1,179 @@
+internal import BLECore
+internal import BLELinux
+internal import Logging
+
+// How the adapter takes the steps of recovery.
+
+extension Adapter {
+    /// How long a step may take, the return of the adapter included.
+    private static let stepTimeout: Duration = .seconds(20)
+    /// Between off and on.
+    private static let powerPause: Duration = .milliseconds(500)
+
+    func perform(_ actions: [RecoveryLadder.Action]) {
+        for action in actions {
+            switch action {
+            case .notify(let event): report(event)
+            case .probe: send(HCICommandPacket(LEReadLocalFeatures()), for: .none)
+            case .perform(let step):
+                guard step.endsLinks else {
+                    perform(eventMasks.commands(isSilent: true))
+                    perform(scan.rearm(at: loop.now()))
+                    perform(recovery.stepFinished(nil, at: loop.now()))
+                    continue
+                }
+                Task(executorPreference: loop) { [weak self] in
+                    guard let failure = await self?.take(step) else { return }
+                    await self?.stepFinished(failure.reason)
+                }
+            }
+        }
+        if !actions.isEmpty { armTimer() }
+    }
+
+    private struct StepEnd: Sendable {
+        var reason: RecoveryFailure?
+    }
+
+    private func stepFinished(_ failure: RecoveryFailure?) {
+        perform(recovery.stepFinished(failure, at: loop.now()))
+        logWarnings()
+    }
+
+    private func take(_ step: RecoveryStep) async -> StepEnd {
+        do throws(RecoveryFailure) {
+            guard let info else { throw .adapterGone }
+            try checkLinks(of: info.index)
+            if step == .power, system.privileges().has(.netAdmin) {
+                try await cyclePower(info)
+            } else {
+                try await system.recover(step, info, recovery.policy.helper, loop)
+                // An adapter that was away is another one to the kernel, even with the same name.
+                commandsReadable()
+                try await awaitReturn()
+            }
+            return StepEnd(reason: nil)
+        } catch {
+            return StepEnd(reason: error)
+        }
+    }
+
+    /// Links of other programs are ended only where that was permitted.
+    private func checkLinks(of index: UInt16) throws(RecoveryFailure) {
+        let policy = recovery.policy
+        if policy.limit >= .usb, policy.endsLinksOfOthers { return }
+        let others = (system.linkHandles(index) ?? []).filter { links.peer(of: $0) == nil }
+        if !others.isEmpty { throw .linksOfOthers(others.count) }
+    }
+
+    private func cyclePower(_ adapter: ControllerInfo) async throws(RecoveryFailure) {
+        if system.isBlocked(adapter.name) { throw .blocked }
+        let system = system
+        let failure: SystemCallError?
+        do throws(WorkFailure) {
+            failure = try await loop.offload { () -> SystemCallError? in
+                do throws(SystemCallError) {
+                    try system.powerDown(adapter.index)
+                    return nil
+                } catch {
+                    return error
+                }
+            }
+        } catch {
+            throw .failed("there is no room for another thread")
+        }
+        if let failure { throw failure.meaning == .adapterGone ? .adapterGone : .failed(failure.description) }
+        checkPresence()
+        _ = await suspend(until: loop.now() + Self.powerPause) { _ in }
+        if let failure = await powerUp(adapter.index, during: "switch the adapter on") {
+            switch failure.meaning {
+            case .blocked: throw .blocked
+            case .adapterGone: throw .adapterGone
+            default: throw .failed(failure.description)
+            }
+        }
+        try await awaitReturn()
+    }
+
+    /// Waits until the adapter is there, and switched on.
+    private func awaitReturn() async throws(RecoveryFailure) {
+        let deadline = loop.now() + Self.stepTimeout
+        while true {
+            checkPresence()
+            if presence == .up { return }
+            if presence == .down, let index = info?.index { _ = await powerUp(index, during: "switch the adapter on") }
+            if presence == .up { return }
+            guard loop.now() < deadline else { throw .adapterGone }
+            _ = await suspend(until: loop.now() + .seconds(2)) { _ in }
+        }
+    }
+
+    // MARK: Reporting
+
+    private func report(_ event: RecoveryLadder.Event) {
+        let subject = name
+        switch event {
+        case .began(let step, let reason):
+            logger.log(
+                level: step.endsLinks ? .notice : .debug, "the adapter does not work: a step of recovery begins",
+                metadata: ["adapter": "\(subject)", "step": "\(step)", "because": "\(reason.words)"])
+            recovery.events.report(.began(step, because: reason))
+        case .failed(let step, let failure):
+            let error = BLEError(failure, step, subject: subject)
+            logger.warning("a step of recovery was not taken", metadata: ["reason": "\(error)"])
+            recovery.events.report(.failed(step, error))
+        case .recovered(let step, let time):
+            // Silence that a scan ends may be that of the air.
+            logger.log(
+                level: step?.endsLinks ?? false ? .notice : .debug, "the adapter works again",
+                metadata: [
+                    "adapter": "\(subject)", "after step": "\(step?.name ?? "none")",
+                    "seconds": "\(time.components.seconds)",
+                ])
+            recovery.events.report(.recovered(by: step, after: time))
+        case .exhausted(let reason, let next):
+            logger.log(
+                level: recovery.policy.permits(.power) ? .warning : .info,
+                "the adapter does not work, or nothing is on air, and no permitted step has helped",
+                metadata: [
+                    "adapter": "\(subject)", "because": "\(reason.words)",
+                    "again in": next.map { "\($0.components.seconds) s" } ?? "never",
+                ])
+            recovery.events.report(.exhausted(because: reason, next: next))
+        }
+    }
+}
+
+extension RecoveryReason {
+    fileprivate var words: String {
+        switch self {
+        case .silence(let time): "nothing was heard for \(time.components.seconds) s"
+        case .commandTimeouts(let count): "\(count) commands had no response"
+        }
+    }
+}
+
+extension BLEError {
+    /// A step of recovery was not taken.
+    init(_ failure: RecoveryFailure, _ step: RecoveryStep, subject: String) {
+        let (code, reason, hint): (Code, String, String?) =
+            switch failure {
+            case .notPermitted(let text):
+                (
+                    .notPermitted, "this process may not do that: \(text)",
+                    "Install the helper `bareble-recover` with its socket, or give the program CAP_NET_ADMIN."
+                )
+            case .linksOfOthers(let count):
+                (
+                    .busy, "\(count) \(count == 1 ? "link" : "links") of other programs would end",
+                    "Set `RecoveryPolicy.endsLinksOfOthers` to permit that."
+                )
+            case .blocked: (.blocked, "the adapter is blocked by rfkill", "Unblock it: `rfkill unblock bluetooth`.")
+            case .notApplicable: (.notSupported, "the adapter has no part for this step", nil)
+            case .adapterGone: (.noAdapter, "the adapter did not come back", "Unplug it and plug it in again.")
+            case .refused(let text): (.busy, text, nil)
+            case .failed(let text): (.system, text, nil)
+            }
+        self.init(code, subject: subject, during: "take the recovery step \(step)", because: reason, hint: hint)
+    }
+}

@@ -1,0 +1,60 @@
+internal import BLECore
+internal import BLELinux
+
+/// The recovery of an adapter: which step is taken when, and who is notified.
+// Unchecked: only the loop's thread touches its state.
+final class RecoveryCoordinator: @unchecked Sendable {
+    let policy: RecoveryPolicy
+    let events = EventBroadcaster<RecoveryEvent>(capacity: 64)
+    private var ladder: RecoveryLadder
+    /// Steps beyond the first that were begun.
+    private(set) var stepCount = 0
+    private var runHandler: (@Sendable ([BootInstant]) -> Void)?
+
+    init(_ policy: RecoveryPolicy) {
+        self.policy = policy
+        ladder = RecoveryLadder(policy)
+    }
+
+    var nextDeadline: BootInstant? { ladder.nextDeadline }
+
+    /// Has a handler keep the times of runs, after each change.
+    func onRuns(_ handler: @escaping @Sendable ([BootInstant]) -> Void) { runHandler = handler }
+
+    /// Runs before the program was started.
+    func restore(runs: [BootInstant]) { ladder.restore(runs: runs) }
+
+    func silent(for time: Duration, at now: BootInstant) -> [RecoveryLadder.Action] {
+        note(ladder.silent(for: time, at: now))
+    }
+
+    func commandTimedOut(at now: BootInstant) -> [RecoveryLadder.Action] { note(ladder.commandTimedOut(at: now)) }
+
+    func responded(at now: BootInstant) -> [RecoveryLadder.Action] { note(ladder.responded(at: now)) }
+
+    func heard(at now: BootInstant) -> [RecoveryLadder.Action] {
+        guard ladder.isInTrouble else { return [] }
+        return note(ladder.heard(at: now))
+    }
+
+    func scanEnded() { ladder.scanEnded() }
+
+    func adapterLost() { ladder.adapterLost() }
+
+    func stepFinished(_ failure: RecoveryFailure?, at now: BootInstant) -> [RecoveryLadder.Action] {
+        note(ladder.stepFinished(failure, at: now))
+    }
+
+    func timePassed(_ now: BootInstant, isListening: Bool) -> [RecoveryLadder.Action] {
+        note(ladder.timePassed(now, isListening: isListening))
+    }
+
+    private func note(_ actions: [RecoveryLadder.Action]) -> [RecoveryLadder.Action] {
+        for action in actions {
+            guard case .perform(let step) = action else { continue }
+            stepCount += 1
+            if step == .power { runHandler?(ladder.runs) }
+        }
+        return actions
+    }
+}

@@ -1,0 +1,206 @@
+import BLECore
+import TestSupport
+import Testing
+
+@Suite struct RecoveryLadderTests {
+    private typealias Action = RecoveryLadder.Action
+    private let start = BootInstant(nanoseconds: 9_000_000_000_000)
+    private let silence = RecoveryReason.silence(.seconds(90))
+
+    private func silent(_ policy: RecoveryPolicy) -> RecoveryLadder {
+        var ladder = RecoveryLadder(policy)
+        #expect(
+            ladder.silent(for: .seconds(90), at: start) == [.notify(.began(.rescan, because: silence))])
+        return ladder
+    }
+
+    private func began(_ step: RecoveryStep) -> [Action] {
+        [.notify(.began(step, because: silence)), .perform(step)]
+    }
+
+    /// Lets the step that is being judged be in vain.
+    private func wait(_ ladder: inout RecoveryLadder, _ now: inout BootInstant) -> [Action] {
+        guard let deadline = ladder.nextDeadline else { return [] }
+        now = deadline
+        return ladder.timePassed(now, isListening: true)
+    }
+
+    @Test(.row("W29", "W56")) func eachStepFollowsTheOneThatWasInVain() {
+        var ladder = silent(.usb)
+        var now = start
+        #expect(wait(&ladder, &now) == began(.eventMasks))
+        #expect(now == start + .seconds(15))
+        for (step, next) in [(15, RecoveryStep.power), (10, .usbPort), (10, .driver)] {
+            #expect(ladder.stepFinished(nil, at: now) == [])
+            let before = now
+            #expect(wait(&ladder, &now) == began(next))
+            #expect(now == before + .seconds(step))
+        }
+        #expect(ladder.stepFinished(nil, at: now) == [])
+        // The pause after the first run.
+        let run = ladder.runs
+        #expect(
+            wait(&ladder, &now) == [
+                .notify(.exhausted(because: silence, next: .seconds(60)))
+            ])
+        #expect(run.count == 1)
+        #expect(wait(&ladder, &now) == began(.power))
+    }
+
+    @Test(arguments: RecoveryStep.allCases) func whatComesAfterAStepEndsTheTrouble(step: RecoveryStep) {
+        var ladder = silent(.usb)
+        var now = start
+        var actions: [Action] = []
+        while actions.last != .perform(step), step != .rescan {
+            if step == .radioSwitch, actions.last == .perform(.power) {
+                actions = ladder.stepFinished(.blocked, at: now)
+                #expect(actions.first == .notify(.failed(.power, .blocked)))
+                continue
+            }
+            _ = ladder.stepFinished(nil, at: now)
+            actions = wait(&ladder, &now)
+        }
+        // What comes while it is being taken proves nothing.
+        if step != .rescan {
+            #expect(ladder.heard(at: now) == [])
+            _ = ladder.stepFinished(nil, at: now)
+        }
+        #expect(ladder.heard(at: now) == [.notify(.recovered(by: step, after: now - start))])
+        #expect(!ladder.isInTrouble)
+        #expect(ladder.nextDeadline == nil)
+        #expect(ladder.heard(at: now) == [])
+    }
+
+    @Test func noFurtherStepIsTakenThanPermitted() {
+        let last: [(RecoveryPolicy, [RecoveryStep])] = [
+            (.rescan, [.eventMasks]), (.power, [.eventMasks, .power]),
+            (.usb, [.eventMasks, .power, .usbPort, .driver]),
+        ]
+        for (policy, expected) in last {
+            var ladder = silent(policy)
+            var now = start
+            var steps: [RecoveryStep] = []
+            var isExhausted = false
+            while !isExhausted {
+                for action in wait(&ladder, &now) {
+                    switch action {
+                    case .perform(let step):
+                        steps.append(step)
+                        _ = ladder.stepFinished(nil, at: now)
+                    case .notify(.exhausted(_, let next)):
+                        isExhausted = true
+                        #expect((next == nil) == (policy == .rescan))
+                    case .notify, .probe: break
+                    }
+                }
+            }
+            #expect(steps == expected)
+        }
+        var none = RecoveryLadder(.none)
+        #expect(none.silent(for: .seconds(90), at: start) == [])
+        for _ in 1...5 { #expect(none.commandTimedOut(at: start) == []) }
+    }
+
+    /// Pauses of 1, 5 and 30 minutes, and four runs in an hour at most.
+    @Test func runsAreRare() {
+        var ladder = silent(.power)
+        var now = start
+        var runs: [BootInstant] = []
+        while runs.count < 12 {
+            for action in wait(&ladder, &now) {
+                guard case .perform(let step) = action else { continue }
+                if step == .power { runs.append(now) }
+                _ = ladder.stepFinished(nil, at: now)
+            }
+        }
+        #expect(runs[1] - runs[0] >= .seconds(60))
+        #expect(runs[2] - runs[1] >= .seconds(300))
+        #expect(runs[3] - runs[2] >= .seconds(1800))
+        for index in runs.indices.dropLast(4) { #expect(runs[index + 4] - runs[index] >= .seconds(3600)) }
+        #expect(runs[1] - runs[0] <= .seconds(70))
+    }
+
+    @Test func runsBeforeARestartCount() {
+        var ladder = RecoveryLadder(.power)
+        ladder.restore(runs: [start + .seconds(-20)])
+        _ = ladder.silent(for: .seconds(90), at: start)
+        var now = start
+        _ = wait(&ladder, &now)
+        _ = ladder.stepFinished(nil, at: now)
+        #expect(wait(&ladder, &now) == [.notify(.exhausted(because: silence, next: .seconds(60)))])
+        #expect(wait(&ladder, &now) == began(.power))
+        #expect(ladder.runs.count == 2)
+    }
+
+    /// A wait that nothing bounds would leave the adapter as it is for good.
+    @Test func aScanThatStallsAgainDoesNotPutTheNextRunOff() {
+        var ladder = silent(.power)
+        var now = start
+        _ = wait(&ladder, &now)
+        _ = ladder.stepFinished(nil, at: now)
+        #expect(wait(&ladder, &now) == began(.power))
+        _ = ladder.stepFinished(nil, at: now)
+        _ = wait(&ladder, &now)
+        let first = now
+        // The events are switched on again with each stall, without a notice.
+        #expect(ladder.silent(for: .seconds(90), at: now + .seconds(50)) == [.perform(.eventMasks)])
+        now = now + .seconds(50)
+        _ = ladder.stepFinished(nil, at: now)
+        #expect(wait(&ladder, &now) == began(.power))
+        #expect(now - first <= .seconds(65))
+    }
+
+    @Test func threeCommandsWithoutAResponseLeadToPower() {
+        var ladder = RecoveryLadder(.power)
+        #expect(ladder.commandTimedOut(at: start) == [])
+        #expect(ladder.responded(at: start) == [])
+        #expect(ladder.commandTimedOut(at: start + .seconds(1)) == [])
+        #expect(ladder.commandTimedOut(at: start + .seconds(2)) == [])
+        let reason = RecoveryReason.commandTimeouts(3)
+        #expect(
+            ladder.commandTimedOut(at: start + .seconds(3)) == [
+                .notify(.began(.power, because: reason)), .perform(.power),
+            ])
+        #expect(ladder.stepFinished(nil, at: start + .seconds(4)) == [.probe])
+        // Reports are no responses.
+        #expect(ladder.heard(at: start + .seconds(5)) == [])
+        #expect(
+            ladder.responded(at: start + .seconds(5)) == [.notify(.recovered(by: .power, after: .seconds(2)))])
+        // Spread over more than half a minute they are no trouble.
+        for index in 0..<6 { #expect(ladder.commandTimedOut(at: start + .seconds(100 + 16 * index)) == []) }
+    }
+
+    @Test func troubleEndsWithItsCause() {
+        var ended = silent(.usb)
+        ended.scanEnded()
+        #expect(!ended.isInTrouble && ended.nextDeadline == nil)
+        var lost = silent(.usb)
+        lost.adapterLost()
+        #expect(!lost.isInTrouble && lost.nextDeadline == nil)
+
+        // A step that is being taken ends first.
+        var during = silent(.usb)
+        var now = start
+        _ = wait(&during, &now)
+        _ = during.stepFinished(nil, at: now)
+        #expect(wait(&during, &now) == began(.power))
+        during.adapterLost()
+        #expect(during.isInTrouble)
+        during.scanEnded()
+        #expect(during.stepFinished(.adapterGone, at: now) == [.notify(.failed(.power, .adapterGone))])
+        #expect(!during.isInTrouble && during.nextDeadline == nil)
+    }
+
+    @Test func noStepIsJudgedWhileTheScanMakesWay() {
+        var ladder = silent(.power)
+        #expect(ladder.timePassed(start + .seconds(15), isListening: false) == [])
+        #expect(ladder.timePassed(start + .seconds(29), isListening: true) == [])
+        #expect(ladder.timePassed(start + .seconds(30), isListening: true) == began(.eventMasks))
+    }
+
+    @Test func stepsHaveNames() {
+        for step in RecoveryStep.allCases { #expect(RecoveryStep(name: step.name) == step) }
+        #expect(RecoveryStep(name: "reset") == nil)
+        #expect(RecoveryStep.allCases.filter(\.endsLinks) == [.power, .radioSwitch, .usbPort, .driver])
+    }
+}

@@ -1,0 +1,183 @@
+import BLECore
+import Glibc
+import TestSupport
+import Testing
+
+@testable import BLELinux
+
+@Suite struct AdapterRecoveryStepTests {
+    private static let address = BluetoothAddress(rawValue: 0x00AA_0100_0042)
+    private let adapter = ControllerInfo(index: 3, name: "hci3", address: address, isUp: true)
+
+    /// What a step does to the adapters of a pretended machine.
+    private final class Machine: Sendable {
+        let calls = Lock<[String]>([])
+        let adapters: Lock<[ControllerInfo]>
+        let failure: SystemCallError?
+
+        init(_ adapters: [ControllerInfo], failing failure: SystemCallError? = nil) {
+            self.adapters = Lock(adapters)
+            self.failure = failure
+        }
+
+        func recovery(root: String) -> AdapterRecovery {
+            AdapterRecovery(
+                root: root,
+                list: { () throws(SystemCallError) in self.adapters.withLock { $0 } },
+                power: { index, isOn throws(SystemCallError) in
+                    if let failure = self.failure { throw failure }
+                    self.calls.withLock { $0.append("hci\(index) \(isOn ? "on" : "off")") }
+                })
+        }
+    }
+
+    @Test func aDriverIsTakenOffAndPutOnAgain() throws {
+        var tree = FakeTree()
+        tree.write("usb/idVendor", "0a12")
+        tree.write("usb/authorized", "x")
+        tree.write("usb/1-1:1.0/interface", "")
+        tree.write("sys/class/bluetooth/hci3/address", "")
+        tree.link("sys/class/bluetooth/hci3/device", to: "\(tree.path)/usb/1-1:1.0")
+        // It comes back under another name, and off.
+        let machine = Machine([ControllerInfo(index: 4, name: "hci4", address: Self.address, isUp: false)])
+        try machine.recovery(root: tree.path).take(.driver, adapter)
+        #expect(SystemFiles.text("\(tree.path)/usb/authorized") == "1")
+        #expect(machine.calls.withLock { $0 } == ["hci4 on"])
+    }
+
+    @Test func aDriverWithoutUSBIsUnboundAndBound() throws {
+        var tree = FakeTree()
+        tree.write("driver/unbind", "............")
+        tree.write("driver/bind", "............")
+        tree.write("serial0/serial0-0/name", "")
+        tree.link("serial0/serial0-0/driver", to: "\(tree.path)/driver")
+        tree.write("sys/class/bluetooth/hci3/address", "")
+        tree.link("sys/class/bluetooth/hci3/device", to: "\(tree.path)/serial0/serial0-0")
+        let machine = Machine([adapter])
+        try machine.recovery(root: tree.path).take(.driver, adapter)
+        #expect(SystemFiles.text("\(tree.path)/driver/unbind")?.hasPrefix("serial0-0") == true)
+        #expect(SystemFiles.text("\(tree.path)/driver/bind")?.hasPrefix("serial0-0") == true)
+    }
+
+    @Test func theRadioIsBlockedAndUnblocked() throws {
+        var tree = FakeTree()
+        for (entry, name) in [("rfkill0", "hci1"), ("rfkill1", "hci3")] {
+            tree.write("sys/class/rfkill/\(entry)/type", "bluetooth\n")
+            tree.write("sys/class/rfkill/\(entry)/name", "\(name)\n")
+            tree.write("sys/class/rfkill/\(entry)/soft", "x")
+        }
+        try Machine([adapter]).recovery(root: tree.path).take(.radioSwitch, adapter)
+        #expect(SystemFiles.text("\(tree.path)/sys/class/rfkill/rfkill1/soft") == "0")
+        #expect(SystemFiles.text("\(tree.path)/sys/class/rfkill/rfkill0/soft") == "x")
+    }
+
+    @Test func powerGoesOffAndOn() throws {
+        let machine = Machine([ControllerInfo(index: 3, name: "hci3", address: Self.address, isUp: false)])
+        try machine.recovery(root: "/nowhere").take(.power, adapter)
+        #expect(machine.calls.withLock { $0 } == ["hci3 off", "hci3 on"])
+    }
+
+    @Test func whatTheAdapterDoesNotHaveIsNotApplicable() {
+        var tree = FakeTree()
+        tree.write("sys/class/bluetooth/hci3/address", "")
+        let recovery = Machine([adapter]).recovery(root: tree.path)
+        for step in [RecoveryStep.rescan, .eventMasks, .radioSwitch, .usbPort, .driver] {
+            #expect(throws: RecoveryFailure.notApplicable) { try recovery.take(step, adapter) }
+        }
+    }
+
+    @Test func aPortWithoutItsNodeFailsByName() {
+        var tree = FakeTree()
+        tree.write("usb/idVendor", "0a12")
+        tree.write("usb/busnum", "1")
+        tree.write("usb/devnum", "12")
+        tree.write("usb/1-1:1.0/interface", "")
+        tree.write("dev/bus/usb/001/012", "")
+        tree.write("sys/class/bluetooth/hci3/address", "")
+        tree.link("sys/class/bluetooth/hci3/device", to: "\(tree.path)/usb/1-1:1.0")
+        // A plain file is no USB device: the call is refused.
+        let failure = #expect(throws: RecoveryFailure.self) {
+            try Machine([adapter]).recovery(root: tree.path).take(.usbPort, adapter)
+        }
+        guard case .failed(let text)? = failure else {
+            Issue.record("\(String(describing: failure))")
+            return
+        }
+        #expect(text.contains("USBDEVFS_RESET"))
+    }
+
+    @Test func aMissingRightIsNamed() {
+        let machine = Machine([adapter], failing: SystemCallError(call: "HCIDEVDOWN", errno: EPERM))
+        let failure = #expect(throws: RecoveryFailure.self) {
+            try machine.recovery(root: "/nowhere").take(.power, adapter)
+        }
+        guard case .notPermitted? = failure else {
+            Issue.record("\(String(describing: failure))")
+            return
+        }
+    }
+
+    // MARK: The helper
+
+    @Test func requestsAreReadAsTheyAreWritten() throws {
+        for step in RecoveryStep.allCases where step.endsLinks {
+            for endsLinks in [false, true] {
+                let request = RecoveryRequest(step: step, adapter: Self.address, endsLinks: endsLinks)
+                #expect(RecoveryRequest(request.text) == request)
+            }
+        }
+        for text in [
+            "", "power", "power hci0", "rescan 00:AA:01:00:00:42", "power 00:00:00:00:00:00",
+            "power 00:AA:01:00:00:42 ", "power 00:AA:01:00:00:42 link", "power 00:AA:01:00:00:42 links now",
+            "POWER 00:AA:01:00:00:42", "power  00:AA:01:00:00:42",
+        ] {
+            #expect(RecoveryRequest(text) == nil, "\(text)")
+        }
+    }
+
+    @Test(arguments: [
+        RecoveryFailure.notPermitted("why"), .linksOfOthers(3), .blocked, .notApplicable, .adapterGone,
+        .refused("12 steps were taken in the last hour"), .failed("why: not"),
+    ]) func responsesKeepTheReason(failure: RecoveryFailure) {
+        let expected: RecoveryFailure =
+            switch failure {
+            case .notPermitted(let text): .notPermitted("the helper program: \(text)")
+            case .refused(let text): .refused("the helper program: \(text)")
+            case .failed(let text): .failed("the helper program: \(text)")
+            default: failure
+            }
+        #expect(throws: expected) { try RecoveryRequest.check(response: RecoveryRequest.response(failure)) }
+        #expect(throws: Never.self) { try RecoveryRequest.check(response: RecoveryRequest.response(nil)) }
+        #expect(throws: RecoveryFailure.self) { try RecoveryRequest.check(response: "") }
+        #expect(throws: RecoveryFailure.self) { try RecoveryRequest.check(response: "donee") }
+    }
+
+    @Test func aMissingHelperIsNamed() {
+        let request = RecoveryRequest(step: .power, adapter: Self.address)
+        let failure = #expect(throws: RecoveryFailure.self) { try request.send(to: "/nowhere/recover.socket") }
+        guard case .notPermitted(let text)? = failure else {
+            Issue.record("\(String(describing: failure))")
+            return
+        }
+        #expect(text.contains("/nowhere/recover.socket"))
+    }
+
+    @Test func stepsAreCountedForAnHour() throws {
+        let tree = FakeTree()
+        do {
+            let record = try RecoveryRecord(of: Self.address, in: tree.path)
+            #expect(throws: RecoveryFailure.refused("another step is being taken for this adapter")) {
+                _ = try RecoveryRecord(of: Self.address, in: tree.path)
+            }
+            for index in 0..<RecoveryRecord.limit { try record.noteStep(at: 1_000 + Int64(index)) }
+            #expect(throws: RecoveryFailure.refused("12 steps were taken in the last hour")) {
+                try record.noteStep(at: 2_000)
+            }
+        }
+        let later = try RecoveryRecord(of: Self.address, in: tree.path)
+        #expect(throws: RecoveryFailure.self) { try later.noteStep(at: 4_599) }
+        try later.noteStep(at: 4_600)
+        unsafe remove("\(tree.path)/recover-00AA01000042")
+        unsafe remove("\(tree.path)/recover-00AA01000042.lock")
+    }
+}

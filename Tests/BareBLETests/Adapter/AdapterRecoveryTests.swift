@@ -1,0 +1,221 @@
+import BLECore
+import BareBLE
+import BareBLETestKit
+import TestSupport
+import Testing
+
+/// Adapters that have stopped to report or to respond, and what makes them work again.
+@Suite(.timeLimit(.minutes(5))) struct AdapterRecoveryTests {
+    /// Each controller receives again by the step that cures it, and is told by name.
+    @Test(
+        .row("W29", "W56"),
+        arguments: [
+            (VirtualPersonality.Recovery.rescan, RecoveryStep.rescan), (.eventMask, .eventMasks), (.power, .power),
+            (.replug, .usbPort),
+        ])
+    func theStepThatCuresIsTaken(cure: VirtualPersonality.Recovery, expected: RecoveryStep) async throws {
+        var personality = VirtualPersonality.bluetooth5
+        personality.deafness = VirtualPersonality.Deafness(afterReports: 5, recovery: cure)
+        try await run(personality, .usb, [.commands, .administration, .recovery]) { time, radio, central in
+            var events = central.recoveryEvents.makeAsyncIterator()
+            var heard = central.scan(.any, .passive.duplicates(.all)).makeAsyncIterator()
+            for _ in 1...5 { _ = try await heard.next() }
+            let before = time.now
+            var steps: [RecoveryStep] = []
+            var cured: RecoveryStep?
+            while cured == nil, let event = try await events.next() {
+                switch event {
+                case .began(let step, let reason):
+                    steps.append(step)
+                    #expect(reason == .silence(.seconds(90)))
+                case .recovered(let step, _): cured = step
+                case .failed, .exhausted, .dropped: Issue.record("\(event)")
+                }
+            }
+            #expect(cured == expected)
+            #expect(steps == RecoveryStep.allCases.filter { $0 <= expected && $0 != .radioSwitch })
+            #expect(time.now - before < .seconds(200))
+            // And it goes on.
+            while let event = try await heard.next() {
+                if case .updated(let result) = event, result.lastSeen > before + .seconds(90) { break }
+            }
+        }
+    }
+
+    /// By default no link is ended, and the adapter stays on.
+    @Test(.row("W29")) func withoutPermissionTheAdapterStaysOn() async throws {
+        try await run(try personality("raspberryPiGoneDeaf"), .rescan) { time, _, central in
+            var events = central.recoveryEvents.makeAsyncIterator()
+            var heard = central.scan(.any, .passive.duplicates(.all)).makeAsyncIterator()
+            for _ in 1...20 { _ = try await heard.next() }
+            #expect(try await events.next() == .began(.rescan, because: .silence(.seconds(90))))
+            #expect(try await events.next() == .began(.eventMasks, because: .silence(.seconds(90))))
+            #expect(try await events.next() == .exhausted(because: .silence(.seconds(90)), next: nil))
+            try await time.clock.sleep(for: .seconds(3600))
+            #expect(await central.statistics.losses == 0)
+        }
+    }
+
+    @Test func nothingIsDoneWhereNothingIsWanted() async throws {
+        try await run(try personality("rtl8723bu"), .none) { time, _, central in
+            var heard = central.scan(.any, .passive.duplicates(.all)).makeAsyncIterator()
+            _ = try await heard.next()
+            try await time.clock.sleep(for: .seconds(200))
+            let statistics = await central.statistics
+            #expect(statistics.stalls == 2 && statistics.recoverySteps == 0)
+        }
+    }
+
+    /// A controller that responds to no command is switched off and on, although nobody scans.
+    @Test(.row("W30")) func commandsWithoutAResponseLeadToPower() async throws {
+        try await run(.bluetooth5, .power) { time, radio, central in
+            let peer = try #require(try await central.collect(for: .seconds(1)).first?.peer)
+            var events = central.recoveryEvents.makeAsyncIterator()
+            await radio.silence(true)
+            let attempts = time.task {
+                for _ in 1...4 { _ = try? await central.connect(peer, ConnectOptions(timeout: .seconds(8))) }
+            }
+            #expect(try await events.next() == .began(.power, because: .commandTimeouts(3)))
+            await radio.silence(false)
+            _ = try await attempts.value
+            guard case .recovered(.power, _)? = try await events.next() else {
+                Issue.record("it has not recovered")
+                return
+            }
+        }
+    }
+
+    /// Links of other programs are in the way, also where everything else is permitted.
+    @Test func linksOfOtherProgramsStay() async throws {
+        for permitsLinks in [false, true] {
+            var policy = RecoveryPolicy.usb
+            policy.endsLinksOfOthers = permitsLinks
+            try await run(try personality("raspberryPiGoneDeaf"), policy) { _, radio, central in
+                let other = Central(radio: radio)
+                let peer = try #require(try await other.collect(for: .seconds(1)).first?.peer)
+                let link = try await other.connect(peer)
+                await radio.add(.battery)
+                var events = central.recoveryEvents.makeAsyncIterator()
+                let scan = Task(executorPreference: radio.loop) {
+                    for try await _ in central.scan(.any, .passive.duplicates(.all)) {}
+                }
+                var last: RecoveryEvent?
+                while let event = try await events.next() {
+                    last = event
+                    if case .failed(.power, _) = event { break }
+                    if case .recovered = event { break }
+                }
+                if permitsLinks {
+                    guard case .recovered(.power, _) = last else {
+                        Issue.record("\(String(describing: last))")
+                        return
+                    }
+                    await #expect(throws: BLEError.self) { _ = try await link.read(0x2A38) }
+                } else {
+                    guard case .failed(.power, let error) = last else {
+                        Issue.record("\(String(describing: last))")
+                        return
+                    }
+                    #expect(error.code == .busy)
+                    #expect(error.description.contains("1 link of other programs would end"))
+                    #expect(try await link.read(0x2A38) == [1])
+                }
+                scan.cancel()
+            }
+        }
+    }
+
+    /// A program without the right and without the helper says what it lacks.
+    @Test func aStepWithoutARightIsAnErrorWithARemedy() async throws {
+        try await run(try personality("raspberryPiGoneDeaf"), .power, [.commands]) { _, _, central in
+            var events = central.recoveryEvents.makeAsyncIterator()
+            var heard = central.scan(.any, .passive.duplicates(.all)).makeAsyncIterator()
+            for _ in 1...20 { _ = try await heard.next() }
+            var failure: BLEError?
+            while failure == nil, let event = try await events.next() {
+                if case .failed(.power, let error) = event { failure = error }
+            }
+            #expect(failure?.code == .notPermitted)
+            #expect(failure?.hint?.contains("bareble-recover") == true)
+            guard case .exhausted? = try await events.next() else {
+                Issue.record("it goes on without a right")
+                return
+            }
+        }
+    }
+
+    /// An adapter that is unplugged in the middle of a step is one error, and hears again when it is back.
+    @Test func anAdapterThatGoesDuringAStepIsLookedFor() async throws {
+        try await run(try personality("raspberryPiGoneDeaf"), .power) { time, radio, central in
+            var events = central.recoveryEvents.makeAsyncIterator()
+            var heard = central.scan(.any, .passive.duplicates(.all)).makeAsyncIterator()
+            for _ in 1...20 { _ = try await heard.next() }
+            while let event = try await events.next(), event != .began(.power, because: .silence(.seconds(90))) {}
+            await radio.unplug()
+            guard case .failed(.power, let error)? = try await events.next() else {
+                Issue.record("the step has not failed")
+                return
+            }
+            #expect(error.code == .noAdapter)
+            await radio.plugIn(isUp: true)
+            while let event = try await heard.next(), event != .resumed {}
+            #expect(try await heard.next() != nil)
+        }
+    }
+
+    /// A program that is restarted by its service manager does not begin the steps again at once.
+    @Test func stepsAreRareOverRestarts() async throws {
+        let folder = try Folder()
+        do {
+            try await VirtualTime.run { time in
+                let radio = VirtualRadio(time: time)
+                var personality = try self.personality("rtl8761buGoneDeaf")
+                personality.deafness?.reports = 0
+                await radio.setPersonality(personality)
+                await radio.add(.heartRate)
+                for run in 1...3 {
+                    var configuration = Configuration()
+                    configuration.recovery = .power
+                    configuration.stateStore = StateStore(directory: folder.path, identifier: "daemon")
+                    let central = Central(configuration, radio: radio)
+                    _ = try await central.restore()
+                    var events = central.recoveryEvents.makeAsyncIterator()
+                    let scan = Task(executorPreference: radio.loop) {
+                        for try await _ in central.scan(.any, .passive) {}
+                    }
+                    var steps: [RecoveryStep] = []
+                    while let event = try await events.next() {
+                        if case .began(let step, _) = event { steps.append(step) }
+                        if case .exhausted = event { break }
+                    }
+                    // After the second time there is a pause of five minutes.
+                    #expect(steps == (run < 3 ? [.rescan, .eventMasks, .power] : [.rescan, .eventMasks]))
+                    scan.cancel()
+                    _ = try? await scan.value
+                    try await central.saveState()
+                    _ = await central.suspend()
+                }
+            }
+        }
+    }
+
+    private func personality(_ name: String) throws -> VirtualPersonality {
+        try #require(VirtualPersonality.all.first { $0.name == name }?.personality)
+    }
+
+    private func run(
+        _ personality: VirtualPersonality, _ policy: RecoveryPolicy,
+        _ permissions: VirtualPermissions = [.commands, .administration],
+        _ body: @escaping @Sendable (VirtualTime, VirtualRadio, Central) async throws -> Void
+    ) async throws {
+        try await VirtualTime.run { time in
+            let radio = VirtualRadio(time: time)
+            await radio.setPersonality(personality)
+            await radio.setPermissions(permissions)
+            await radio.add(.heartRate)
+            var configuration = Configuration()
+            configuration.recovery = policy
+            try await body(time, radio, Central(configuration, radio: radio))
+        }
+    }
+}
