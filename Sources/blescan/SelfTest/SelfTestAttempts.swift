@@ -27,6 +27,8 @@ struct SelfTestAttempt: Hashable, Sendable {
     var second: Reply?
     /// Parameters of a scan during the attempt.
     var scanParameters: Reply?
+    /// The status of an event that ended the attempt before it was cancelled.
+    var early: UInt8?
     var cancel: Reply?
     /// The event after the cancel; `nil` if it did not come.
     var completion: Completion?
@@ -66,7 +68,10 @@ struct SelfTestAttempt: Hashable, Sendable {
             }
         }
         if scanParameters?.status == HCIStatus.commandDisallowed.rawValue { judgement.quirk("W36") }
-        if cancel?.status == nil {
+        if let early {
+            judgement.remark(
+                "the attempt to connect to an address that nobody has ended by itself with \(Hex.encode([early]))")
+        } else if cancel?.status == nil {
             judgement.remark("the cancel had no response", "W37", verdict: .unfit)
         } else if cancel?.isSuccess == false {
             judgement.remark("the cancel was refused with \(word(cancel))", verdict: .unfit)
@@ -92,7 +97,7 @@ extension SelfTestRunner {
     private static let nobody = PeerID(
         address: BluetoothAddress(rawValue: 0xF1_5E_1F_7E_57_01), type: .random)
 
-    private func connect() -> HCICommandPacket {
+    var connectToNobody: HCICommandPacket {
         let initiation = LEInitiation(
             peer: Self.nobody, ownAddressType: scanner?.ownAddressType ?? .public)
         return connectsExtended
@@ -104,19 +109,19 @@ extension SelfTestRunner {
         guard scanner != nil else { return .notRun(Self.noScan) }
         var measured = SelfTestAttempt()
         _ = try await scanOn(ScanPlan(.passive))
-        var reply = try await ask(connect())
+        var reply = try await ask(connectToNobody)
         if connectsExtended, reply.status == HCIStatus.unknownCommand.rawValue {
             measured.refusedExtended = reply
             connectsExtended = false
-            reply = try await ask(connect())
+            reply = try await ask(connectToNobody)
         }
         measured.whileScanning = reply
         if !reply.isSuccess {
             try await scanOff()
-            measured.alone = try await ask(connect())
+            measured.alone = try await ask(connectToNobody)
         }
         if [measured.whileScanning, measured.alone].contains(where: { $0?.isSuccess ?? false }) {
-            measured.second = try await ask(connect())
+            measured.second = try await ask(connectToNobody)
             if measured.alone != nil, let scanner {
                 measured.scanParameters = try await ask(scanner.parameters(for: ScanPlan(.passive)))
             }
@@ -129,9 +134,14 @@ extension SelfTestRunner {
     }
 
     private func cancel(_ measured: inout SelfTestAttempt) async throws(SelfTestEnd) {
-        await channel.forget()
+        for packet in await channel.drain() {
+            if case .event(.connectionComplete(let complete)) = packet.content {
+                measured.early = complete.status.rawValue
+            }
+        }
         let start = machine.loop.now()
         measured.cancel = try await ask(HCICommandPacket(LECreateConnectionCancel()))
+        guard measured.early == nil || measured.cancel?.isSuccess == true else { return attemptEnded() }
         measured.completion = try await wait(for: .seconds(3)) { packet -> SelfTestAttempt.Completion? in
             guard case .event(.connectionComplete(let complete)) = packet.content else { return nil }
             return SelfTestAttempt.Completion(status: complete.status.rawValue, time: packet.time - start)

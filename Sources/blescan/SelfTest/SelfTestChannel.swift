@@ -49,6 +49,8 @@ actor SelfTestChannel {
         case event(HCIEvent)
         /// A command of another program or of the kernel.
         case command(HCICommandPacket)
+        /// Data of a link from its peer, or to it.
+        case data(ConnectionHandle, isIncoming: Bool)
         /// An event that does not have its layout.
         case malformed
     }
@@ -178,6 +180,12 @@ actor SelfTestChannel {
         return backlog.isEmpty ? nil : backlog.removeFirst()
     }
 
+    /// Returns everything that was not used yet.
+    func drain() -> [Packet] {
+        defer { backlog = [] }
+        return backlog
+    }
+
     /// Drops what has not been used.
     func forget() { backlog = [] }
 
@@ -199,20 +207,31 @@ actor SelfTestChannel {
         guard count == length, count > 1 else { return }
         let bytes = Array(buffer.prefix(count))
         let isCommand = bytes[0] == HCIPacketType.command.rawValue
-        trace(bytes, isOutgoing: isCommand)
         let content: Content
-        if isCommand {
+        if bytes[0] == HCIPacketType.asynchronousData.rawValue {
+            guard count > 2 else { return }
+            let field = UInt16(bytes[1]) | UInt16(bytes[2]) << 8
+            // The packets of a host begin with 00, those of a controller with 10; 01 continues either.
+            let isIncoming = field >> 12 & 0b11 == 0b10
+            trace(bytes, isOutgoing: !isIncoming)
+            content = .data(field & 0x0FFF, isIncoming: isIncoming)
+        } else if isCommand {
+            trace(bytes, isOutgoing: true)
             guard let command = try? HCICommandPacket(bytes.span.extracting(droppingFirst: 1)) else { return }
             content = .command(command)
         } else if let event = try? HCIEvent(bytes.span.extracting(droppingFirst: 1)) {
+            trace(bytes, isOutgoing: false)
             content = .event(event)
         } else {
+            trace(bytes, isOutgoing: false)
             content = .malformed
         }
         if backlog.count >= Self.backlogLimit {
             droppedReports += 1
-            if case .event(.advertisingReports) = content { return }
-            backlog.removeFirst()
+            switch content {
+            case .event(.advertisingReports), .data: return
+            case .event, .command, .malformed: backlog.removeFirst()
+            }
         }
         backlog.append(Packet(time: loop.now(), content: content))
     }

@@ -28,7 +28,7 @@ extension SelfTestMachine {
     init(radio: VirtualRadio, time: VirtualTime) {
         let system = radio.system
         self.init(
-            system: system, loop: time.loop,
+            system: system, loop: time.loop, isVirtual: true,
             facts: {
                 var facts = SystemFacts()
                 facts.kernelRelease = "virtual"
@@ -43,6 +43,6 @@ extension SelfTestMachine {
             },
             usb: { _ in nil }, device: { _ in Device() }, distribution: nil,
             links: { index in radio.assumeIsolated { $0.linkCount(ofAdapter: index) } },
-            kernelLog: { [] })
+            silence: { _ in }, kernelLog: { [] })
     }
 }

@@ -30,6 +30,8 @@ struct SelfTestHeard: Hashable, Sendable {
     /// The time of the first report, and of the last one.
     var first: Duration?
     var last: Duration?
+    /// The advertisements of the second adapter that were heard, by their numbers, with the address.
+    private(set) var marks: [UInt8: PeerID] = [:]
     private(set) var advertisers: [PeerID: Advertiser] = [:]
 
     init(time: Duration) {
@@ -62,6 +64,7 @@ struct SelfTestHeard: Hashable, Sendable {
         if report.event == .extended, report.eventType & ~Self.definedBits != 0 { reserved += 1 }
         if report.isScanResponse { scanResponses += 1 } else if report.isScannable { scannable += 1 }
         guard let peer = report.peer else { return }
+        if let mark = SelfTestPeer.mark(in: report) { marks[mark] = peer }
         var advertiser = advertisers[peer] ?? Advertiser()
         advertiser.reports += 1
         if !report.isScanResponse {

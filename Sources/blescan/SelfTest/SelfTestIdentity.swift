@@ -172,7 +172,7 @@ struct SelfTestCapabilities: Hashable, Sendable {
             judgement.remark("it announces \(rule.name), and does not list the commands for it (\(rule.command))")
         }
         if commands.hasExtendedScan, !features.contains(.extendedAdvertising) {
-            judgement.remark("it lists the commands of the extended scan, and does not announce the feature", "W04")
+            judgement.remark("it lists the commands of the extended scan, and does not announce the feature")
         }
         for query in Self.queries {
             guard let reply = replies[query.opcode] else { continue }
@@ -183,7 +183,7 @@ struct SelfTestCapabilities: Hashable, Sendable {
                 }
             case .status(let status):
                 judgement.remark(
-                    "it lists \(query.opcode) and refuses it: \(HCIStatus(rawValue: status))", "W04")
+                    "it lists \(query.opcode) and refuses it: \(HCIStatus(rawValue: status))")
             case .malformed: judgement.remark("the response to \(query.opcode) has no status", "W06")
             case .silence: judgement.remark("\(query.opcode) had no response", "W30", verdict: .unfit)
             case .notSent, .gone: judgement.remark("\(query.opcode) could not be sent")
@@ -303,12 +303,16 @@ extension SelfTestRunner {
             measured.obstacle = "switching the adapter off and on, to see it, needs CAP_NET_ADMIN"
         }
         report.kernelChoice = measured.choice
-        // As programs on BareBLE do: events that the kernel has masked do not come.
         let needed = LEEventMask(features: features, commands: commands).union(measured.mask ?? [])
-        if measured.mask.map({ !$0.isSuperset(of: needed) }) ?? true {
-            _ = try await ask(HCICommandPacket(LESetEventMask(needed)))
-        }
+        if measured.mask.map({ !$0.isSuperset(of: needed) }) ?? true { wantedMask = needed }
+        try await unmask()
         return measured.judged()
+    }
+
+    /// Switches on what the kernel has masked, as programs on BareBLE do: its events do not come.
+    func unmask() async throws(SelfTestEnd) {
+        guard let wantedMask else { return }
+        _ = try await ask(HCICommandPacket(LESetEventMask(wantedMask)))
     }
 
     /// Switches the adapter off and on.

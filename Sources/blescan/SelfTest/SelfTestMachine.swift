@@ -11,6 +11,7 @@ struct SelfTestMachine: Sendable {
 
     let system: AdapterSystem
     let loop: EventLoop
+    var isVirtual = false
     /// Collects what is known without commands to the controllers, with all adapters of the machine.
     let facts: @Sendable () async -> SystemFacts
     /// The USB device of an adapter, as it is now.
@@ -19,23 +20,34 @@ struct SelfTestMachine: Sendable {
     let distribution: String?
     /// The number of links that are up on an adapter, of all programs.
     let links: @Sendable (UInt16) -> Int
+    /// Resets the controller of an adapter so that its links end without a word to their peers.
+    let silence: @Sendable (UInt16) throws(SystemCallError) -> Void
     /// The messages of the kernel about controllers; empty without permission.
     let kernelLog: @Sendable () -> [String]
 
     /// A central of this machine.
-    func central(_ configuration: Configuration) -> Central {
-        Central(
+    func central(on adapter: String) -> Central {
+        var configuration = Configuration()
+        configuration.adapter = .named(adapter)
+        return Central(
             configuration,
             adapter: Adapter(
                 configuration.adapter, loop: loop, logger: configuration.logger, trace: configuration.traceHCI,
-                security: nil, addressHash: nil, system: system))
+                system: isVirtual ? system : .kernel))
     }
 
     /// This machine.
     static func kernel() -> SelfTestMachine {
         EventLoop.shared.start()
+        var system = AdapterSystem.kernel
+        // The data of links too: they come in the order in which the kernel got them and the events.
+        system.open = { index throws(SystemCallError) in
+            let sockets = try AdapterSystem.kernel.open(index)
+            try sockets.reports.setFilter(HCIFilter(events: [0x3E], data: true))
+            return sockets
+        }
         return SelfTestMachine(
-            system: .kernel, loop: .shared,
+            system: system, loop: .shared,
             facts: {
                 var facts = SystemFacts(root: "", access: RootAccess.current.withLock { $0 })
                 // The first one is no choice, and therefore no error.
@@ -55,6 +67,7 @@ struct SelfTestMachine: Sendable {
                 .compactMap { String($0).dropped(prefix: "PRETTY_NAME=") }.first?
                 .replacing("\"", with: ""),
             links: { index in (try? Controllers.links(of: index))?.count { $0.isConnected } ?? 0 },
+            silence: { index throws(SystemCallError) in try Controllers.reset(index) },
             kernelLog: {
                 let log = RootAccess.current.withLock { $0 }?.kernelLog ?? KernelLog()
                 return log?.messages { KernelTrouble($0) != nil } ?? []

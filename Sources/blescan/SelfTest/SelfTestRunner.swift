@@ -49,9 +49,19 @@ final class SelfTestRunner {
     /// How the controller scans; `nil` before that is known, or if it cannot.
     var scanner: ScanSession.Controller?
     var connectsExtended = false
+    /// The LE event mask that the scans need, where the kernel's may lack something.
+    var wantedMask: LEEventMask?
     /// What the checks of the scan have heard, for those that compare.
     var restarts: SelfTestRestarts?
     var heard: SelfTestHeard?
+
+    /// The second adapter, while it advertises and serves.
+    var peer: SelfTestPeer?
+    /// The device to connect to, and why there is none.
+    var target: PeerID?
+    var central: Central?
+    /// The link that several checks use.
+    var link: SelfTestLink?
 
     private let show: (SelfTestResult) -> Void
     private let begin: (SelfTestCheck) -> Void
@@ -144,6 +154,27 @@ final class SelfTestRunner {
         }
     }
 
+    // MARK: The peer
+
+    /// Has the second adapter advertise, before the scans that are to hear it.
+    private func preparePeer() async {
+        guard let selector = plan.peerAdapter else { return }
+        do throws(Failure) {
+            let found = try Self.find(selector, in: facts)
+            guard found.index != adapter.index else {
+                throw Failure(message: "--peer-adapter is \(found.name), the adapter under test.", status: .usage)
+            }
+            let peer = SelfTestPeer(found, on: machine)
+            try await peer.start()
+            self.peer = peer
+        } catch {
+            peerObstacle = error.message
+        }
+    }
+
+    /// Why the second adapter does not serve.
+    private(set) var peerObstacle: String?
+
     // MARK: Running
 
     /// Runs all checks, and restores the adapter.
@@ -159,13 +190,15 @@ final class SelfTestRunner {
             await restore()
             throw error
         }
-        await runChecks(of: nil)
+        await preparePeer()
+        await runChecks()
+        if let time = plan.soak { await soak(for: time) }
         await restore()
         report.kernelLog = Array(machine.kernelLog().dropFirst(logBefore))
         return report
     }
 
-    private func runChecks(of round: Int?) async {
+    private func runChecks() async {
         await run(.identity) { () async throws(SelfTestEnd) in try await self.identity() }
         await run(.responses) { () async throws(SelfTestEnd) in try await self.responses() }
         await run(.capabilities) { () async throws(SelfTestEnd) in try await self.capabilities() }
@@ -179,6 +212,27 @@ final class SelfTestRunner {
         await run(.autosuspend) { () async throws(SelfTestEnd) in try await self.autosuspend() }
         await run(.attempt) { () async throws(SelfTestEnd) in try await self.attempt() }
         await run(.refusals) { () async throws(SelfTestEnd) in try await self.refusals() }
+        await run(.connects) { () async throws(SelfTestEnd) in try await self.connects() }
+        await run(.scanWhileLinked) { () async throws(SelfTestEnd) in try await self.scanWhileLinked() }
+        await run(.procedures) { () async throws(SelfTestEnd) in try await self.procedures() }
+        await run(.throughput) { () async throws(SelfTestEnd) in try await self.throughput() }
+        await run(.linkLimit) { () async throws(SelfTestEnd) in try await self.linkLimit() }
+        await run(.advertiseWhileLinked) { () async throws(SelfTestEnd) in try await self.advertiseWhileLinked() }
+        await run(.supervision) { () async throws(SelfTestEnd) in try await self.supervision() }
+        await run(.powerCycles) { () async throws(SelfTestEnd) in try await self.powerCycles() }
+    }
+
+    /// Repeats the checks of `--soak` until its time is over, and keeps the worst judgement of each.
+    private func soak(for time: Duration) async {
+        let deadline = machine.loop.now() + time
+        var rounds = 1
+        while end == nil, machine.loop.now() < deadline {
+            rounds += 1
+            await run(.scanRestarts) { () async throws(SelfTestEnd) in try await self.scanRestarts() }
+            await run(.passiveScan) { () async throws(SelfTestEnd) in try await self.passiveScan() }
+            await run(.connects) { () async throws(SelfTestEnd) in try await self.connects() }
+        }
+        report.rounds = rounds
     }
 
     /// Runs one check, unless the test has ended.
@@ -201,7 +255,13 @@ final class SelfTestRunner {
         }
         let result = SelfTestResult(
             check: check, judgement: judgement, time: machine.loop.now() - start, statuses: statuses)
-        report.results.append(result)
+        if let place = report.results.firstIndex(where: { $0.check == check }) {
+            // A round of `--soak`: the worst one stays.
+            guard report.results[place].judgement.verdict < judgement.verdict else { return }
+            report.results[place] = result
+        } else {
+            report.results.append(result)
+        }
         show(result)
     }
 
@@ -314,6 +374,9 @@ final class SelfTestRunner {
 
     /// Restores what was changed: nothing is left that the adapter did not have before.
     private func restore() async {
+        await link?.device.disconnect()
+        link = nil
+        await peer?.stop()
         if hasAttempt, !(await channel.isGone) {
             let reply = await channel.ask(HCICommandPacket(LECreateConnectionCancel()))
             if reply.status == nil { report.restoration.append("a connection attempt could not be cancelled") }

@@ -133,7 +133,7 @@ struct SelfTestRestarts: Hashable, Sendable {
     /// In how many of them something was heard.
     var heard: Int { restarts.count { $0.first != nil } }
 
-    func judged(expectsReports: Bool) -> SelfTestJudgement {
+    func judged() -> SelfTestJudgement {
         let times = SelfTestTimes(restarts.compactMap(\.first))
         var judgement = SelfTestJudgement(
             .fit,
@@ -176,7 +176,7 @@ extension SelfTestRunner {
         }
         try await scanOff()
         restarts = measured
-        return measured.judged(expectsReports: plan.expectsReports)
+        return measured.judged()
     }
 }
 
@@ -200,6 +200,7 @@ extension SelfTestHeard {
                 "legacy": .integer(legacy), "extended": .integer(extended), "empty": .integer(empty),
                 "longest": .integer(longest), "over31": .integer(oversized), "rssi127": .integer(withoutRSSI),
                 "reservedBits": .integer(reserved), "malformed": .integer(malformed),
+                "peerAdvertisements": marks.isEmpty ? nil : .array(marks.keys.sorted().map { .integer(Int($0)) }),
             ])
         let heardBefore = restarts?.heard ?? 0
         if reports == 0 {
@@ -244,7 +245,8 @@ extension SelfTestRunner {
             return SelfTestJudgement(.unfit, "the scan could not be started")
         }
         self.heard = heard
-        return heard.judgedAsPassiveScan(expectsReports: plan.expectsReports, after: restarts)
+        findTarget(heard)
+        return heard.judgedAsPassiveScan(expectsReports: plan.expectsReports || peer != nil, after: restarts)
     }
 }
 
