@@ -6,7 +6,10 @@ struct SelfTest: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "selftest",
         abstract: "Qualify an adapter: what its controller does right, and what not.",
-        usage: "blescan selftest [--adapter <hciN>] [--peer-adapter <hciN> | --peer <peer>] [<options>]",
+        usage: """
+            blescan selftest [--adapter <hciN>] [--peer-adapter <hciN> |
+            --peer <peer>] [<options>]
+            """,
         discussion: """
             EXAMPLES
               sudo blescan selftest

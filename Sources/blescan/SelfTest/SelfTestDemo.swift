@@ -41,7 +41,7 @@ extension SelfTestMachine {
                 facts.radio.openers = []
                 return facts
             },
-            usb: { _ in nil }, device: { _ in Device() }, distribution: nil,
+            usb: { _ in nil }, device: { _ in Device() }, gateway: { _ in nil }, distribution: nil,
             links: { index in radio.assumeIsolated { $0.linkCount(ofAdapter: index) } },
             silence: { _ in }, kernelLog: { [] })
     }

@@ -49,10 +49,12 @@ struct SelfTestHeard: Hashable, Sendable {
         }
         oversized += batch.losses.oversized
         if batch.losses.missing > 0 || batch.losses.trailingBytes > 0 { malformed += 1 }
-        for report in batch.reports { add(report, at: packet.time - start) }
+        // A report may be read before the response to the command that began the scan.
+        for report in batch.reports { add(report, at: max(.zero, packet.time - start)) }
     }
 
-    private mutating func add(_ report: AdvertisingReport, at time: Duration) {
+    /// Counts a report that came so long after the beginning.
+    mutating func add(_ report: AdvertisingReport, at time: Duration) {
         reports += 1
         first = first ?? time
         last = time

@@ -17,6 +17,8 @@ struct SelfTestMachine: Sendable {
     /// The USB device of an adapter, as it is now.
     let usb: @Sendable (_ adapter: String) -> USBDevice?
     let device: @Sendable (_ adapter: String) -> Device
+    /// The gateway over one of these interfaces, in the order of bytes of the network.
+    let gateway: @Sendable (_ interfaces: [String]) -> UInt32?
     let distribution: String?
     /// The number of links that are up on an adapter, of all programs.
     let links: @Sendable (UInt16) -> Int
@@ -63,6 +65,7 @@ struct SelfTestMachine: Sendable {
                     driver: SystemFiles.destination(ofLink: folder + "/driver")?.split(separator: "/").last.map(
                         String.init))
             },
+            gateway: { GatewayPing.gateway(over: $0, routes: SystemFiles.text("/proc/net/route") ?? "") },
             distribution: (SystemFiles.text("/etc/os-release") ?? "").split(separator: "\n").lazy
                 .compactMap { String($0).dropped(prefix: "PRETTY_NAME=") }.first?
                 .replacing("\"", with: ""),

@@ -101,6 +101,14 @@ final class SelfTestPeer: Sendable {
     func stop() async {
         await stopAdvertising()
         await local.stop()
+        if let management = adapter.management, management.can(.lowEnergy), !management.has(.lowEnergy) {
+            let channel = SelfTestChannel(
+                adapter.index, name: adapter.name, system: machine.system, loop: machine.loop, trace: nil)
+            if (try? await channel.open()) != nil {
+                _ = await channel.ask(HCICommandPacket(HCIWriteLEHostSupport(isSupported: false)))
+                await channel.close()
+            }
+        }
         guard state.withLock({ $0.wasSwitchedOn }) else { return }
         let (system, index) = (machine.system, adapter.index)
         _ = try? await machine.loop.offload { try? system.powerDown(index) }

@@ -66,6 +66,9 @@ struct SelfTestReport: Hashable, Sendable {
     var limits = Limits()
     var results: [SelfTestResult] = []
     var kernelLog: [String] = []
+    /// Whether the user has named a peer, or an adapter that is one.
+    var expectsPeer = false
+    var expectsPeerAdapter = false
     /// How many rounds `--soak` has made.
     var rounds: Int?
     /// Why it ended early: the adapter disappeared, or the user interrupted it.
@@ -78,7 +81,7 @@ struct SelfTestReport: Hashable, Sendable {
 
     /// The verdict on the adapter: `fit`, `remark` or `unfit`.
     ///
-    /// A check of the adapter alone that did not run leaves a doubt; one that needs a peer does not, where there is none.
+    /// A check that did not run leaves a doubt; not so one that needs a peer, where the user has named none.
     var verdict: SelfTestVerdict {
         if endIsFailure || results.contains(where: { $0.judgement.verdict == .unfit }) { return .unfit }
         return remarks.isEmpty ? .fit : .remark
@@ -98,11 +101,16 @@ struct SelfTestReport: Hashable, Sendable {
         var remarks: [String] = []
         for result in results {
             remarks += result.judgement.remarks.map { "\(result.check.id): \($0)" }
-            if result.judgement.verdict == .notRun, !result.check.needsPeer {
+            if result.judgement.verdict == .notRun, isExpected(result.check) {
                 remarks.append("\(result.check.id): not run: \(result.judgement.text)")
             }
         }
         return remarks + restoration + [end].compactMap(\.self)
+    }
+
+    private func isExpected(_ check: SelfTestCheck) -> Bool {
+        if !check.needsPeer { return true }
+        return check.needsPeerAdapter ? expectsPeerAdapter : expectsPeer
     }
 
     /// The rows of the catalogue that were seen, each once.

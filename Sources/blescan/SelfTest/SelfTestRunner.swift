@@ -94,7 +94,13 @@ final class SelfTestRunner {
         channel = SelfTestChannel(
             adapter.index, name: adapter.name, system: machine.system, loop: machine.loop,
             trace: plan.configuration.traceHCI)
+        if let selector = plan.peerAdapter, try Self.find(selector, in: facts).index == found.index {
+            throw Failure(
+                message: "--peer-adapter is \(found.name), the adapter under test; name another one.", status: .usage)
+        }
         try mayRun()
+        report.expectsPeer = plan.peer != nil || plan.peerAdapter != nil
+        report.expectsPeerAdapter = plan.peerAdapter != nil
         logBefore = machine.kernelLog().count
     }
 
@@ -104,7 +110,8 @@ final class SelfTestRunner {
             throw Failure(
                 message:
                     "the kernel offers no Bluetooth sockets here. Load the module `bluetooth`; in a container use the "
-                    + "network of the host. `blescan doctor` finds out more.", status: .noAdapter)
+                    + "network of the host. [errno \(facts.radio.controllerSocket)] `blescan doctor` finds out more.",
+                status: .noAdapter)
         }
         let all = facts.radio.adapters
         let found = all.first { adapter in
@@ -161,9 +168,6 @@ final class SelfTestRunner {
         guard let selector = plan.peerAdapter else { return }
         do throws(Failure) {
             let found = try Self.find(selector, in: facts)
-            guard found.index != adapter.index else {
-                throw Failure(message: "--peer-adapter is \(found.name), the adapter under test.", status: .usage)
-            }
             let peer = SelfTestPeer(found, on: machine)
             try await peer.start()
             self.peer = peer
@@ -377,6 +381,9 @@ final class SelfTestRunner {
         await link?.device.disconnect()
         link = nil
         await peer?.stop()
+        // Their sockets close with them.
+        peer = nil
+        central = nil
         if hasAttempt, !(await channel.isGone) {
             let reply = await channel.ask(HCICommandPacket(LECreateConnectionCancel()))
             if reply.status == nil { report.restoration.append("a connection attempt could not be cancelled") }
@@ -399,10 +406,11 @@ final class SelfTestRunner {
         if Task.isCancelled { throw .interrupted }
         let reply = await channel.ask(command)
         note(command, reply)
-        lastCommand = (command.opcode, reply.end == .silence)
+        lastCommand = (command.opcode, reply.end == .silence || reply.end == .gone)
         switch reply.end {
         case .gone: throw gone
-        case .notSent(let errno) where SystemCallError(call: "send", errno: errno).meaning == .adapterDown: throw .off
+        case .notSent(let errno) where SystemCallError(call: "send", errno: errno).meaning == .adapterDown:
+            throw (try? machine.system.info(adapter.index)) == nil ? gone : .off
         case .notSent, .status, .silence, .malformed: return reply
         }
     }

@@ -185,8 +185,12 @@ extension SelfTestRunner {
 extension SelfTestHeard {
     /// Judges the reports of a passive scan without a filter.
     ///
-    /// - Parameter restarts: What the restarts of the scan before have shown.
-    func judgedAsPassiveScan(expectsReports: Bool, after restarts: SelfTestRestarts?) -> SelfTestJudgement {
+    /// - Parameters:
+    ///   - restarts: What the restarts of the scan before have shown.
+    ///   - hasHeard: Whether an earlier passive scan has heard something.
+    func judgedAsPassiveScan(
+        expectsReports: Bool, after restarts: SelfTestRestarts?, hasHeard: Bool = false
+    ) -> SelfTestJudgement {
         var text = "\(reports.counted("report")) in \(time.short)"
         if reports > 0 {
             text += " of \(advertisers.count.counted("address").replacing("addresss", with: "addresses"))"
@@ -204,7 +208,7 @@ extension SelfTestHeard {
             ])
         let heardBefore = restarts?.heard ?? 0
         if reports == 0 {
-            if heardBefore > 0 {
+            if heardBefore > 0 || hasHeard {
                 judgement.remark(
                     "no report in \(time.short), and the adapter had heard something before", "W29", verdict: .unfit)
             } else {
@@ -244,9 +248,13 @@ extension SelfTestRunner {
         guard let heard = try await scan(ScanPlan(.passive), for: .seconds(10)) else {
             return SelfTestJudgement(.unfit, "the scan could not be started")
         }
-        self.heard = heard
-        findTarget(heard)
-        return heard.judgedAsPassiveScan(expectsReports: plan.expectsReports || peer != nil, after: restarts)
+        let hasHeard = self.heard != nil
+        if heard.reports > 0 {
+            self.heard = heard
+            findTarget(heard)
+        }
+        return heard.judgedAsPassiveScan(
+            expectsReports: plan.expectsReports || peer != nil, after: restarts, hasHeard: hasHeard)
     }
 }
 
@@ -263,7 +271,8 @@ extension SelfTestHeard {
                 .told, reports == 0 ? "nothing was heard" : "no advertiser here has a scan response", values: values)
         }
         var judgement = SelfTestJudgement(
-            .fit, "\(scanResponses) scan responses to \(scannable) scannable reports", values: values)
+            .fit, "\(scanResponses.counted("scan response")) to \(scannable.counted("scannable report"))",
+            values: values)
         if scanResponses == 0 { judgement.remark("no scan response, though advertisers are scannable") }
         return judgement
     }
@@ -284,6 +293,9 @@ extension SelfTestRunner {
 // MARK: - S09
 
 extension SelfTestHeard {
+    /// The smallest cache of duplicates that is known.
+    private static let smallestCache = 16
+
     /// Describes what the controller's filter of duplicates does; no opinion.
     ///
     /// - Parameter unfiltered: The reports without the filter.
@@ -295,7 +307,7 @@ extension SelfTestHeard {
         let repeats = Double(reports) / Double(addresses)
         var judgement = SelfTestJudgement(
             .told,
-            "\(JSONLine.measure(repeats).text) reports of each address (at most \(most)); changed data of "
+            "on average \(JSONLine.measure(repeats).text) reports of an address (at most \(most)), changed data of "
                 + "\(changed) of \(addresses)",
             values: [
                 "addresses": .integer(addresses), "reports": .integer(reports), "repeats": .measure(repeats),
@@ -304,7 +316,8 @@ extension SelfTestHeard {
         // A scan response, and data that change, are news.
         guard repeats > 3 else { return judgement }
         let isIgnored = unfiltered.map { rate > $0.rate * 0.7 } ?? false
-        judgement.quirk(isIgnored ? "W22" : "W21")
+        // A cache for fewer addresses than there are filters nothing either.
+        judgement.quirk(isIgnored && addresses <= Self.smallestCache ? "W22" : "W21")
         return judgement
     }
 }
@@ -327,18 +340,40 @@ extension SelfTestRunner {
 struct SelfTestDuty: Hashable, Sendable {
     var full: SelfTestHeard
     var part: SelfTestHeard
-    /// Why Wi-Fi beside it was not measured.
-    var obstacle: String
+    /// The pings of the gateway over Wi-Fi meanwhile.
+    var pingAtFull: GatewayPing?
+    var pingAtPart: GatewayPing?
+    /// Why there are none.
+    var obstacle: String?
+
+    private static let limit: Duration = .milliseconds(200)
 
     func judged() -> SelfTestJudgement {
-        SelfTestJudgement(
+        func p95(_ ping: GatewayPing?) -> Duration? { ping.flatMap { SelfTestTimes($0.times).p95 } }
+        func words(_ ping: GatewayPing?) -> String {
+            (p95(ping).map { "p95 \($0.short)" } ?? "no response") + ", \(ping?.lost ?? 0) lost"
+        }
+        let wireless =
+            obstacle.map { "Wi-Fi not measured: \($0)" }
+            ?? "ping over Wi-Fi: \(words(pingAtFull)) and \(words(pingAtPart))"
+        var judgement = SelfTestJudgement(
             .told,
             "\(JSONLine.measure(full.rate).text) reports/s at 100 % of the time, \(JSONLine.measure(part.rate).text) at 30 %; "
-                + "Wi-Fi not measured: \(obstacle)",
+                + wireless,
             values: [
-                "perSecondAt100": .measure(full.rate), "perSecondAt30": .measure(part.rate), "ping": .null,
-                "pingNotRun": .string(obstacle),
+                "perSecondAt100": .measure(full.rate), "perSecondAt30": .measure(part.rate),
+                "pingP95At100": p95(pingAtFull).map { .milliseconds($0) },
+                "pingP95At30": p95(pingAtPart).map { .milliseconds($0) },
+                "pingLostAt100": pingAtFull.map { .integer($0.lost) },
+                "pingLostAt30": pingAtPart.map { .integer($0.lost) }, "pingNotRun": obstacle.map { .string($0) },
             ])
+        guard let pingAtPart, pingAtPart.sent > 0 else { return judgement }
+        if let time = p95(pingAtPart), time >= Self.limit {
+            judgement.remark("a scan at 30 % of the time delays Wi-Fi by up to \(time.short)", "W50")
+        } else if pingAtPart.times.isEmpty {
+            judgement.remark("Wi-Fi loses every ping while it scans at 30 % of the time", "W50")
+        }
+        return judgement
     }
 }
 
@@ -349,14 +384,31 @@ extension SelfTestRunner {
         full.window = full.interval
         var part = full
         part.window = UInt16(UInt32(part.interval) * 3 / 10)
-        let first = try await scan(full, for: .seconds(3))
-        let second = try await scan(part, for: .seconds(3))
+        let interfaces = facts.wirelessInterfaces.filter(\.isUp).map(\.name)
+        let gateway = interfaces.isEmpty ? nil : machine.gateway(interfaces)
+        let time: Duration = .seconds(3)
+        let (first, pingAtFull) = try await scan(full, for: time, pinging: gateway)
+        let (second, pingAtPart) = try await scan(part, for: time, pinging: gateway)
         guard let first, let second else { return SelfTestJudgement(.unfit, "the scan could not be started") }
-        let isOn = facts.wirelessInterfaces.contains(where: \.isUp)
-        return SelfTestDuty(
-            full: first, part: second,
-            obstacle: isOn ? "no gateway is pinged by this version" : "no Wi-Fi interface is up"
-        ).judged()
+        var measured = SelfTestDuty(full: first, part: second, pingAtFull: pingAtFull, pingAtPart: pingAtPart)
+        if interfaces.isEmpty {
+            measured.obstacle = "no Wi-Fi interface is up"
+        } else if gateway == nil {
+            measured.obstacle = "there is no gateway over \(interfaces.joined(separator: ", "))"
+        } else if pingAtPart == nil {
+            measured.obstacle = "this process may not ping"
+        }
+        return measured.judged()
+    }
+
+    private func scan(
+        _ plan: ScanPlan, for time: Duration, pinging gateway: UInt32?
+    ) async throws(SelfTestEnd) -> (SelfTestHeard?, GatewayPing?) {
+        guard let gateway else { return (try await scan(plan, for: time), nil) }
+        let loop = machine.loop
+        let ping = Task { try? await loop.offload { GatewayPing.measure(gateway, for: time) } ?? nil }
+        let heard = try await scan(plan, for: time)
+        return (heard, await ping.value)
     }
 }
 

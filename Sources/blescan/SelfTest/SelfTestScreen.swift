@@ -4,7 +4,7 @@ struct SelfTestScreen {
     let width: Int?
 
     /// The columns before the text of a check.
-    private static let indentation = 35
+    private static let indentation = 34
     /// On a terminal with fewer columns, the text stands below the name of the check.
     private static let narrow = 76
 
@@ -13,10 +13,10 @@ struct SelfTestScreen {
         let time = result.judgement.verdict == .notRun ? "" : result.time.short
         let head =
             result.check.id.padded(to: 5) + word(result.judgement.verdict).padded(to: 8)
-            + result.check.name.padded(to: Self.indentation - 14 - 1) + " "
-        let text = result.judgement.text + (time.isEmpty ? "" : " (\(time))")
-        guard let width, width < Self.narrow else { return wrapped(text, after: head, to: Self.indentation) }
-        return [String(head.trimmingSuffix)] + wrapped(text, after: "     ", to: 5)
+            + result.check.name.padded(to: Self.indentation - 13)
+        let words = words(of: result.judgement.text) + (time.isEmpty ? [] : ["(\(time))"])
+        guard let width, width < Self.narrow else { return wrapped(words, after: head, to: Self.indentation) }
+        return [String(head.trimmingSuffix)] + wrapped(words, after: "     ", to: 5)
     }
 
     /// Returns the verdict and the remarks.
@@ -29,8 +29,8 @@ struct SelfTestScreen {
             case .notRun, .told, .fit: "fit"
             }
         return ["\(report.adapter.name): \(verdict)"]
-            + remarks.flatMap { wrapped($0, after: "  ", to: 7) }
-            + report.quirks.flatMap { wrapped("\($0.row): \($0.workaround)", after: "  → ", to: 7) }
+            + remarks.flatMap { wrapped(words(of: $0), after: "  ", to: 7) }
+            + report.quirks.flatMap { wrapped(words(of: "\($0.row): \($0.workaround)"), after: "  → ", to: 7) }
     }
 
     private func word(_ verdict: SelfTestVerdict) -> String {
@@ -41,13 +41,15 @@ struct SelfTestScreen {
         }
     }
 
-    /// Breaks a text between words; other programs and the kernel chose some of them.
-    private func wrapped(_ text: String, after head: String, to indentation: Int) -> [String] {
-        guard let width else { return [head + text.printable] }
+    /// The words of a text. Other programs and the kernel chose some of them.
+    private func words(of text: String) -> [String] { text.printable.split(separator: " ").map(String.init) }
+
+    private func wrapped(_ words: [String], after head: String, to indentation: Int) -> [String] {
+        guard let width else { return [head + words.joined(separator: " ")] }
         var lines: [String] = []
         var line = head
         var isEmpty = true
-        for word in text.printable.split(separator: " ") {
+        for word in words {
             if !isEmpty, line.count + 1 + word.count > width {
                 lines.append(line)
                 line = String(repeating: " ", count: indentation)
