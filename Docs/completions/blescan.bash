@@ -173,13 +173,13 @@ _blescan() {
     unset 'unparsed_words[0]'
     unparsed_words=("${unparsed_words[@]}")
     case "${subcommand}" in
-    scan|explore|read|write|notify|serve|advertise|pair|forget|bonds|decode|replay|doctor|help)
+    scan|explore|read|write|notify|serve|advertise|pair|forget|bonds|decode|replay|doctor|selftest|help)
         # Offer subcommand argument completions
         "_blescan_${subcommand}"
         ;;
     *)
         # Offer subcommand completions
-        COMPREPLY+=($(compgen -W 'scan explore read write notify serve advertise pair forget bonds decode replay doctor help' -- "${cur}"))
+        COMPREPLY+=($(compgen -W 'scan explore read write notify serve advertise pair forget bonds decode replay doctor selftest help' -- "${cur}"))
         ;;
     esac
 }
@@ -645,6 +645,33 @@ _blescan_doctor() {
         return
         ;;
     '--root')
+        return
+        ;;
+    esac
+}
+
+_blescan_selftest() {
+    repeating_flags=()
+    non_repeating_flags=(--air --force --redact --json --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--adapter --peer-adapter --peer --soak --record)
+    __blescan_offer_flags_options 0
+
+    # Offer option value completions
+    case "${prev}" in
+    '--adapter')
+        return
+        ;;
+    '--peer-adapter')
+        return
+        ;;
+    '--peer')
+        return
+        ;;
+    '--soak')
+        return
+        ;;
+    '--record')
         return
         ;;
     esac

@@ -18,6 +18,7 @@ struct Blescan: AsyncParsableCommand {
               blescan replay capture.btsnoop              recorded packets
               blescan decode --hex 02010603030d18         decode these bytes
               sudo blescan doctor                         diagnose Bluetooth here
+              sudo blescan selftest                       qualify an adapter
 
             A peer is AA:BB:CC:DD:EE:FF, with /random or /public where the type is
             known; unix:PATH, an ATT server on a SEQPACKET socket; or a virtual device:
@@ -40,7 +41,7 @@ struct Blescan: AsyncParsableCommand {
             Scan.self, Explore.self, Read.self, Write.self, Notify.self, Serve.self, Advertise.self, Pair.self,
             Forget.self, Bonds.self,
             Decode.self,
-            Replay.self, Doctor.self,
+            Replay.self, Doctor.self, SelfTest.self,
         ],
         defaultSubcommand: Scan.self)
 }

@@ -163,6 +163,22 @@ extension ReadingCommand {
 extension Decode: ReadingCommand {}
 extension Replay: ReadingCommand {}
 
+extension SelfTest: ConfinedCommand {
+    /// A virtual adapter has no radio.
+    var radio: AdapterSelector? {
+        if case .demo? = adapter { return nil }
+        return adapter?.selector ?? .first
+    }
+    var namesFiles: Bool { recording.record != nil }
+    /// It switches the adapter itself, in the middle.
+    var switchesAdapterOn: Bool { false }
+
+    func openWhatRootAloneMay() {
+        guard radio != nil else { return }
+        RootAccess.current.withLock { $0 = RootAccess(unblocking: false) }
+    }
+}
+
 extension Doctor: ConfinedCommand {
     /// A simulated machine has no radio.
     var radio: AdapterSelector? { root == nil ? adapter?.selector ?? .first : nil }

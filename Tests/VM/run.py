@@ -40,7 +40,9 @@ SLEEPING = ("recovery",)
 # With one processor at a time, two connects of one run ended in `busy` there: who reacts to an event may be ahead of the kernel itself.
 HOST_TIME = ("legacy",)
 ALL = ("6.12", "6.1", "7.2")
-BEFORE = {"extended": ("scan", "screen", "record", "rights", "serving"), "legacy": ("serving",), "doctor": ("systemd",), "pairing": ("bonded",)}
+BEFORE = {
+    "extended": ("scan", "screen", "record", "rights", "serving"), "legacy": ("serving",), "doctor": ("systemd", "selftest"),
+    "dual": ("selftest",), "pairing": ("bonded",)}
 
 
 def kernels(text):

@@ -5,8 +5,8 @@ package import BLELinux
 ///
 /// They are two, so that a flood of reports cannot push a response out of the kernel's queue.
 package struct AdapterSockets: ~Copyable, Sendable {
-    var commands: HCISocket
-    var reports: HCISocket
+    package var commands: HCISocket
+    package var reports: HCISocket
 
     package init(commands: consuming HCISocket, reports: consuming HCISocket) {
         self.commands = commands
@@ -77,6 +77,8 @@ package struct AdapterSystem: Sendable {
         @Sendable (RecoveryStep, ControllerInfo, String?, EventLoop) async throws(RecoveryFailure) -> Void
     /// Powers an adapter; waits until the kernel is done.
     package var powerUp: @Sendable (UInt16) throws(SystemCallError) -> Void
+    /// Switches an adapter off; waits until the kernel is done.
+    package var powerDown: @Sendable (UInt16) throws(SystemCallError) -> Void
     /// Whether the adapter of this name is blocked by rfkill.
     package var isBlocked: @Sendable (String) -> Bool
     /// What this process may do.
@@ -156,6 +158,7 @@ package struct AdapterSystem: Sendable {
             try result.get()
         },
         powerUp: { index throws(SystemCallError) in try Controllers.powerUp(index) },
+        powerDown: { index throws(SystemCallError) in try Controllers.powerDown(index) },
         isBlocked: { name in RadioSwitch.bluetooth().contains { $0.name == name && $0.isBlocked } },
         privileges: { Privileges.current() },
         openManagement: { () throws(SystemCallError) in try ManagementSocket() },

@@ -24,6 +24,14 @@ public struct TracedHCIPacket: Hashable, Sendable {
     public let adapter: String
     /// The time of the write or read, on the boot-time clock.
     public let time: BootInstant
+
+    package init(isOutgoing: Bool, type: HCIPacketType, bytes: [UInt8], adapter: String, time: BootInstant) {
+        self.isOutgoing = isOutgoing
+        self.type = type
+        self.bytes = bytes
+        self.adapter = adapter
+        self.time = time
+    }
 }
 
 /// A link that has come up, for capture.

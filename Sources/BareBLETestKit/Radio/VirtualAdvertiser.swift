@@ -63,6 +63,8 @@ package struct VirtualAdvertiser: Sendable {
     private var sets: [UInt8: AdvertisingSet] = [:]
     /// What the host has set for everything that uses a random address.
     private var randomAddress: BluetoothAddress?
+    /// True if the controller was given a random address.
+    var hasRandomAddress: Bool { randomAddress != nil }
     /// The number of links that may be up.
     package var linkLimit = 255
 

@@ -78,6 +78,7 @@ package struct VirtualController: Sendable {
     package private(set) var isScanning = false
     /// True if the scan is active.
     package private(set) var isActive = false
+    private var scansWithRandomAddress = false
     /// True if reports use the extended event.
     var reportsExtended = false
     package private(set) var call: Call?
@@ -190,7 +191,30 @@ package struct VirtualController: Sendable {
             .readRemoteVersion, .leSetDataLength, .leEnableEncryption:
             return aboutLink(command)
         default:
-            return [complete(opcode, [0])]
+            if Self.isBeyondSpecification(opcode) { return [complete(opcode, .unknownCommand)] }
+            return [complete(opcode, [0] + (sizes(opcode) ?? []))]
+        }
+    }
+
+    /// Whether no version of the specification has a command of this number in the group of LE commands.
+    private static func isBeyondSpecification(_ opcode: HCIOpcode) -> Bool {
+        opcode.group == 8 && opcode.command >= 0xC0
+    }
+
+    /// What queries about the controller itself return after the status; `nil` for other commands.
+    private func sizes(_ opcode: HCIOpcode) -> [UInt8]? {
+        switch opcode.rawValue {
+        // Versions and maker: Bluetooth 5.2 or 4.2 of a company that has no number.
+        case 0x1001: [isExtended ? 11 : 8, 0x01, 0x00, isExtended ? 11 : 8, 0xFF, 0xFF, 0x01, 0x00]
+        // LE data buffers: 8 of 251 bytes.
+        case 0x2002: [251, 0, 8]
+        // The sizes of the accept list and of the resolving list.
+        case 0x200F, 0x202A: [8]
+        // LE states: all that there are.
+        case 0x201C: [0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0x03, 0x00, 0x00]
+        // The longest data: 251 bytes in 17,040 µs, both ways.
+        case 0x202F: [0xFB, 0x00, 0x90, 0x42, 0xFB, 0x00, 0x90, 0x42]
+        default: nil
         }
     }
 
@@ -232,8 +256,13 @@ extension VirtualController {
             reportsExtended = opcode == .leSetExtendedScanParameters
             // Active scanning: the first byte, or the first one after own address type, policy and PHYs.
             isActive = command.parameters.dropFirst(reportsExtended ? 3 : 0).first == 1
+            scansWithRandomAddress = command.parameters.dropFirst(reportsExtended ? 0 : 5).first == 1
             return [complete(opcode, .success)]
         default:
+            // It has to have the address that it was told to use.
+            if command.parameters.first == 1, scansWithRandomAddress, !advertiser.hasRandomAddress {
+                return [complete(opcode, .invalidParameters)]
+            }
             isScanning = command.parameters.first == 1
             let filters = command.parameters.dropFirst().first == 1
             reported = filters && personality.duplicateCache != nil ? [] : nil

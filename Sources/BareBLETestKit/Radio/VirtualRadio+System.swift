@@ -95,6 +95,11 @@ extension VirtualRadio {
             // The call comes from any thread.
             Task(executorPreference: self.loop) { await self.powerChanged(index) }
         }
+        system.powerDown = { index throws(SystemCallError) in
+            let isThere = self.machine.withLock { $0.setPower(of: index, false) }
+            if !isThere { throw SystemCallError(call: "HCIDEVDOWN", errno: ENODEV) }
+            Task(executorPreference: self.loop) { await self.setPower(index, false) }
+        }
         system.privileges = {
             let permissions = self.machine.withLock { $0.permissions }
             let bits: [(VirtualPermissions, Privileges.Capability)] = [

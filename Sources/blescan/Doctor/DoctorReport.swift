@@ -26,32 +26,27 @@ struct DoctorReport {
         }
         if let configuration = adapter.configuration {
             parts.append(
-                "not configured, company \(configuration.company.map { hex($0) } ?? "?"), "
-                    + "missing \(configuration.missing.map { hex($0) } ?? "?")")
+                "not configured, company \(configuration.company.map { Hex.number($0) } ?? "?"), "
+                    + "missing \(configuration.missing.map { Hex.number($0) } ?? "?")")
         }
         if let management = adapter.management {
             parts += [
-                "supported \(hex(management.supported))", "current \(hex(management.current))",
-                "company \(hex(management.company))", "version \(management.version)",
+                "supported \(Hex.number(management.supported))", "current \(Hex.number(management.current))",
+                "company \(Hex.number(management.company))", "version \(management.version)",
             ]
         }
         if let version = adapter.controller?.version {
             parts.append(
-                "HCI revision \(hex(version.hciRevision)), LMP subversion \(hex(version.linkSubversion)), "
-                    + "manufacturer \(hex(version.company))")
+                "HCI revision \(Hex.number(version.hciRevision)), LMP subversion \(Hex.number(version.linkSubversion)), "
+                    + "manufacturer \(Hex.number(version.company))")
         }
-        if let features = adapter.controller?.features { parts.append("LE features \(hex(features))") }
+        if let features = adapter.controller?.features { parts.append("LE features \(Hex.number(features))") }
         if let lists = adapter.controller?.listsExtendedScan {
             parts.append("lists extended scan: \(lists ? "yes" : "no")")
         }
         let results = (adapter.controller?.failures ?? []) + (adapter.scan?.steps ?? [])
-        parts += results.map { "\(hex($0.command)) → \($0.status.map { hex($0) } ?? "no response")" }
+        parts += results.map { "\(Hex.number($0.command)) → \($0.status.map { Hex.number($0) } ?? "no response")" }
         return ["\(adapter.name): " + (parts.isEmpty ? "no data" : parts.joined(separator: ", "))]
-    }
-
-    private static func hex<Number: FixedWidthInteger>(_ number: Number) -> String {
-        let digits = String(number, radix: 16)
-        return "0x" + String(repeating: "0", count: max(0, Number.bitWidth / 4 - digits.count)) + digits
     }
 
     static var version: String { Blescan.configuration.version }

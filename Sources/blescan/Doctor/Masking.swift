@@ -57,12 +57,12 @@ struct Masking {
         return "(address \(addresses.number(of: address)))"
     }
 
-    private mutating func mask(program: String) -> String {
+    mutating func mask(program: String) -> String {
         if Self.wellKnown.contains(program) { return program }
         return "(program \(programs.number(of: program)))"
     }
 
-    private func mask(quoted text: String) -> String {
+    func mask(quoted text: String) -> String {
         text.replacing(/"[^"]*"/, with: "\"(name)\"")
     }
 

@@ -4,6 +4,7 @@ import Testing
 @Suite struct HelpTests {
     private static let commands = [
         "scan", "explore", "read", "write", "notify", "pair", "forget", "bonds", "replay", "decode", "doctor",
+        "selftest",
     ]
 
     @Test func theProgramExplainsItself() async throws {

@@ -1,0 +1,167 @@
+import ArgumentParser
+import BLECore
+import BareBLE
+
+struct SelfTest: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "selftest",
+        abstract: "Qualify an adapter: what its controller does right, and what not.",
+        usage: """
+            blescan selftest [--adapter <hciN>] [--peer-adapter <hciN> |
+            --peer <peer>] [<options>]
+            """,
+        discussion: """
+            EXAMPLES
+              sudo blescan selftest
+              sudo blescan selftest --adapter hci0 --air --json > report.json
+              sudo blescan selftest --adapter hci0 --peer-adapter hci1
+              sudo blescan selftest --soak 24h
+              blescan selftest --adapter demo:csr8510
+
+            Takes about a minute with one adapter: its identity, the time of its
+            responses, what it lists, the kernel's choice, scans, a connection attempt
+            and refusals. A second adapter, which then advertises and serves, or a
+            device of yours adds links: two minutes.
+
+            Nothing of your machine's Bluetooth may be in use meanwhile: the adapter is
+            switched off and on, and links and scans of other programs would end. It is
+            left as it was found. A check that cannot run says why.
+
+            The report, one JSON object with --json, holds all values; with --redact it
+            has no addresses. Docs/adapters.md says how to contribute one.
+
+            EXIT STATUS
+               0  fit      1  fit, with remarks      2  unfit
+            """)
+
+    @Option(
+        help: ArgumentHelp("The adapter: hci0, or its address; demo:NAME for a virtual one.", valueName: "hciN"),
+        transform: SelfTestAdapterArgument.init(argument:))
+    var adapter: SelfTestAdapterArgument?
+
+    @Option(
+        help: ArgumentHelp(
+            "A second adapter, which advertises and serves for the checks of links.", valueName: "hciN"),
+        transform: AdapterArgument.init(argument:))
+    var peerAdapter: AdapterArgument?
+
+    @Option(
+        help: ArgumentHelp("A device that accepts connections, for the checks of links.", valueName: "peer"),
+        transform: PeerArgument.init(argument:))
+    var peer: PeerArgument?
+
+    @Flag(help: "Devices advertise nearby: if nothing is heard, the adapter is unfit.")
+    var air = false
+
+    @Flag(help: "Run although links are up or another program scans; they end.")
+    var force = false
+
+    @Option(
+        parsing: .unconditional,
+        help: ArgumentHelp(
+            "Repeat the scans and connects for this time, and report the worst.", valueName: "time"),
+        transform: DurationArgument.init(argument:))
+    var soak: DurationArgument?
+
+    @OptionGroup var recording: RecordingOptions
+
+    @Flag(help: "Leave addresses and names out of the report.")
+    var redact = false
+
+    @Flag(help: "Print the report as one JSON object, and nothing else.")
+    var json = false
+
+    func validate() throws {
+        if peer != nil, peerAdapter != nil {
+            throw ValidationError("--peer and --peer-adapter are two ways to have a peer; leave one out.")
+        }
+        if let peer, !peer.isInTheAir {
+            throw ValidationError("--peer takes the address of a device on air, not \(peer).")
+        }
+        if let peerAdapter, case .kernel(peerAdapter.selector)? = adapter {
+            throw ValidationError("--peer-adapter is the adapter under test; name another one.")
+        }
+        guard case .demo(let name)? = adapter else { return }
+        if peerAdapter != nil || peer != nil {
+            throw ValidationError("demo:\(name) has no peers; leave out --peer-adapter and --peer.")
+        }
+    }
+
+    func run() async throws {
+        let command = self
+        let report = try await SessionRecording.during(recording) { recording in
+            var configuration = Configuration()
+            recording?.attach(to: &configuration)
+            let plan = SelfTestPlan(
+                expectsReports: command.air, isForced: command.force, peerAdapter: command.peerAdapter?.selector,
+                peer: command.peer, soak: command.soak?.duration, configuration: configuration)
+            return try await Interrupt.cancelling { try await command.report(plan) }
+        }
+        Console.progress.end()
+        if json {
+            Console.out(report.json(redacted: redact).bytes)
+        } else {
+            for line in SelfTestScreen(width: Console.width).lines(of: report) { Console.out(masked(line)) }
+        }
+        if report.isInterrupted { throw ExitCode(ExitStatus.interrupted.rawValue) }
+        if report.status != 0 { throw ExitCode(report.status) }
+    }
+
+    private func report(_ plan: SelfTestPlan) async throws -> SelfTestReport {
+        let command = self
+        guard case .demo(let name)? = adapter else {
+            return try await command.report(plan, adapter?.selector ?? .first, on: .kernel())
+        }
+        let report = try await SelfTestDemo.run(name) { machine in
+            try await command.report(plan, .first, on: machine)
+        }
+        guard let report else {
+            throw Failure(
+                message: "there is no demo:\(name.printable). The virtual adapters are \(SelfTestDemo.names).",
+                status: .usage)
+        }
+        return report
+    }
+
+    private func report(
+        _ plan: SelfTestPlan, _ selector: AdapterSelector, on machine: SelfTestMachine
+    ) async throws -> SelfTestReport {
+        let screen = SelfTestScreen(width: Console.width)
+        let runner = try await SelfTestRunner(selector, on: machine, plan) { check in
+            Console.progress.begin("\(check.id) \(check.name)")
+        } show: { result in
+            guard !json else { return }
+            for line in screen.lines(of: result) { Console.out(masked(line)) }
+        }
+        return try await runner.run()
+    }
+
+    private func masked(_ line: String) -> String {
+        guard redact else { return line }
+        var masking = Masking(hostName: "")
+        return masking.mask(line)
+    }
+}
+
+/// The adapter of a self-test on the command line.
+enum SelfTestAdapterArgument: Hashable, Sendable {
+    case kernel(AdapterSelector)
+    /// A virtual one, by the name of what it imitates.
+    case demo(String)
+
+    /// Parses an argument.
+    ///
+    /// - Throws: `BadValue`, which describes valid values.
+    init(argument: String) throws(BadValue) {
+        if let name = argument.dropped(prefix: "demo:") {
+            self = .demo(name)
+        } else {
+            self = .kernel(try AdapterArgument(argument: argument).selector)
+        }
+    }
+
+    var selector: AdapterSelector? {
+        if case .kernel(let selector) = self { return selector }
+        return nil
+    }
+}

@@ -1,0 +1,79 @@
+import BLELinux
+import BareBLE
+
+/// The machine whose adapter is tested: this one, or a virtual one.
+struct SelfTestMachine: Sendable {
+    /// The files about an adapter that the doctor does not read.
+    struct Device: Hashable, Sendable {
+        var bcdDevice: String?
+        var driver: String?
+    }
+
+    let system: AdapterSystem
+    let loop: EventLoop
+    var isVirtual = false
+    /// Collects what is known without commands to the controllers, with all adapters of the machine.
+    let facts: @Sendable () async -> SystemFacts
+    /// The USB device of an adapter, as it is now.
+    let usb: @Sendable (_ adapter: String) -> USBDevice?
+    let device: @Sendable (_ adapter: String) -> Device
+    /// The gateway over one of these interfaces, in the order of bytes of the network.
+    let gateway: @Sendable (_ interfaces: [String]) -> UInt32?
+    let distribution: String?
+    /// The number of links that are up on an adapter, of all programs.
+    let links: @Sendable (UInt16) -> Int
+    /// Resets the controller of an adapter so that its links end without a word to their peers.
+    let silence: @Sendable (UInt16) throws(SystemCallError) -> Void
+    /// The messages of the kernel about controllers; empty without permission.
+    let kernelLog: @Sendable () -> [String]
+
+    /// A central of this machine.
+    func central(on adapter: String) -> Central {
+        var configuration = Configuration()
+        configuration.adapter = .named(adapter)
+        return Central(
+            configuration,
+            adapter: Adapter(
+                configuration.adapter, loop: loop, logger: configuration.logger, trace: configuration.traceHCI,
+                system: isVirtual ? system : .kernel))
+    }
+
+    /// This machine.
+    static func kernel() -> SelfTestMachine {
+        EventLoop.shared.start()
+        var system = AdapterSystem.kernel
+        // The data of links too: they come in the order in which the kernel got them and the events.
+        system.open = { index throws(SystemCallError) in
+            let sockets = try AdapterSystem.kernel.open(index)
+            try sockets.reports.setFilter(HCIFilter(events: [0x3E], data: true))
+            return sockets
+        }
+        return SelfTestMachine(
+            system: system, loop: .shared,
+            facts: {
+                var facts = SystemFacts(root: "", access: RootAccess.current.withLock { $0 })
+                // The first one is no choice, and therefore no error.
+                facts.radio = (try? RadioProbe.kernelFacts(.first)) ?? RadioFacts()
+                await RadioProbe.ask(&facts.radio, mayCommand: false, scanning: nil)
+                return facts
+            },
+            usb: { USBDevice(adapter: "/sys/class/bluetooth/\($0)") },
+            device: { name in
+                let folder = "/sys/class/bluetooth/\(name)/device"
+                return Device(
+                    bcdDevice: SystemFiles.text(folder + "/../bcdDevice"),
+                    driver: SystemFiles.destination(ofLink: folder + "/driver")?.split(separator: "/").last.map(
+                        String.init))
+            },
+            gateway: { GatewayPing.gateway(over: $0, routes: SystemFiles.text("/proc/net/route") ?? "") },
+            distribution: (SystemFiles.text("/etc/os-release") ?? "").split(separator: "\n").lazy
+                .compactMap { String($0).dropped(prefix: "PRETTY_NAME=") }.first?
+                .replacing("\"", with: ""),
+            links: { index in (try? Controllers.links(of: index))?.count { $0.isConnected } ?? 0 },
+            silence: { index throws(SystemCallError) in try Controllers.reset(index) },
+            kernelLog: {
+                let log = RootAccess.current.withLock { $0 }?.kernelLog ?? KernelLog()
+                return log?.messages { KernelTrouble($0) != nil } ?? []
+            })
+    }
+}

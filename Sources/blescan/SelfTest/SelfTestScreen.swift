@@ -1,0 +1,71 @@
+/// The self-test for users: a line for each check as it ends, then the verdict with its remarks.
+struct SelfTestScreen {
+    /// The columns of the terminal; `nil` for no limit.
+    let width: Int?
+
+    /// The columns before the text of a check.
+    private static let indentation = 34
+    /// On a terminal with fewer columns, the text stands below the name of the check.
+    private static let narrow = 76
+
+    /// Returns the line of a check, and those that continue it.
+    func lines(of result: SelfTestResult) -> [String] {
+        let time = result.judgement.verdict == .notRun ? "" : result.time.short
+        let head =
+            result.check.id.padded(to: 5) + word(result.judgement.verdict).padded(to: 8)
+            + result.check.name.padded(to: Self.indentation - 13)
+        let words = words(of: result.judgement.text) + (time.isEmpty ? [] : ["(\(time))"])
+        guard let width, width < Self.narrow else { return wrapped(words, after: head, to: Self.indentation) }
+        return [String(head.trimmingSuffix)] + wrapped(words, after: "     ", to: 5)
+    }
+
+    /// Returns the verdict and the remarks.
+    func lines(of report: SelfTestReport) -> [String] {
+        let remarks = report.remarks
+        let verdict =
+            switch report.verdict {
+            case .unfit: "UNFIT"
+            case .remark: "fit with \(remarks.count.counted("remark"))"
+            case .notRun, .told, .fit: "fit"
+            }
+        return ["\(report.adapter.name): \(verdict)"]
+            + remarks.flatMap { wrapped(words(of: $0), after: "  ", to: 7) }
+            + report.quirks.flatMap { wrapped(words(of: "\($0.row): \($0.workaround)"), after: "  → ", to: 7) }
+    }
+
+    private func word(_ verdict: SelfTestVerdict) -> String {
+        switch verdict {
+        case .unfit: "UNFIT"
+        case .notRun: "not run"
+        case .remark, .told, .fit: verdict.rawValue
+        }
+    }
+
+    /// The words of a text. Other programs and the kernel chose some of them.
+    private func words(of text: String) -> [String] { text.printable.split(separator: " ").map(String.init) }
+
+    private func wrapped(_ words: [String], after head: String, to indentation: Int) -> [String] {
+        guard let width else { return [head + words.joined(separator: " ")] }
+        var lines: [String] = []
+        var line = head
+        var isEmpty = true
+        for word in words {
+            if !isEmpty, line.count + 1 + word.count > width {
+                lines.append(line)
+                line = String(repeating: " ", count: indentation)
+                isEmpty = true
+            }
+            line += (isEmpty ? "" : " ") + word
+            isEmpty = false
+        }
+        return lines + [line]
+    }
+}
+
+extension String {
+    fileprivate var trimmingSuffix: Substring {
+        var rest = self[...]
+        while rest.last == " " { rest.removeLast() }
+        return rest
+    }
+}

@@ -1,0 +1,51 @@
+import Foundation
+import Testing
+
+/// `blescan selftest` as its users run it, on virtual adapters.
+@Suite struct SelfTestCommandTests {
+    @Test func virtualAdaptersAreQualified() async throws {
+        let session = try await Golden.session([
+            ["selftest", "--adapter", "demo:bluetooth4"], ["selftest", "--adapter", "demo:ats2851"],
+            ["selftest", "--adapter", "demo:rtl8723bu"],
+        ])
+        try Golden.expect(session, matches: "selftest.txt")
+    }
+
+    @Test func theReportIsPrintedAlone() async throws {
+        let outcome = try await BuiltProgram.run(["selftest", "--adapter", "demo:bcm4378", "--json", "--redact"])
+        #expect(outcome.status == 1 && outcome.errors.isEmpty)
+        let objects = try outcome.objects()
+        let report = try #require(objects.first)
+        #expect(objects.count == 1 && report["schema"] as? Int == 1)
+        #expect((report["checks"] as? [Any])?.count == 21)
+        #expect(!outcome.output.contains("00:AA:01:00:00:42"))
+    }
+
+    /// A recording holds every packet, and can be read.
+    @Test func aRecordingCanBeReplayed() async throws {
+        let file = FileManager.default.temporaryDirectory.appending(path: "selftest-\(UUID().uuidString).btsnoop")
+        defer { try? FileManager.default.removeItem(at: file) }
+        let outcome = try await BuiltProgram.run([
+            "selftest", "--adapter", "demo:bluetooth5", "--record", file.path,
+        ])
+        #expect(outcome.status == 0)
+        let replayed = try await BuiltProgram.run(["replay", file.path, "--json"])
+        #expect(replayed.status == 0)
+        #expect(try replayed.objects().count > 1000)
+        let scanned = try await BuiltProgram.run(["replay", file.path, "--as-scan", "--each", "device"])
+        #expect(scanned.output.split(separator: "\n").count == 3)
+    }
+
+    @Test func wrongUsage() async throws {
+        let session = try await Golden.session([
+            ["selftest", "--adapter", "usb0"], ["selftest", "--adapter", "demo:toaster"],
+            ["selftest", "--adapter", "hci0", "--peer-adapter", "hci0"],
+            ["selftest", "--peer", "demo:battery"], ["selftest", "--peer", "kitchen"],
+            ["selftest", "--peer", "AA:BB:CC:DD:EE:FF", "--peer-adapter", "hci1"],
+            ["selftest", "--adapter", "demo:csr8510", "--peer-adapter", "hci1"],
+            ["selftest", "--soak", "soon"], ["selftest", "--soak", "0"], ["selftest", "--record", "-"],
+            ["selftest", "hci0"],
+        ])
+        try Golden.expect(session, matches: "selftest-wrong-usage.txt")
+    }
+}

@@ -1,0 +1,325 @@
+import BLECore
+import BLELinux
+import BareBLE
+import BareBLETestKit
+import Testing
+
+@testable import blescan
+
+/// The self-test on virtual adapters: what it finds, and what it leaves behind.
+@Suite(.timeLimit(.minutes(5))) struct SelfTestRunnerTests {
+    /// Runs the self-test of `hci0` in virtual time.
+    private static func report(
+        _ personality: VirtualPersonality = .bluetooth5, devices: Int = 3, plan: SelfTestPlan = SelfTestPlan(),
+        before: @escaping @Sendable (VirtualRadio) async -> Void = { _ in },
+        after: @escaping @Sendable (VirtualRadio) async throws -> Void = { _ in },
+        during: (@Sendable (SelfTestResult, VirtualRadio) -> Void)? = nil
+    ) async throws -> SelfTestReport {
+        try await VirtualTime.run { time in
+            let radio = VirtualRadio(time: time)
+            await radio.setPersonality(personality)
+            for _ in 0..<devices { await radio.add(.heartRate) }
+            await before(radio)
+            let machine = SelfTestMachine(radio: radio, time: time)
+            let runner = try await SelfTestRunner(.first, on: machine, plan) { result in during?(result, radio) }
+            let report = try await runner.run()
+            await time.settle()
+            try await after(radio)
+            return report
+        }
+    }
+
+    private static func quirks(_ report: SelfTestReport) -> [String: [String]] {
+        var found: [String: [String]] = [:]
+        for result in report.results where !result.judgement.quirks.isEmpty {
+            found[result.check.id] = result.judgement.quirks
+        }
+        return found
+    }
+
+    // MARK: Imitations
+
+    /// What the self-test must see of each imitation beside the filter of duplicates, of which it has no opinion.
+    private static let expected: [String: (SelfTestVerdict, [String: [String]])] = [
+        "bluetooth5": (.fit, [:]), "bluetooth4": (.fit, [:]), "rtl8761bOnKernel72": (.remark, ["S04": ["W01"]]),
+        // What shows itself beside a link alone, or by the other set of commands.
+        "rtl8761bu": (.fit, [:]), "rtl8761buWithoutLegacyScan": (.fit, [:]), "bcm4345c0": (.fit, [:]),
+        "csr8510": (.fit, [:]), "csr8510Clone": (.fit, [:]), "raspberryPiUART": (.fit, [:]),
+        "ats2851": (.remark, ["S05": ["W04"], "S12": ["W05"]]),
+        "wcn3990": (.remark, ["S03": ["W06"], "S05": ["W04"], "S12": ["W05"]]),
+        "bcm43438": (.remark, ["S12": ["W38"]]), "raspberryPiGoneDeaf": (.unfit, ["S07": ["W29"]]),
+        "rtl8761buGoneDeaf": (.unfit, ["S07": ["W29"]]), "rtl8723bu": (.unfit, ["S07": ["W32"]]),
+        "intelAX200": (.fit, [:]), "bcm4378": (.remark, ["S07": ["W18"]]), "zephyrUSB": (.fit, [:]),
+    ]
+
+    @Test(arguments: VirtualPersonality.all.map(\.name)) func everyImitationIsSeenThrough(_ name: String) async throws {
+        let personality = try #require(VirtualPersonality.all.first { $0.name == name }).personality
+        let (verdict, quirks) = try #require(Self.expected[name], "an imitation that the self-test does not know")
+        let report = try await Self.report(personality)
+        var found = Self.quirks(report)
+        found["S09"] = nil
+        #expect(report.verdict == verdict, "\(report.remarks)")
+        #expect(found == quirks)
+        #expect(report.results.map(\.check) == SelfTestCheck.allCases)
+        #expect(report.status == (verdict == .fit ? 0 : verdict == .remark ? 1 : 2))
+    }
+
+    private static func with(_ change: (inout VirtualPersonality) -> Void) -> VirtualPersonality {
+        var personality = VirtualPersonality.bluetooth5
+        change(&personality)
+        return personality
+    }
+
+    /// Deviations that no imitation has, each with the check that must see it.
+    private static let deviations: [(check: String, row: String, personality: VirtualPersonality)] = [
+        ("S02", "W15", with { $0.responses = [0x1009: .late(.milliseconds(300))] }),
+        ("S02", "W16", with { $0.credits = 0 }), ("S05", "W17", with { $0.responses = [0x2041: .silence] }),
+        ("S07", "W35", with { $0.rssi = 127 }), ("S09", "W21", with { $0.duplicateCache = 16 }),
+        ("S09", "W22", with { $0.duplicateCache = nil }), ("S12", "W34", with { $0.losesEvery = 1 }),
+        ("S12", "W37", with { $0.responses = [0x200E: .silence] }),
+    ]
+
+    @Test(arguments: deviations.map(\.row)) func aDeviationIsSeen(_ row: String) async throws {
+        let (check, _, personality) = try #require(Self.deviations.first { $0.row == row })
+        // More of them than the cache of duplicates holds.
+        let report = try await Self.report(personality, devices: row == "W21" ? 20 : 3)
+        #expect(Self.quirks(report)[check]?.contains(row) == true, "\(report.remarks)")
+    }
+
+    // MARK: What is left behind
+
+    @Test func theAdapterIsLeftAsItWasFound() async throws {
+        _ = try await Self.report(after: { radio in
+            #expect(await !radio.isScanning())
+            #expect(await !radio.isInUse())
+            #expect(radio.system.isUp("hci0"))
+        })
+        // One that was off is off again.
+        let report = try await Self.report(
+            before: { await $0.powerOff() }, after: { radio in #expect(!radio.system.isUp("hci0")) })
+        #expect(report.verdict == .fit)
+    }
+
+    @Test(arguments: SelfTestCheck.allCases.filter { !$0.needsPeer })
+    func anInterruptedTestLeavesNothingBehind(_ check: SelfTestCheck) async throws {
+        try await VirtualTime.run { time in
+            let radio = VirtualRadio(time: time)
+            await radio.add(.heartRate)
+            let machine = SelfTestMachine(radio: radio, time: time)
+            let task = time.task {
+                let runner = try await SelfTestRunner(.first, on: machine, SelfTestPlan()) { begun in
+                    if begun == check { unsafe withUnsafeCurrentTask { unsafe $0?.cancel() } }
+                } show: { _ in
+                }
+                return try await runner.run()
+            }
+            let report = try await task.value
+            await time.settle()
+            #expect(report.isInterrupted && report.remarks.contains { $0.contains("interrupted during") })
+            // All checks are in the report, and none after that is fit.
+            #expect(report.results.count == SelfTestCheck.allCases.count)
+            #expect(
+                report.results.allSatisfy {
+                    $0.check.rawValue < check.rawValue || $0.judgement.verdict == .notRun
+                        || $0.check == .autosuspend
+                })
+            #expect(await !radio.isScanning())
+            #expect(await !radio.isInUse())
+            #expect(machine.system.isUp("hci0"))
+        }
+    }
+
+    @Test(arguments: [SelfTestCheck.responses, .scanSwitch, .passiveScan, .attempt])
+    func anAdapterThatDisappearsEndsTheTest(_ check: SelfTestCheck) async throws {
+        let report = try await Self.report(during: { result, radio in
+            guard result.check.rawValue == check.rawValue - 1 else { return }
+            radio.assumeIsolated { $0.unplug() }
+        })
+        #expect(report.verdict == .unfit && report.status == 2)
+        #expect(report.end?.contains("disappeared during \(check.id)") == true)
+        let rest = report.results.filter { $0.check.rawValue > check.rawValue }
+        #expect(!rest.isEmpty && rest.allSatisfy { $0.judgement.verdict == .notRun })
+    }
+
+    @Test func anAdapterThatIsSwitchedOffEndsTheTest() async throws {
+        let report = try await Self.report(during: { result, radio in
+            if result.check == .scanSwitch { radio.assumeIsolated { $0.powerOff() } }
+        })
+        #expect(report.status == 2 && report.end?.contains("switched off during S06") == true)
+    }
+
+    /// A driver that resets the USB device after a command without a response.
+    @Test func aResetAfterSilenceIsNamed() async throws {
+        var personality = VirtualPersonality.bluetooth4
+        personality.responses = [0x200C: .silence]
+        personality.isResetWhenSilent = true
+        let report = try await Self.report(personality)
+        #expect(report.verdict == .unfit)
+        #expect(report.quirks.map(\.row).contains("W17"), "\(report.remarks)")
+        #expect(report.end?.contains("0x200c") == true)
+    }
+
+    // MARK: What it refuses
+
+    private static func refusal(
+        _ plan: SelfTestPlan = SelfTestPlan(), _ selector: AdapterSelector = .first,
+        _ prepare: @escaping @Sendable (VirtualRadio) async throws -> Void
+    ) async throws -> Failure? {
+        try await VirtualTime.run { time in
+            let radio = VirtualRadio(time: time)
+            await radio.add(.heartRate)
+            try await prepare(radio)
+            do throws(Failure) {
+                let runner = try await SelfTestRunner(
+                    selector, on: SelfTestMachine(radio: radio, time: time), plan
+                ) { _ in }
+                _ = try await runner.run()
+                return nil
+            } catch {
+                #expect(await !radio.isScanning() || error.message.contains("scans"))
+                return error
+            }
+        }
+    }
+
+    @Test func rightsThatAreMissingAreNamed() async throws {
+        let none = try await Self.refusal { await $0.setPermissions([]) }
+        #expect(none?.status == .notPermitted && none?.message.contains("CAP_NET_RAW") == true)
+        let off = try await Self.refusal {
+            await $0.setPermissions([.commands])
+            await $0.powerOff()
+        }
+        #expect(off?.status == .noAdapter && off?.message.contains("CAP_NET_ADMIN") == true)
+        // Without that right, the kernel's choice cannot be observed; everything else can.
+        let report = try await Self.report(before: { await $0.setPermissions([.commands]) })
+        let choice = try #require(report.results.first { $0.check == .kernelChoice }).judgement
+        #expect(choice.verdict == .told && choice.text.contains("CAP_NET_ADMIN"))
+        #expect(report.kernelChoice?.source == .inferred && report.verdict == .fit)
+    }
+
+    @Test func anotherProgramIsNotDisturbed() async throws {
+        let failure = try await Self.refusal { radio in
+            await radio.foreign(
+                HCICommandPacket(LESetExtendedScanParameters(isActive: false, interval: 96, window: 48)))
+            await radio.foreign(HCICommandPacket(LESetExtendedScanEnable(isEnabled: true)))
+        }
+        #expect(failure?.message.contains("another program scans") == true)
+    }
+
+    @Test func aLinkIsNotDisturbed() async throws {
+        try await VirtualTime.run { time in
+            let radio = VirtualRadio(time: time)
+            await radio.add(.heartRate)
+            let central = Central(radio: radio)
+            let (device, _) = try await central.connect(toFirst: .services(0x180D))
+            let machine = SelfTestMachine(radio: radio, time: time)
+            await #expect(throws: Failure.self) {
+                _ = try await SelfTestRunner(.first, on: machine, SelfTestPlan()) { _ in }
+            }
+            #expect(await device.disconnectReason == nil)
+            await device.disconnect()
+        }
+    }
+
+    @Test func anAdapterThatIsNotThereIsNamed() async throws {
+        let failure = try await Self.refusal(SelfTestPlan(), .named("hci7")) { _ in }
+        #expect(failure?.status == .noAdapter && failure?.message.contains("hci0") == true)
+    }
+
+    // MARK: The air and a peer
+
+    @Test func silentAirIsNoDefectUnlessSomethingAdvertises() async throws {
+        let quiet = try await Self.report(devices: 0)
+        #expect(quiet.verdict == .remark && quiet.remarks.count == 1)
+        var plan = SelfTestPlan()
+        plan.expectsReports = true
+        #expect(try await Self.report(devices: 0, plan: plan).verdict == .unfit)
+    }
+
+    @Test func aDeviceOfTheUserIsConnected() async throws {
+        var plan = SelfTestPlan()
+        plan.peer = .address(BluetoothAddress(rawValue: 0xC0FF_EE00_0001), nil)
+        let report = try await Self.report(plan: plan)
+        let verdicts = Dictionary(uniqueKeysWithValues: report.results.map { ($0.check, $0.judgement.verdict) })
+        #expect(verdicts[.connects] == .fit && verdicts[.scanWhileLinked] == .fit && verdicts[.procedures] == .fit)
+        #expect(verdicts[.throughput] == .notRun && verdicts[.powerCycles] == .notRun)
+        let connects = try #require(report.results.first { $0.check == .connects })
+        #expect(connects.judgement.text.hasPrefix("15 of 15 connects"))
+    }
+
+    @Test func aScanThatIsRefusedWhileLinkedIsSeen() async throws {
+        var plan = SelfTestPlan()
+        plan.peer = .address(BluetoothAddress(rawValue: 0xC0FF_EE00_0001), .random)
+        let report = try await Self.report(.rtl8761bu, plan: plan)
+        #expect(Self.quirks(report)["S15"] == ["W02"] && report.verdict == .remark)
+    }
+
+    @Test func aPeerThatIsNotHeardIsNamed() async throws {
+        var plan = SelfTestPlan()
+        plan.peer = .address(BluetoothAddress(rawValue: 0xC0FF_EE77_0001), nil)
+        let report = try await Self.report(plan: plan)
+        let connects = try #require(report.results.first { $0.check == .connects }).judgement
+        #expect(connects.verdict == .notRun && connects.text == "the peer was not heard")
+        // What the user has asked for and did not run is a remark; what needs a second adapter is not.
+        #expect(report.verdict == .remark && report.remarks.count == 3)
+    }
+
+    /// The adapters of a virtual radio do not hear each other.
+    @Test func theSecondAdapterAdvertisesForTheTimeOfTheTest() async throws {
+        var plan = SelfTestPlan()
+        plan.peerAdapter = .named("hci1")
+        let counts = Lock<[Int]>([])
+        let report = try await Self.report(
+            plan: plan, before: { await $0.addAdapter() },
+            after: { radio in
+                #expect(await radio.advertisements(of: "hci1").isEmpty)
+                #expect(await !radio.isInUse("hci1"))
+            },
+            during: { result, radio in
+                guard result.check == .scanRestarts else { return }
+                counts.withLock { $0.append(radio.assumeIsolated { $0.advertisements(of: "hci1").count }) }
+            })
+        #expect(counts.withLock { $0 } == [3])
+        #expect(report.results.first { $0.check == .throughput }?.judgement.text == "the peer was not heard")
+        #expect(report.verdict == .remark)
+    }
+
+    @Test func aSecondAdapterThatIsNoneIsNamed() async throws {
+        var plan = SelfTestPlan()
+        plan.peerAdapter = .named("hci9")
+        let missing = try await Self.refusal(plan) { _ in }
+        #expect(missing?.status == .noAdapter && missing?.message.contains("hci9") == true)
+        plan.peerAdapter = .named("hci0")
+        #expect(try await Self.refusal(plan) { _ in }?.status == .usage)
+    }
+
+    @Test func aSoakRepeatsUntilItsTimeIsOver() async throws {
+        var plan = SelfTestPlan()
+        plan.soak = .seconds(3600)
+        let report = try await Self.report(plan: plan)
+        #expect(try #require(report.rounds) > 100 && report.verdict == .fit)
+        #expect(report.results.count == SelfTestCheck.allCases.count)
+        // One that becomes deaf in the second hour is not fit.
+        var personality = VirtualPersonality.bluetooth5
+        personality.deafness = VirtualPersonality.Deafness(afterReports: 20_000, recovery: .power)
+        #expect(try await Self.report(personality, plan: plan).verdict == .unfit)
+    }
+
+    // MARK: Recording
+
+    @Test func everyPacketIsTraced() async throws {
+        let packets = Lock<[TracedHCIPacket]>([])
+        var plan = SelfTestPlan()
+        plan.configuration.traceHCI = { packet in packets.withLock { $0.append(packet) } }
+        let report = try await Self.report(plan: plan)
+        let sent = packets.withLock { $0.filter { $0.isOutgoing && $0.type == .command } }
+        let counted = report.results.flatMap(\.statuses).reduce(0) { $0 + $1.statuses.count }
+        // Those of the kernel at the power cycle as well.
+        #expect(sent.count >= counted && counted > 100)
+        #expect(packets.withLock { $0.contains { $0.type == .event } })
+    }
+}
+
+extension AdapterSystem {
+    fileprivate func isUp(_ name: String) -> Bool { (try? list())?.contains { $0.name == name && $0.isUp } ?? false }
+}
