@@ -77,8 +77,6 @@ package struct AdapterSystem: Sendable {
         @Sendable (RecoveryStep, ControllerInfo, String?, EventLoop) async throws(RecoveryFailure) -> Void
     /// Powers an adapter; waits until the kernel is done.
     package var powerUp: @Sendable (UInt16) throws(SystemCallError) -> Void
-    /// Switches an adapter off; waits until the kernel is done.
-    package var powerDown: @Sendable (UInt16) throws(SystemCallError) -> Void
     /// Whether the adapter of this name is blocked by rfkill.
     package var isBlocked: @Sendable (String) -> Bool
     /// What this process may do.
@@ -158,7 +156,6 @@ package struct AdapterSystem: Sendable {
             try result.get()
         },
         powerUp: { index throws(SystemCallError) in try Controllers.powerUp(index) },
-        powerDown: { index throws(SystemCallError) in try Controllers.powerDown(index) },
         isBlocked: { name in RadioSwitch.bluetooth().contains { $0.name == name && $0.isBlocked } },
         privileges: { Privileges.current() },
         openManagement: { () throws(SystemCallError) in try ManagementSocket() },

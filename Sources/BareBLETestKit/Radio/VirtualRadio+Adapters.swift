@@ -145,13 +145,6 @@ extension VirtualRadio {
         powerChanged(index)
     }
 
-    /// An adapter was switched off from outside.
-    func switchedOff(_ index: UInt16) {
-        fallSilent(index)
-        controllers[index]?.isSetUp = false
-        powerChanged(index)
-    }
-
     /// Takes a step of recovery, as the helper program does.
     func recover(_ index: UInt16, by step: RecoveryStep) {
         let name = "hci\(index)"

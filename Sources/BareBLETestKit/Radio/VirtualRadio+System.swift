@@ -80,7 +80,7 @@ extension VirtualRadio {
             let isThere = self.machine.withLock { $0.setPower(of: index, false) }
             if !isThere { throw SystemCallError(call: "HCIDEVDOWN", errno: ENODEV) }
             // The call comes from any thread.
-            Task(executorPreference: self.loop) { await self.switchedOff(index) }
+            Task(executorPreference: self.loop) { await self.setPower(index, false) }
         }
         system.recover = { step, adapter, _, _ throws(RecoveryFailure) in
             guard self.machine.withLock({ $0.permissions.contains(.recovery) }) else {
@@ -94,11 +94,6 @@ extension VirtualRadio {
             if !isThere { throw SystemCallError(call: "HCIDEVUP", errno: ENODEV) }
             // The call comes from any thread.
             Task(executorPreference: self.loop) { await self.powerChanged(index) }
-        }
-        system.powerDown = { index throws(SystemCallError) in
-            let isThere = self.machine.withLock { $0.setPower(of: index, false) }
-            if !isThere { throw SystemCallError(call: "HCIDEVDOWN", errno: ENODEV) }
-            Task(executorPreference: self.loop) { await self.setPower(index, false) }
         }
         system.privileges = {
             let permissions = self.machine.withLock { $0.permissions }
