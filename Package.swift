@@ -19,6 +19,7 @@ let package = Package(
         .library(name: "BareBLECrypto", targets: ["BareBLECrypto"]),
         .library(name: "BareBLEFoundation", targets: ["BareBLEFoundation"]),
         .library(name: "BareBLETestKit", targets: ["BareBLETestKit"]),
+        .library(name: "CoreBluetooth", targets: ["CoreBluetooth"]),
         .executable(name: "blescan", targets: ["blescan"]),
     ],
     dependencies: [
@@ -70,6 +71,11 @@ let package = Package(
         .target(
             name: "BareBLETestKit",
             dependencies: ["BareBLE", "BLECapture", "BLECore", "BLELinux", "BLEProfiles"],
+            swiftSettings: strict
+        ),
+        .target(
+            name: "CoreBluetooth",
+            dependencies: ["BareBLE", "BLECore", "BLELinux", .product(name: "Logging", package: "swift-log")],
             swiftSettings: strict
         ),
         .executableTarget(
@@ -165,6 +171,14 @@ let package = Package(
         .testTarget(
             name: "BareBLETestKitTests",
             dependencies: ["BareBLE", "BareBLETestKit", "BLECore", "BLELinux", "TestSupport"],
+            swiftSettings: strict
+        ),
+        .testTarget(
+            name: "CoreBluetoothTests",
+            dependencies: [
+                "CoreBluetooth", "BareBLE", "BareBLETestKit", "BLECore", "BLELinux", "TestSupport",
+                .product(name: "Logging", package: "swift-log"),
+            ],
             swiftSettings: strict
         ),
         .testTarget(
