@@ -1,10 +1,10 @@
-internal import BareBLE
+package import BareBLE
 
 /// A device at the other end of a link, or one that could be.
 open class CBPeer: NSObject, NSCopying, @unchecked Sendable {
     let peer: PeerID
 
-    init(peer: PeerID) {
+    package init(peer: PeerID) {
         self.peer = peer
     }
 

@@ -1,5 +1,5 @@
-internal import BLELinux
-internal import BareBLE
+package import BLELinux
+package import BareBLE
 
 /// A number that identifies a service for L2CAP channels, 0x0080 to 0x00FF.
 public typealias CBL2CAPPSM = UInt16
@@ -20,7 +20,7 @@ open class CBL2CAPChannel: NSObject, @unchecked Sendable {
     private let input: ChannelInputStream
     private let output: ChannelOutputStream
 
-    init(_ channel: L2CAPChannel, to peer: CBPeer, loop: EventLoop) {
+    package init(_ channel: L2CAPChannel, to peer: CBPeer, loop: EventLoop) {
         otherSide = peer
         number = channel.psm
         let pipe = ChannelPipe(channel, loop: loop)

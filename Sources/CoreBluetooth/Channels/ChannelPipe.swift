@@ -33,6 +33,8 @@ final class ChannelPipe: Sendable {
     enum Side: Hashable { case input, output }
 
     private static let capacity = 64 * 1_024
+    /// The number of bytes that are sent as one packet at most, also if the peer accepts more.
+    private static let longestPacket = 8 * 1_024
 
     private let channel: L2CAPChannel
     private let loop: EventLoop
@@ -62,7 +64,7 @@ final class ChannelPipe: Sendable {
             }
         }
         Task(executorPreference: loop) { [weak self, channel, weak output] in
-            while let packet = await self?.nextPacket(of: channel.sendMTU) {
+            while let packet = await self?.nextPacket(of: min(channel.sendMTU, Self.longestPacket)) {
                 do throws(BLEError) {
                     try await channel.send(packet)
                     output?.signal(.hasSpaceAvailable)
@@ -170,7 +172,7 @@ final class ChannelPipe: Sendable {
         Task(executorPreference: loop) { [channel] in
             var rest = rest[...]
             while !rest.isEmpty {
-                let packet = Array(rest.prefix(channel.sendMTU))
+                let packet = Array(rest.prefix(min(channel.sendMTU, Self.longestPacket)))
                 rest = rest.dropFirst(packet.count)
                 do throws(BLEError) {
                     try await channel.send(packet, timeout: .seconds(2))

@@ -219,8 +219,10 @@ actor ServerHub {
                 managers[$0.manager]
             })
         else { throw ATTRefusal(.unlikelyError) }
-        let object = CBATTRequest(object(for: request.central), characteristic, offset: request.offset, value: nil)
-        let response = try await response(to: object) { object in
+        let central = object(for: request.central)
+        let response = try await response {
+            CBATTRequest(central, characteristic, offset: request.offset, value: nil)
+        } report: { object in
             entry.post { $0.delegate?.peripheralManager($0, didReceiveRead: object) }
         }
         // The program gives the bytes from the offset on, and the server cuts the whole value.
@@ -232,16 +234,22 @@ actor ServerHub {
         guard known.count == requests.count, let first = known.first, let entry = managers[first.1.manager] else {
             throw ATTRefusal(.unlikelyError)
         }
-        let objects = known.map { request, target in
+        let central = object(for: first.0.central)
+        let make = { @Sendable (request: CentralWriteRequest, target: CBMutableCharacteristic) in
             CBATTRequest(
-                object(for: request.central), target.object, offset: request.offset, value: Data(request.value))
+                central, target, offset: request.offset, value: Data(request.value), needsResponse: !request.isCommand)
         }
-        // A central that cannot write with response waits for none.
-        guard requests.contains(where: { $0.characteristic.properties.contains(.write) }) else {
+        let others = known.dropFirst().map { make($0, $1.object) }
+        // A central that writes without response waits for none, and neither do its next requests.
+        guard requests.contains(where: { !$0.isCommand }) else {
+            await entry.callbacks.awaitRoom()
+            let objects = [make(first.0, first.1.object)] + others
             return entry.post { $0.delegate?.peripheralManager($0, didReceiveWrite: objects) }
         }
-        _ = try await response(to: objects[0]) { _ in
-            entry.post { $0.delegate?.peripheralManager($0, didReceiveWrite: objects) }
+        _ = try await response {
+            make(first.0, first.1.object)
+        } report: { object in
+            entry.post { $0.delegate?.peripheralManager($0, didReceiveWrite: [object] + others) }
         }
     }
 
@@ -249,16 +257,14 @@ actor ServerHub {
     ///
     /// - Throws: `ATTRefusal` with the error that the application responds with.
     private func response(
-        to request: CBATTRequest, _ report: (CBATTRequest) -> Void
+        to make: () -> CBATTRequest, report: (CBATTRequest) -> Void
     ) async throws -> CBATTRequest.Response {
-        let reference = WeakRequest(request)
+        let reference = WeakRequest()
         let response: CBATTRequest.Response = await withTaskCancellationHandler {
             await withCheckedContinuation { (continuation: CheckedContinuation<CBATTRequest.Response, Never>) in
-                guard let request = reference.object else {
-                    return continuation.resume(
-                        returning: CBATTRequest.Response(result: .unlikelyError, value: nil))
-                }
+                let request = make()
                 request.await(continuation)
+                reference.set(request)
                 report(request)
             }
         } onCancel: {
@@ -285,11 +291,11 @@ actor ServerHub {
         Task(executorPreference: loop) { [logger] in
             do throws(BLEError) {
                 let receivers = await local.centrals.filter { targets?.contains($0.id) ?? true }
-                if receivers.allSatisfy({ $0.maximumUpdateLength >= value.count }) {
+                if value.count <= 20 || receivers.allSatisfy({ min($0.maximumUpdateLength, 512) >= value.count }) {
                     try await local.update(value, of: .handle(handle), to: targets)
                 } else {
                     for receiver in receivers {
-                        let part = Array(value.prefix(receiver.maximumUpdateLength))
+                        let part = Array(value.prefix(min(receiver.maximumUpdateLength, 512)))
                         try await local.update(part, of: .handle(handle), to: [receiver.id])
                     }
                 }
@@ -454,11 +460,12 @@ actor ServerHub {
 }
 
 /// A reference to a request that does not keep it.
-// Unchecked: weak references are loaded atomically, and this one is never assigned again.
-private final class WeakRequest: @unchecked Sendable {
-    private(set) weak var object: CBATTRequest?
+private final class WeakRequest: Sendable {
+    private struct Reference { weak var object: CBATTRequest? }
 
-    init(_ object: CBATTRequest) {
-        self.object = object
-    }
+    private let reference = Lock(Reference())
+
+    var object: CBATTRequest? { reference.withLock { $0.object } }
+
+    func set(_ request: CBATTRequest) { reference.withLock { $0.object = request } }
 }

@@ -3,7 +3,7 @@ internal import BareBLE
 
 /// A request of a central to read or write a value of this program.
 ///
-/// Every request needs a response, by `CBPeripheralManager.respond(to:withResult:)`, within 20 seconds. A request without one
+/// Every request but a write without response needs a response, by `CBPeripheralManager.respond(to:withResult:)`, within 20 seconds. A request without one
 /// is refused with Unlikely Error: after that time, or when its last reference goes away.
 open class CBATTRequest: NSObject, @unchecked Sendable {
     private struct State {
@@ -21,12 +21,16 @@ open class CBATTRequest: NSObject, @unchecked Sendable {
     private let source: CBCentral
     private let target: CBCharacteristic
     private let position: Int
+    private let needsResponse: Bool
     private let state: Lock<State>
 
-    init(_ central: CBCentral, _ characteristic: CBCharacteristic, offset: Int, value: Data?) {
+    init(
+        _ central: CBCentral, _ characteristic: CBCharacteristic, offset: Int, value: Data?, needsResponse: Bool = true
+    ) {
         source = central
         target = characteristic
         position = offset
+        self.needsResponse = needsResponse
         state = Lock(State(value: value))
     }
 
@@ -45,9 +49,10 @@ open class CBATTRequest: NSObject, @unchecked Sendable {
         set { state.withLock { $0.value = newValue } }
     }
 
-    /// Responds; returns `false` if that was done before.
+    /// Responds, if the central waits for it; returns `false` if that was done before.
     @discardableResult
     func respond(_ result: CBATTError.Code) -> Bool {
+        guard needsResponse else { return true }
         let (continuation, response) = state.withLock { state in
             let response = Response(result: result, value: state.value)
             defer { state.isOver = true }
