@@ -173,10 +173,28 @@ let package = Package(
             dependencies: ["BareBLE", "BareBLETestKit", "BLECore", "BLELinux", "TestSupport"],
             swiftSettings: strict
         ),
+        // Programs in the manner of iOS, with the settings that such programs have.
+        .target(
+            name: "ClientInSwift5",
+            dependencies: ["CoreBluetooth"],
+            path: "Tests/CoreBluetoothClients/Swift5",
+            swiftSettings: [.swiftLanguageMode(.v5)]
+        ),
+        .target(
+            name: "ClientInSwift6",
+            dependencies: ["CoreBluetooth"],
+            path: "Tests/CoreBluetoothClients/Swift6"
+        ),
+        .executableTarget(
+            name: "corebluetooth-scanner",
+            dependencies: ["CoreBluetooth"],
+            path: "Tests/CoreBluetoothClients/Scanner"
+        ),
         .testTarget(
             name: "CoreBluetoothTests",
             dependencies: [
-                "CoreBluetooth", "BareBLE", "BareBLETestKit", "BLECore", "BLELinux", "TestSupport",
+                "CoreBluetooth", "ClientInSwift5", "ClientInSwift6", "BareBLE", "BareBLETestKit", "BLECore", "BLELinux",
+                "TestSupport",
                 .product(name: "Logging", package: "swift-log"),
             ],
             swiftSettings: strict
