@@ -19,6 +19,7 @@ let package = Package(
         .library(name: "BareBLECrypto", targets: ["BareBLECrypto"]),
         .library(name: "BareBLEFoundation", targets: ["BareBLEFoundation"]),
         .library(name: "BareBLETestKit", targets: ["BareBLETestKit"]),
+        .library(name: "CoreBluetooth", targets: ["CoreBluetooth"]),
         .executable(name: "blescan", targets: ["blescan"]),
         .executable(name: "bareble-recover", targets: ["bareble-recover"]),
     ],
@@ -71,6 +72,11 @@ let package = Package(
         .target(
             name: "BareBLETestKit",
             dependencies: ["BareBLE", "BLECapture", "BLECore", "BLELinux", "BLEProfiles"],
+            swiftSettings: strict
+        ),
+        .target(
+            name: "CoreBluetooth",
+            dependencies: ["BareBLE", "BLECore", "BLELinux", .product(name: "Logging", package: "swift-log")],
             swiftSettings: strict
         ),
         .executableTarget(
@@ -167,6 +173,32 @@ let package = Package(
         .testTarget(
             name: "BareBLETestKitTests",
             dependencies: ["BareBLE", "BareBLETestKit", "BLECore", "BLELinux", "TestSupport"],
+            swiftSettings: strict
+        ),
+        // Programs in the manner of iOS, with the settings that such programs have.
+        .target(
+            name: "ClientInSwift5",
+            dependencies: ["CoreBluetooth"],
+            path: "Tests/CoreBluetoothClients/Swift5",
+            swiftSettings: [.swiftLanguageMode(.v5)]
+        ),
+        .target(
+            name: "ClientInSwift6",
+            dependencies: ["CoreBluetooth"],
+            path: "Tests/CoreBluetoothClients/Swift6"
+        ),
+        .executableTarget(
+            name: "corebluetooth-scanner",
+            dependencies: ["CoreBluetooth"],
+            path: "Tests/CoreBluetoothClients/Scanner"
+        ),
+        .testTarget(
+            name: "CoreBluetoothTests",
+            dependencies: [
+                "CoreBluetooth", "ClientInSwift5", "ClientInSwift6", "BareBLE", "BareBLETestKit", "BLECore", "BLELinux",
+                "TestSupport",
+                .product(name: "Logging", package: "swift-log"),
+            ],
             swiftSettings: strict
         ),
         .testTarget(

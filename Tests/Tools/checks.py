@@ -44,14 +44,14 @@ WORTH_SHOWING = re.compile(r"^\s*(✘|not ok |skipped )|SKIPPED: |(: |^)(error|f
 # a fault reaches. They run in parallel.
 BESIDE = [f"^{module}" for module in (
     "BLECoreTests", "BLEProfilesTests", "BLECaptureTests", "BareBLETests", "BareBLETestKitTests", "BareBLECryptoTests",
-    "BareBLEFoundationTests", "SimulationTests")]
+    "BareBLEFoundationTests", "SimulationTests", "CoreBluetoothTests")]
 # Suites with the limits of real time, beside which nothing else may keep the process from running, and suites for real adapters, which the
 # kernel step runs in the virtual machine.
 ALONE = [r"\.RealTime[A-Za-z]*Tests"]
 KERNEL = [r"\.Kernel[A-Za-z]*Tests"]
 # Suites of these modules that start programs. Until such a process executes its program it holds a copy of every socket of this one, so a
 # link that is closed meanwhile ends later than virtual time can know.
-STARTING = [r"^BareBLETests\.BumbleDiscoveryTests"]
+STARTING = [r"^BareBLETests\.BumbleDiscoveryTests", r"^CoreBluetoothTests\.UUIDTests"]
 # About half of the time that programs under test, terminals and brokers are waited for.
 TERMINALS = [rf"^blescanTests\.{suite}" for suite in (
     "BadInputTests", "DoctorTests", "HelpTests", "ProgressTests", "ScreenTests", "TerminalTests", "UnrulyPeerTests")]
@@ -182,7 +182,8 @@ def embedded():
 
 
 def linkage():
-    yield ["swift", "build", "--product", "sample-daemon"], {}
+    for product in "sample-daemon", "corebluetooth-scanner":
+        yield ["swift", "build", "--product", product], {}
     for product in "sample-daemon", "blescan":
         yield [*RELEASE, product], {}
     yield ["Tests/Tools/check-linkage"], {}

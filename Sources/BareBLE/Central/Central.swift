@@ -11,7 +11,7 @@ public actor Central {
     /// The configuration that the central was created with.
     public nonisolated let configuration: Configuration
 
-    nonisolated let loop: EventLoop
+    package nonisolated let loop: EventLoop
     package let adapter: Adapter
     var sessions = SessionRegistry()
     var persistence = StatePersistence()

@@ -174,6 +174,8 @@ public struct CentralWriteRequest: Sendable {
     public let offset: Int
     /// The value.
     public let value: [UInt8]
+    /// Whether the central waits for no response, so that a refusal has no effect.
+    package let isCommand: Bool
 }
 
 /// The refusal of a request by a handler.

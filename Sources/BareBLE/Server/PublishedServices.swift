@@ -168,7 +168,8 @@ final class PublishedServices: @unchecked Sendable {
                 return .rejected(.writeNotPermitted, handle: value.handle)
             }
             let request = CentralWriteRequest(
-                central: central, characteristic: found.characteristic, offset: value.offset, value: value.value)
+                central: central, characteristic: found.characteristic, offset: value.offset, value: value.value,
+                isCommand: value.isCommand)
             requests.append((found, request, value.handle))
         }
         if requests.count > 1, let batch = requests[0].handlers.batch,

@@ -118,6 +118,8 @@ extension GATTServer {
         package let handle: AttributeHandle
         package let offset: Int
         package let value: [UInt8]
+        /// Whether the client waits for no response.
+        package var isCommand = false
     }
 
     /// What the application is asked.
@@ -860,7 +862,7 @@ extension GATTServer {
         guard let attribute = database[handle] else { throw .refused(.invalidHandle, handle) }
         // Security was checked when the application was asked, which has written by now.
         if known.verdict == nil { try checkWritable(attribute, method, known) }
-        let written = WrittenValue(handle: handle, offset: 0, value: value)
+        let written = WrittenValue(handle: handle, offset: 0, value: value, isCommand: method != .request)
         try checkValue(written, attribute)
         if attribute.asksToWrite { try checkVerdict([written], known) }
         apply(written, attribute, &database, now, &actions)

@@ -1,0 +1,101 @@
+/// What a central manager reports. All methods are called on the queue that the manager was created with, one at a time.
+///
+/// All but `centralManagerDidUpdateState(_:)` have an empty default. A method whose name or types differ from those here is
+/// never called, without a warning; nor is one that only a subclass of the conforming class declares.
+@preconcurrency public protocol CBCentralManagerDelegate: NSObjectProtocol {
+    /// Reports that `CBManager.state` has changed; called first soon after the manager was created.
+    ///
+    /// In any state but `.poweredOn` scans and connections have ended, without callbacks of their own.
+    func centralManagerDidUpdateState(_ central: CBCentralManager)
+
+    /// Reports what the system has restored. It is never called on Linux.
+    func centralManager(_ central: CBCentralManager, willRestoreState dict: [String: Any])
+
+    /// Reports a device that a scan has heard.
+    ///
+    /// - Parameters:
+    ///   - central: The manager.
+    ///   - peripheral: The device. Keep a reference to connect to it.
+    ///   - advertisementData: The contents of its advertisement and its scan response.
+    ///   - rssi: The strength of the signal, in dBm; 127 if the controller could not measure it.
+    func centralManager(
+        _ central: CBCentralManager, didDiscover peripheral: CBPeripheral, advertisementData: [String: Any],
+        rssi: NSNumber)
+
+    /// Reports that a device is connected.
+    func centralManager(_ central: CBCentralManager, didConnect peripheral: CBPeripheral)
+
+    /// Reports that a connection could not be established. It is not retried.
+    func centralManager(_ central: CBCentralManager, didFailToConnect peripheral: CBPeripheral, error: (any Error)?)
+
+    /// Reports that a device is no longer connected.
+    ///
+    /// - Parameters:
+    ///   - central: The manager.
+    ///   - peripheral: The device. Its services are no longer valid.
+    ///   - error: The reason; `nil` if the program has cancelled the connection, or the attempt.
+    func centralManager(
+        _ central: CBCentralManager, didDisconnectPeripheral peripheral: CBPeripheral, error: (any Error)?)
+
+    /// Reports that a device is no longer connected. If this method is implemented, the one without a time is not called.
+    ///
+    /// - Parameters:
+    ///   - central: The manager.
+    ///   - peripheral: The device.
+    ///   - timestamp: The time at which the link ended.
+    ///   - isReconnecting: A Boolean value that indicates whether the system connects again, as
+    ///     `CBConnectPeripheralOptionEnableAutoReconnect` requests.
+    ///   - error: The reason; `nil` if the program has cancelled the connection, or the attempt.
+    func centralManager(
+        _ central: CBCentralManager, didDisconnectPeripheral peripheral: CBPeripheral, timestamp: CFAbsoluteTime,
+        isReconnecting: Bool, error: (any Error)?)
+
+    /// Reports a connection of this process, or its end, after `registerForConnectionEvents(options:)`.
+    func centralManager(
+        _ central: CBCentralManager, connectionEventDidOccur event: CBConnectionEvent, for peripheral: CBPeripheral)
+
+    /// Reports a change of the authorization for Apple's notification service. It is never called on Linux.
+    func centralManager(_ central: CBCentralManager, didUpdateANCSAuthorizationFor peripheral: CBPeripheral)
+}
+
+extension CBCentralManagerDelegate {
+    /// Does nothing.
+    public func centralManager(_ central: CBCentralManager, willRestoreState dict: [String: Any]) {}
+
+    /// Does nothing.
+    public func centralManager(
+        _ central: CBCentralManager, didDiscover peripheral: CBPeripheral, advertisementData: [String: Any],
+        rssi: NSNumber
+    ) {}
+
+    /// Does nothing.
+    public func centralManager(_ central: CBCentralManager, didConnect peripheral: CBPeripheral) {}
+
+    /// Does nothing.
+    public func centralManager(
+        _ central: CBCentralManager, didFailToConnect peripheral: CBPeripheral, error: (any Error)?
+    ) {}
+
+    /// Does nothing.
+    public func centralManager(
+        _ central: CBCentralManager, didDisconnectPeripheral peripheral: CBPeripheral, error: (any Error)?
+    ) {}
+
+    /// Calls the method without a time.
+    public func centralManager(
+        _ central: CBCentralManager, didDisconnectPeripheral peripheral: CBPeripheral, timestamp: CFAbsoluteTime,
+        isReconnecting: Bool, error: (any Error)?
+    ) {
+        centralManager(central, didDisconnectPeripheral: peripheral, error: error)
+    }
+
+    /// Does nothing.
+    public func centralManager(
+        _ central: CBCentralManager, connectionEventDidOccur event: CBConnectionEvent, for peripheral: CBPeripheral
+    ) {}
+
+    /// Does nothing.
+    public func centralManager(
+        _ central: CBCentralManager, didUpdateANCSAuthorizationFor peripheral: CBPeripheral
+    ) {}
+}

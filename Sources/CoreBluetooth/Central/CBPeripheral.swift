@@ -1,0 +1,609 @@
+internal import BLELinux
+internal import BareBLE
+
+/// The state of a peripheral for its manager.
+public enum CBPeripheralState: Int, Sendable {
+    /// Not connected.
+    case disconnected = 0
+    /// A connection is being established, or is awaited.
+    case connecting = 1
+    /// Connected.
+    case connected = 2
+    /// The connection is being cancelled.
+    case disconnecting = 3
+}
+
+/// A device that a central manager has found, or is connected to.
+///
+/// A manager has one object for each device. The program keeps it: the connection is cancelled when the last reference to it
+/// goes away. Methods may be called on any thread, never wait, and are reported to the delegate on the manager's queue in
+/// the order of the calls. A method that is called while the device is not connected does nothing but log one line.
+open class CBPeripheral: CBPeer, @unchecked Sendable {
+    private struct State {
+        weak var delegate: (any CBPeripheralDelegate)?
+        var name: String?
+        var state = CBPeripheralState.disconnected
+        var services: [CBService]?
+        var link: VirtualLink?
+        var mtu = 23
+    }
+
+    private weak var manager: CBCentralManager?
+    let managerID: ManagerID
+    let host: CoreBluetoothHost
+    let observers = KeyValueObservers()
+    let weakSelf = WeakPeripheral()
+    private let callbacks: CallbackQueue
+    private let own: Lock<State>
+
+    init(_ peer: PeerID, of manager: CBCentralManager, id: ManagerID) {
+        self.manager = manager
+        managerID = id
+        host = manager.host
+        callbacks = manager.callbacks
+        own = Lock(State(name: manager.host.names[peer]))
+        super.init(peer: peer)
+        weakSelf.object = self
+    }
+
+    deinit {
+        let (link, state) = own.withLock { ($0.link, $0.state) }
+        guard let link else { return }
+        if state == .connecting {
+            Misuse.log(
+                "Cancelling connection for unused peripheral \(peer). Did you forget to keep a reference to it?",
+                host: host)
+        }
+        host.hub.post { $0.drop(link) }
+    }
+
+    // MARK: Properties
+
+    /// The delegate, which the peripheral does not keep.
+    open weak var delegate: (any CBPeripheralDelegate)? {
+        get { own.withLock { $0.delegate } }
+        set {
+            if let newValue { DelegateCheck.warnIfMethodsOfSubclassesAreLost(newValue, host: host) }
+            own.withLock { $0.delegate = newValue }
+        }
+    }
+
+    /// The name that the device has advertised, or else its Device Name, which is read after connecting; `nil` while neither
+    /// is known.
+    open var name: String? { own.withLock { $0.name } }
+
+    /// The state of the connection. `.connecting` and `.disconnecting` begin within the call, the others with a callback.
+    open var state: CBPeripheralState { own.withLock { $0.state } }
+
+    /// The services that have been discovered, in the order of their handles; `nil` before, and after the link has ended.
+    /// Generic Access and Generic Attribute are the system's, and not among them.
+    open var services: [CBService]? { own.withLock { $0.services } }
+
+    /// The strength of the signal; always `nil`.
+    @available(*, deprecated, message: "Use readRSSI() and peripheral(_:didReadRSSI:error:).")
+    open var rssi: NSNumber? { nil }
+
+    /// A Boolean value that indicates whether a write without response is sent at once; `false` while many wait. Then
+    /// `peripheralIsReady(toSendWriteWithoutResponse:)` is called when there is room.
+    open var canSendWriteWithoutResponse: Bool {
+        own.withLock { $0.state == .connected ? $0.link : nil }?.flow.canSend ?? false
+    }
+
+    /// A Boolean value that indicates whether the device may use Apple's notification service; always `false`.
+    open var ancsAuthorized: Bool { false }
+
+    /// Returns the largest value that one write can carry: 512 bytes with response, and what fits into one packet of the link
+    /// without.
+    open func maximumWriteValueLength(for type: CBCharacteristicWriteType) -> Int {
+        type == .withResponse ? 512 : own.withLock { $0.mtu } - 3
+    }
+
+    /// The class, the address, the identifier, the name and the state of the object, for logs.
+    override open var description: String {
+        let (name, state) = own.withLock { ($0.name, $0.state) }
+        return
+            "<\(objectName(self)), identifier = \(identifier.uuidString), name = \(name ?? "(null)"), state = \(state)>"
+    }
+
+    // MARK: Discovery
+
+    /// Discovers services of the device.
+    ///
+    /// - Parameter serviceUUIDs: The types; `nil` or an empty array for all. Services that the device lacks are no error.
+    open func discoverServices(_ serviceUUIDs: [CBUUID]?) {
+        let uuids = Self.filter(serviceUUIDs)
+        perform(isAlone: true) { peripheral, link in
+            let result = await Self.result { () async throws(BLEError) in try await peripheral.discoverServices(uuids) }
+            if case .success(let found) = result {
+                link.host.hub.connected.add(found.map(\.uuid), of: link.peer)
+                await link.observeServices(of: peripheral)
+            }
+            return Self.report(result) { peripheral, found in
+                peripheral.add(found)
+            } finish: { peripheral, error in
+                peripheral.delegate?.peripheral(peripheral, didDiscoverServices: error)
+            }
+        }
+    }
+
+    /// Discovers the services that a service includes.
+    ///
+    /// - Parameters:
+    ///   - includedServiceUUIDs: The types; `nil` or an empty array for all.
+    ///   - service: The service.
+    open func discoverIncludedServices(_ includedServiceUUIDs: [CBUUID]?, for service: CBService) {
+        guard let remote = remote(of: service) else { return }
+        let uuids = Self.filter(includedServiceUUIDs)
+        perform(isAlone: true) { peripheral, _ in
+            let result = await Self.result { () async throws(BLEError) in
+                try await peripheral.discoverIncludedServices(of: remote)
+            }
+            return Self.report(result) { peripheral, found in
+                let wanted = found.filter { include in include.uuid.map { uuids?.contains($0) ?? true } ?? false }
+                let services = wanted.compactMap { include in
+                    include.uuid.map { peripheral.service(at: include.handles, type: $0) }
+                }
+                let known = (service.includedServices ?? []).filter { one in !services.contains { $0 === one } }
+                service.setIncludedServices(Self.ordered(known + services))
+            } finish: { peripheral, error in
+                peripheral.delegate?.peripheral(peripheral, didDiscoverIncludedServicesFor: service, error: error)
+            }
+        }
+    }
+
+    /// Discovers characteristics of a service.
+    ///
+    /// - Parameters:
+    ///   - characteristicUUIDs: The types; `nil` or an empty array for all.
+    ///   - service: The service.
+    open func discoverCharacteristics(_ characteristicUUIDs: [CBUUID]?, for service: CBService) {
+        guard let remote = remote(of: service) else { return }
+        let uuids = Self.filter(characteristicUUIDs)
+        perform(isAlone: true) { peripheral, _ in
+            let result = await Self.result { () async throws(BLEError) in
+                try await peripheral.discoverCharacteristics(uuids, of: remote)
+            }
+            return Self.report(result) { _, found in
+                Self.add(found, to: service)
+            } finish: { peripheral, error in
+                peripheral.delegate?.peripheral(peripheral, didDiscoverCharacteristicsFor: service, error: error)
+            }
+        }
+    }
+
+    /// Discovers the descriptors of a characteristic.
+    open func discoverDescriptors(for characteristic: CBCharacteristic) {
+        guard let remote = remote(of: characteristic) else { return }
+        perform(isAlone: true) { peripheral, _ in
+            let result = await Self.result { () async throws(BLEError) in
+                try await peripheral.discoverDescriptors(of: remote)
+            }
+            return Self.report(result) { _, found in
+                Self.add(found, to: characteristic)
+            } finish: { peripheral, error in
+                peripheral.delegate?.peripheral(peripheral, didDiscoverDescriptorsFor: characteristic, error: error)
+            }
+        }
+    }
+
+    // MARK: Values
+
+    /// Reads the whole value of a characteristic, also a long one.
+    open func readValue(for characteristic: CBCharacteristic) {
+        guard let remote = remote(of: characteristic) else { return }
+        perform { peripheral, _ in
+            let result = await Self.result { () async throws(BLEError) in
+                try await peripheral.read(.handle(remote.valueHandle))
+            }
+            return Self.report(result) { _, bytes in
+                characteristic.setValue(Data(bytes))
+            } finish: { peripheral, error in
+                peripheral.delegate?.peripheral(peripheral, didUpdateValueFor: characteristic, error: error)
+            }
+        }
+    }
+
+    /// Reads the whole value of a descriptor.
+    open func readValue(for descriptor: CBDescriptor) {
+        guard let remote = remote(of: descriptor) else { return }
+        perform { peripheral, _ in
+            let result = await Self.result { () async throws(BLEError) in
+                try await peripheral.read(.handle(remote.handle))
+            }
+            return Self.report(result) { _, bytes in
+                descriptor.setValue(bytes: bytes)
+            } finish: { peripheral, error in
+                peripheral.delegate?.peripheral(peripheral, didUpdateValueFor: descriptor, error: error)
+            }
+        }
+    }
+
+    /// Writes the value of a characteristic.
+    ///
+    /// With response, a value of up to 512 bytes is written whole or not at all, and the peer's response is reported. Without
+    /// response, nothing is reported: what is longer than `maximumWriteValueLength(for:)` is not sent, which the log states.
+    /// Writes while `canSendWriteWithoutResponse` is `false` wait for their turn, up to 4,096 calls or 1 MiB.
+    open func writeValue(_ data: Data, for characteristic: CBCharacteristic, type: CBCharacteristicWriteType) {
+        guard let remote = remote(of: characteristic) else { return }
+        let bytes = [UInt8](data)
+        guard type == .withoutResponse else {
+            return perform(bytes: bytes.count) { peripheral, _ in
+                let result = await Self.result { () async throws(BLEError) in
+                    try await peripheral.write(bytes, to: .handle(remote.valueHandle))
+                }
+                return Self.report(result) { peripheral, error in
+                    peripheral.delegate?.peripheral(peripheral, didWriteValueFor: characteristic, error: error)
+                }
+            }
+        }
+        perform(bytes: bytes.count, isCommand: true) { peripheral, link in
+            let result = await Self.result { () async throws(BLEError) in
+                try await peripheral.write(bytes, to: .handle(remote.valueHandle), .withoutResponse)
+            }
+            if case .failure(let error) = result, error.code != .disconnected {
+                Misuse.log("a write without response was not sent: \(error)", host: link.host)
+            }
+            return nil
+        }
+    }
+
+    /// Writes the value of a descriptor. Client Characteristic Configuration (2902) cannot be written: use
+    /// `setNotifyValue(_:for:)`.
+    open func writeValue(_ data: Data, for descriptor: CBDescriptor) {
+        guard let remote = remote(of: descriptor) else { return }
+        guard remote.uuid.short != 0x2902 else {
+            return Misuse.log(
+                "the Client Characteristic Configuration of \(self) cannot be written; use setNotifyValue(_:for:)",
+                host: host)
+        }
+        let bytes = [UInt8](data)
+        perform(bytes: bytes.count) { peripheral, _ in
+            let result = await Self.result { () async throws(BLEError) in
+                try await peripheral.write(bytes, to: .handle(remote.handle))
+            }
+            return Self.report(result) { peripheral, error in
+                peripheral.delegate?.peripheral(peripheral, didWriteValueFor: descriptor, error: error)
+            }
+        }
+    }
+
+    /// Has the device send the values of a characteristic, or stop sending them.
+    ///
+    /// Notifications are preferred to indications. If that is so already, nothing is sent, and the callback comes at once.
+    open func setNotifyValue(_ enabled: Bool, for characteristic: CBCharacteristic) {
+        guard let remote = remote(of: characteristic) else { return }
+        perform(isAlone: true) { peripheral, link in
+            let result = await Self.result { () async throws(BLEError) in
+                if enabled {
+                    try await link.subscribe(to: remote, on: peripheral)
+                } else {
+                    try await link.unsubscribe(from: remote)
+                }
+            }
+            return Self.report(result) { peripheral, error in
+                if !enabled || error == nil { characteristic.setNotifying(enabled) }
+                peripheral.delegate?.peripheral(
+                    peripheral, didUpdateNotificationStateFor: characteristic, error: error)
+            }
+        }
+    }
+
+    /// Reads the strength of the device's signal. It needs CAP_NET_RAW.
+    open func readRSSI() {
+        perform { peripheral, _ in
+            let result = await Self.result { () async throws(BLEError) in try await peripheral.rssi() }
+            let value = try? result.get()
+            return Self.report(result) { peripheral, error in
+                peripheral.delegate?.peripheral(peripheral, didReadRSSI: NSNumber(value: value ?? 127), error: error)
+            }
+        }
+    }
+
+    // MARK: Channels
+
+    /// Opens an L2CAP channel to a service of the device.
+    open func openL2CAPChannel(_ psm: CBL2CAPPSM) {
+        let peer = self
+        perform(isAlone: true) { [weak peer] peripheral, link in
+            let result = await Self.result { () async throws(BLEError) in
+                try await peripheral.openChannel(psm: psm, CBL2CAPChannel.options)
+            }
+            guard let peer else { return nil }
+            let channel = (try? result.get()).map { CBL2CAPChannel($0, to: peer, loop: link.host.hub.loop) }
+            return Self.report(result) { peripheral, error in
+                peripheral.delegate?.peripheral(peripheral, didOpen: channel, error: error)
+            }
+        }
+    }
+
+    /// Fails with `CBError.operationNotSupported`: Channel Sounding is not available on Linux.
+    open func startChannelSoundingSession(_ configuration: CBChannelSoundingSessionConfiguration) {
+        perform { _, _ in
+            { peripheral in
+                let text = "Channel Sounding is not available on Linux."
+                peripheral.delegate?.peripheral(
+                    peripheral,
+                    didCompleteChannelSoundingSession: CBError(
+                        .operationNotSupported, userInfo: [NSLocalizedDescriptionKey: text]))
+            }
+        }
+    }
+
+    /// Does nothing: there is no session to cancel.
+    open func cancelChannelSoundingSession() {}
+}
+
+// MARK: - Making calls
+
+extension CBPeripheral {
+    /// Has the manager's hub connect the device.
+    func connect(_ options: LinkOptions) {
+        let link = VirtualLink(weakSelf, to: peer, of: managerID, on: callbacks, options, host: host)
+        let old = own.withLock { state -> CBPeripheralState? in
+            guard state.state == .disconnected || state.state == .disconnecting else { return nil }
+            defer { state.state = .connecting }
+            state.link = link
+            return state.state
+        }
+        guard let old else { return }
+        observers.changed(.state, on: self, from: old, to: CBPeripheralState.connecting)
+        host.hub.post { $0.connect(link) }
+    }
+
+    /// Has the manager's hub end the connection, or the attempt.
+    func disconnect() {
+        let change = own.withLock { state -> (VirtualLink, CBPeripheralState)? in
+            guard let link = state.link, state.state == .connected || state.state == .connecting else { return nil }
+            defer { state.state = .disconnecting }
+            return (link, state.state)
+        }
+        guard let (link, old) = change else { return }
+        observers.changed(.state, on: self, from: old, to: CBPeripheralState.disconnecting)
+        host.hub.post { $0.disconnect(link) }
+    }
+
+    private func perform(
+        isAlone: Bool = false, bytes: Int = 0, isCommand: Bool = false,
+        _ run: @escaping @Sendable (Peripheral, VirtualLink) async -> VirtualLink.Report?
+    ) {
+        guard let link = own.withLock({ $0.state == .connected ? $0.link : nil }) else {
+            return Misuse.log("\(self) can only accept commands while in the connected state", host: host)
+        }
+        let cost = CallCost(bytes: bytes, isCommand: isCommand)
+        guard link.flow.begin(cost) else {
+            return Misuse.log(
+                "\(self) has too many calls waiting: this one is dropped. Wait for callbacks before making more",
+                host: host)
+        }
+        let call = VirtualLink.Call(cost: cost, isAlone: isAlone, run: run)
+        host.hub.post { _ in link.assumeIsolated { $0.add(call) } }
+    }
+
+    private static func result<Value: Sendable>(
+        _ body: () async throws(BLEError) -> Value
+    ) async -> Result<Value, BLEError> {
+        do throws(BLEError) {
+            return .success(try await body())
+        } catch {
+            return .failure(error)
+        }
+    }
+
+    /// Returns what is reported of a result: `apply` records a value, then `finish` informs the delegate. What ended with the
+    /// link is not reported.
+    private static func report<Value: Sendable>(
+        _ result: Result<Value, BLEError>, _ apply: @escaping @Sendable (CBPeripheral, Value) -> Void = { _, _ in },
+        finish: @escaping @Sendable (CBPeripheral, (any Error)?) -> Void
+    ) -> VirtualLink.Report? {
+        switch result {
+        case .success(let value):
+            return { peripheral in
+                apply(peripheral, value)
+                finish(peripheral, nil)
+            }
+        case .failure(let error):
+            if error.code == .disconnected || error.code == .disconnecting { return nil }
+            let translated = error.translated
+            return { finish($0, translated) }
+        }
+    }
+
+    private static func filter(_ uuids: [CBUUID]?) -> [BluetoothUUID]? {
+        guard let uuids, !uuids.isEmpty else { return nil }
+        return uuids.map(\.value)
+    }
+}
+
+// MARK: - The attributes
+
+extension CBPeripheral {
+    /// The services of the system, which are not shown.
+    private static let hidden: Set<BluetoothUUID> = [BluetoothUUID(0x1800 as UInt16), BluetoothUUID(0x1801 as UInt16)]
+
+    /// Adds services that were discovered to those that are known.
+    private func add(_ found: [GATTService]) {
+        let old = services
+        let new = found.filter { !Self.hidden.contains($0.uuid) }.map { service in
+            old?.first {
+                $0.remote?.handles.lowerBound == service.handles.lowerBound && $0.remote?.uuid == service.uuid
+            }
+                ?? CBService(
+                    type: CBUUID(service.uuid), isPrimary: service.isPrimary, remote: service, peripheral: self)
+        }
+        let rest = (old ?? []).filter { one in !new.contains { $0 === one } }
+        setServices(Self.ordered(rest + new))
+    }
+
+    private func setServices(_ services: [CBService]?) {
+        let old = own.withLock { state in
+            defer { state.services = services }
+            return state.services
+        }
+        observers.changed(.services, on: self, from: old as Any, to: services as Any)
+    }
+
+    /// Returns the service with these handles: the known object, or a new one for a secondary service.
+    private func service(at handles: ClosedRange<AttributeHandle>, type: BluetoothUUID) -> CBService {
+        var open = services ?? []
+        while let service = open.popLast() {
+            if service.remote?.handles.lowerBound == handles.lowerBound { return service }
+            open += service.includedServices ?? []
+        }
+        return CBService(
+            type: CBUUID(type), isPrimary: false, remote: GATTService(handles: handles, uuid: type, isPrimary: false),
+            peripheral: self)
+    }
+
+    private static func ordered(_ services: [CBService]) -> [CBService] {
+        services.sorted { ($0.remote?.handles.lowerBound ?? 0) < ($1.remote?.handles.lowerBound ?? 0) }
+    }
+
+    private static func add(_ found: [GATTCharacteristic], to service: CBService) {
+        let old = service.characteristics ?? []
+        let new = found.map { characteristic in
+            old.first { $0.remote?.valueHandle == characteristic.valueHandle }
+                ?? CBCharacteristic(
+                    type: CBUUID(characteristic.uuid),
+                    .init(
+                        service: service,
+                        properties: CBCharacteristicProperties(rawValue: UInt(characteristic.properties.rawValue))),
+                    remote: characteristic)
+        }
+        let rest = old.filter { one in !new.contains { $0 === one } }
+        service.setCharacteristics(
+            (rest + new).sorted { ($0.remote?.valueHandle ?? 0) < ($1.remote?.valueHandle ?? 0) })
+    }
+
+    private static func add(_ found: [GATTDescriptor], to characteristic: CBCharacteristic) {
+        let old = characteristic.descriptors ?? []
+        characteristic.setDescriptors(
+            found.map { descriptor in
+                old.first { $0.remote?.handle == descriptor.handle }
+                    ?? CBDescriptor(
+                        type: CBUUID(descriptor.uuid), .init(characteristic: characteristic), remote: descriptor)
+            })
+    }
+
+    private func remote(of service: CBService) -> GATTService? {
+        if let remote = service.remote, service.peripheral === self { return remote }
+        logForeign(service)
+        return nil
+    }
+
+    private func remote(of characteristic: CBCharacteristic) -> GATTCharacteristic? {
+        if let remote = characteristic.remote, characteristic.service?.peripheral === self { return remote }
+        logForeign(characteristic)
+        return nil
+    }
+
+    private func remote(of descriptor: CBDescriptor) -> GATTDescriptor? {
+        if let remote = descriptor.remote, descriptor.characteristic?.service?.peripheral === self { return remote }
+        logForeign(descriptor)
+        return nil
+    }
+
+    private func logForeign(_ attribute: CBAttribute) {
+        Misuse.log("\(attribute) is not a valid attribute of \(self): discover it again", host: host)
+    }
+}
+
+// MARK: - On the delegate's queue
+
+extension CBPeripheral {
+    /// Changes the state, if the link is still the current one; returns whether it is.
+    private func change(to new: CBPeripheralState, by link: VirtualLink, mtu: Int? = nil) -> Bool {
+        let old = own.withLock { state -> CBPeripheralState? in
+            guard state.link === link else { return nil }
+            defer { state.state = new }
+            if let mtu { state.mtu = mtu }
+            if new == .disconnected { state.link = nil }
+            return state.state
+        }
+        guard let old else { return false }
+        if old != new { observers.changed(.state, on: self, from: old, to: new) }
+        return true
+    }
+
+    func connected(_ link: VirtualLink, mtu: Int) {
+        // A connection that the program has cancelled in the meantime is reported as cancelled alone.
+        let isAwaited = own.withLock { $0.link === link && $0.state == .connecting }
+        guard isAwaited, change(to: .connected, by: link, mtu: mtu) else { return }
+        setServices(nil)
+        if let manager { manager.delegate?.centralManager(manager, didConnect: self) }
+    }
+
+    func failedToConnect(_ link: VirtualLink, _ error: CBError) {
+        let isCancelled = own.withLock { $0.link === link && $0.state == .disconnecting }
+        guard change(to: .disconnected, by: link), let manager else { return }
+        if isCancelled {
+            manager.delegate?.centralManager(
+                manager, didDisconnectPeripheral: self, timestamp: CFAbsoluteTimeGetCurrent(), isReconnecting: false,
+                error: nil)
+        } else {
+            manager.delegate?.centralManager(manager, didFailToConnect: self, error: error)
+        }
+    }
+
+    func disconnected(_ link: VirtualLink, _ error: CBError?, isReconnecting: Bool) {
+        // A link that the program has cancelled, and asked for again, reports its end with the new state.
+        let isCancelled = own.withLock { $0.link === link && $0.state == .disconnecting }
+        // The end of the new attempt is on its way.
+        if isReconnecting, isCancelled { return }
+        let isCurrent = change(to: isReconnecting ? .connecting : .disconnected, by: link)
+        if isCurrent, !isReconnecting { setServices(nil) }
+        guard let manager else { return }
+        manager.delegate?.centralManager(
+            manager, didDisconnectPeripheral: self, timestamp: CFAbsoluteTimeGetCurrent(),
+            isReconnecting: isReconnecting, error: isCancelled ? nil : error)
+    }
+
+    func abandoned(_ link: VirtualLink) {
+        if change(to: .disconnected, by: link) { setServices(nil) }
+    }
+
+    func advertisedName(_ name: String) {
+        guard self.name == nil else { return }
+        setName(name)
+    }
+
+    func named(_ name: String) {
+        guard self.name != name else { return }
+        setName(name)
+        delegate?.peripheralDidUpdateName(self)
+    }
+
+    private func setName(_ name: String) {
+        let old = own.withLock { state in
+            defer { state.name = name }
+            return state.name
+        }
+        observers.changed(.name, on: self, from: old as Any, to: Optional(name) as Any)
+    }
+
+    func isReadyToWrite() {
+        observers.changed(.canSendWriteWithoutResponse, on: self, from: false, to: true)
+        delegate?.peripheralIsReady(toSendWriteWithoutResponse: self)
+    }
+
+    func received(_ bytes: [UInt8], from handle: AttributeHandle) {
+        guard let characteristic = characteristic(at: handle), characteristic.isNotifying else { return }
+        characteristic.setValue(Data(bytes))
+        delegate?.peripheral(self, didUpdateValueFor: characteristic, error: nil)
+    }
+
+    private func characteristic(at handle: AttributeHandle) -> CBCharacteristic? {
+        var open = services ?? []
+        while let service = open.popLast() {
+            if let found = service.characteristics?.first(where: { $0.remote?.valueHandle == handle }) { return found }
+            open += service.includedServices ?? []
+        }
+        return nil
+    }
+
+    func servicesChanged(_ handles: ClosedRange<AttributeHandle>) {
+        let old = services ?? []
+        let invalidated = old.filter { $0.remote?.handles.overlaps(handles) ?? false }
+        setServices(old.filter { service in !invalidated.contains { $0 === service } })
+        delegate?.peripheral(self, didModifyServices: invalidated)
+    }
+}

@@ -1,0 +1,186 @@
+// The bytes of a channel between its streams, which threads of the program use, and the loop.
+//
+// Invariants
+// - At most `capacity` bytes wait in each direction. If the program does not read, the channel is not read either, and the
+//   peer runs out of credits; if the peer grants no credits, the output stream has no room.
+// - Each direction ends once, with or without an error, after the bytes that came before.
+
+internal import BLELinux
+internal import BareBLE
+
+/// The bytes of a channel in both directions.
+final class ChannelPipe: Sendable {
+    /// What a stream finds out about its direction.
+    enum End {
+        case none
+        case atEnd
+        case failed(any Error)
+    }
+
+    private struct State {
+        var received: [UInt8] = []
+        var inputEnd = End.none
+        var sending: [UInt8] = []
+        var outputEnd = End.none
+        var openStreams: Set<Side> = [.input, .output]
+        /// The reader, while there is no room for what it has.
+        var reader: CheckedContinuation<Void, Never>?
+        /// The writer, while it has nothing to send.
+        var writer: CheckedContinuation<Void, Never>?
+        var isClosed = false
+    }
+
+    enum Side: Hashable { case input, output }
+
+    private static let capacity = 64 * 1_024
+    /// The number of bytes that are sent as one packet at most, also if the peer accepts more.
+    private static let longestPacket = 8 * 1_024
+
+    private let channel: L2CAPChannel
+    private let loop: EventLoop
+    private let state = Lock(State())
+
+    init(_ channel: L2CAPChannel, loop: EventLoop) {
+        self.channel = channel
+        self.loop = loop
+    }
+
+    deinit { close() }
+
+    /// Begins to move bytes. The streams are informed as long as they live.
+    func start(_ input: StreamEvents, _ output: StreamEvents) {
+        Task(executorPreference: loop) { [weak self, channel, weak input] in
+            var packets = channel.packets.makeAsyncIterator()
+            do throws(BLEError) {
+                while let packet = try await packets.next() {
+                    guard await self?.receive(packet) == true else { return }
+                    input?.signal(.hasBytesAvailable)
+                }
+                self?.end(input: .atEnd)
+                input?.signal(.endEncountered)
+            } catch {
+                self?.end(input: .failed(error.translated))
+                input?.signal(.errorOccurred)
+            }
+        }
+        Task(executorPreference: loop) { [weak self, channel, weak output] in
+            while let packet = await self?.nextPacket(of: min(channel.sendMTU, Self.longestPacket)) {
+                do throws(BLEError) {
+                    try await channel.send(packet)
+                    output?.signal(.hasSpaceAvailable)
+                } catch {
+                    self?.end(output: .failed(error.translated))
+                    output?.signal(.errorOccurred)
+                    return
+                }
+            }
+        }
+    }
+
+    // MARK: On the loop
+
+    /// Adds a packet when there is room; returns `false` if the channel is closed.
+    private func receive(_ packet: [UInt8]) async -> Bool {
+        await withCheckedContinuation { continuation in
+            let isWaiting = state.withLock { state in
+                guard !state.isClosed, !state.received.isEmpty, state.received.count + packet.count > Self.capacity
+                else { return false }
+                state.reader = continuation
+                return true
+            }
+            if !isWaiting { continuation.resume() }
+        }
+        return state.withLock { state in
+            if state.isClosed { return false }
+            state.received += packet
+            return true
+        }
+    }
+
+    /// Returns the next bytes to send, when there are any; `nil` when the channel is closed.
+    private func nextPacket(of mtu: Int) async -> [UInt8]? {
+        await withCheckedContinuation { continuation in
+            let isWaiting = state.withLock { state in
+                guard state.sending.isEmpty, !state.isClosed else { return false }
+                state.writer = continuation
+                return true
+            }
+            if !isWaiting { continuation.resume() }
+        }
+        return state.withLock { state in
+            guard !state.sending.isEmpty else { return nil }
+            let packet = Array(state.sending.prefix(mtu))
+            state.sending.removeFirst(packet.count)
+            return packet
+        }
+    }
+
+    private func end(input end: End) { state.withLock { $0.inputEnd = end } }
+
+    private func end(output end: End) { state.withLock { $0.outputEnd = end } }
+
+    // MARK: On the program's threads
+
+    var bytesAvailable: Int { state.withLock { $0.received.count } }
+
+    var inputEnd: End { state.withLock { $0.received.isEmpty ? $0.inputEnd : .none } }
+
+    var outputEnd: End { state.withLock { $0.outputEnd } }
+
+    var room: Int { state.withLock { Self.capacity - $0.sending.count } }
+
+    /// Takes at most `count` of the bytes that have come.
+    func take(_ count: Int) -> [UInt8] {
+        let (bytes, reader) = state.withLock { state in
+            let bytes = Array(state.received.prefix(max(0, count)))
+            state.received.removeFirst(bytes.count)
+            return (bytes, state.reader.take())
+        }
+        reader?.resume()
+        return bytes
+    }
+
+    /// Adds bytes to those to be sent; returns the number for which there was room.
+    func put(_ bytes: some Collection<UInt8>) -> Int {
+        let (count, writer) = state.withLock { state -> (Int, CheckedContinuation<Void, Never>?) in
+            guard case .none = state.outputEnd, !state.isClosed else { return (0, nil) }
+            let part = bytes.prefix(Self.capacity - state.sending.count)
+            state.sending += part
+            return (part.count, state.sending.isEmpty ? nil : state.writer.take())
+        }
+        writer?.resume()
+        return count
+    }
+
+    /// Closes one stream. The channel closes with the second one, after what was written has been sent.
+    func close(_ side: Side) {
+        let isLast = state.withLock { state in
+            state.openStreams.remove(side)
+            return state.openStreams.isEmpty
+        }
+        if isLast { close() }
+    }
+
+    private func close() {
+        let (rest, waiting) = state.withLock { state in
+            if state.isClosed { return ([UInt8](), [CheckedContinuation<Void, Never>]()) }
+            state.isClosed = true
+            defer { state.sending = [] }
+            return (state.sending, [state.reader.take(), state.writer.take()].compactMap(\.self))
+        }
+        for continuation in waiting { continuation.resume() }
+        Task(executorPreference: loop) { [channel] in
+            var rest = rest[...]
+            while !rest.isEmpty {
+                let packet = Array(rest.prefix(min(channel.sendMTU, Self.longestPacket)))
+                rest = rest.dropFirst(packet.count)
+                do throws(BLEError) {
+                    try await channel.send(packet, timeout: .seconds(2))
+                } catch {
+                    break
+                }
+            }
+            await channel.close()
+        }
+    }
+}

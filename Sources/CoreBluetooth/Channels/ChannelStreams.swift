@@ -1,0 +1,216 @@
+// The streams of a channel. Each has the bytes of one direction from its `ChannelPipe`, and its events from `StreamEvents`.
+
+internal import BLELinux
+
+/// The delegate, the run loops and the status of a stream.
+///
+/// Events are delivered on the run loop in which the stream is scheduled, in the order in which they happened; an event that
+/// waits already is not added again.
+// Unchecked: run loops and the stream's delegate are only kept here, under the lock, and used on the run loop.
+final class StreamEvents: @unchecked Sendable {
+    private struct State {
+        weak var stream: Stream?
+        weak var delegate: (any StreamDelegate)?
+        var runLoops: [(loop: RunLoop, mode: RunLoop.Mode)] = []
+        var waiting: [Stream.Event] = []
+        var isScheduled = false
+        var status = Stream.Status.notOpen
+    }
+
+    private let state = Lock(State())
+
+    func setStream(_ stream: Stream) { state.withLock { $0.stream = stream } }
+
+    var delegate: (any StreamDelegate)? {
+        get { state.withLock { $0.delegate } }
+        set { state.withLock { $0.delegate = newValue } }
+    }
+
+    var status: Stream.Status { state.withLock { $0.status } }
+
+    func setStatus(_ status: Stream.Status) { state.withLock { $0.status = status } }
+
+    func schedule(in loop: RunLoop, _ mode: RunLoop.Mode) {
+        state.withLock { $0.runLoops.append((loop, mode)) }
+        deliverSoon()
+    }
+
+    func remove(from loop: RunLoop, _ mode: RunLoop.Mode) {
+        state.withLock { $0.runLoops.removeAll { $0.loop === loop && $0.mode == mode } }
+    }
+
+    /// Delivers an event soon, if the stream is open.
+    func signal(_ event: Stream.Event) {
+        state.withLock { state in
+            guard state.status != .notOpen, state.status != .closed, !state.waiting.contains(event) else { return }
+            state.waiting.append(event)
+        }
+        deliverSoon()
+    }
+
+    private func deliverSoon() {
+        let place = state.withLock { state -> (loop: RunLoop, mode: RunLoop.Mode)? in
+            guard !state.isScheduled, !state.waiting.isEmpty, let place = state.runLoops.first else { return nil }
+            state.isScheduled = true
+            return place
+        }
+        guard let place else { return }
+        if place.loop === RunLoop.main {
+            DispatchQueue.main.async { self.deliver() }
+        } else {
+            // A timer that is due wakes a run loop that sleeps, which `perform` does not.
+            place.loop.add(
+                Timer(fire: Date(), interval: 0, repeats: false) { _ in self.deliver() }, forMode: place.mode)
+        }
+    }
+
+    private func deliver() {
+        var delivered: [Stream.Event] = []
+        let (stream, delegate) = state.withLock { state -> (Stream?, (any StreamDelegate)?) in
+            state.isScheduled = false
+            guard !state.runLoops.isEmpty, state.status != .closed else { return (nil, nil) }
+            swap(&delivered, &state.waiting)
+            return (state.stream, state.delegate)
+        }
+        guard let stream else { return }
+        for event in delivered where status != .closed { delegate?.stream(stream, handle: event) }
+    }
+}
+
+/// The bytes from the peer.
+final class ChannelInputStream: InputStream {
+    let events = StreamEvents()
+    private let pipe: ChannelPipe
+
+    init(_ pipe: ChannelPipe) {
+        self.pipe = pipe
+        super.init(data: Data())
+        events.setStream(self)
+    }
+
+    deinit { pipe.close(.input) }
+
+    override var delegate: (any StreamDelegate)? {
+        get { events.delegate }
+        set { events.delegate = newValue }
+    }
+
+    override var streamStatus: Status {
+        switch (events.status, pipe.inputEnd) {
+        case (.open, .atEnd): .atEnd
+        case (.open, .failed): .error
+        default: events.status
+        }
+    }
+
+    override var streamError: (any Error)? {
+        if case .failed(let error) = pipe.inputEnd { error } else { nil }
+    }
+
+    override var hasBytesAvailable: Bool { events.status == .open && pipe.bytesAvailable > 0 }
+
+    override func open() {
+        guard events.status == .notOpen else { return }
+        events.setStatus(.open)
+        events.signal(.openCompleted)
+        if pipe.bytesAvailable > 0 { events.signal(.hasBytesAvailable) }
+        signalEnd()
+    }
+
+    override func close() {
+        events.setStatus(.closed)
+        pipe.close(.input)
+    }
+
+    override func schedule(in aRunLoop: RunLoop, forMode mode: RunLoop.Mode) { events.schedule(in: aRunLoop, mode) }
+
+    override func remove(from aRunLoop: RunLoop, forMode mode: RunLoop.Mode) { events.remove(from: aRunLoop, mode) }
+
+    /// Reads at most `len` bytes that have come: 0 at the end, -1 after an error, and also 0 while there are none, so ask
+    /// `hasBytesAvailable` first.
+    override func read(_ buffer: UnsafeMutablePointer<UInt8>, maxLength len: Int) -> Int {
+        guard events.status == .open else { return -1 }
+        let bytes = pipe.take(len)
+        for (index, byte) in bytes.enumerated() { unsafe buffer[index] = byte }
+        if bytes.isEmpty, case .failed = pipe.inputEnd { return -1 }
+        if pipe.bytesAvailable > 0 { events.signal(.hasBytesAvailable) } else { signalEnd() }
+        return bytes.count
+    }
+
+    override func getBuffer(
+        _ buffer: UnsafeMutablePointer<UnsafeMutablePointer<UInt8>?>, length len: UnsafeMutablePointer<Int>
+    ) -> Bool { false }
+
+    private func signalEnd() {
+        switch pipe.inputEnd {
+        case .none: break
+        case .atEnd: events.signal(.endEncountered)
+        case .failed: events.signal(.errorOccurred)
+        }
+    }
+}
+
+/// The bytes to the peer.
+final class ChannelOutputStream: OutputStream {
+    let events = StreamEvents()
+    /// `nil` for a stream that belongs to no channel, and is closed.
+    private let pipe: ChannelPipe?
+
+    init(_ pipe: ChannelPipe) {
+        self.pipe = pipe
+        super.init(toMemory: ())
+        events.setStream(self)
+    }
+
+    /// Creates a stream that is closed; Foundation requires this initializer of every stream.
+    required init(toMemory: ()) {
+        pipe = nil
+        super.init(toMemory: ())
+        events.setStatus(.closed)
+    }
+
+    deinit { pipe?.close(.output) }
+
+    override var delegate: (any StreamDelegate)? {
+        get { events.delegate }
+        set { events.delegate = newValue }
+    }
+
+    override var streamStatus: Status {
+        if events.status == .open, case .failed? = pipe?.outputEnd { return .error }
+        return events.status
+    }
+
+    override var streamError: (any Error)? {
+        if case .failed(let error)? = pipe?.outputEnd { error } else { nil }
+    }
+
+    private var room: Int { pipe?.room ?? 0 }
+
+    override var hasSpaceAvailable: Bool { events.status == .open && room > 0 }
+
+    override func open() {
+        guard events.status == .notOpen else { return }
+        events.setStatus(.open)
+        events.signal(.openCompleted)
+        if room > 0 { events.signal(.hasSpaceAvailable) }
+    }
+
+    override func close() {
+        events.setStatus(.closed)
+        pipe?.close(.output)
+    }
+
+    override func schedule(in aRunLoop: RunLoop, forMode mode: RunLoop.Mode) { events.schedule(in: aRunLoop, mode) }
+
+    override func remove(from aRunLoop: RunLoop, forMode mode: RunLoop.Mode) { events.remove(from: aRunLoop, mode) }
+
+    /// Takes as many of the bytes as there is room for, possibly none; -1 after an error. It never waits.
+    override func write(_ buffer: UnsafePointer<UInt8>, maxLength len: Int) -> Int {
+        guard events.status == .open else { return -1 }
+        if case .failed? = pipe?.outputEnd { return -1 }
+        let count = unsafe pipe?.put(UnsafeBufferPointer(start: buffer, count: max(0, len))) ?? 0
+        if room > 0 { events.signal(.hasSpaceAvailable) }
+        return count
+    }
+}

@@ -1,0 +1,99 @@
+// The callbacks of one manager, on the delegate's queue.
+//
+// Duties
+// - Callbacks run in the order in which they were posted, one at a time, in blocks of the delegate's queue: never within
+//   the call that posts them.
+// - Sources that can produce without end (values, advertisements) wait for room before they post, so that a queue that the
+//   application blocks costs a bounded amount of memory. What waits at the source is bounded there, and losses are counted.
+//
+// Invariants
+// - At most one block for the callbacks is on the queue. It runs the callbacks that it finds, and comes again for later
+//   ones, so that other blocks of the queue have their turn.
+// - Virtual time stands still while a callback is posted and has not returned.
+
+internal import BLELinux
+internal import Dispatch
+
+final class CallbackQueue: Sendable {
+    typealias Callback = @Sendable () -> Void
+
+    /// The number of callbacks beyond which sources wait.
+    private static let comfortable = 256
+
+    private struct State {
+        var posted: [Callback] = []
+        var isScheduled = false
+        /// The callbacks that were posted and have not returned.
+        var unfinished = 0
+        var waiting: [CheckedContinuation<Void, Never>] = []
+    }
+
+    private let queue: DispatchQueue
+    private let loop: EventLoop
+    private let state = Lock(State())
+
+    init(_ queue: DispatchQueue, loop: EventLoop) {
+        self.queue = queue
+        self.loop = loop
+    }
+
+    /// Runs a callback after those that were posted before.
+    func post(_ callback: @escaping Callback) {
+        loop.hold()
+        let isFirst = state.withLock { state in
+            state.posted.append(callback)
+            state.unfinished += 1
+            defer { state.isScheduled = true }
+            return !state.isScheduled
+        }
+        if isFirst { schedule() }
+    }
+
+    /// Waits until few callbacks are left to run. Call it in a task that prefers the loop.
+    func awaitRoom() async {
+        guard state.withLock({ $0.unfinished >= Self.comfortable }) else { return }
+        await withCheckedContinuation { continuation in
+            let hasRoom = state.withLock { state in
+                if state.unfinished < Self.comfortable { return true }
+                state.waiting.append(continuation)
+                return false
+            }
+            if hasRoom { continuation.resume() }
+        }
+    }
+
+    private func schedule() {
+        queue.async { self.runPosted() }
+    }
+
+    private func runPosted() {
+        let callbacks = state.withLock { state in
+            var callbacks: [Callback] = []
+            swap(&callbacks, &state.posted)
+            return callbacks
+        }
+        for callback in callbacks {
+            callback()
+            finished()
+        }
+        let hasMore = state.withLock { state in
+            state.isScheduled = !state.posted.isEmpty
+            return state.isScheduled
+        }
+        if hasMore { schedule() }
+    }
+
+    private func finished() {
+        let resumed = state.withLock { state in
+            state.unfinished -= 1
+            guard state.unfinished < Self.comfortable, !state.waiting.isEmpty else {
+                return [CheckedContinuation<Void, Never>]()
+            }
+            var waiting: [CheckedContinuation<Void, Never>] = []
+            swap(&waiting, &state.waiting)
+            return waiting
+        }
+        for continuation in resumed { continuation.resume() }
+        loop.release()
+    }
+}

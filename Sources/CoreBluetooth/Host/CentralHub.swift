@@ -1,0 +1,301 @@
+// What the central managers of a process share: the adapter's state, the scans, and the links.
+//
+// Duties
+// - Take the managers' calls in the order in which they were made, on whatever threads: through one mailbox, which one task
+//   on the loop empties.
+// - Keep one `PeerLink` for each device that a manager wants to be connected to, however many managers want it.
+// - Report the adapter's state to each manager, and when it can no longer be used, end scans and connections without
+//   further callbacks.
+//
+// Invariants
+// - All state belongs to the event loop of the central. Managers, peripherals and queues are only posted to.
+// - A manager is referred to weakly; its entry goes with it.
+
+internal import BLELinux
+internal import BareBLE
+internal import Logging
+
+/// The adapter, the scans and the links of a process.
+actor CentralHub {
+    /// A central manager as the hub knows it.
+    private struct Entry {
+        let manager: WeakManager
+        let callbacks: CallbackQueue
+        var scan: Task<Void, Never>?
+        /// The devices whose connections are reported; `nil` if none are.
+        var connectionEvents: ConnectionEventFilter?
+    }
+
+    nonisolated let central: Central
+    nonisolated let loop: EventLoop
+    private nonisolated let server: ServerHub
+    /// The devices that are connected, for the calls that return them at once.
+    nonisolated let connected = ConnectedPeers()
+    private nonisolated let mailbox = Lock<[@Sendable (isolated CentralHub) -> Void]>([])
+
+    private var managers: [ManagerID: Entry] = [:]
+    private var links: [PeerID: PeerLink] = [:]
+    /// The state that was reported last; `nil` until it is known.
+    private(set) var state: CBManagerState?
+    private var watch: Task<Void, Never>?
+
+    /// The event loop of the central: all of the actor's code runs there.
+    nonisolated var unownedExecutor: UnownedSerialExecutor {
+        // The actor holds the central, which holds its loop, so the reference stays good.
+        unsafe central.unownedExecutor
+    }
+
+    init(_ central: Central, _ server: ServerHub) {
+        self.central = central
+        self.server = server
+        loop = central.loop
+    }
+
+    // MARK: Calls
+
+    /// Does something on the loop, after everything that was posted before.
+    nonisolated func post(_ work: @escaping @Sendable (isolated CentralHub) -> Void) {
+        let isFirst = mailbox.withLock { mailbox in
+            mailbox.append(work)
+            return mailbox.count == 1
+        }
+        if isFirst { Task(executorPreference: loop) { await self.emptyMailbox() } }
+    }
+
+    private func emptyMailbox() {
+        let posted = mailbox.withLock { mailbox in
+            var posted: [@Sendable (isolated CentralHub) -> Void] = []
+            swap(&posted, &mailbox)
+            return posted
+        }
+        for work in posted { work(self) }
+    }
+
+    // MARK: Managers
+
+    /// Adds a manager, which the state is reported to as soon as it is known.
+    func add(_ manager: WeakManager, _ id: ManagerID, _ callbacks: CallbackQueue, powerOn: Bool) {
+        managers[id] = Entry(manager: manager, callbacks: callbacks)
+        if powerOn { Task(executorPreference: loop) { [central] in try? await central.ready(powerOn: true) } }
+        if let state { report(state, to: managers[id]) }
+        guard watch == nil else { return }
+        watch = Task(executorPreference: loop) { [weak self, central] in
+            do throws(BLEError) {
+                for try await state in central.adapterStates { await self?.adapterChanged(CBManagerState(state)) }
+            } catch {
+                // This task is the sequence's only consumer, and it has no other error.
+            }
+        }
+    }
+
+    /// Removes a manager: its scan and its connections end, without callbacks.
+    func remove(_ id: ManagerID) {
+        managers.removeValue(forKey: id)?.scan?.cancel()
+        for link in links.values { link.assumeIsolated { $0.leave(all: id) } }
+        if managers.isEmpty {
+            watch?.cancel()
+            watch = nil
+            state = nil
+        }
+    }
+
+    // MARK: The adapter
+
+    private func adapterChanged(_ state: CBManagerState) {
+        guard state != self.state else { return }
+        self.state = state
+        if state != .poweredOn { endEverything() }
+        server.assumeIsolated { $0.adapterChanged(state) }
+        for id in managers.keys.sorted() { report(state, to: managers[id]) }
+    }
+
+    /// A link has ended because its adapter has: the adapter's state changes now, and not when it is next looked at.
+    func adapterWasLost() async {
+        let now = CBManagerState(await central.adapterState)
+        if now == .poweredOn, state == .poweredOn { adapterChanged(.resetting) }
+        adapterChanged(now)
+    }
+
+    private func endEverything() {
+        for id in managers.keys {
+            managers[id]?.scan?.cancel()
+            managers[id]?.scan = nil
+        }
+        for link in links.values { link.assumeIsolated { $0.adapterLost() } }
+    }
+
+    private func report(_ state: CBManagerState, to entry: Entry?) {
+        guard let entry else { return }
+        entry.callbacks.post { [manager = entry.manager] in manager.object?.adapterChanged(state) }
+    }
+
+    // MARK: Scanning
+
+    /// Starts a scan of a manager, instead of the one before.
+    func scan(_ id: ManagerID, _ request: ScanRequest) {
+        managers[id]?.scan?.cancel()
+        guard let entry = managers[id], state == .poweredOn else { return }
+        let (central, manager, callbacks) = (central, entry.manager, entry.callbacks)
+        managers[id]?.scan = Task(executorPreference: loop) {
+            var reported = ReportedDevices()
+            do throws(BLEError) {
+                for try await event in central.scan(request.filter, request.settings) {
+                    switch event {
+                    case .found(let result), .updated(let result):
+                        guard let peer = result.identity ?? result.peer else { continue }
+                        guard request.allowsDuplicates || reported.isNews(result, of: peer) else { continue }
+                        await callbacks.awaitRoom()
+                        callbacks.post { manager.central?.discovered(peer, result, in: request.number) }
+                    case .dropped(let count):
+                        manager.central?.host.logger.warning(
+                            "advertisements were dropped: the delegate's queue is too slow",
+                            metadata: ["count": "\(count)"])
+                    case .lost, .paused, .resumed: break
+                    }
+                }
+            } catch {
+                callbacks.post { manager.central?.scanFailed(error, in: request.number) }
+            }
+        }
+    }
+
+    /// Stops the scan of a manager.
+    func stopScan(_ id: ManagerID) {
+        managers[id]?.scan?.cancel()
+        managers[id]?.scan = nil
+    }
+
+    // MARK: Links
+
+    /// Connects a virtual link, now or when the device is in range.
+    func connect(_ link: VirtualLink) {
+        guard state == .poweredOn, managers[link.manager] != nil else { return link.assumeIsolated { $0.abandon() } }
+        peerLink(to: link.peer).assumeIsolated { $0.join(link) }
+    }
+
+    /// Disconnects a virtual link, or gives up its attempt.
+    func disconnect(_ link: VirtualLink) {
+        links[link.peer]?.assumeIsolated { $0.leave(link) }
+    }
+
+    /// Disconnects a virtual link whose peripheral object is gone.
+    func drop(_ link: VirtualLink) {
+        links[link.peer]?.assumeIsolated { $0.drop(link) }
+    }
+
+    private func peerLink(to peer: PeerID) -> PeerLink {
+        if let link = links[peer] { return link }
+        let link = PeerLink(peer, hub: self)
+        links[peer] = link
+        return link
+    }
+
+    /// A physical link has no users any more.
+    func finished(_ link: PeerLink) {
+        if links[link.peer] === link { links[link.peer] = nil }
+    }
+
+    // MARK: Connection events
+
+    /// Reports the connections of certain devices to a manager from now on; `nil` for none.
+    func setConnectionEvents(_ filter: ConnectionEventFilter?, of id: ManagerID) {
+        managers[id]?.connectionEvents = filter
+    }
+
+    /// Reports a connection, or its end, to the managers that asked for it.
+    func happened(_ event: CBConnectionEvent, to peer: PeerID, services: Set<BluetoothUUID>) {
+        switch event {
+        case .peerConnected: connected.insert(peer, services: services)
+        case .peerDisconnected: connected.remove(peer)
+        }
+        for id in managers.keys.sorted() {
+            guard let entry = managers[id], entry.connectionEvents?.matches(peer, services) == true else { continue }
+            entry.callbacks.post { [manager = entry.manager] in manager.central?.connectionEvent(event, peer) }
+        }
+    }
+}
+
+/// What a manager wants to hear.
+struct ScanRequest: Sendable {
+    /// The number of the scan among those of its manager: what an earlier one has heard is not reported in a later one.
+    let number: UInt64
+    let filter: ScanFilter
+    let settings: ScanSettings
+    let allowsDuplicates: Bool
+}
+
+/// The devices of which a scan has reported an advertisement, and those of which it has reported the scan response too.
+private struct ReportedDevices {
+    /// Beyond this number all are forgotten, and reported once more.
+    private static let limit = 16_384
+    private var hasScanResponse: [PeerID: Bool] = [:]
+
+    /// Returns whether to report a result, as news; without duplicates a device is reported once, and once more when its
+    /// scan response comes later.
+    mutating func isNews(_ result: ScanResult, of peer: PeerID) -> Bool {
+        let isComplete = result.scanResponse != nil
+        guard let wasComplete = hasScanResponse[peer] else {
+            if hasScanResponse.count >= Self.limit { hasScanResponse = [:] }
+            hasScanResponse[peer] = isComplete
+            return true
+        }
+        guard isComplete, !wasComplete else { return false }
+        hasScanResponse[peer] = true
+        return true
+    }
+}
+
+/// The devices whose connections a manager wants to know about.
+struct ConnectionEventFilter: Sendable {
+    let services: [BluetoothUUID]?
+    let peers: Set<PeerID>?
+
+    func matches(_ peer: PeerID, _ offered: Set<BluetoothUUID>) -> Bool {
+        if services == nil, peers == nil { return true }
+        if let peers, peers.contains(peer) { return true }
+        return services.map { !offered.isDisjoint(with: $0) } ?? false
+    }
+}
+
+extension CBManagerState {
+    init(_ state: AdapterState) {
+        switch state {
+        case .unsupported, .absent: self = .unsupported
+        case .unauthorized: self = .unauthorized
+        case .poweredOff: self = .poweredOff
+        case .poweredOn: self = .poweredOn
+        }
+    }
+}
+
+/// The number of a manager among those of its kind.
+struct ManagerID: Hashable, Comparable, Sendable {
+    private let number: UInt64
+    private let isCentral: Bool
+
+    init(central number: UInt64) {
+        self.number = number
+        isCentral = true
+    }
+
+    init(peripheral number: UInt64) {
+        self.number = number
+        isCentral = false
+    }
+
+    static func < (left: ManagerID, right: ManagerID) -> Bool {
+        (left.isCentral ? 0 : 1, left.number) < (right.isCentral ? 0 : 1, right.number)
+    }
+}
+
+/// A reference to a manager that does not keep it.
+// Unchecked: weak references are loaded atomically, and this one is never assigned again.
+final class WeakManager: @unchecked Sendable {
+    private(set) weak var object: CBManager?
+
+    init(_ object: CBManager) {
+        self.object = object
+    }
+
+    var central: CBCentralManager? { object as? CBCentralManager }
+}

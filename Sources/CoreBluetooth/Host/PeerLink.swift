@@ -1,0 +1,175 @@
+// The physical link to one device, for all managers that want it.
+//
+// Duties
+// - Connect as long as somebody wants the link; disconnect when nobody does any more; again, if somebody wants it meanwhile.
+// - Tell each virtual link once what became of it: connected, failed, or disconnected with a reason.
+//
+// Invariants
+// - A virtual link is in `users` from `join` until it is told that it failed or was disconnected, or leaves. In `leaving` are
+//   those that have left and are told when the link is down, or the attempt over.
+// - One task runs the link, from the first user to the last.
+
+internal import BLELinux
+internal import BareBLE
+
+/// The physical link to one device.
+actor PeerLink {
+    nonisolated let peer: PeerID
+    private nonisolated let hub: CentralHub
+    private nonisolated let loop: EventLoop
+
+    private var users: [VirtualLink] = []
+    private var leaving: [VirtualLink] = []
+    private var attempt: Task<Result<Peripheral, BLEError>, Never>?
+    private var connection: Peripheral?
+    private var isRunning = false
+    /// Whether this program ends the link or the attempt, so that users who join wait for the next one.
+    private var isEnding = false
+
+    /// The event loop of the hub: all of the actor's code runs there.
+    nonisolated var unownedExecutor: UnownedSerialExecutor {
+        // The actor holds the hub, so the reference stays good.
+        unsafe hub.unownedExecutor
+    }
+
+    init(_ peer: PeerID, hub: CentralHub) {
+        self.peer = peer
+        self.hub = hub
+        loop = hub.loop
+    }
+
+    // MARK: Users
+
+    /// Adds a user, who is told at once if the link is up.
+    func join(_ link: VirtualLink) {
+        users.append(link)
+        if let connection, !isEnding {
+            Task(executorPreference: loop) { await self.admit(link, to: connection) }
+        }
+        guard !isRunning else { return }
+        isRunning = true
+        Task(executorPreference: loop) { await self.run() }
+    }
+
+    /// Removes a user, who is told when that is done.
+    func leave(_ link: VirtualLink) {
+        guard remove(link) else { return }
+        if users.isEmpty {
+            leaving.append(link)
+            end()
+        } else {
+            // The link stays up for the others.
+            Task(executorPreference: loop) { await link.end(nil) }
+        }
+    }
+
+    /// Removes a user whose peripheral object is gone, so that there is nobody to be told.
+    func drop(_ link: VirtualLink) {
+        guard remove(link) else { return }
+        link.assumeIsolated { $0.abandon() }
+        if users.isEmpty { end() }
+    }
+
+    /// Removes the users of a manager that is gone.
+    func leave(all manager: ManagerID) {
+        for link in users where link.manager == manager { drop(link) }
+    }
+
+    /// The adapter is gone: nobody is told, because the state of the manager says it.
+    func adapterLost() {
+        for link in users + leaving { link.assumeIsolated { $0.abandon() } }
+        users = []
+        leaving = []
+        end()
+    }
+
+    private func remove(_ link: VirtualLink) -> Bool {
+        guard let index = users.firstIndex(where: { $0 === link }) else { return false }
+        users.remove(at: index)
+        return true
+    }
+
+    private func end() {
+        isEnding = true
+        attempt?.cancel()
+        guard let connection else { return }
+        Task(executorPreference: loop) { await connection.disconnect() }
+    }
+
+    // MARK: Running
+
+    private func run() async {
+        while !users.isEmpty {
+            isEnding = false
+            switch await connect() {
+            case .success(let peripheral): await use(peripheral)
+            case .failure(let error): await failed(error)
+            }
+            await dismissLeaving()
+        }
+        isRunning = false
+        await hub.finished(self)
+    }
+
+    private func dismissLeaving() async {
+        while let link = leaving.first {
+            leaving.removeFirst()
+            await link.end(nil)
+        }
+    }
+
+    private func connect() async -> Result<Peripheral, BLEError> {
+        let (central, peer) = (hub.central, peer)
+        let delay = users.map(\.options.startDelay).min() ?? .zero
+        let attempt = Task(executorPreference: loop) { () async -> Result<Peripheral, BLEError> in
+            do throws(BLEError) {
+                if delay > .zero { try? await central.clock.sleep(for: delay) }
+                return .success(try await central.connect(peer, ConnectOptions(timeout: nil)))
+            } catch {
+                return .failure(error)
+            }
+        }
+        self.attempt = attempt
+        defer { self.attempt = nil }
+        return await attempt.value
+    }
+
+    private func failed(_ error: BLEError) async {
+        // An attempt that was cancelled for want of users may have found new ones meanwhile.
+        guard error.code != .cancelled else { return }
+        if [.adapterDown, .noAdapter, .blocked].contains(error.code) { await hub.adapterWasLost() }
+        let failed = users
+        users = []
+        for link in failed { await link.failed(error.connectionError) }
+    }
+
+    private func use(_ peripheral: Peripheral) async {
+        // Those who left while the connection was established are told before others are.
+        await dismissLeaving()
+        guard !users.isEmpty else { return await peripheral.disconnect() }
+        isEnding = false
+        connection = peripheral
+        let advertised = await hub.central.scanResult(of: peer)?.serviceUUIDs ?? []
+        await hub.happened(.peerConnected, to: peer, services: Set(advertised))
+        for link in users { await admit(link, to: peripheral) }
+        let reason = await peripheral.disconnected() ?? .requested
+        connection = nil
+        await hub.happened(.peerDisconnected, to: peer, services: Set(advertised))
+        if reason == .adapterLost {
+            // Nobody is told of a link that goes with its adapter.
+            await hub.adapterWasLost()
+            return adapterLost()
+        }
+        // Whoever has joined since this program began to end the link waits for the next one.
+        guard !isEnding else { return }
+        let lost = users
+        users = lost.filter(\.options.reconnects)
+        for link in lost { await link.lost(reason.translated) }
+    }
+
+    private func admit(_ link: VirtualLink, to peripheral: Peripheral) async {
+        let mtu = await peripheral.mtu
+        guard connection === peripheral, users.contains(where: { $0 === link }) else { return }
+        await link.begin(peripheral, mtu: mtu)
+    }
+}

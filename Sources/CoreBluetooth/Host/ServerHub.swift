@@ -1,0 +1,471 @@
+// What the peripheral managers of a process share: one local peripheral, with the services of all of them.
+//
+// Duties
+// - Publish and withdraw services, and keep which attribute belongs to which object of the application.
+// - Pass requests of centrals to the manager of the service, and its responses back. BareBLE refuses a request that has no
+//   response after 20 s; the object of the request refuses it when its last reference goes away.
+// - Start the updates in the order of the calls; BareBLE keeps that order for each central.
+//
+// Invariants
+// - All state belongs to the event loop. Managers are referred to weakly; their services, advertisements and channels end
+//   with them.
+// - The local peripheral exists from the first service, advertisement or channel on.
+
+internal import BLELinux
+internal import BareBLE
+internal import Logging
+
+/// The server of a process.
+actor ServerHub {
+    private struct Entry {
+        let manager: WeakManager
+        let callbacks: CallbackQueue
+        var lease: AdvertisementLease?
+        /// The number of the newest request to advertise, or to stop.
+        var advertising = 0
+        var services: [(object: CBMutableService, published: PublishedService)] = []
+        var listeners: [CBL2CAPPSM: ChannelListener] = [:]
+
+        func post(_ report: @escaping @Sendable (CBPeripheralManager) -> Void) {
+            callbacks.post { [manager] in if let object = manager.object as? CBPeripheralManager { report(object) } }
+        }
+    }
+
+    private nonisolated let central: Central
+    private nonisolated let loop: EventLoop
+    private nonisolated let logger: Logger
+    private var managers: [UInt64: Entry] = [:]
+    private var local: LocalPeripheral?
+    private var watch: Task<Void, Never>?
+    /// The objects of the published characteristics, and their managers.
+    private var characteristics: [AttributeHandle: (object: CBMutableCharacteristic, manager: UInt64)] = [:]
+    private var centrals: [ConnectedCentral.ID: CBCentral] = [:]
+    private var lastPlaceholder: UInt64 = 0
+
+    /// The event loop of the central: all of the actor's code runs there.
+    nonisolated var unownedExecutor: UnownedSerialExecutor {
+        // The actor holds the central, which holds its loop, so the reference stays good.
+        unsafe central.unownedExecutor
+    }
+
+    init(_ central: Central) {
+        self.central = central
+        loop = central.loop
+        logger = central.configuration.logger
+    }
+
+    // MARK: Managers
+
+    func add(_ manager: WeakManager, _ id: UInt64, _ callbacks: CallbackQueue) {
+        managers[id] = Entry(manager: manager, callbacks: callbacks)
+    }
+
+    func remove(_ id: UInt64) {
+        withdrawAll(of: id)
+        stopAdvertising(of: id)
+        for psm in managers[id]?.listeners.keys.sorted() ?? [] { endListener(psm, of: id) }
+        managers[id] = nil
+    }
+
+    /// The adapter cannot be used any more: nothing is advertised; and unless it is only off, there are no services.
+    func adapterChanged(_ state: CBManagerState) {
+        guard state != .poweredOn else { return }
+        for id in managers.keys {
+            stopAdvertising(of: id)
+            if state != .poweredOff { withdrawAll(of: id) }
+        }
+    }
+
+    private func server() -> LocalPeripheral {
+        if let local { return local }
+        let local = LocalPeripheral(LocalPeripheral.Settings(name: ProcessInfo.processInfo.hostName), on: central)
+        self.local = local
+        watch = Task(executorPreference: loop) { [weak self] in
+            do throws(BLEError) {
+                for try await event in local.events { await self?.happened(event) }
+            } catch {
+                // This task is the sequence's only consumer, and it has no other error.
+            }
+        }
+        return local
+    }
+
+    // MARK: Services
+
+    func publish(_ service: CBMutableService, for id: UInt64) {
+        guard let entry = managers[id] else { return }
+        let local = server()
+        do {
+            let definition = try definition(of: service, for: id)
+            let published = try local.assumeIsolated { try $0.publish(definition) }
+            managers[id]?.services.append((service, published))
+            service.setPublished(true)
+            for (object, characteristic) in zip(service.characteristics ?? [], published.characteristics) {
+                guard let object = object as? CBMutableCharacteristic else { continue }
+                object.setPublished(true)
+                characteristics[characteristic.id] = (object, id)
+            }
+            entry.post { $0.delegate?.peripheralManager($0, didAdd: service, error: nil) }
+        } catch {
+            let translated = (error as? BLEError)?.translated ?? error
+            entry.post { $0.delegate?.peripheralManager($0, didAdd: service, error: translated) }
+        }
+    }
+
+    func withdraw(_ service: CBMutableService, of id: UInt64) {
+        guard let index = managers[id]?.services.firstIndex(where: { $0.object === service }),
+            let published = managers[id]?.services.remove(at: index).published, let local
+        else { return }
+        do {
+            try local.assumeIsolated { try $0.withdraw(published) }
+        } catch {
+            // Another service includes it.
+            managers[id]?.services.insert((service, published), at: index)
+            return logger.error("the service was not removed: \(error)")
+        }
+        service.setPublished(false)
+        for characteristic in published.characteristics {
+            guard let object = characteristics.removeValue(forKey: characteristic.id)?.object else { continue }
+            object.setPublished(false)
+            object.state.withLock { $0.subscribedCentrals = [] }
+        }
+    }
+
+    func withdrawAll(of id: UInt64) {
+        // A service that includes others was added after them.
+        for (service, _) in managers[id]?.services.reversed() ?? [] { withdraw(service, of: id) }
+    }
+
+    private func definition(of service: CBMutableService, for id: UInt64) throws -> LocalService {
+        guard managers[id]?.services.contains(where: { $0.object === service }) == false else {
+            throw invalid("the service \(service.uuid) was added before")
+        }
+        let all = managers.values.flatMap(\.services)
+        let includes = try (service.includedServices ?? []).map { included in
+            guard let known = all.first(where: { $0.object === included })?.published else {
+                throw invalid("the included service \(included.uuid) was not added before")
+            }
+            return known
+        }
+        let characteristics = try (service.characteristics ?? []).map { one in
+            guard let one = one as? CBMutableCharacteristic else {
+                throw invalid("the characteristic \(one.uuid) is not a CBMutableCharacteristic")
+            }
+            return try definition(of: one, for: id)
+        }
+        return LocalService(
+            service.uuid.value, isPrimary: service.isPrimary, includes: includes, characteristics,
+            batchHandler: { [weak self] requests in try await self?.write(requests) })
+    }
+
+    private func definition(of characteristic: CBMutableCharacteristic, for id: UInt64) throws -> LocalCharacteristic {
+        let (properties, permissions, value) = characteristic.state.withLock {
+            ($0.properties, $0.permissions, $0.value)
+        }
+        let read: AccessRequirement = permissions.contains(.readEncryptionRequired) ? .encrypted : .open
+        let write: AccessRequirement = permissions.contains(.writeEncryptionRequired) ? .encrypted : .open
+        let encrypted: CBCharacteristicProperties = [.notifyEncryptionRequired, .indicateEncryptionRequired]
+        let subscribe: AccessRequirement = properties.isDisjoint(with: encrypted) ? .open : .encrypted
+        var declared = CharacteristicProperties(rawValue: UInt8(properties.rawValue & 0x7F))
+        if properties.contains(.notifyEncryptionRequired) { declared.insert(.notify) }
+        if properties.contains(.indicateEncryptionRequired) { declared.insert(.indicate) }
+        let descriptors = try (characteristic.descriptors ?? []).map { descriptor in
+            guard let descriptor = descriptor as? CBMutableDescriptor,
+                [0x2901, 0x2904].contains(descriptor.uuid.value.short), descriptor.value != nil
+            else {
+                throw invalid(
+                    "the descriptor \(descriptor.uuid) cannot be added: use a CBMutableDescriptor of type 2901 with a "
+                        + "String, or 2904 with Data")
+            }
+            return LocalDescriptor(descriptor.uuid.value, value: .fixed(descriptor.bytes))
+        }
+        return LocalCharacteristic(
+            characteristic.uuid.value, declared, value: try content(characteristic, value, declared),
+            access: AttributeAccess(read: read, write: write, subscribe: subscribe), descriptors: descriptors)
+    }
+
+    private func content(
+        _ characteristic: CBMutableCharacteristic, _ value: Data?, _ properties: CharacteristicProperties
+    ) throws -> LocalValue {
+        if let value {
+            guard properties == .read else {
+                throw invalid(
+                    "the characteristic \(characteristic.uuid) has a fixed value, so its properties must be .read alone; "
+                        + "pass nil as the value to return it request by request")
+            }
+            return .fixed([UInt8](value))
+        }
+        return .handled(
+            read: { [weak self] request in
+                guard let self else { throw ATTRefusal(.unlikelyError) }
+                return try await self.read(request, of: characteristic)
+            },
+            write: { [weak self] request in
+                guard let self else { throw ATTRefusal(.unlikelyError) }
+                try await self.write([request])
+            })
+    }
+
+    private func invalid(_ reason: String) -> CBError {
+        CBError(.invalidParameters, userInfo: [NSLocalizedDescriptionKey: "Could not add the service: \(reason)."])
+    }
+
+    // MARK: Requests
+
+    private func read(_ request: CentralReadRequest, of characteristic: CBMutableCharacteristic) async throws -> [UInt8]
+    {
+        guard
+            let entry = characteristics.values.first(where: { $0.object === characteristic }).flatMap({
+                managers[$0.manager]
+            })
+        else { throw ATTRefusal(.unlikelyError) }
+        let central = object(for: request.central)
+        let response = try await response {
+            CBATTRequest(central, characteristic, offset: request.offset, value: nil)
+        } report: { object in
+            entry.post { $0.delegate?.peripheralManager($0, didReceiveRead: object) }
+        }
+        // The program gives the bytes from the offset on, and the server cuts the whole value.
+        return [UInt8](repeating: 0, count: request.offset) + [UInt8](response.value ?? Data())
+    }
+
+    private func write(_ requests: [CentralWriteRequest]) async throws {
+        let known = requests.compactMap { request in characteristics[request.characteristic.id].map { (request, $0) } }
+        guard known.count == requests.count, let first = known.first, let entry = managers[first.1.manager] else {
+            throw ATTRefusal(.unlikelyError)
+        }
+        let central = object(for: first.0.central)
+        let make = { @Sendable (request: CentralWriteRequest, target: CBMutableCharacteristic) in
+            CBATTRequest(
+                central, target, offset: request.offset, value: Data(request.value), needsResponse: !request.isCommand)
+        }
+        let others = known.dropFirst().map { make($0, $1.object) }
+        // A central that writes without response waits for none, and neither do its next requests.
+        guard requests.contains(where: { !$0.isCommand }) else {
+            await entry.callbacks.awaitRoom()
+            let objects = [make(first.0, first.1.object)] + others
+            return entry.post { $0.delegate?.peripheralManager($0, didReceiveWrite: objects) }
+        }
+        _ = try await response {
+            make(first.0, first.1.object)
+        } report: { object in
+            entry.post { $0.delegate?.peripheralManager($0, didReceiveWrite: [object] + others) }
+        }
+    }
+
+    /// Reports a request, and waits for the response. Only the application keeps the request meanwhile.
+    ///
+    /// - Throws: `ATTRefusal` with the error that the application responds with.
+    private func response(
+        to make: () -> CBATTRequest, report: (CBATTRequest) -> Void
+    ) async throws -> CBATTRequest.Response {
+        let reference = WeakRequest()
+        let response: CBATTRequest.Response = await withTaskCancellationHandler {
+            await withCheckedContinuation { (continuation: CheckedContinuation<CBATTRequest.Response, Never>) in
+                let request = make()
+                request.await(continuation)
+                reference.set(request)
+                report(request)
+            }
+        } onCancel: {
+            reference.object?.respond(.unlikelyError)
+        }
+        guard response.result != .success else { return response }
+        throw ATTRefusal(ATTErrorCode(rawValue: UInt8(truncatingIfNeeded: response.result.rawValue)))
+    }
+
+    // MARK: Updates
+
+    func update(
+        _ value: [UInt8], of characteristic: CBMutableCharacteristic, to targets: [ConnectedCentral.ID]?,
+        for id: UInt64
+    ) {
+        guard let entry = managers[id] else { return }
+        let ended: @Sendable () -> Void = { [manager = entry.manager] in
+            (manager.object as? CBPeripheralManager)?.updateEnded()
+        }
+        guard let local, let handle = characteristics.first(where: { $0.value.object === characteristic })?.key else {
+            logger.error("API MISUSE: \(characteristic) was not added, so its value is not sent")
+            return ended()
+        }
+        Task(executorPreference: loop) { [logger] in
+            do throws(BLEError) {
+                let receivers = await local.centrals.filter { targets?.contains($0.id) ?? true }
+                if value.count <= 20 || receivers.allSatisfy({ min($0.maximumUpdateLength, 512) >= value.count }) {
+                    try await local.update(value, of: .handle(handle), to: targets)
+                } else {
+                    for receiver in receivers {
+                        let part = Array(value.prefix(min(receiver.maximumUpdateLength, 512)))
+                        try await local.update(part, of: .handle(handle), to: [receiver.id])
+                    }
+                }
+            } catch {
+                logger.error("a value was not sent: \(error)")
+            }
+            ended()
+        }
+    }
+
+    // MARK: Events
+
+    private func happened(_ event: LocalPeripheralEvent) {
+        switch event {
+        case .connected(let central): _ = object(for: central)
+        case .disconnected(let central, _): centrals[central.id] = nil
+        case .subscribed(let central, let characteristic, _):
+            subscription(of: object(for: central), to: characteristic.id, isOn: true)
+        case .unsubscribed(let central, let characteristic):
+            subscription(of: object(for: central), to: characteristic.id, isOn: false)
+        case .dropped(let count):
+            logger.warning("events of centrals were dropped", metadata: ["count": "\(count)"])
+        case .written, .writeDropped, .paired, .pairingFailed: break
+        }
+    }
+
+    private func subscription(of central: CBCentral, to handle: AttributeHandle, isOn: Bool) {
+        guard let (characteristic, id) = characteristics[handle], let entry = managers[id] else { return }
+        entry.post { manager in
+            characteristic.state.withLock { state in
+                state.subscribedCentrals.removeAll { $0 === central }
+                if isOn { state.subscribedCentrals.append(central) }
+            }
+            if isOn {
+                manager.delegate?.peripheralManager(manager, central: central, didSubscribeTo: characteristic)
+            } else {
+                manager.delegate?.peripheralManager(manager, central: central, didUnsubscribeFrom: characteristic)
+            }
+        }
+    }
+
+    private func object(for central: ConnectedCentral) -> CBCentral {
+        if let known = centrals[central.id] {
+            known.update(central)
+            return known
+        }
+        lastPlaceholder += 1
+        let placeholder = PeerID(address: BluetoothAddress(rawValue: lastPlaceholder), type: .random)
+        let object = CBCentral(central, placeholder: placeholder)
+        centrals[central.id] = object
+        return object
+    }
+
+    // MARK: Advertising
+
+    func advertise(_ name: String?, _ services: [BluetoothUUID], for id: UInt64) {
+        guard let entry = managers[id] else { return }
+        managers[id]?.advertising += 1
+        let number = entry.advertising + 1
+        var elements: [AdvertisementData.Element] = [.flags([.generalDiscoverable, .classicNotSupported])]
+        if !services.isEmpty { elements.append(.services(services)) }
+        if let name { elements.append(.localName(name, mayBeShortened: true)) }
+        let (local, advertisement) = (server(), Advertisement(AdvertisementData(elements)))
+        Task(executorPreference: loop) {
+            do throws(BLEError) {
+                let lease = try await local.advertise(advertisement)
+                guard await self.keep(lease, number, of: id) else { return await lease.stop() }
+                entry.post { $0.advertisingBegan(nil) }
+            } catch {
+                let translated = error.translated
+                entry.post { $0.advertisingBegan(translated) }
+            }
+        }
+    }
+
+    private func keep(_ lease: AdvertisementLease, _ number: Int, of id: UInt64) -> Bool {
+        guard managers[id]?.advertising == number else { return false }
+        managers[id]?.lease = lease
+        return true
+    }
+
+    func stopAdvertising(of id: UInt64) {
+        guard managers[id] != nil else { return }
+        managers[id]?.advertising += 1
+        guard let lease = managers[id]?.lease else { return }
+        managers[id]?.lease = nil
+        Task(executorPreference: loop) { await lease.stop() }
+    }
+
+    func requestLatency(_ latency: CBPeripheralManagerConnectionLatency, of link: ConnectedCentral.ID) {
+        guard let local else { return }
+        let interval: ClosedRange<Duration> =
+            switch latency {
+            case .low: .milliseconds(15)...(.milliseconds(30))
+            case .medium: .milliseconds(90)...(.milliseconds(120))
+            case .high: .milliseconds(285)...(.milliseconds(300))
+            }
+        guard let parameters = try? ConnectionParameters(interval: interval, supervisionTimeout: .seconds(6)) else {
+            return
+        }
+        Task(executorPreference: loop) { [logger] in
+            do throws(BLEError) {
+                try await local.requestConnectionParameters(parameters, of: link)
+            } catch {
+                logger.notice("the latency was not changed: \(error)")
+            }
+        }
+    }
+
+    // MARK: Channels
+
+    func publishChannel(isEncrypted: Bool, for id: UInt64) {
+        guard let entry = managers[id] else { return }
+        let local = server()
+        Task(executorPreference: loop) {
+            do throws(BLEError) {
+                let options = ChannelListenerOptions(mtu: CBL2CAPChannel.options.mtu)
+                let listener = try await local.listenForChannels(security: isEncrypted ? .encrypted : .open, options)
+                guard await self.keep(listener, of: id) else { return await listener.stop() }
+                let psm = listener.psm
+                entry.post { $0.delegate?.peripheralManager($0, didPublishL2CAPChannel: psm, error: nil) }
+            } catch {
+                let translated = error.translated
+                entry.post { $0.delegate?.peripheralManager($0, didPublishL2CAPChannel: 0, error: translated) }
+            }
+        }
+    }
+
+    private func keep(_ listener: ChannelListener, of id: UInt64) -> Bool {
+        guard let entry = managers[id] else { return false }
+        managers[id]?.listeners[listener.psm] = listener
+        Task(executorPreference: loop) { [weak self, loop] in
+            do throws(BLEError) {
+                for try await incoming in listener.channels {
+                    guard let central = await self?.object(for: incoming.central) else { return }
+                    let channel = CBL2CAPChannel(incoming.channel, to: central, loop: loop)
+                    entry.post { $0.delegate?.peripheralManager($0, didOpen: channel, error: nil) }
+                }
+            } catch {
+                // This task is the sequence's only consumer, and it has no other error.
+            }
+        }
+        return true
+    }
+
+    func withdrawChannel(_ psm: CBL2CAPPSM, for id: UInt64) {
+        guard let entry = managers[id] else { return }
+        guard endListener(psm, of: id) else {
+            let error = CBError(
+                .invalidParameters, userInfo: [NSLocalizedDescriptionKey: "The PSM \(psm) is not published."])
+            return entry.post { $0.delegate?.peripheralManager($0, didUnpublishL2CAPChannel: psm, error: error) }
+        }
+        entry.post { $0.delegate?.peripheralManager($0, didUnpublishL2CAPChannel: psm, error: nil) }
+    }
+
+    @discardableResult
+    private func endListener(_ psm: CBL2CAPPSM, of id: UInt64) -> Bool {
+        guard let listener = managers[id]?.listeners.removeValue(forKey: psm) else { return false }
+        Task(executorPreference: loop) { await listener.stop() }
+        return true
+    }
+}
+
+/// A reference to a request that does not keep it.
+private final class WeakRequest: Sendable {
+    private struct Reference { weak var object: CBATTRequest? }
+
+    private let reference = Lock(Reference())
+
+    var object: CBATTRequest? { reference.withLock { $0.object } }
+
+    func set(_ request: CBATTRequest) { reference.withLock { $0.object = request } }
+}

@@ -1,0 +1,327 @@
+// The link of one peripheral object: its calls, its subscriptions, and what is reported of them.
+//
+// Duties
+// - Start the calls in their order, several at a time: BareBLE puts the requests on air one by one, in the order in which the
+//   calls were started. A call that takes several requests (discovery, subscribing) runs alone, so that it keeps its place.
+// - Report each call once, on the delegate's queue; and nothing after the end of the link.
+// - Forward values in order, no faster than the delegate's queue takes them.
+// - Count what waits, for `canSendWriteWithoutResponse` and for the bound of the queue.
+//
+// Invariants
+// - The phase goes from `waiting` to `up` to `over`; with `reconnects`, from `up` back to `waiting`.
+// - The flow has a lock of its own, because callers read it on their threads; everything else belongs to the loop.
+// - The peripheral object is referred to weakly; it owns this link.
+
+internal import BLELinux
+internal import BareBLE
+internal import Logging
+
+/// The options of a connection.
+struct LinkOptions: Sendable {
+    var startDelay: Duration = .zero
+    /// Whether the link is established again after a loss.
+    var reconnects = false
+}
+
+/// The link of one peripheral object.
+actor VirtualLink {
+    /// What a call reports on the delegate's queue.
+    typealias Report = @Sendable (CBPeripheral) -> Void
+
+    /// A call that waits for its turn, or is under way.
+    struct Call: Sendable {
+        let cost: CallCost
+        /// Whether it runs alone.
+        let isAlone: Bool
+        /// Makes the call; `nil` if there is nothing to report.
+        let run: @Sendable (Peripheral, VirtualLink) async -> Report?
+    }
+
+    private enum Phase {
+        case waiting
+        case up(Peripheral)
+        case over
+    }
+
+    private struct Subscription {
+        let values: ValueSequence
+        let task: Task<Void, Never>
+    }
+
+    /// The number of calls that are under way at once.
+    private static let window = 16
+
+    nonisolated let manager: ManagerID
+    nonisolated let peer: PeerID
+    nonisolated let options: LinkOptions
+    nonisolated let host: CoreBluetoothHost
+    nonisolated let flow = WriteFlow()
+    private nonisolated let callbacks: CallbackQueue
+    private nonisolated let owner: WeakPeripheral
+
+    private var phase = Phase.waiting
+    private var waiting: [Call] = []
+    /// The index of the first waiting call.
+    private var next = 0
+    private var running = 0
+    private var isAloneRunning = false
+    private var subscriptions: [AttributeHandle: Subscription] = [:]
+    private var observer: Task<Void, Never>?
+
+    /// The event loop of the hub: all of the actor's code runs there.
+    nonisolated var unownedExecutor: UnownedSerialExecutor {
+        // The actor holds the hub through its host, so the reference stays good.
+        unsafe host.hub.unownedExecutor
+    }
+
+    init(
+        _ owner: WeakPeripheral, to peer: PeerID, of manager: ManagerID, on callbacks: CallbackQueue,
+        _ options: LinkOptions,
+        host: CoreBluetoothHost
+    ) {
+        self.owner = owner
+        self.peer = peer
+        self.manager = manager
+        self.callbacks = callbacks
+        self.options = options
+        self.host = host
+    }
+
+    /// Runs a report on the delegate's queue, if the peripheral object is still there.
+    nonisolated func post(_ report: @escaping Report) {
+        callbacks.post { [owner] in if let peripheral = owner.object { report(peripheral) } }
+    }
+
+    // MARK: Beginning and end
+
+    /// The link is up.
+    func begin(_ peripheral: Peripheral, mtu: Int) {
+        guard case .waiting = phase else { return }
+        phase = .up(peripheral)
+        flow.reset()
+        post { [weak self] in if let self { $0.connected(self, mtu: mtu) } }
+        if host.names[peer] == nil {
+            Task(executorPreference: host.hub.loop) { await self.readName(of: peripheral) }
+        }
+        startCalls()
+    }
+
+    /// The link could not be established.
+    func failed(_ error: CBError) {
+        guard close(.over) else { return }
+        post { [self] in $0.failedToConnect(self, error) }
+    }
+
+    /// The link was ended by this program, or its attempt was given up.
+    func end(_ error: CBError?) async {
+        let tasks = subscriptions.values.map(\.task)
+        guard close(.over) else { return }
+        for task in tasks { await task.value }
+        post { [self] in $0.disconnected(self, error, isReconnecting: false) }
+    }
+
+    /// The link was lost. With `reconnects`, it waits for the next one.
+    func lost(_ error: CBError?) async {
+        let reconnects = options.reconnects
+        // The values that came before are reported before.
+        for subscription in subscriptions.values { await subscription.task.value }
+        guard close(reconnects ? .waiting : .over) else { return }
+        post { [self] in $0.disconnected(self, error, isReconnecting: reconnects) }
+    }
+
+    /// The link has ended, and there is no callback for it.
+    func abandon() {
+        guard close(.over) else { return }
+        post { [self] in $0.abandoned(self) }
+    }
+
+    /// Ends the calls and the subscriptions; returns `false` if that was done before.
+    private func close(_ phase: Phase) -> Bool {
+        if case .over = self.phase { return false }
+        self.phase = phase
+        waiting = []
+        next = 0
+        observer?.cancel()
+        observer = nil
+        for subscription in subscriptions.values { endLater(subscription) }
+        subscriptions = [:]
+        flow.reset()
+        return true
+    }
+
+    private func endLater(_ subscription: Subscription) {
+        subscription.task.cancel()
+        Task(executorPreference: host.hub.loop) { try? await subscription.values.unsubscribe() }
+    }
+
+    private func readName(of peripheral: Peripheral) async {
+        let reading = try? await peripheral.readAll(0x2A00, limit: 1)
+        guard let bytes = reading?.first?.bytes, case .up(let current) = phase, current === peripheral else { return }
+        let name = String(decoding: bytes, as: UTF8.self)
+        guard !name.isEmpty else { return }
+        host.names[peer] = name
+        post { $0.named(name) }
+    }
+
+    // MARK: Calls
+
+    /// Adds a call after those that were made before.
+    func add(_ call: Call) {
+        guard case .up = phase else {
+            flow.finished(call.cost)
+            return
+        }
+        waiting.append(call)
+        startCalls()
+    }
+
+    private func startCalls() {
+        guard case .up(let peripheral) = phase else { return }
+        while next < waiting.count, !isAloneRunning, running < (waiting[next].isAlone ? 1 : Self.window) {
+            let call = waiting[next]
+            next += 1
+            running += 1
+            isAloneRunning = call.isAlone
+            Task(executorPreference: host.hub.loop) {
+                let report = await call.run(peripheral, self)
+                await self.finished(call, report, on: peripheral)
+            }
+        }
+        if next == waiting.count {
+            waiting.removeAll(keepingCapacity: true)
+            next = 0
+        }
+    }
+
+    private func finished(_ call: Call, _ report: Report?, on peripheral: Peripheral) {
+        running -= 1
+        if call.isAlone { isAloneRunning = false }
+        guard case .up(let current) = phase, current === peripheral else { return startCalls() }
+        if let report { post(report) }
+        if flow.finished(call.cost) { post { $0.isReadyToWrite() } }
+        startCalls()
+    }
+
+    // MARK: Values
+
+    /// Has the peer send a characteristic's values.
+    ///
+    /// - Throws: `BLEError` as `Peripheral.subscribe(to:_:)` does.
+    func subscribe(to characteristic: GATTCharacteristic, on peripheral: Peripheral) async throws(BLEError) {
+        guard subscriptions[characteristic.valueHandle] == nil else { return }
+        let options = SubscribeOptions(capacity: 4_096, byteLimit: 1 << 20)
+        let values = try await peripheral.subscribe(to: .characteristic(characteristic), options)
+        guard case .up(let current) = phase, current === peripheral else {
+            return try await values.unsubscribe()
+        }
+        let handle = characteristic.valueHandle
+        let (callbacks, logger, peer) = (callbacks, host.logger, peer)
+        let task = Task(executorPreference: host.hub.loop) {
+            do throws(BLEError) {
+                for try await value in values {
+                    if value.droppedBefore > 0 {
+                        logger.warning(
+                            "values were dropped: the delegate's queue is too slow",
+                            metadata: ["peer": "\(peer)", "count": "\(value.droppedBefore)"])
+                    }
+                    await callbacks.awaitRoom()
+                    self.post { $0.received(value.bytes, from: handle) }
+                }
+            } catch {
+                // The end of the link is reported by the link.
+            }
+        }
+        subscriptions[handle] = Subscription(values: values, task: task)
+    }
+
+    /// Has the peer stop sending a characteristic's values.
+    ///
+    /// - Throws: `BLEError` if the peer refused it or did not respond; the values end in any case.
+    func unsubscribe(from characteristic: GATTCharacteristic) async throws(BLEError) {
+        guard let subscription = subscriptions.removeValue(forKey: characteristic.valueHandle) else { return }
+        try await subscription.values.unsubscribe()
+    }
+
+    /// Reports changes of the peer's services from now on.
+    func observeServices(of peripheral: Peripheral) {
+        guard observer == nil else { return }
+        observer = Task(executorPreference: host.hub.loop) { [weak self] in
+            do throws(BLEError) {
+                for try await change in try await peripheral.serviceChanges() {
+                    guard let self else { return }
+                    await self.servicesChanged(change.handles)
+                }
+            } catch {
+                // A peer without Service Changed announces no changes.
+            }
+        }
+    }
+
+    private func servicesChanged(_ handles: ClosedRange<AttributeHandle>) {
+        for handle in subscriptions.keys where handles.contains(handle) {
+            if let subscription = subscriptions.removeValue(forKey: handle) { endLater(subscription) }
+        }
+        post { $0.servicesChanged(handles) }
+    }
+}
+
+/// What a call takes of the bounded queue of a link.
+struct CallCost: Sendable {
+    let bytes: Int
+    let isCommand: Bool
+}
+
+/// What waits on a link, and whether commands without response may be sent now.
+final class WriteFlow: Sendable {
+    /// The bounds of what waits on a link.
+    private static let (callLimit, byteLimit) = (4_096, 1 << 20)
+    /// The number of commands that may wait before `canSend` is false, and down to which they must go before it is true.
+    private static let (full, low) = (20, 4)
+
+    private struct State {
+        var calls = 0
+        var bytes = 0
+        var commands = 0
+        /// Whether the application is told when there is room.
+        var isFull = false
+    }
+
+    private let state = Lock(State())
+
+    /// Whether a command would go on its way at once.
+    var canSend: Bool { state.withLock { !$0.isFull } }
+
+    /// Takes room for a call; returns `false` if there is none.
+    func begin(_ cost: CallCost) -> Bool {
+        state.withLock { state in
+            guard state.calls < Self.callLimit, state.bytes + cost.bytes <= Self.byteLimit else { return false }
+            state.calls += 1
+            state.bytes += cost.bytes
+            if cost.isCommand { state.commands += 1 }
+            if state.commands >= Self.full { state.isFull = true }
+            return true
+        }
+    }
+
+    /// Gives the room of a call back; returns whether commands may be sent again.
+    @discardableResult
+    func finished(_ cost: CallCost) -> Bool {
+        state.withLock { state in
+            state.calls = max(0, state.calls - 1)
+            state.bytes = max(0, state.bytes - cost.bytes)
+            if cost.isCommand { state.commands = max(0, state.commands - 1) }
+            guard state.isFull, state.commands <= Self.low else { return false }
+            state.isFull = false
+            return true
+        }
+    }
+
+    /// Forgets everything: the link has ended, or a new one begins.
+    func reset() { state.withLock { $0 = State() } }
+}
+
+/// A reference to a peripheral object that does not keep it.
+// Unchecked: weak references are loaded atomically, and this one is assigned once, before it is shared.
+final class WeakPeripheral: @unchecked Sendable {
+    weak var object: CBPeripheral?
+}

@@ -1,0 +1,281 @@
+internal import BLELinux
+internal import BareBLE
+internal import Logging
+internal import Synchronization
+
+/// Offers services to centrals, and advertises them.
+///
+/// All peripheral managers of a process share one database and one adapter. Methods may be called on any thread, never wait,
+/// and are reported to the delegate on the manager's queue. A method that is called in another state than `.poweredOn` does
+/// nothing but log one line.
+open class CBPeripheralManager: CBManager, @unchecked Sendable {
+    private struct State {
+        weak var delegate: (any CBPeripheralManagerDelegate)?
+        /// Whether the state was reported while there was no delegate.
+        var isUntold = false
+        var isAdvertising = false
+        /// Whether advertising was asked for, and neither failed nor ended.
+        var wantsAdvertising = false
+        /// The number of updates that wait to be sent.
+        var updates = 0
+        /// Whether an update was refused for want of room.
+        var isFull = false
+    }
+
+    /// The number of updates that may wait, and down to which they must go before there is room again.
+    private static let (updateLimit, updateLow) = (20, 4)
+    private static let lastID = Atomic<UInt64>(0)
+
+    let callbacks: CallbackQueue
+    private let id = CBPeripheralManager.lastID.add(1, ordering: .relaxed).newValue
+    private let own: Lock<State>
+
+    /// Creates a manager without a delegate, on the main queue.
+    public convenience init() {
+        self.init(delegate: nil, queue: nil, options: nil)
+    }
+
+    /// Creates a manager.
+    ///
+    /// - Parameters:
+    ///   - delegate: The delegate, which the manager does not keep.
+    ///   - queue: The queue for the callbacks; `nil` for the main queue.
+    public convenience init(delegate: (any CBPeripheralManagerDelegate)?, queue: DispatchQueue?) {
+        self.init(delegate: delegate, queue: queue, options: nil)
+    }
+
+    /// Creates a manager.
+    ///
+    /// - Parameters:
+    ///   - delegate: The delegate, which the manager does not keep.
+    ///   - queue: The queue for the callbacks; `nil` for the main queue.
+    ///   - options: With `CBPeripheralManagerOptionShowPowerAlertKey`, the adapter is switched on, if the process has
+    ///     CAP_NET_ADMIN. `CBPeripheralManagerOptionRestoreIdentifierKey` is accepted, and logged: nothing is restored.
+    public init(
+        delegate: (any CBPeripheralManagerDelegate)?, queue: DispatchQueue?, options: [String: Any]? = nil
+    ) {
+        let host = CoreBluetoothHost.current
+        callbacks = CallbackQueue(queue ?? .main, loop: host.hub.loop)
+        own = Lock(State())
+        super.init(on: host)
+        self.delegate = delegate
+        if options?[CBPeripheralManagerOptionRestoreIdentifierKey] != nil {
+            host.logger.warning("state restoration is not available on Linux: the restore identifier has no effect")
+        }
+        let powerOn = (options?[CBPeripheralManagerOptionShowPowerAlertKey] as? NSNumber)?.boolValue ?? false
+        let (weak, id, callbacks, server) = (WeakManager(self), id, callbacks, host.server)
+        host.hub.post { hub in
+            server.assumeIsolated { $0.add(weak, id, callbacks) }
+            hub.add(weak, ManagerID(peripheral: id), callbacks, powerOn: powerOn)
+        }
+    }
+
+    deinit {
+        let (id, server) = (id, host.server)
+        host.hub.post { hub in
+            hub.remove(ManagerID(peripheral: id))
+            server.assumeIsolated { $0.remove(id) }
+        }
+    }
+
+    /// The delegate. One that is set after the state was reported is told the state.
+    open weak var delegate: (any CBPeripheralManagerDelegate)? {
+        get { own.withLock { $0.delegate } }
+        set {
+            if let newValue { DelegateCheck.warnIfMethodsOfSubclassesAreLost(newValue, host: host) }
+            let isUntold = own.withLock { state in
+                state.delegate = newValue
+                guard newValue != nil else { return false }
+                defer { state.isUntold = false }
+                return state.isUntold
+            }
+            guard isUntold else { return }
+            callbacks.post { [weak self] in if let self { delegate?.peripheralManagerDidUpdateState(self) } }
+        }
+    }
+
+    /// Returns the permission of this process.
+    @available(*, deprecated, message: "Use CBManager.authorization.")
+    open class func authorizationStatus() -> CBPeripheralManagerAuthorizationStatus {
+        authorization == .denied ? .denied : .authorized
+    }
+
+    // MARK: Advertising
+
+    /// A Boolean value that indicates whether the manager advertises; `true` from the callback on.
+    open var isAdvertising: Bool { own.withLock { $0.isAdvertising } }
+
+    /// Advertises, so that centrals find this device and connect. It needs CAP_NET_RAW.
+    ///
+    /// - Parameter advertisementData: `CBAdvertisementDataLocalNameKey` and `CBAdvertisementDataServiceUUIDsKey` are used, as
+    ///   on Apple's systems; anything else is not advertised. A name that does not fit is shortened.
+    open func startAdvertising(_ advertisementData: [String: Any]?) {
+        guard isPoweredOn() else { return }
+        let isFirst = own.withLock { state in
+            defer { state.wantsAdvertising = true }
+            return !state.wantsAdvertising
+        }
+        guard isFirst else {
+            let error = CBError(
+                .alreadyAdvertising,
+                userInfo: [NSLocalizedDescriptionKey: "The manager advertises already; stop that first."])
+            return callbacks.post { [weak self] in
+                if let self { delegate?.peripheralManagerDidStartAdvertising(self, error: error) }
+            }
+        }
+        let services = (advertisementData?[CBAdvertisementDataServiceUUIDsKey] as? [CBUUID] ?? []).map(\.value)
+        let name = advertisementData?[CBAdvertisementDataLocalNameKey] as? String
+        let (id, server) = (id, host.server)
+        host.hub.post { _ in server.assumeIsolated { $0.advertise(name, services, for: id) } }
+    }
+
+    /// Stops advertising. Links stay up.
+    open func stopAdvertising() {
+        guard isPoweredOn() else { return }
+        endAdvertising()
+        let (id, server) = (id, host.server)
+        host.hub.post { _ in server.assumeIsolated { $0.stopAdvertising(of: id) } }
+    }
+
+    private func endAdvertising() {
+        own.withLock { $0.wantsAdvertising = false }
+        setAdvertising(false)
+    }
+
+    private func setAdvertising(_ isOn: Bool) {
+        let old = own.withLock { state in
+            defer { state.isAdvertising = isOn }
+            return state.isAdvertising
+        }
+        if old != isOn { observers.changed(.isAdvertising, on: self, from: old, to: isOn) }
+    }
+
+    /// Asks a central for a latency of its link. The central decides; there is no callback.
+    open func setDesiredConnectionLatency(
+        _ latency: CBPeripheralManagerConnectionLatency, for central: CBCentral
+    ) {
+        guard isPoweredOn() else { return }
+        let (link, server) = (central.link, host.server)
+        host.hub.post { _ in server.assumeIsolated { $0.requestLatency(latency, of: link) } }
+    }
+
+    // MARK: Services
+
+    /// Publishes a service, whose object and parts cannot change afterwards.
+    open func add(_ service: CBMutableService) {
+        guard isPoweredOn() else { return }
+        let (id, server) = (id, host.server)
+        host.hub.post { _ in server.assumeIsolated { $0.publish(service, for: id) } }
+    }
+
+    /// Withdraws a service.
+    open func remove(_ service: CBMutableService) {
+        guard isPoweredOn() else { return }
+        let (id, server) = (id, host.server)
+        host.hub.post { _ in server.assumeIsolated { $0.withdraw(service, of: id) } }
+    }
+
+    /// Withdraws all services of this manager.
+    open func removeAllServices() {
+        guard isPoweredOn() else { return }
+        let (id, server) = (id, host.server)
+        host.hub.post { _ in server.assumeIsolated { $0.withdrawAll(of: id) } }
+    }
+
+    // MARK: Values
+
+    /// Responds to a request of a central.
+    ///
+    /// - Parameters:
+    ///   - request: The request; of several that came together, the first one.
+    ///   - result: `.success`, or the error that the central receives.
+    open func respond(to request: CBATTRequest, withResult result: CBATTError.Code) {
+        guard !request.respond(result) else { return }
+        Misuse.log("a request of \(request.central.identifier) was responded to before, or too late", host: host)
+    }
+
+    /// Sends a value to centrals that have subscribed to a characteristic, in a notification or an indication.
+    ///
+    /// A value that is longer than a central can receive is cut for it (`CBCentral.maximumUpdateValueLength`).
+    ///
+    /// - Parameters:
+    ///   - value: The value.
+    ///   - characteristic: A characteristic of a service that was added.
+    ///   - centrals: The centrals; `nil` for all that have subscribed.
+    /// - Returns: `false` if too many updates wait: this one is not sent, and
+    ///   `peripheralManagerIsReady(toUpdateSubscribers:)` is called when there is room.
+    open func updateValue(
+        _ value: Data, for characteristic: CBMutableCharacteristic, onSubscribedCentrals centrals: [CBCentral]?
+    ) -> Bool {
+        guard isPoweredOn() else { return false }
+        let hasRoom = own.withLock { state in
+            guard state.updates < Self.updateLimit else {
+                state.isFull = true
+                return false
+            }
+            state.updates += 1
+            return true
+        }
+        guard hasRoom else { return false }
+        let (id, server, bytes) = (id, host.server, [UInt8](value))
+        let targets = centrals?.map(\.link)
+        host.hub.post { _ in server.assumeIsolated { $0.update(bytes, of: characteristic, to: targets, for: id) } }
+        return true
+    }
+
+    // MARK: Channels
+
+    /// Lets centrals open L2CAP channels to a PSM that the system chooses, and that the callback reports.
+    ///
+    /// - Parameter encryptionRequired: A Boolean value that indicates whether the link must be encrypted.
+    open func publishL2CAPChannel(withEncryption encryptionRequired: Bool) {
+        guard isPoweredOn() else { return }
+        let (id, server) = (id, host.server)
+        host.hub.post { _ in server.assumeIsolated { $0.publishChannel(isEncrypted: encryptionRequired, for: id) } }
+    }
+
+    /// Ends that centrals can open channels to a PSM. Open channels stay open.
+    open func unpublishL2CAPChannel(_ psm: CBL2CAPPSM) {
+        guard isPoweredOn() else { return }
+        let (id, server) = (id, host.server)
+        host.hub.post { _ in server.assumeIsolated { $0.withdrawChannel(psm, for: id) } }
+    }
+
+    private func isPoweredOn() -> Bool {
+        if state == .poweredOn { return true }
+        Misuse.log("\(self) can only accept this command while in the powered on state", host: host)
+        return false
+    }
+
+    // MARK: On the delegate's queue
+
+    override func adapterChanged(_ new: CBManagerState) {
+        guard new != state else { return }
+        if new != .poweredOn { endAdvertising() }
+        setState(new)
+        guard let delegate else { return own.withLock { $0.isUntold = true } }
+        delegate.peripheralManagerDidUpdateState(self)
+    }
+
+    func advertisingBegan(_ error: (any Error)?) {
+        let isWanted = own.withLock { state in
+            if error != nil { state.wantsAdvertising = false }
+            return state.wantsAdvertising
+        }
+        setAdvertising(isWanted)
+        delegate?.peripheralManagerDidStartAdvertising(self, error: error)
+    }
+
+    func updateEnded() {
+        let isReady = own.withLock { state in
+            state.updates -= 1
+            guard state.isFull, state.updates <= Self.updateLow else { return false }
+            state.isFull = false
+            return true
+        }
+        guard isReady else { return }
+        callbacks.post { [weak self] in
+            if let self { delegate?.peripheralManagerIsReady(toUpdateSubscribers: self) }
+        }
+    }
+}

@@ -1,0 +1,97 @@
+/// What a peripheral manager reports. All methods are called on the queue that the manager was created with, one at a time.
+///
+/// All but `peripheralManagerDidUpdateState(_:)` have an empty default.
+@preconcurrency public protocol CBPeripheralManagerDelegate: NSObjectProtocol {
+    /// Reports that `CBManager.state` has changed; called first soon after the manager was created.
+    ///
+    /// In any state but `.poweredOn` nothing is advertised. The services stay in `.poweredOff`; in the others they are
+    /// withdrawn, and have to be added again.
+    func peripheralManagerDidUpdateState(_ peripheral: CBPeripheralManager)
+
+    /// Reports what the system has restored. It is never called on Linux.
+    func peripheralManager(_ peripheral: CBPeripheralManager, willRestoreState dict: [String: Any])
+
+    /// Reports that advertising has begun, or why it could not.
+    func peripheralManagerDidStartAdvertising(_ peripheral: CBPeripheralManager, error: (any Error)?)
+
+    /// Reports that a service was published, or why it could not be.
+    func peripheralManager(_ peripheral: CBPeripheralManager, didAdd service: CBService, error: (any Error)?)
+
+    /// Reports that a central has subscribed to a characteristic.
+    func peripheralManager(
+        _ peripheral: CBPeripheralManager, central: CBCentral, didSubscribeTo characteristic: CBCharacteristic)
+
+    /// Reports that a central has ended its subscription, or that its link has ended.
+    func peripheralManager(
+        _ peripheral: CBPeripheralManager, central: CBCentral, didUnsubscribeFrom characteristic: CBCharacteristic)
+
+    /// Reports a central's request to read a value that is not fixed.
+    func peripheralManager(_ peripheral: CBPeripheralManager, didReceiveRead request: CBATTRequest)
+
+    /// Reports a central's request to write one value or several, all or none. Respond once, to the first one.
+    func peripheralManager(_ peripheral: CBPeripheralManager, didReceiveWrite requests: [CBATTRequest])
+
+    /// Reports that there is room for updates again, after `CBPeripheralManager.updateValue(_:for:onSubscribedCentrals:)` has
+    /// returned `false`.
+    func peripheralManagerIsReady(toUpdateSubscribers peripheral: CBPeripheralManager)
+
+    /// Reports that centrals can open channels, and the PSM for it; or why they cannot.
+    func peripheralManager(
+        _ peripheral: CBPeripheralManager, didPublishL2CAPChannel psm: CBL2CAPPSM, error: (any Error)?)
+
+    /// Reports that centrals can no longer open channels.
+    func peripheralManager(
+        _ peripheral: CBPeripheralManager, didUnpublishL2CAPChannel psm: CBL2CAPPSM, error: (any Error)?)
+
+    /// Reports that a central has opened a channel. Keep a reference to it: it closes with the last one.
+    func peripheralManager(_ peripheral: CBPeripheralManager, didOpen channel: CBL2CAPChannel?, error: (any Error)?)
+}
+
+extension CBPeripheralManagerDelegate {
+    /// Does nothing.
+    public func peripheralManager(_ peripheral: CBPeripheralManager, willRestoreState dict: [String: Any]) {}
+
+    /// Does nothing.
+    public func peripheralManagerDidStartAdvertising(_ peripheral: CBPeripheralManager, error: (any Error)?) {}
+
+    /// Does nothing.
+    public func peripheralManager(_ peripheral: CBPeripheralManager, didAdd service: CBService, error: (any Error)?) {}
+
+    /// Does nothing.
+    public func peripheralManager(
+        _ peripheral: CBPeripheralManager, central: CBCentral, didSubscribeTo characteristic: CBCharacteristic
+    ) {}
+
+    /// Does nothing.
+    public func peripheralManager(
+        _ peripheral: CBPeripheralManager, central: CBCentral, didUnsubscribeFrom characteristic: CBCharacteristic
+    ) {}
+
+    /// Refuses the request with Request Not Supported.
+    public func peripheralManager(_ peripheral: CBPeripheralManager, didReceiveRead request: CBATTRequest) {
+        peripheral.respond(to: request, withResult: .requestNotSupported)
+    }
+
+    /// Refuses the requests with Request Not Supported.
+    public func peripheralManager(_ peripheral: CBPeripheralManager, didReceiveWrite requests: [CBATTRequest]) {
+        if let first = requests.first { peripheral.respond(to: first, withResult: .requestNotSupported) }
+    }
+
+    /// Does nothing.
+    public func peripheralManagerIsReady(toUpdateSubscribers peripheral: CBPeripheralManager) {}
+
+    /// Does nothing.
+    public func peripheralManager(
+        _ peripheral: CBPeripheralManager, didPublishL2CAPChannel psm: CBL2CAPPSM, error: (any Error)?
+    ) {}
+
+    /// Does nothing.
+    public func peripheralManager(
+        _ peripheral: CBPeripheralManager, didUnpublishL2CAPChannel psm: CBL2CAPPSM, error: (any Error)?
+    ) {}
+
+    /// Does nothing: the channel closes.
+    public func peripheralManager(
+        _ peripheral: CBPeripheralManager, didOpen channel: CBL2CAPChannel?, error: (any Error)?
+    ) {}
+}

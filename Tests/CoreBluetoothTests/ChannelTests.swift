@@ -1,0 +1,157 @@
+import BLECore
+import BLELinux
+import BareBLE
+import BareBLETestKit
+import CoreBluetooth
+import Testing
+
+/// The streams of channels, over a socketpair whose far end echoes.
+@Suite(.timeLimit(.minutes(10))) struct ChannelTests {
+    private static let size = 1 << 20
+
+    /// A channel beside a link, in real time, because run loops follow no other.
+    private struct Line {
+        let link: Peripheral
+        let channel: CBL2CAPChannel
+        /// The peer's end of the channel.
+        let far: L2CAPChannel
+
+        init() async throws {
+            let central = Central()
+            let device = VirtualPeripheral(.battery)
+            link = try await central.attach(descriptor: device.connect())
+            let (ours, theirs) = try LinkSocket.pair()
+            // The socketpair has no MTU of its own, so the far end takes what the streams send at most.
+            let options = ChannelOptions(mtu: 8_192)
+            let channel = try await link.attachChannel(descriptor: ours, psm: 0x80, options)
+            far = try await link.attachChannel(descriptor: theirs, psm: 0x80, options)
+            let peer = CBPeer(peer: PeerID(address: BluetoothAddress(rawValue: 1), type: .public))
+            self.channel = CBL2CAPChannel(channel, to: peer, loop: central.loop)
+        }
+    }
+
+    @Test func scheduledStreamsEcho() async throws {
+        let line = try await Line()
+        let echo = Task { for try await packet in line.far.packets { try await line.far.send(packet) } }
+        let echoed = await onThread { StreamWalk(line.channel, size: Self.size).run() }
+        #expect(echoed == StreamWalk.bytes(Self.size))
+        #expect(line.channel.psm == 0x80)
+        await line.link.disconnect()
+        _ = await echo.result
+    }
+
+    @Test func polledStreamsEcho() async throws {
+        let line = try await Line()
+        let echo = Task { for try await packet in line.far.packets { try await line.far.send(packet) } }
+        let echoed = await onThread {
+            let (input, output) = (line.channel.inputStream!, line.channel.outputStream!)
+            input.open()
+            output.open()
+            let sent = StreamWalk.bytes(Self.size)
+            var (position, received) = (0, [UInt8]())
+            var buffer = [UInt8](repeating: 0, count: 4_096)
+            while received.count < sent.count, input.streamStatus == .open {
+                if position < sent.count, output.hasSpaceAvailable {
+                    position += write(sent[position...], to: output)
+                }
+                if input.hasBytesAvailable {
+                    let count = unsafe input.read(&buffer, maxLength: buffer.count)
+                    received += buffer.prefix(count)
+                }
+                sched_yield()
+            }
+            return received
+        }
+        #expect(echoed == StreamWalk.bytes(Self.size))
+        await line.link.disconnect()
+        _ = await echo.result
+    }
+
+    @Test func aChannelClosesWithItsStreams() async throws {
+        let line = try await Line()
+        line.channel.inputStream.open()
+        line.channel.outputStream.open()
+        line.channel.inputStream.close()
+        #expect(line.channel.outputStream.streamStatus == .open)
+        line.channel.outputStream.close()
+        for try await _ in line.far.packets {}
+        #expect(line.channel.inputStream.streamStatus == .closed)
+        await line.link.disconnect()
+    }
+
+    @Test func theEndOfTheChannelIsTheEndOfTheInput() async throws {
+        let line = try await Line()
+        await line.far.close()
+        let events = await onThread { StreamWalk(line.channel, size: 0).runToEnd() }
+        #expect(events.contains(.endEncountered))
+        await line.link.disconnect()
+    }
+}
+
+/// Writes what the stream has room for; returns the number of bytes.
+private func write(_ bytes: ArraySlice<UInt8>, to stream: OutputStream) -> Int {
+    unsafe bytes.withUnsafeBufferPointer { buffer in
+        guard let start = buffer.baseAddress else { return 0 }
+        return unsafe stream.write(start, maxLength: buffer.count)
+    }
+}
+
+/// Runs `body` on a thread with a run loop of its own.
+private func onThread<Value: Sendable>(_ body: @escaping @Sendable () -> Value) async -> Value {
+    await withCheckedContinuation { continuation in
+        Thread.detachNewThread { continuation.resume(returning: body()) }
+    }
+}
+
+/// A program that writes and reads by the events of its streams.
+private final class StreamWalk: NSObject, StreamDelegate {
+    private let channel: CBL2CAPChannel
+    private let sent: [UInt8]
+    private var position = 0
+    private var received: [UInt8] = []
+    private var events: [Stream.Event] = []
+    private var isOver: Bool { events.contains(.endEncountered) || events.contains(.errorOccurred) }
+
+    static func bytes(_ count: Int) -> [UInt8] { (0..<count).map { UInt8(truncatingIfNeeded: $0 &* 31) } }
+
+    init(_ channel: CBL2CAPChannel, size: Int) {
+        self.channel = channel
+        sent = Self.bytes(size)
+    }
+
+    private func open() {
+        for stream in [channel.inputStream, channel.outputStream] as [Stream?] {
+            stream?.delegate = self
+            stream?.schedule(in: .current, forMode: .default)
+            stream?.open()
+        }
+    }
+
+    func run() -> [UInt8] {
+        open()
+        while received.count < sent.count, !isOver {
+            _ = RunLoop.current.run(mode: .default, before: Date(timeIntervalSinceNow: 10))
+        }
+        return received
+    }
+
+    func runToEnd() -> [Stream.Event] {
+        open()
+        while !isOver {
+            _ = RunLoop.current.run(mode: .default, before: Date(timeIntervalSinceNow: 10))
+        }
+        return events
+    }
+
+    func stream(_ aStream: Stream, handle eventCode: Stream.Event) {
+        events.append(eventCode)
+        if eventCode == .hasBytesAvailable {
+            var buffer = [UInt8](repeating: 0, count: 1_000)
+            let count = unsafe channel.inputStream.read(&buffer, maxLength: buffer.count)
+            received += buffer.prefix(max(0, count))
+        }
+        if eventCode == .hasSpaceAvailable, position < sent.count {
+            position += write(sent[position...], to: channel.outputStream)
+        }
+    }
+}

@@ -1,0 +1,730 @@
+import BLECore
+import BLELinux
+import BareBLE
+import BareBLETestKit
+import CoreBluetooth
+import Testing
+
+/// What programs rely on, rule by rule: the queue and the order of callbacks, the end of links, misuse.
+@Suite(.timeLimit(.minutes(10))) struct ContractTests {
+    private let belt = CBUUID(string: "180D")
+    private let measurement = CBUUID(string: "2A37")
+    private let location = CBUUID(string: "2A38")
+    private let control = CBUUID(string: "2A39")
+    private static let key = DispatchSpecificKey<Bool>()
+
+    // MARK: S1 Queue
+
+    @Test func s1CallbacksComeOnTheQueueAndNotWithinCalls() async throws {
+        try await Bench.run { bench in
+            _ = await bench.radio.add(.heartRate)
+            bench.queue.setSpecific(key: Self.key, value: true)
+            let isCalling = Lock(false)
+            let (manager, recorder) = try await bench.manager()
+            recorder.react { line in
+                if DispatchQueue.getSpecific(key: Self.key) != true { Issue.record("\(line) is on another queue") }
+                if isCalling.withLock({ $0 }) { Issue.record("\(line) came within a call") }
+            }
+            let peripheral = try await bench.connect(manager, recorder)
+            let found = try await bench.discover(peripheral, recorder)
+            let value = try #require(found[location])
+            // The queue waits for the end of this block, so nothing can be reported before.
+            bench.queue.sync {
+                isCalling.withLock { $0 = true }
+                peripheral.readValue(for: value)
+                peripheral.readValue(for: value)
+                manager.cancelPeripheralConnection(peripheral)
+                isCalling.withLock { $0 = false }
+            }
+            try await recorder.wait(for: "didDisconnect")
+        }
+    }
+
+    @Test func s1PropertiesChangeWithTheirCallbacks() async throws {
+        try await Bench.run { bench in
+            _ = await bench.radio.add(.heartRate)
+            let (manager, recorder) = try await bench.manager()
+            let peripheral = try await bench.connect(manager, recorder)
+            bench.queue.sync { peripheral.discoverServices([belt]) }
+            let seen = bench.queue.sync { peripheral.services }
+            #expect(seen == nil)
+            try await recorder.wait(for: "didDiscoverServices nil")
+            #expect(peripheral.services?.map(\.uuid) == [belt])
+        }
+    }
+
+    // MARK: S2 First callback
+
+    @Test func s2TheStateIsReportedOnceAfterInit() async throws {
+        try await Bench.run { bench in
+            let recorder = Recorder(bench.time)
+            let manager = CBCentralManager(delegate: recorder, queue: bench.queue)
+            #expect(recorder.lines == [])
+            try await recorder.wait(for: "state 5")
+            #expect(manager.state == .poweredOn)
+            try await bench.time.clock.sleep(for: .seconds(60))
+            #expect(recorder.lines == ["state 5"])
+        }
+    }
+
+    @Test func s2ADelegateThatIsSetLaterIsToldTheState() async throws {
+        try await Bench.run { bench in
+            let manager = CBCentralManager(delegate: nil, queue: bench.queue)
+            try await bench.time.clock.sleep(for: .seconds(5))
+            #expect(manager.state == .poweredOn)
+            let recorder = Recorder(bench.time)
+            manager.delegate = recorder
+            try await recorder.wait(for: "state 5")
+            // It is told once.
+            manager.delegate = recorder
+            await bench.time.settle()
+            #expect(recorder.lines == ["state 5"])
+        }
+    }
+
+    // MARK: S3 Misuse
+
+    @Test func s3CommandsBeforePoweredOnLogALine() async throws {
+        try await Bench.run { bench in
+            await bench.radio.powerOff()
+            let recorder = Recorder(bench.time)
+            let manager = CBCentralManager(delegate: recorder, queue: bench.queue)
+            manager.scanForPeripherals(withServices: nil)
+            #expect(!manager.isScanning)
+            #expect(manager.retrievePeripherals(withIdentifiers: [UUID()]) == [])
+            let misuse = "can only accept this command while in the powered on state"
+            #expect(bench.log.all.count { $0.hasPrefix("API MISUSE: <CBCentralManager") && $0.hasSuffix(misuse) } == 2)
+            try await recorder.wait(for: "state 4")
+            #expect(recorder.lines == ["state 4"])
+        }
+    }
+
+    @Test func s3CommandsOnADisconnectedPeripheralLogALine() async throws {
+        try await Bench.run { bench in
+            _ = await bench.radio.add(.heartRate)
+            let (manager, recorder) = try await bench.manager()
+            let peripheral = try await bench.connect(manager, recorder)
+            let found = try await bench.discover(peripheral, recorder)
+            let value = try #require(found[location])
+            // The program keeps the service beyond the link.
+            let service = try #require(value.service)
+            manager.cancelPeripheralConnection(peripheral)
+            try await recorder.wait(for: "didDisconnect")
+            recorder.clear()
+            peripheral.discoverServices(nil)
+            peripheral.readValue(for: value)
+            peripheral.readRSSI()
+            peripheral.discoverCharacteristics(nil, for: service)
+            try await bench.time.clock.sleep(for: .seconds(60))
+            #expect(recorder.lines == [])
+            let misuse = "can only accept commands while in the connected state"
+            #expect(bench.log.all.count { $0.hasPrefix("API MISUSE: <CBPeripheral") && $0.hasSuffix(misuse) } == 4)
+        }
+    }
+
+    // MARK: S4 Retention
+
+    @Test func s4DroppingAPeripheralCancelsItsAttempt() async throws {
+        try await Bench.run { bench in
+            let device = await bench.radio.add(.heartRate)
+            let (manager, recorder) = try await bench.manager()
+            manager.scanForPeripherals(withServices: nil)
+            try await recorder.wait(for: "didDiscover")
+            manager.stopScan()
+            await bench.radio.move(device, to: .outOfRange)
+            let reference = WeakReference()
+            reference.object = try recorder.peripheral()
+            manager.connect(try recorder.peripheral())
+            await bench.time.settle()
+            recorder.forget()
+            #expect(reference.object == nil)
+            await bench.radio.move(device, to: .near)
+            try await bench.time.clock.sleep(for: .seconds(60))
+            #expect(recorder.count(of: "didConnect") == 0)
+            #expect(bench.log.all.contains { $0.contains("Did you forget to keep a reference to it?") })
+            #expect(await !device.isConnected)
+        }
+    }
+
+    @Test func s4DroppingAPeripheralDisconnectsIt() async throws {
+        try await Bench.run { bench in
+            let device = await bench.radio.add(.heartRate)
+            let (manager, recorder) = try await bench.manager()
+            do { _ = try await bench.connect(manager, recorder) }
+            #expect(await device.isConnected)
+            recorder.forget()
+            try await bench.time.clock.sleep(for: .seconds(5))
+            #expect(await !device.isConnected)
+            #expect(recorder.lines == [])
+        }
+    }
+
+    // MARK: S5 Connect
+
+    @Test func s5AnAttemptPendsUntilTheDeviceIsInRange() async throws {
+        try await Bench.run { bench in
+            let device = await bench.radio.add(.heartRate)
+            let (manager, recorder) = try await bench.manager()
+            manager.scanForPeripherals(withServices: nil)
+            try await recorder.wait(for: "didDiscover")
+            manager.stopScan()
+            await bench.radio.move(device, to: .outOfRange)
+            let peripheral = try recorder.peripheral()
+            manager.connect(peripheral)
+            try await bench.time.clock.sleep(for: .seconds(600))
+            #expect(peripheral.state == .connecting)
+            manager.cancelPeripheralConnection(peripheral)
+            #expect(peripheral.state == .disconnecting)
+            try await recorder.wait(for: "didDisconnect nil false 0")
+            manager.connect(peripheral)
+            try await bench.time.clock.sleep(for: .seconds(600))
+            await bench.radio.move(device, to: .near)
+            try await recorder.wait(for: "didConnect 2")
+            #expect(recorder.count(of: "didFail") == 0)
+        }
+    }
+
+    @Test(arguments: [
+        (HCIStatus.remoteUserTerminated, 7), (.remotePowerOff, 7), (.connectionTimeout, 6), (.keyMissing, 14),
+        (.linkResponseTimeout, 15),
+    ]) func s5TheReasonOfALossIsReported(_ status: HCIStatus, _ code: Int) async throws {
+        try await Bench.run { bench in
+            let device = await bench.radio.add(.heartRate)
+            let (manager, recorder) = try await bench.manager()
+            let peripheral = try await bench.connect(manager, recorder)
+            await bench.radio.disconnect(device, because: status)
+            try await recorder.wait(for: "didDisconnect CB \(code) false 0")
+            #expect(peripheral.state == .disconnected)
+            manager.connect(peripheral)
+            try await recorder.wait(for: "didConnect")
+        }
+    }
+
+    @Test func s5ConnectingTwiceIsReportedOnce() async throws {
+        try await Bench.run { bench in
+            _ = await bench.radio.add(.heartRate)
+            let (manager, recorder) = try await bench.manager()
+            let peripheral = try await bench.connect(manager, recorder)
+            manager.connect(peripheral)
+            manager.connect(peripheral)
+            try await bench.time.clock.sleep(for: .seconds(5))
+            #expect(recorder.lines == [])
+        }
+    }
+
+    @Test func s5CancellingAndConnectingAtOnceReportsBoth() async throws {
+        try await Bench.run { bench in
+            _ = await bench.radio.add(.heartRate)
+            let (manager, recorder) = try await bench.manager()
+            let peripheral = try await bench.connect(manager, recorder)
+            manager.cancelPeripheralConnection(peripheral)
+            manager.connect(peripheral)
+            try await recorder.wait(for: "didConnect 2")
+            #expect(recorder.lines == ["didDisconnect nil false 1", "didConnect 2"])
+            try await bench.time.clock.sleep(for: .seconds(5))
+            #expect(peripheral.state == .connected)
+        }
+    }
+
+    // MARK: S6 After a disconnect
+
+    @Test func s6NothingIsReportedAfterTheDisconnection() async throws {
+        try await Bench.run { bench in
+            let device = await bench.radio.add(.heartRate)
+            let (manager, recorder) = try await bench.manager()
+            let peripheral = try await bench.connect(manager, recorder)
+            let found = try await bench.discover(peripheral, recorder)
+            let value = try #require(found[location])
+            await device.stopResponding()
+            for _ in 0..<40 { peripheral.readValue(for: value) }
+            peripheral.discoverServices(nil)
+            await bench.time.settle()
+            await bench.radio.disconnect(device)
+            try await recorder.wait(for: "didDisconnect CB 7")
+            #expect(peripheral.services == nil)
+            try await bench.time.clock.sleep(for: .seconds(120))
+            #expect(recorder.lines == ["didDisconnect CB 7 false 0"])
+        }
+    }
+
+    // MARK: S7 Power-off
+
+    @Test func s7PowerOffIsReportedByTheStateAlone() async throws {
+        try await Bench.run { bench in
+            let device = await bench.radio.add(.heartRate)
+            let (manager, recorder) = try await bench.manager()
+            let peripheral = try await bench.connect(manager, recorder)
+            manager.scanForPeripherals(withServices: nil, options: [CBCentralManagerScanOptionAllowDuplicatesKey: true])
+            await bench.radio.powerOff()
+            try await recorder.wait(for: "state 4")
+            #expect(peripheral.state == .disconnected)
+            #expect(peripheral.services == nil)
+            #expect(!manager.isScanning)
+            try await bench.time.clock.sleep(for: .seconds(60))
+            #expect(recorder.lines.filter { !$0.hasPrefix("didDiscover") } == ["state 4"])
+            await bench.radio.powerOn()
+            try await recorder.wait(for: "state 5")
+            // What was asked for before is forgotten.
+            recorder.clear()
+            try await bench.time.clock.sleep(for: .seconds(60))
+            #expect(recorder.lines == [])
+            #expect(await !bench.radio.isScanning())
+            manager.connect(peripheral)
+            try await recorder.wait(for: "didConnect 2")
+            #expect(await device.isConnected)
+        }
+    }
+
+    @Test func s7APendingAttemptIsForgottenWithThePower() async throws {
+        try await Bench.run { bench in
+            let device = await bench.radio.add(.heartRate)
+            let (manager, recorder) = try await bench.manager()
+            manager.scanForPeripherals(withServices: nil)
+            try await recorder.wait(for: "didDiscover")
+            manager.stopScan()
+            await bench.radio.move(device, to: .outOfRange)
+            let peripheral = try recorder.peripheral()
+            manager.connect(peripheral)
+            try await bench.time.clock.sleep(for: .seconds(5))
+            recorder.clear()
+            await bench.radio.powerOff()
+            try await recorder.wait(for: "state 4")
+            #expect(peripheral.state == .disconnected)
+            await bench.radio.powerOn()
+            await bench.radio.move(device, to: .near)
+            try await recorder.wait(for: "state 5")
+            try await bench.time.clock.sleep(for: .seconds(60))
+            #expect(recorder.lines == ["state 4", "state 5"])
+        }
+    }
+
+    @Test func s7AResetIsResettingAndThenPoweredOn() async throws {
+        try await Bench.run { bench in
+            _ = await bench.radio.add(.heartRate)
+            let (manager, recorder) = try await bench.manager()
+            let peripheral = try await bench.connect(manager, recorder)
+            await bench.radio.reset()
+            try await recorder.wait(for: "state 5")
+            #expect(recorder.lines == ["state 1", "state 5"])
+            #expect(peripheral.state == .disconnected)
+        }
+    }
+
+    // MARK: S8 Scan
+
+    @Test func s8WithoutDuplicatesADeviceIsReportedOnce() async throws {
+        try await Bench.run { bench in
+            let device = bench.radio.peripheral(.heartRate)
+            let id = PeerID(address: BluetoothAddress(rawValue: 0xC0_0000_0000_01), type: .random)
+            // Flags, service 180D, Tx power, manufacturer data; and a name in the scan response.
+            let data: [UInt8] = [
+                2, 1, 6, 3, 3, 0x0D, 0x18, 2, 0x0A, 0xFC, 5, 0xFF, 0x4C, 0x00, 1, 2, 4, 0x16, 0x0F, 0x18, 80,
+            ]
+            let advertisement = VirtualAdvertisement(data, scanResponse: [4, 9, 0x41, 0x42, 0x43])
+            await bench.radio.place(device, as: id, advertising: advertisement)
+            let (manager, recorder) = try await bench.manager()
+            manager.scanForPeripherals(withServices: [belt], options: nil)
+            try await bench.time.clock.sleep(for: .seconds(10))
+            #expect((1...2).contains(recorder.lines.count))
+            let last = try #require(recorder.advertisements.last)
+            #expect(last[CBAdvertisementDataLocalNameKey] as? String == "ABC")
+            #expect(last[CBAdvertisementDataServiceUUIDsKey] as? [CBUUID] == [belt])
+            #expect(last[CBAdvertisementDataManufacturerDataKey] as? Data == Data([0x4C, 0, 1, 2]))
+            #expect(last[CBAdvertisementDataServiceDataKey] as? [CBUUID: Data] == [CBUUID(string: "180F"): Data([80])])
+            #expect(last[CBAdvertisementDataTxPowerLevelKey] as? NSNumber == -4)
+            #expect(last[CBAdvertisementDataTxPowerLevelKey] as? Int == -4)
+            #expect(last[CBAdvertisementDataIsConnectable] as? Bool == true)
+            // Another scan reports it again, with the same object.
+            manager.scanForPeripherals(withServices: [belt], options: nil)
+            recorder.clear()
+            try await recorder.wait(for: "didDiscover ABC")
+            #expect(recorder.peripherals.count == 1)
+            #expect(try recorder.peripheral().identifier.uuidString == "42415245-424C-8001-8045-C00000000001")
+        }
+    }
+
+    @Test func s8WithDuplicatesEachPacketIsReported() async throws {
+        try await Bench.run { bench in
+            _ = await bench.radio.add(.heartRate)
+            let (manager, recorder) = try await bench.manager()
+            manager.scanForPeripherals(withServices: nil, options: [CBCentralManagerScanOptionAllowDuplicatesKey: true])
+            try await bench.time.clock.sleep(for: .seconds(10))
+            #expect(recorder.lines.count > 20)
+            manager.stopScan()
+            recorder.clear()
+            try await bench.time.clock.sleep(for: .seconds(10))
+            #expect(recorder.lines == [])
+            #expect(await !bench.radio.isScanning())
+        }
+    }
+
+    @Test func s8OtherServicesAreLeftOut() async throws {
+        try await Bench.run { bench in
+            _ = await bench.radio.add(.heartRate)
+            _ = await bench.radio.add(.uart)
+            let (manager, recorder) = try await bench.manager()
+            manager.scanForPeripherals(withServices: [belt])
+            try await bench.time.clock.sleep(for: .seconds(10))
+            #expect(recorder.peripherals.map(\.name) == ["Virtual HRM"])
+            manager.scanForPeripherals(withServices: [])
+            try await bench.time.clock.sleep(for: .seconds(10))
+            #expect(Set(recorder.peripherals.map(\.name)) == ["Virtual HRM", "Virtual UART"])
+        }
+    }
+
+    @Test func s8AScanWithoutPermissionEnds() async throws {
+        try await Bench.run { bench in
+            await bench.radio.setPermissions([])
+            let (manager, recorder) = try await bench.manager()
+            manager.scanForPeripherals(withServices: nil)
+            try await bench.time.clock.sleep(for: .seconds(10))
+            #expect(!manager.isScanning)
+            #expect(recorder.lines == [])
+            #expect(bench.log.all.contains { $0.hasPrefix("the scan has ended") && $0.contains("CAP_NET_RAW") })
+        }
+    }
+
+    // MARK: S9 Order
+
+    @Test func s9CallsAreReportedInTheirOrder() async throws {
+        try await Bench.run { bench in
+            _ = await bench.radio.add(.heartRate)
+            let (manager, recorder) = try await bench.manager()
+            let peripheral = try await bench.connect(manager, recorder)
+            let found = try await bench.discover(peripheral, recorder)
+            let value = try #require(found[location])
+            let point = try #require(found[control])
+            let service = try #require(value.service)
+            for _ in 0..<30 {
+                peripheral.readValue(for: value)
+                peripheral.writeValue(Data([1]), for: point, type: .withResponse)
+                peripheral.discoverCharacteristics(nil, for: service)
+            }
+            try await recorder.wait(for: "didDiscoverCharacteristicsFor", count: 30)
+            let round = [
+                "didUpdateValueFor 2A38 [1]", "didWriteValueFor 2A39 nil", "didDiscoverCharacteristicsFor 180D nil",
+            ]
+            #expect(recorder.lines == (0..<30).flatMap { _ in round })
+        }
+    }
+
+    @Test func s9DescriptorsHaveTheirTypes() async throws {
+        try await Bench.run { bench in
+            var device = VirtualDevice.uart
+            device.services.append(
+                VirtualService(
+                    0xFFF0,
+                    [
+                        VirtualCharacteristic(
+                            0xFFF1, [.read, .notify], value: [1],
+                            descriptors: [
+                                VirtualDescriptor(0x2900, value: [1, 0]),
+                                VirtualDescriptor(0x2901, value: Array("Level".utf8)),
+                                VirtualDescriptor(0x2904, value: [4, 0, 0, 0x27, 1, 0, 0]),
+                            ])
+                    ]))
+            _ = await bench.radio.add(device)
+            let (manager, recorder) = try await bench.manager()
+            let peripheral = try await bench.connect(manager, recorder)
+            let found = try await bench.discover(peripheral, recorder)
+            let value = try #require(found[CBUUID(string: "FFF1")])
+            #expect(value.descriptors == nil)
+            peripheral.discoverDescriptors(for: value)
+            try await recorder.wait(for: "didDiscoverDescriptorsFor FFF1 nil")
+            let descriptors = try #require(value.descriptors)
+            for descriptor in descriptors { peripheral.readValue(for: descriptor) }
+            try await recorder.wait(for: "didUpdateValueForDescriptor", count: descriptors.count)
+            let values = Dictionary(uniqueKeysWithValues: descriptors.map { ($0.uuid.uuidString, $0.value) })
+            #expect(values["2900"] as? NSNumber == 1)
+            #expect(values["2901"] as? String == "Level")
+            #expect(values["2902"] as? NSNumber == 0)
+            #expect(values["2904"] as? Data == Data([4, 0, 0, 0x27, 1, 0, 0]))
+            // The system configures the client.
+            let configuration = try #require(descriptors.first { $0.uuid.uuidString == "2902" })
+            peripheral.writeValue(Data([1, 0]), for: configuration)
+            #expect(bench.log.all.contains { $0.hasPrefix("API MISUSE") && $0.contains("setNotifyValue") })
+        }
+    }
+
+    @Test func s9SubscribingIsReportedEachTime() async throws {
+        try await Bench.run { bench in
+            let device = await bench.radio.add(.heartRate)
+            let (manager, recorder) = try await bench.manager()
+            let peripheral = try await bench.connect(manager, recorder)
+            let found = try await bench.discover(peripheral, recorder)
+            let value = try #require(found[measurement])
+            peripheral.setNotifyValue(true, for: value)
+            peripheral.setNotifyValue(true, for: value)
+            try await recorder.wait(for: "didUpdateNotificationStateFor 2A37 true nil", count: 2)
+            #expect(await device.isSubscribed(to: 0x2A37))
+            try await recorder.wait(for: "didUpdateValueFor 2A37", count: 3)
+            peripheral.setNotifyValue(false, for: value)
+            try await recorder.wait(for: "didUpdateNotificationStateFor 2A37 false nil")
+            #expect(await !device.isSubscribed(to: 0x2A37))
+            recorder.clear()
+            try await bench.time.clock.sleep(for: .seconds(10))
+            #expect(recorder.lines == [])
+            // A characteristic that cannot send values.
+            peripheral.setNotifyValue(true, for: try #require(found[location]))
+            try await recorder.wait(for: "didUpdateNotificationStateFor 2A38 false CB 13")
+        }
+    }
+
+    // MARK: S10 Write without response
+
+    @Test(arguments: [true, false]) func s10WritesWithoutResponseKeepTheirOrder(_ obeysFlag: Bool) async throws {
+        try await Bench.run { bench in
+            let (written, last) = (Lock<[UInt32]>([]), 2_000 as UInt32)
+            let line = VirtualDevice(
+                name: "Line",
+                services: [
+                    VirtualService(
+                        0xFFF0,
+                        [
+                            VirtualCharacteristic(
+                                0xFFF1, .writeWithoutResponse,
+                                onWrite: .call { value in
+                                    written.withLock { $0.append(value.reduce(0) { $0 << 8 | UInt32($1) }) }
+                                    return nil
+                                }),
+                            VirtualCharacteristic(0xFFF2, .read, value: [7]),
+                        ])
+                ])
+            _ = await bench.radio.add(line)
+            let (manager, recorder) = try await bench.manager()
+            let peripheral = try await bench.connect(manager, recorder)
+            let found = try await bench.discover(peripheral, recorder)
+            let target = try #require(found[CBUUID(string: "FFF1")])
+            #expect(peripheral.canSendWriteWithoutResponse)
+            let next = Lock<UInt32>(1)
+            let write: @Sendable () -> Void = {
+                while !obeysFlag || peripheral.canSendWriteWithoutResponse {
+                    let number = next.withLock { next in
+                        defer { next += 1 }
+                        return next
+                    }
+                    guard number <= last else { return }
+                    let bytes = (0..<4).map { UInt8(truncatingIfNeeded: number >> (24 - 8 * $0)) }
+                    peripheral.writeValue(Data(bytes), for: target, type: .withoutResponse)
+                }
+            }
+            recorder.react { if $0 == "isReady" { write() } }
+            bench.queue.sync { write() }
+            while next.withLock({ $0 }) <= last { try await bench.time.clock.sleep(for: .milliseconds(10)) }
+            // A read comes after all of them.
+            peripheral.readValue(for: try #require(found[CBUUID(string: "FFF2")]))
+            try await recorder.wait(for: "didUpdateValueFor FFF2 [7]")
+            #expect(written.withLock { $0 } == Array(1...last))
+            #expect(recorder.count(of: "isReady") > 0)
+            #expect(bench.log.all.filter { $0.hasPrefix("API MISUSE") } == [])
+        }
+    }
+
+    @Test func s10AWriteThatDoesNotFitIsLogged() async throws {
+        try await Bench.run { bench in
+            _ = await bench.radio.add(.uart)
+            let (manager, recorder) = try await bench.manager()
+            let peripheral = try await bench.connect(manager, recorder)
+            let found = try await bench.discover(peripheral, recorder)
+            let target = try #require(found[CBUUID(string: "6E400002-B5A3-F393-E0A9-E50E24DCCA9E")])
+            let limit = peripheral.maximumWriteValueLength(for: .withoutResponse)
+            #expect(limit == 514)
+            #expect(peripheral.maximumWriteValueLength(for: .withResponse) == 512)
+            peripheral.writeValue(Data(count: limit + 1), for: target, type: .withoutResponse)
+            peripheral.readRSSI()
+            try await recorder.wait(for: "didReadRSSI -60 nil")
+            #expect(recorder.lines == ["didReadRSSI -60 nil"])
+            #expect(bench.log.all.contains { $0.hasPrefix("API MISUSE: a write without response was not sent") })
+        }
+    }
+
+    // MARK: S11 Changed services
+
+    @Test func s11ChangedServicesAreNamedAndGone() async throws {
+        try await Bench.run { bench in
+            var before = VirtualDevice(
+                name: "Changing",
+                services: [
+                    .genericAccess(name: "Changing", appearance: 0), .genericAttribute(databaseHash: nil),
+                    .battery(level: 9),
+                    VirtualService(0xFFF0, [VirtualCharacteristic(0xFFF1, .read, value: [1])]),
+                ])
+            let device = await bench.radio.add(before)
+            let (manager, recorder) = try await bench.manager()
+            let peripheral = try await bench.connect(manager, recorder)
+            _ = try await bench.discover(peripheral, recorder)
+            #expect(peripheral.services?.map(\.uuid.uuidString) == ["180F", "FFF0"])
+            let battery = try #require(peripheral.services?.first)
+            try await bench.time.clock.sleep(for: .seconds(5))
+            before.services[3] = VirtualService(0xFFE0, [VirtualCharacteristic(0xFFE1, .read, value: [2])])
+            await device.changeServices(to: before)
+            try await recorder.wait(for: "didModifyServices [\"FFF0\"]")
+            #expect(peripheral.services?.map(\.uuid.uuidString) == ["180F"])
+            let found = try await bench.discover(peripheral, recorder)
+            #expect(peripheral.services?.first === battery)
+            peripheral.readValue(for: try #require(found[CBUUID(string: "FFE1")]))
+            try await recorder.wait(for: "didUpdateValueFor FFE1 [2]")
+        }
+    }
+
+    // MARK: S13 Two managers
+
+    @Test func s13TwoManagersShareOneLink() async throws {
+        try await Bench.run { bench in
+            let device = await bench.radio.add(.heartRate)
+            let (first, one) = try await bench.manager()
+            let (second, other) = try await bench.manager()
+            let mine = try await bench.connect(first, one)
+            // A connected device does not advertise.
+            let yours = try #require(second.retrievePeripherals(withIdentifiers: [mine.identifier]).first)
+            #expect(yours !== mine)
+            #expect(yours.identifier == mine.identifier)
+            #expect(second.retrieveConnectedPeripherals(withServices: [belt]) == [yours])
+            #expect(second.retrieveConnectedPeripherals(withServices: [CBUUID(string: "FFF0")]) == [])
+            yours.delegate = other
+            second.connect(yours)
+            try await other.wait(for: "didConnect 2")
+            let here = try await bench.discover(mine, one)
+            let there = try await bench.discover(yours, other)
+            mine.setNotifyValue(true, for: try #require(here[measurement]))
+            yours.setNotifyValue(true, for: try #require(there[measurement]))
+            try await one.wait(for: "didUpdateValueFor 2A37", count: 2)
+            try await other.wait(for: "didUpdateValueFor 2A37", count: 2)
+            first.cancelPeripheralConnection(mine)
+            try await one.wait(for: "didDisconnect nil")
+            #expect(await device.isConnected)
+            other.clear()
+            try await other.wait(for: "didUpdateValueFor 2A37", count: 2)
+            #expect(yours.state == .connected)
+            second.cancelPeripheralConnection(yours)
+            try await other.wait(for: "didDisconnect nil")
+            #expect(await !device.isConnected)
+        }
+    }
+
+    @Test func s13AManagerThatIsDroppedEndsItsConnections() async throws {
+        try await Bench.run { bench in
+            let device = await bench.radio.add(.heartRate)
+            let recorder = Recorder(bench.time)
+            var kept: CBPeripheral?
+            do {
+                let manager = CBCentralManager(delegate: recorder, queue: bench.queue)
+                try await recorder.wait(for: "state 5")
+                recorder.clear()
+                kept = try await bench.connect(manager, recorder)
+            }
+            try await bench.time.clock.sleep(for: .seconds(5))
+            #expect(await !device.isConnected)
+            #expect(recorder.lines == [])
+            #expect(kept?.state == .disconnected)
+        }
+    }
+
+    // MARK: S14 Reconnecting
+
+    @Test func s14AutoReconnectConnectsAgain() async throws {
+        try await Bench.run { bench in
+            let device = await bench.radio.add(.heartRate)
+            let (manager, recorder) = try await bench.manager()
+            let options = [CBConnectPeripheralOptionEnableAutoReconnect: true]
+            let peripheral = try await bench.connect(manager, recorder, options: options)
+            await bench.radio.disconnect(device)
+            try await recorder.wait(for: "didConnect 2")
+            #expect(recorder.lines == ["didDisconnect CB 7 true 1", "didConnect 2"])
+            manager.cancelPeripheralConnection(peripheral)
+            try await recorder.wait(for: "didDisconnect nil false 0")
+            try await bench.time.clock.sleep(for: .seconds(60))
+            #expect(recorder.lines.count == 3)
+        }
+    }
+
+    // MARK: Errors, A6
+
+    @Test(arguments: [1, 2, 5, 8, 12, 14, 15, 17, 0x80, 0xFF, 0x42] as [UInt8])
+    func errorsOfThePeerAreReportedWithTheirNumber(_ number: UInt8) async throws {
+        try await Bench.run { bench in
+            let refusal = ATTErrorCode(rawValue: number)
+            let device = VirtualDevice(
+                name: "Refusing",
+                services: [
+                    VirtualService(
+                        0xFFF0,
+                        [
+                            VirtualCharacteristic(
+                                0xFFF1, [.read, .write], onRead: .refuse(refusal), onWrite: .refuse(refusal))
+                        ])
+                ])
+            _ = await bench.radio.add(device)
+            let (manager, recorder) = try await bench.manager()
+            let peripheral = try await bench.connect(manager, recorder)
+            let value = try #require(try await bench.discover(peripheral, recorder)[CBUUID(string: "FFF1")])
+            peripheral.readValue(for: value)
+            peripheral.writeValue(Data([1]), for: value, type: .withResponse)
+            try await recorder.wait(for: "didUpdateValueFor FFF1 ATT \(number)")
+            try await recorder.wait(for: "didWriteValueFor FFF1 ATT \(number)")
+            let error = try #require(recorder.errors.first)
+            #expect((error as NSError).code == Int(number))
+            #expect((error as NSError).domain == CBATTErrorDomain)
+            #expect(error.localizedDescription.hasPrefix("Could not read"))
+        }
+    }
+
+    // MARK: Threads and life, A8 and A9
+
+    @Test func callsOfManyThreadsAreAllReported() async throws {
+        try await Bench.run { bench in
+            _ = await bench.radio.add(.heartRate)
+            let (manager, recorder) = try await bench.manager()
+            let peripheral = try await bench.connect(manager, recorder)
+            let found = try await bench.discover(peripheral, recorder)
+            let value = try #require(found[location])
+            await bench.time.hold {
+                await withCheckedContinuation { continuation in
+                    DispatchQueue.global().async {
+                        DispatchQueue.concurrentPerform(iterations: 8) { _ in
+                            for _ in 0..<25 {
+                                peripheral.readValue(for: value)
+                                _ = (peripheral.state, peripheral.services, value.value, value.isNotifying)
+                            }
+                        }
+                        continuation.resume()
+                    }
+                }
+            }
+            try await recorder.wait(for: "didUpdateValueFor 2A38 [1]", count: 200)
+            #expect(recorder.lines.count == 200)
+        }
+    }
+
+    @Test func managersAndPeripheralsComeAndGo() async throws {
+        try await Bench.run { bench in
+            let device = await bench.radio.add(.heartRate)
+            let (manager, recorder) = try await bench.manager()
+            let identifier = try await bench.connect(manager, recorder).identifier
+            recorder.forget()
+            var references: [WeakReference] = []
+            for number in 0..<1_000 {
+                let reference = WeakReference()
+                do {
+                    let recorder = Recorder(bench.time)
+                    let manager = CBCentralManager(delegate: recorder, queue: bench.queue)
+                    reference.object = manager
+                    try await recorder.wait(for: "state 5")
+                    if number.isMultiple(of: 2) { manager.scanForPeripherals(withServices: nil) }
+                    let peripheral = try #require(manager.retrievePeripherals(withIdentifiers: [identifier]).first)
+                    manager.connect(peripheral)
+                }
+                references.append(reference)
+            }
+            try await bench.time.clock.sleep(for: .seconds(60))
+            #expect(references.count { $0.object != nil } == 0)
+            #expect(await !device.isConnected)
+            #expect(await !bench.radio.isScanning())
+        }
+    }
+}
+
+/// A reference that does not keep its object.
+private final class WeakReference: @unchecked Sendable {
+    weak var object: AnyObject?
+}

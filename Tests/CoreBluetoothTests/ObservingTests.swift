@@ -1,0 +1,139 @@
+import BLECore
+import BLELinux
+import BareBLE
+import BareBLETestKit
+import CoreBluetooth
+import Testing
+
+/// Observing by key paths, and what else programs for Apple's systems expect of the language.
+@Suite(.timeLimit(.minutes(10))) struct ObservingTests {
+    @Test func statesAreObserved() async throws {
+        try await Bench.run { bench in
+            _ = await bench.radio.add(.heartRate)
+            let recorder = Recorder(bench.time)
+            let manager = CBCentralManager(delegate: recorder, queue: bench.queue)
+            let states = Lock<[String]>([])
+            let observation = manager.observe(\.state, options: [.initial, .new, .old]) { manager, change in
+                let text = "\(change.oldValue?.rawValue ?? -1) \(change.newValue?.rawValue ?? -1)"
+                states.withLock { $0.append(text) }
+            }
+            let scanning = Lock<[Bool]>([])
+            let second = manager.observe(\.isScanning, options: .new) { _, change in
+                scanning.withLock { $0 += change.newValue.map { [$0] } ?? [] }
+            }
+            try await recorder.wait(for: "state 5")
+            #expect(states.withLock { $0 } == ["-1 0", "0 5"])
+            let peripheral = try await bench.connect(manager, recorder)
+            #expect(scanning.withLock { $0 } == [true, false])
+            let links = Lock<[CBPeripheralState]>([])
+            let third = peripheral.observe(\.state, options: [.new]) { _, change in
+                links.withLock { $0 += change.newValue.map { [$0] } ?? [] }
+            }
+            manager.cancelPeripheralConnection(peripheral)
+            try await recorder.wait(for: "didDisconnect")
+            manager.connect(peripheral)
+            try await recorder.wait(for: "didConnect")
+            #expect(links.withLock { $0 } == [.disconnecting, .disconnected, .connecting, .connected])
+            observation.invalidate()
+            await bench.radio.powerOff()
+            try await recorder.wait(for: "state 4")
+            #expect(states.withLock { $0 }.count == 2)
+            _ = (second, third)
+        }
+    }
+
+    @Test func anObservationEndsWithItsLastReference() async throws {
+        try await Bench.run { bench in
+            let recorder = Recorder(bench.time)
+            let manager = CBCentralManager(delegate: recorder, queue: bench.queue)
+            let count = Lock(0)
+            do { _ = manager.observe(\.state) { _, _ in count.withLock { $0 += 1 } } }
+            try await recorder.wait(for: "state 5")
+            #expect(count.withLock { $0 } == 0)
+        }
+    }
+
+    @Test func aSubclassThatAddsDelegateMethodsIsWarnedOf() async throws {
+        try await Bench.run { bench in
+            let delegate = DerivedDelegate()
+            let manager = CBCentralManager(delegate: delegate, queue: bench.queue)
+            let again = CBCentralManager(delegate: delegate, queue: bench.queue)
+            #expect(
+                bench.log.all.count { $0.contains("DerivedDelegate inherits its conformance from BaseDelegate") } == 1)
+            _ = (manager, again)
+        }
+    }
+
+    @Test func connectionEventsAreReportedToThoseWhoAsk() async throws {
+        try await Bench.run { bench in
+            _ = await bench.radio.add(.heartRate)
+            let (manager, recorder) = try await bench.manager()
+            let (other, watcher) = try await bench.manager()
+            other.registerForConnectionEvents(options: [.serviceUUIDs: [CBUUID(string: "180D")]])
+            let peripheral = try await bench.connect(manager, recorder)
+            try await watcher.wait(for: "connectionEvent 1")
+            manager.cancelPeripheralConnection(peripheral)
+            try await watcher.wait(for: "connectionEvent 0")
+            other.registerForConnectionEvents(options: [.serviceUUIDs: [CBUUID(string: "FFF0")]])
+            manager.connect(peripheral)
+            try await recorder.wait(for: "didConnect")
+            try await bench.time.clock.sleep(for: .seconds(5))
+            #expect(watcher.lines == ["connectionEvent 1", "connectionEvent 0"])
+        }
+    }
+
+    @Test func channelSoundingIsNotSupported() async throws {
+        try await Bench.run { bench in
+            _ = await bench.radio.add(.heartRate)
+            let (manager, recorder) = try await bench.manager()
+            let peripheral = try await bench.connect(manager, recorder)
+            peripheral.startChannelSoundingSession(CBChannelSoundingSessionConfiguration(role: .initiator))
+            try await recorder.wait(for: "didCompleteChannelSoundingSession CB 13")
+            #expect(!CBCentralManager.supports(.channelSounding))
+            #expect(CBCentralManager.supports(.extendedScanAndConnect))
+            // No virtual peripheral accepts channels.
+            peripheral.openL2CAPChannel(0x80)
+            try await recorder.wait(for: "didOpen 0 CB")
+        }
+    }
+
+    @Test func identifiersAreThoseOfTheAddresses() async throws {
+        try await Bench.run { bench in
+            _ = await bench.radio.add(.heartRate)
+            let (manager, recorder) = try await bench.manager()
+            manager.scanForPeripherals(withServices: nil)
+            try await recorder.wait(for: "didDiscover")
+            let peripheral = try recorder.peripheral()
+            let id = peripheral.identifier
+            #expect(id.uuidString.hasSuffix("-C0FFEE000001"))
+            #expect(manager.retrievePeripherals(withIdentifiers: [UUID(), id, id]) == [peripheral, peripheral])
+            #expect(peripheral.copy() as? CBPeripheral === peripheral)
+            recorder.forget()
+        }
+    }
+
+    /// The name of a device that is not in its advertisement.
+    @Test func theNameIsReadAfterConnecting() async throws {
+        try await Bench.run { bench in
+            let device = bench.radio.peripheral(.battery)
+            let id = PeerID(address: BluetoothAddress(rawValue: 0xC0_0000_0000_02), type: .random)
+            await bench.radio.place(device, as: id, advertising: VirtualAdvertisement([2, 1, 6]))
+            let (manager, recorder) = try await bench.manager()
+            manager.scanForPeripherals(withServices: nil)
+            try await recorder.wait(for: "didDiscover nil")
+            let peripheral = try recorder.peripheral()
+            peripheral.delegate = recorder
+            manager.connect(peripheral)
+            try await recorder.wait(for: "didUpdateName Virtual battery")
+            #expect(peripheral.name == "Virtual battery")
+        }
+    }
+}
+
+private class BaseDelegate: NSObject, CBCentralManagerDelegate {
+    func centralManagerDidUpdateState(_ central: CBCentralManager) {}
+}
+
+private final class DerivedDelegate: BaseDelegate {
+    func centralManager(_ central: CBCentralManager, didConnect peripheral: CBPeripheral) {}
+}

@@ -1,0 +1,279 @@
+import BLECore
+import BLELinux
+import BareBLE
+import BareBLETestKit
+import CoreBluetooth
+import Testing
+
+/// The peripheral role: what centrals find and get, and what the delegate receives.
+@Suite(.timeLimit(.minutes(10))) struct PeripheralManagerTests {
+    private let service = CBUUID(string: "FFF0")
+    private let fixed = CBUUID(string: "FFF1")
+    private let value = CBUUID(string: "FFF2")
+
+    /// A service with a fixed value, and one that the program returns, takes and sends.
+    private func offer(
+        _ bench: Bench
+    ) async throws -> (CBPeripheralManager, Recorder, CBMutableService, CBMutableCharacteristic) {
+        let recorder = Recorder(bench.time)
+        let manager = CBPeripheralManager(delegate: recorder, queue: bench.queue)
+        try await recorder.wait(for: "state 5")
+        let offered = CBMutableService(type: service, primary: true)
+        let constant = CBMutableCharacteristic(
+            type: fixed, properties: .read, value: Data([1, 2, 3]), permissions: .readable)
+        constant.descriptors = [
+            CBMutableDescriptor(type: CBUUID(string: CBUUIDCharacteristicUserDescriptionString), value: "Constant")
+        ]
+        let dynamic = CBMutableCharacteristic(
+            type: value, properties: [.read, .write, .writeWithoutResponse, .notify], value: nil,
+            permissions: [.readable, .writeable])
+        offered.characteristics = [constant, dynamic]
+        manager.add(offered)
+        try await recorder.wait(for: "didAdd FFF0 nil")
+        manager.startAdvertising([
+            CBAdvertisementDataLocalNameKey: "Sample", CBAdvertisementDataServiceUUIDsKey: [service],
+        ])
+        #expect(!manager.isAdvertising)
+        try await recorder.wait(for: "didStartAdvertising nil")
+        #expect(manager.isAdvertising)
+        recorder.clear()
+        return (manager, recorder, offered, dynamic)
+    }
+
+    private func connect(_ bench: Bench) async throws -> VirtualCentral {
+        let phone = await bench.radio.addCentral()
+        let heard = try await phone.connect()
+        #expect(heard.data.name?.text == "Sample" || heard.data.serviceUUIDs == [0xFFF0])
+        _ = try await phone.exchangeMTU()
+        return phone
+    }
+
+    @Test func aCentralReadsAFixedValueByItself() async throws {
+        try await Bench.run { bench in
+            let (manager, recorder, _, _) = try await offer(bench)
+            let phone = try await connect(bench)
+            #expect(try await phone.read(0xFFF1) == [1, 2, 3])
+            #expect(recorder.lines == [])
+            _ = manager
+        }
+    }
+
+    @Test func theProgramRespondsToReads() async throws {
+        try await Bench.run { bench in
+            let (manager, recorder, _, _) = try await offer(bench)
+            let phone = try await connect(bench)
+            let long = (0..<512).map { UInt8(truncatingIfNeeded: $0) }
+            recorder.react { line in
+                guard line.hasPrefix("didReceiveRead"), let request = recorder.requests.last else { return }
+                request.value = Data(long.dropFirst(request.offset))
+                manager.respond(to: request, withResult: .success)
+            }
+            let handle = try await phone.characteristic(0xFFF2).value
+            #expect(try await phone.read(at: handle, from: 500) == Array(long.dropFirst(500)))
+            #expect(recorder.lines == ["didReceiveRead FFF2 500"])
+            #expect(try await phone.read(at: handle) == Array(long))
+            recorder.react { _ in
+                if let request = recorder.requests.last { manager.respond(to: request, withResult: ._other(0x80)) }
+            }
+            await #expect(throws: VirtualCentralError.self) { try await phone.read(at: handle) }
+        }
+    }
+
+    @Test func aRequestThatIsDroppedIsRefused() async throws {
+        try await Bench.run { bench in
+            let delegate = SilentDelegate()
+            let manager = CBPeripheralManager(delegate: delegate, queue: bench.queue)
+            try await bench.time.clock.sleep(for: .seconds(1))
+            let offered = CBMutableService(type: service, primary: true)
+            offered.characteristics = [
+                CBMutableCharacteristic(type: value, properties: .read, value: nil, permissions: .readable)
+            ]
+            manager.add(offered)
+            manager.startAdvertising(nil)
+            let phone = await bench.radio.addCentral()
+            try await phone.connect()
+            let begin = bench.time.now
+            await #expect(throws: VirtualCentralError.self) { try await phone.read(0xFFF2) }
+            #expect(bench.time.now - begin < .seconds(5))
+            #expect(await phone.isConnected)
+        }
+    }
+
+    @Test func theProgramTakesWrites() async throws {
+        try await Bench.run { bench in
+            let (manager, recorder, _, _) = try await offer(bench)
+            let phone = try await connect(bench)
+            recorder.react { line in
+                guard line.hasPrefix("didReceiveWrite"), let request = recorder.requests.last else { return }
+                manager.respond(to: request, withResult: request.value == Data([9]) ? .writeNotPermitted : .success)
+            }
+            try await phone.write([5, 6], to: 0xFFF2)
+            await #expect(throws: VirtualCentralError.self) { try await phone.write([9], to: 0xFFF2) }
+            // Nobody waits for a response to a command, and the next one is not delayed.
+            recorder.react { _ in }
+            let handle = try await phone.characteristic(0xFFF2).value
+            for number in 0..<10 { await phone.command([UInt8(number)], at: handle) }
+            try await recorder.wait(for: "didReceiveWrite [[9]]", count: 2)
+            let commands = (0..<10).map { "didReceiveWrite [[\($0)]]" }
+            #expect(recorder.lines == ["didReceiveWrite [[5, 6]]", "didReceiveWrite [[9]]"] + commands)
+            #expect(bench.log.all.filter { $0.hasPrefix("API MISUSE") } == [])
+        }
+    }
+
+    @Test func subscribersGetTheValues() async throws {
+        try await Bench.run { bench in
+            let (manager, recorder, _, dynamic) = try await offer(bench)
+            let phone = try await connect(bench)
+            #expect(dynamic.subscribedCentrals == [])
+            try await phone.subscribe(to: 0xFFF2)
+            try await recorder.wait(for: "didSubscribeTo FFF2 514")
+            let central = try #require(dynamic.subscribedCentrals?.first)
+            #expect(manager.updateValue(Data([1]), for: dynamic, onSubscribedCentrals: nil))
+            #expect(manager.updateValue(Data([2]), for: dynamic, onSubscribedCentrals: [central]))
+            #expect(manager.updateValue(Data([3]), for: dynamic, onSubscribedCentrals: []))
+            #expect(manager.updateValue(Data(count: 600), for: dynamic, onSubscribedCentrals: nil))
+            #expect(try await phone.nextValue().bytes == [1])
+            #expect(try await phone.nextValue().bytes == [2])
+            #expect(try await phone.nextValue().bytes.count == 512)
+            try await phone.unsubscribe(from: 0xFFF2)
+            try await recorder.wait(for: "didUnsubscribeFrom FFF2")
+            #expect(dynamic.subscribedCentrals == [])
+            try await phone.subscribe(to: 0xFFF2)
+            try await recorder.wait(for: "didSubscribeTo", count: 2)
+            await phone.disconnect()
+            try await recorder.wait(for: "didUnsubscribeFrom FFF2", count: 2)
+        }
+    }
+
+    /// A central that takes no values for a while.
+    @Test func updatesWaitUntilThereIsRoomAndKeepTheirOrder() async throws {
+        try await Bench.run { bench in
+            let (manager, recorder, _, dynamic) = try await offer(bench)
+            let phone = try await connect(bench)
+            try await phone.subscribe(to: 0xFFF2)
+            try await recorder.wait(for: "didSubscribeTo")
+            let (next, last) = (Lock<UInt16>(0), 1_000 as UInt16)
+            let send: @Sendable () -> Void = {
+                while next.withLock({ $0 }) < last {
+                    let number = next.withLock { $0 }
+                    let bytes = Data([UInt8(number >> 8), UInt8(number & 0xFF)])
+                    guard manager.updateValue(bytes, for: dynamic, onSubscribedCentrals: nil) else { return }
+                    next.withLock { $0 += 1 }
+                }
+            }
+            recorder.react { if $0 == "isReadyToUpdate" { send() } }
+            await phone.pause()
+            bench.queue.sync { send() }
+            try await bench.time.clock.sleep(for: .seconds(1))
+            await phone.resume()
+            for number in 0..<last {
+                #expect(try await phone.nextValue().bytes == [UInt8(number >> 8), UInt8(number & 0xFF)])
+            }
+            #expect(recorder.count(of: "isReadyToUpdate") > 0)
+        }
+    }
+
+    @Test func servicesComeAndGo() async throws {
+        try await Bench.run { bench in
+            let (manager, recorder, offered, dynamic) = try await offer(bench)
+            // What was added cannot change.
+            offered.characteristics = []
+            dynamic.properties = .read
+            #expect(offered.characteristics?.count == 2)
+            #expect(dynamic.properties.contains(.notify))
+            #expect(bench.log.all.count { $0.hasPrefix("API MISUSE") } == 2)
+            manager.add(offered)
+            try await recorder.wait(for: "didAdd FFF0 CB 1")
+            manager.remove(offered)
+            let phone = await bench.radio.addCentral()
+            try await phone.connect()
+            await #expect(throws: VirtualCentralError.self) { try await phone.read(0xFFF1) }
+            offered.characteristics = offered.characteristics?.filter { $0.uuid == fixed }
+            recorder.clear()
+            manager.add(offered)
+            try await recorder.wait(for: "didAdd FFF0 nil")
+            _ = try await phone.discover()
+            #expect(try await phone.read(0xFFF1) == [1, 2, 3])
+            manager.removeAllServices()
+            await bench.time.settle()
+            await #expect(throws: VirtualCentralError.self) { try await phone.read(0xFFF1) }
+        }
+    }
+
+    @Test(arguments: 0..<3) func aServiceThatCannotBeIsRefused(_ number: Int) async throws {
+        try await Bench.run { bench in
+            let recorder = Recorder(bench.time)
+            let manager = CBPeripheralManager(delegate: recorder, queue: bench.queue)
+            try await recorder.wait(for: "state 5")
+            let offered = CBMutableService(type: service, primary: true)
+            let characteristic = CBMutableCharacteristic(
+                type: value, properties: number == 0 ? [.read, .write] : .read, value: number == 0 ? Data([1]) : nil,
+                permissions: .readable)
+            if number == 1 {
+                characteristic.descriptors = [
+                    CBMutableDescriptor(type: CBUUID(string: "2902"), value: Data([0, 0]))
+                ]
+            }
+            if number == 2 {
+                offered.includedServices = [CBMutableService(type: CBUUID(string: "FFE0"), primary: true)]
+            }
+            offered.characteristics = [characteristic]
+            manager.add(offered)
+            try await recorder.wait(for: "didAdd FFF0 CB 1")
+            #expect(recorder.errors.first?.localizedDescription.hasPrefix("Could not add the service: ") == true)
+        }
+    }
+
+    @Test func advertisingStopsAndEndsWithThePower() async throws {
+        try await Bench.run { bench in
+            let (manager, recorder, _, _) = try await offer(bench)
+            #expect(await bench.radio.advertisements().count == 1)
+            manager.startAdvertising(nil)
+            try await recorder.wait(for: "didStartAdvertising CB 9")
+            #expect(manager.isAdvertising)
+            manager.stopAdvertising()
+            #expect(!manager.isAdvertising)
+            await bench.time.settle()
+            #expect(await bench.radio.advertisements().isEmpty)
+            manager.startAdvertising(nil)
+            try await recorder.wait(for: "didStartAdvertising nil")
+            await bench.radio.powerOff()
+            try await recorder.wait(for: "state 4")
+            #expect(!manager.isAdvertising)
+            manager.startAdvertising(nil)
+            #expect(
+                bench.log.all.contains { $0.hasSuffix("can only accept this command while in the powered on state") })
+            await bench.radio.powerOn()
+            try await recorder.wait(for: "state 5")
+            try await bench.time.clock.sleep(for: .seconds(5))
+            #expect(await bench.radio.advertisements().isEmpty)
+        }
+    }
+
+    @Test func aManagerThatIsDroppedWithdrawsItsServices() async throws {
+        try await Bench.run { bench in
+            do { _ = try await offer(bench) }
+            try await bench.time.clock.sleep(for: .seconds(5))
+            #expect(await bench.radio.advertisements().isEmpty)
+        }
+    }
+
+    @Test func channelsArePublishedAndWithdrawn() async throws {
+        try await Bench.run { bench in
+            let (manager, recorder, _, _) = try await offer(bench)
+            manager.publishL2CAPChannel(withEncryption: false)
+            try await recorder.wait(for: "didPublish nil 128")
+            manager.unpublishL2CAPChannel(129)
+            try await recorder.wait(for: "didUnpublish CB 1 129")
+            manager.unpublishL2CAPChannel(128)
+            try await recorder.wait(for: "didUnpublish nil 128")
+        }
+    }
+}
+
+/// A delegate that implements what it has to, and nothing else.
+private final class SilentDelegate: NSObject, CBPeripheralManagerDelegate {
+    func peripheralManagerDidUpdateState(_ peripheral: CBPeripheralManager) {}
+
+    func peripheralManager(_ peripheral: CBPeripheralManager, didReceiveRead request: CBATTRequest) {}
+}

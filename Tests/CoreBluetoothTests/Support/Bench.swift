@@ -1,0 +1,92 @@
+import BLECore
+import BLELinux
+import BareBLE
+import BareBLETestKit
+import CoreBluetooth
+import Logging
+
+/// A virtual radio with the managers' host on it, in virtual time, and a queue for delegates.
+struct Bench: Sendable {
+    let time: VirtualTime
+    let radio: VirtualRadio
+    let central: Central
+    let queue = DispatchQueue(label: "delegate")
+    let log: KeptLog
+
+    /// Runs `body` with a bench, whose host the managers of `body` use.
+    static func run(_ body: @escaping @Sendable (Bench) async throws -> Void) async throws {
+        try await VirtualTime.run { time in
+            let log = KeptLog()
+            var configuration = Configuration()
+            configuration.logger = log.logger
+            let radio = VirtualRadio(time: time)
+            let central = Central(configuration, radio: radio)
+            let bench = Bench(time: time, radio: radio, central: central, log: log)
+            try await CoreBluetoothHost.$scoped.withValue(CoreBluetoothHost(central)) {
+                try await body(bench)
+            }
+        }
+    }
+
+    /// Creates a manager with a recorder, and waits until it is powered on.
+    func manager(options: [String: Any]? = nil) async throws -> (CBCentralManager, Recorder) {
+        let recorder = Recorder(time)
+        let manager = CBCentralManager(delegate: recorder, queue: queue, options: options)
+        try await recorder.wait(for: "state 5")
+        recorder.clear()
+        return (manager, recorder)
+    }
+
+    /// Finds and connects a device.
+    func connect(
+        _ manager: CBCentralManager, _ recorder: Recorder, services: [CBUUID]? = nil, options: [String: Any]? = nil
+    ) async throws -> CBPeripheral {
+        manager.scanForPeripherals(withServices: services)
+        try await recorder.wait(for: "didDiscover")
+        manager.stopScan()
+        let peripheral = try recorder.peripheral()
+        peripheral.delegate = recorder
+        manager.connect(peripheral, options: options)
+        try await recorder.wait(for: "didConnect")
+        recorder.clear()
+        return peripheral
+    }
+
+    /// Discovers everything of a device, and returns its characteristics by their UUIDs.
+    func discover(_ peripheral: CBPeripheral, _ recorder: Recorder) async throws -> [CBUUID: CBCharacteristic] {
+        peripheral.discoverServices(nil)
+        try await recorder.wait(for: "didDiscoverServices nil")
+        var found: [CBUUID: CBCharacteristic] = [:]
+        for service in peripheral.services ?? [] {
+            peripheral.discoverCharacteristics(nil, for: service)
+            try await recorder.wait(for: "didDiscoverCharacteristicsFor \(service.uuid) nil")
+            for characteristic in service.characteristics ?? [] { found[characteristic.uuid] = characteristic }
+        }
+        recorder.clear()
+        return found
+    }
+}
+
+/// Keeps what is logged.
+final class KeptLog: Sendable {
+    private struct Handler: LogHandler {
+        let log: KeptLog
+        var metadata: Logger.Metadata = [:]
+        var logLevel = Logger.Level.notice
+
+        subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+            get { metadata[key] }
+            set { metadata[key] = newValue }
+        }
+
+        func log(event: LogEvent) {
+            log.lines.withLock { $0.append("\(event.message)") }
+        }
+    }
+
+    private let lines = Lock<[String]>([])
+
+    var all: [String] { lines.withLock { $0 } }
+
+    var logger: Logger { Logger(label: "test") { _ in Handler(log: self) } }
+}
