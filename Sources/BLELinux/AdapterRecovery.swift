@@ -8,7 +8,8 @@ internal import Glibc
 // Invariants
 // - The adapter is named by its address: a name such as `hci0` may belong to another one by the time of the step.
 // - A step leaves nothing switched off: what it has blocked, unauthorized or unbound it restores, also after a failure.
-// - The calls block, 15 s at most; the helper is waited for 20 s.
+// - The calls block: 10 s and one call of the kernel after a step, until the adapter is back; the helper is waited for longer than
+//   its unit lets it run.
 
 /// Takes steps of recovery.
 package struct AdapterRecovery: Sendable {
@@ -88,9 +89,7 @@ package struct AdapterRecovery: Sendable {
             let place = number("devnum", of: device)
         else { throw .notApplicable }
         let node = "\(root)/dev/bus/usb/\(Self.threeDigits(bus))/\(Self.threeDigits(place))"
-        let number = SystemCallError.repeated { unsafe open(node, O_WRONLY | O_CLOEXEC) }
-        guard number >= 0 else { throw RecoveryFailure(SystemCallError(call: "open", errno: errno)) }
-        let file = OwnedDescriptor(number)
+        let file = try Self.opened(node)
         do throws(SystemCallError) {
             try SystemCallError.check(
                 "USBDEVFS_RESET", ble_ioctl_number(file.number, ble_USBDEVFS_RESET, 0))
@@ -118,7 +117,9 @@ package struct AdapterRecovery: Sendable {
     private func awaitReturn(of adapter: ControllerInfo) throws(RecoveryFailure) {
         let end = ble_boot_nanoseconds() + Int64(Self.returnTime / .nanoseconds(1))
         while true {
-            if let found = (try? list())?.first(where: { Self.isSame($0, adapter) }) {
+            // Where several adapters have the address, the number has to be the same as well.
+            let found = ((try? list()) ?? []).filter { Self.isSame($0, adapter) }
+            if let found = found.count > 1 ? found.first(where: { $0.index == adapter.index }) : found.first {
                 do throws(SystemCallError) {
                     if !found.isUp { try power(found.index, true) }
                     return
@@ -152,7 +153,7 @@ package struct AdapterRecovery: Sendable {
         SystemFiles.text("\(device)/\(file)").flatMap { Int($0) }.flatMap { (1...999).contains($0) ? $0 : nil }
     }
 
-    /// Writes what takes something away, and then what gives it back, which is tried several times.
+    /// Writes what takes something away, and then what restores it, which is tried several times.
     private func writeTwice(
         _ first: String, _ second: String, to path: String, pause: Duration
     ) throws(RecoveryFailure) {
@@ -173,12 +174,21 @@ package struct AdapterRecovery: Sendable {
     }
 
     private func write(_ text: String, to path: String) throws(RecoveryFailure) {
-        let number = SystemCallError.repeated { unsafe open(path, O_WRONLY | O_CLOEXEC) }
-        guard number >= 0 else { throw RecoveryFailure(SystemCallError(call: "open", errno: errno)) }
-        let file = OwnedDescriptor(number)
+        let file = try Self.opened(path)
         let bytes = Array(text.utf8)
         let count = SystemCallError.repeated { unsafe Glibc.write(file.number, bytes, bytes.count) }
         guard count == bytes.count else { throw RecoveryFailure(SystemCallError(call: "write", errno: errno)) }
+    }
+
+    /// Opens a file of root's. A service may have been given a view of the system without it, or one that it cannot write to.
+    private static func opened(_ path: String) throws(RecoveryFailure) -> OwnedDescriptor {
+        let number = SystemCallError.repeated { unsafe open(path, O_WRONLY | O_CLOEXEC) }
+        if number >= 0 { return OwnedDescriptor(number) }
+        let error = SystemCallError(call: "open", errno: errno)
+        switch error.errno {
+        case ENOENT, EROFS: throw .notPermitted(error.description)
+        default: throw RecoveryFailure(error)
+        }
     }
 
     private static func resolved(_ path: String) -> String? {
@@ -216,7 +226,7 @@ package struct RecoveryRequest: Hashable, Sendable {
 
     /// The largest number of bytes in a request or a response.
     package static let byteLimit = 512
-    private static let responseTime: Int32 = 20_000
+    private static let responseTime: Int32 = 70_000
 
     package init(step: RecoveryStep, adapter: BluetoothAddress, endsLinks: Bool = false) {
         self.step = step
@@ -270,7 +280,7 @@ package struct RecoveryRequest: Hashable, Sendable {
 
     static func check(response: String) throws(RecoveryFailure) {
         let parts = response.split(separator: ":", maxSplits: 1).map(String.init)
-        let text = parts.count > 1 ? String(parts[1].drop { $0 == " " }) : "it has given no reason"
+        let text = parts.count > 1 ? String(parts[1].drop { $0 == " " }) : "it has named no reason"
         switch parts.first {
         case "done": return
         case "not permitted": throw .notPermitted("the helper program: \(text)")

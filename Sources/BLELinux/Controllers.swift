@@ -64,12 +64,21 @@ package enum Controllers {
 
     /// Returns the LE links that the kernel knows on an adapter, whichever program uses them.
     package static func links(of index: UInt16) throws(SystemCallError) -> [ControllerLink] {
+        links(try linkRecord(of: index))
+    }
+
+    private static func linkRecord(of index: UInt16) throws(SystemCallError) -> KernelRecord {
         let socket = try OwnedDescriptor.hciSocket()
         var request = KernelRecord(count: 4 + mostLinks * MemoryLayout<hci_conn_info>.size)
         request.store(index, at: 0)
         request.store(UInt16(mostLinks), at: 2)
         try SystemCallError.check("HCIGETCONNLIST", request.ioctl(socket.number, ble_HCIGETCONNLIST))
-        return links(request)
+        return request
+    }
+
+    /// Returns the handles of all links that are up on an adapter, of both kinds of Bluetooth, whichever program uses them.
+    package static func handlesOfLinks(of index: UInt16) throws(SystemCallError) -> [ConnectionHandle] {
+        handlesOfLinks(try linkRecord(of: index))
     }
 
     /// The kernel's list of the channels of all links, and of those that wait for links. Only root may read it, and
@@ -125,6 +134,14 @@ package enum Controllers {
     static func adapterIndices(_ record: KernelRecord) -> [UInt16] {
         let count = min(Int(record.load(UInt16.self, at: 0)), mostAdapters)
         return (0..<count).map { record.load(UInt16.self, at: 4 + $0 * 8) }
+    }
+
+    static func handlesOfLinks(_ record: KernelRecord) -> [ConnectionHandle] {
+        let count = min(Int(record.load(UInt16.self, at: 2)), mostLinks)
+        return (0..<count).compactMap { position -> ConnectionHandle? in
+            let start = 4 + position * 16
+            return record.load(UInt16.self, at: start + 10) == connected ? record.load(UInt16.self, at: start) : nil
+        }
     }
 
     /// Decodes `hci_conn_list_req`: index, count, then sixteen bytes of each link.

@@ -1,5 +1,6 @@
 package import BLECore
 internal import CBluetooth
+internal import Glibc
 
 /// The steps that were taken for one adapter on this machine, in a file that every run of the helper program reads: one step at
 /// a time, and so many in an hour.
@@ -23,7 +24,8 @@ package struct RecoveryRecord: ~Copyable {
         } catch {
             switch error {
             case .held: throw .refused("another step is being taken for this adapter")
-            case .system(let error): throw .failed(error.description)
+            case .system(let error) where error.errno == ENOENT: throw .notPermitted(error.description)
+            case .system(let error): throw RecoveryFailure(error)
             }
         }
     }

@@ -115,21 +115,32 @@ import Glibc
         } catch {
             throw .failed(error.description)
         }
-        guard let found = all.first(where: matches) else { throw .adapterGone }
-        return found
+        let found = all.filter(matches)
+        guard let adapter = found.first else { throw .adapterGone }
+        // Clones share an address.
+        guard found.count == 1 else { throw .failed("\(found.count) adapters have this address; name one by hand") }
+        return adapter
     }
 
     private static func take(
         _ step: RecoveryStep, _ adapter: ControllerInfo, endsLinks: Bool
     ) throws(RecoveryFailure) {
         if !endsLinks {
-            let count = (try? Controllers.links(of: adapter.index))?.count { $0.isConnected } ?? 0
+            guard let count = (try? Controllers.handlesOfLinks(of: adapter.index))?.count else {
+                throw .failed("the links that are up cannot be seen")
+            }
             if count > 0 { throw .linksOfOthers(count) }
         }
         let folder = unsafe getenv("RUNTIME_DIRECTORY").map { unsafe String(cString: $0) } ?? "/run/bareble"
         unsafe mkdir(folder, 0o755)
         let record = try RecoveryRecord(of: adapter.address, in: folder)
         try record.noteStep()
+        // Between taking something away and giving it back, an end would leave the adapter without it.
+        var signals = sigset_t()
+        unsafe sigemptyset(&signals)
+        for signal in [SIGINT, SIGTERM, SIGHUP] { unsafe sigaddset(&signals, signal) }
+        unsafe sigprocmask(SIG_BLOCK, &signals, nil)
+        defer { unsafe sigprocmask(SIG_UNBLOCK, &signals, nil) }
         try AdapterRecovery().take(step, adapter)
     }
 }

@@ -187,9 +187,9 @@ extension Doctor: ConfinedCommand {
     /// It changes only what is named.
     var switchesAdapterOn: Bool { false }
 
-    /// Queries and listening need CAP_NET_RAW; switching on and unblocking need CAP_NET_ADMIN.
+    /// Queries and listening need CAP_NET_RAW; switching on or off and unblocking need CAP_NET_ADMIN.
     var forRadio: [Privileges.Capability] {
-        fix.contains(.up) || fix.contains(.rfkill) ? [.netRaw, .netAdmin] : [.netRaw]
+        fix.contains(.up) || fix.contains(.rfkill) || fix.contains(.cycle) ? [.netRaw, .netAdmin] : [.netRaw]
     }
 
     func openWhatRootAloneMay() {

@@ -1,4 +1,4 @@
-// The recovery of one adapter that has stopped to report or to respond: one step after the other, until one helps.
+// The recovery of one adapter that has stopped reporting or responding: one step after the other, until one helps.
 //
 // Duties: decide which step comes next and when, judge each by what is received after it, and keep steps that end links rare.
 //
@@ -13,7 +13,10 @@
 //
 // Invariants:
 // - One step is taken at a time. A step that is being taken ends by `stepFinished`, whatever happens meanwhile.
-// - A step is judged only while the program listens: not while the scan makes way for a connect.
+// - A step is judged only while the program listens: not while the scan makes way for a connect, or cannot run.
+// - Links are ended for silence after 120 s at the earliest, also where 30 s were unusual.
+// - A step that was refused because of other programs is no run, and is followed by no harsher one. An adapter that has gone ends
+//   the trouble.
 // - Silence ends with a report that has data, and missing responses end with a response. What comes while a step is being taken
 //   proves nothing.
 // - A run is what is done from `power` on, until something helps or nothing is left. After the first run in a row there is a
@@ -65,7 +68,7 @@ package struct RecoveryLadder {
     private var state = State.healthy
     private var trouble: Trouble?
     private var timeouts: [BootInstant] = []
-    /// When runs began, in the last hour.
+    /// When runs in a row began, the last eight.
     package private(set) var runs: [BootInstant] = []
 
     package init(_ policy: RecoveryPolicy) { self.policy = policy }
@@ -82,7 +85,9 @@ package struct RecoveryLadder {
     }
 
     /// Runs before the program was started.
-    package mutating func restore(runs: [BootInstant]) { self.runs = (runs + self.runs).sorted() }
+    package mutating func restore(runs: [BootInstant]) {
+        self.runs = (runs + self.runs).sorted().suffix(Self.runMemory)
+    }
 }
 
 // MARK: - What happens
@@ -145,10 +150,20 @@ extension RecoveryLadder {
     package mutating func stepFinished(_ failure: RecoveryFailure?, at now: BootInstant) -> [Action] {
         guard case .performing(let step) = state, let trouble else { return [] }
         let report: [Action] = failure.map { [.notify(.failed(step, $0))] } ?? []
-        if trouble.isOver {
+        // Without the adapter there is nothing to recover: what comes back begins from the start. The driver may bring one back
+        // that its port has not.
+        let isGone = failure == .adapterGone && !(step == .usbPort && policy.permits(.driver))
+        if trouble.isOver || isGone {
             self.trouble = nil
             state = .healthy
             return report
+        }
+        switch failure {
+        case .linksOfOthers, .refused:
+            // Nothing was done. A harsher step is not due, and neither is a pause as after one that was.
+            if step == .power { runs.removeLast() }
+            return report + exhausted(at: now, pause: Self.pauses[1])
+        default: break
         }
         if let failure { return report + proceed(after: step, failure, at: now) }
         timeouts = []
@@ -159,7 +174,7 @@ extension RecoveryLadder {
 
     /// Called when time has passed.
     ///
-    /// - Parameter isListening: Whether a step can be judged: the scan does not make way for a connect.
+    /// - Parameter isListening: Whether a step can be judged: a scan runs, and does not make way for a connect.
     package mutating func timePassed(_ now: BootInstant, isListening: Bool) -> [Action] {
         guard let deadline = nextDeadline, deadline <= now, let trouble else { return [] }
         switch state {
@@ -169,8 +184,20 @@ extension RecoveryLadder {
                 state = .judging(step, until: now + Self.patience(after: step))
                 return []
             }
+            if step == .eventMasks, case .silence(let time) = trouble.reason {
+                let earliest = trouble.began + (Self.silenceBeforePower - time)
+                if now < earliest, policy.permits(.power) {
+                    state = .judging(step, until: earliest)
+                    return []
+                }
+            }
             return proceed(after: step, nil, at: now)
-        case .exhausted: return take(.power, at: now)
+        case .exhausted:
+            if !isListening, case .silence = trouble.reason {
+                state = .exhausted(next: now + Self.patience(after: .power))
+                return []
+            }
+            return take(.power, at: now)
         }
     }
 }
@@ -196,16 +223,16 @@ extension RecoveryLadder {
         guard let reason = trouble?.reason, policy.permits(step) else { return exhausted(at: now) }
         if step == .power {
             guard nextRun(at: now) <= now else { return exhausted(at: now) }
-            runs.removeAll { now - $0 >= Self.hour }
-            runs.append(now)
+            if let last = runs.last, now - last >= Self.hour { runs = [] }
+            runs = (runs + [now]).suffix(Self.runMemory)
         }
         state = .performing(step)
         return [.notify(.began(step, because: reason)), .perform(step)]
     }
 
-    private mutating func exhausted(at now: BootInstant) -> [Action] {
+    private mutating func exhausted(at now: BootInstant, pause: Duration = Self.pauses[0]) -> [Action] {
         guard let trouble else { return [] }
-        let next: BootInstant? = policy.permits(.power) ? max(nextRun(at: now), now + Self.pauses[0]) : nil
+        let next: BootInstant? = policy.permits(.power) ? max(nextRun(at: now), now + pause) : nil
         state = .exhausted(next: next)
         guard !trouble.wasExhausted else { return [] }
         self.trouble?.wasExhausted = true
@@ -236,11 +263,10 @@ extension RecoveryLadder {
 
     /// When the next run may begin.
     private func nextRun(at now: BootInstant) -> BootInstant {
-        let recent = runs.filter { now - $0 < Self.hour }
-        guard let last = recent.last else { return now }
-        var next = last + Self.pauses[min(recent.count, Self.pauses.count) - 1]
-        if recent.count >= Self.runLimit { next = max(next, recent[recent.count - Self.runLimit] + Self.hour) }
-        return next
+        guard let last = runs.last, now - last < Self.hour else { return now }
+        let next = last + Self.pauses[min(runs.count, Self.pauses.count) - 1]
+        guard runs.count >= Self.runLimit else { return next }
+        return max(next, runs[runs.count - Self.runLimit] + Self.hour)
     }
 
     /// How long it takes until a step can have helped.
@@ -259,5 +285,9 @@ extension RecoveryLadder {
     package static let pauses: [Duration] = [.seconds(60), .seconds(300), .seconds(1800)]
     /// How many runs there are in an hour at most.
     package static let runLimit = 4
+    /// How many runs of a row are remembered.
+    package static let runMemory = 8
+    /// How long nothing was heard before links are ended for it.
+    package static let silenceBeforePower: Duration = .seconds(120)
     package static let hour: Duration = .seconds(3600)
 }

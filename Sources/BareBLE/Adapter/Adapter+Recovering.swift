@@ -5,10 +5,16 @@ internal import Logging
 // How the adapter takes the steps of recovery.
 
 extension Adapter {
-    /// How long a step may take, the return of the adapter included.
-    private static let stepTimeout: Duration = .seconds(20)
+    /// How long the adapter may take to return after a step.
+    private static let returnTimeout: Duration = .seconds(20)
     /// Between off and on.
     private static let powerPause: Duration = .milliseconds(500)
+
+    /// Counts the runs of earlier processes, and has a handler keep the times of all runs, after each change.
+    func continueRecovery(after runs: [BootInstant], keepingBy handler: @escaping @Sendable ([BootInstant]) -> Void) {
+        recovery.restore(runs: runs)
+        recovery.onRuns(handler)
+    }
 
     func perform(_ actions: [RecoveryLadder.Action]) {
         for action in actions {
@@ -42,7 +48,7 @@ extension Adapter {
 
     private func take(_ step: RecoveryStep) async -> StepEnd {
         do throws(RecoveryFailure) {
-            guard let info else { throw .adapterGone }
+            let info = try presentAdapter()
             try checkLinks(of: info.index)
             if step == .power, system.privileges().has(.netAdmin) {
                 try await cyclePower(info)
@@ -58,11 +64,21 @@ extension Adapter {
         }
     }
 
+    /// The adapter, as the kernel has it now: its index may be another adapter's.
+    private func presentAdapter() throws(RecoveryFailure) -> ControllerInfo {
+        guard let known = info, let all = try? system.list() else { throw .adapterGone }
+        guard let found = all.first(where: { $0.index == known.index && $0.address == known.address }) else {
+            throw .adapterGone
+        }
+        return found
+    }
+
     /// Links of other programs are ended only where that was permitted.
     private func checkLinks(of index: UInt16) throws(RecoveryFailure) {
         let policy = recovery.policy
         if policy.limit >= .usb, policy.endsLinksOfOthers { return }
-        let others = (system.linkHandles(index) ?? []).filter { links.peer(of: $0) == nil }
+        guard let handles = system.linkHandles(index) else { throw .failed("the links that are up cannot be seen") }
+        let others = handles.filter { links.peer(of: $0) == nil }
         if !others.isEmpty { throw .linksOfOthers(others.count) }
     }
 
@@ -97,13 +113,19 @@ extension Adapter {
 
     /// Waits until the adapter is there, and switched on.
     private func awaitReturn() async throws(RecoveryFailure) {
-        let deadline = loop.now() + Self.stepTimeout
+        let deadline = loop.now() + Self.returnTimeout
         while true {
             checkPresence()
             if presence == .up { return }
-            if presence == .down, let index = info?.index { _ = await powerUp(index, during: "switch the adapter on") }
+            var failure: SystemCallError?
+            if presence == .down, let index = info?.index {
+                failure = await powerUp(index, during: "switch the adapter on")
+            }
             if presence == .up { return }
-            guard loop.now() < deadline else { throw .adapterGone }
+            guard loop.now() < deadline else {
+                if failure?.meaning == .blocked { throw .blocked }
+                throw failure.map { .failed($0.description) } ?? .adapterGone
+            }
             _ = await suspend(until: loop.now() + .seconds(2)) { _ in }
         }
     }
@@ -161,12 +183,14 @@ extension BLEError {
             case .notPermitted(let text):
                 (
                     .notPermitted, "this process may not do that: \(text)",
-                    "Install the helper `bareble-recover` with its socket, or give the program CAP_NET_ADMIN."
+                    step == .power
+                        ? "Install the helper `bareble-recover` with its socket, or give the program CAP_NET_ADMIN."
+                        : "Install the helper `bareble-recover` with its socket, or run the program as root."
                 )
             case .linksOfOthers(let count):
                 (
                     .busy, "\(count) \(count == 1 ? "link" : "links") of other programs would end",
-                    "Set `RecoveryPolicy.endsLinksOfOthers` to permit that."
+                    "Set `RecoveryPolicy.endsLinksOfOthers`, with the limit `usb`, to permit that."
                 )
             case .blocked: (.blocked, "the adapter is blocked by rfkill", "Unblock it: `rfkill unblock bluetooth`.")
             case .notApplicable: (.notSupported, "the adapter has no part for this step", nil)

@@ -14,7 +14,7 @@ package import Logging
 // | `ControllerIdentification` | what the controller can do, and whether it is being asked |
 // | `LinkTable` (BLECore) | one entry for each connection handle |
 // | `EventMasks` (BLECore) | which events the controller has to send |
-// | `RecoveryCoordinator` | the steps that make a silent adapter receive again, and who is notified of them |
+// | `RecoveryCoordinator` | the steps that make a silent adapter receive again, and the sequences that report them |
 // | `AdvertiseCoordinator` | the advertising session, and the tasks that start and stop its sets |
 // | `LinkAcceptor` | the listening socket, and the accepted links that a connect has to claim |
 // | `BondedDevices` | the bonds of this adapter, and their store |
@@ -171,7 +171,7 @@ extension Adapter {
         perform(initiator.timePassed())
         perform(security.timePassed())
         perform(advertiser.timePassed())
-        perform(recovery.timePassed(now, isListening: !scan.isPausedForConnect))
+        perform(recovery.timePassed(now, isListening: scan.isScanning && !initiator.isBusy))
     }
 }
 

@@ -138,8 +138,7 @@ package struct AdapterSystem: Sendable {
             return links.first { $0.address == address && $0.isConnected }?.handle
         },
         linkHandles: { index in
-            guard let links = try? Controllers.links(of: index) else { return nil }
-            return links.filter(\.isConnected).map(\.handle)
+            try? Controllers.handlesOfLinks(of: index)
         },
         powerDown: { index throws(SystemCallError) in try Controllers.powerDown(index) },
         recover: { step, adapter, helper, loop throws(RecoveryFailure) in

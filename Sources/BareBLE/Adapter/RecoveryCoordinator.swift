@@ -1,7 +1,7 @@
 internal import BLECore
 internal import BLELinux
 
-/// The recovery of an adapter: which step is taken when, and who is notified.
+/// The recovery of an adapter: which step is taken when, and which sequences report it.
 // Unchecked: only the loop's thread touches its state.
 final class RecoveryCoordinator: @unchecked Sendable {
     let policy: RecoveryPolicy

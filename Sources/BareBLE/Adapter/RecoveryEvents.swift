@@ -1,6 +1,6 @@
 public import BLECore
 
-/// An event of the recovery of an adapter that has stopped to report or to respond.
+/// An event of the recovery of an adapter that has stopped reporting or responding.
 public enum RecoveryEvent: Hashable, Sendable {
     /// A step begins.
     case began(RecoveryStep, because: RecoveryReason)

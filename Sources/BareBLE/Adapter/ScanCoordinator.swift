@@ -39,8 +39,7 @@ final class ScanCoordinator {
     private var assembler = ReportAssembler()
     private var resolver = AddressResolver()
     private var counts = AdapterStatistics()
-    /// Whether the scan makes way for a connect.
-    private(set) var isPausedForConnect = false
+    private var isPausedForConnect = false
     private var pauseWaiter: UInt64?
     private var stopWaiters: [UInt64] = []
     /// When silent devices are looked for next.
@@ -122,7 +121,7 @@ final class ScanCoordinator {
 
     var isResting: Bool { session?.isResting ?? true }
 
-    private var isScanning: Bool { session?.isScanning ?? false }
+    var isScanning: Bool { session?.isScanning ?? false }
 
     private func setStarter(of id: ScanID, _ number: UInt64?) {
         guard let index = subscriptions.firstIndex(where: { $0.id == id }) else { return }

@@ -66,7 +66,7 @@ public struct Configuration: Sendable {
     public var raiseSecurity: (@Sendable (SecurityRequest) async -> Bool)?
     /// Pairing and bonds; `nil` for none.
     public var security: SecurityConfiguration?
-    /// What may be done when the adapter has stopped to report or to respond. By default no link is ended for that.
+    /// What may be done when the adapter has stopped reporting or responding. By default no link is ended for that.
     public var recovery = RecoveryPolicy.rescan
     /// The store that keeps the restoration state between runs, for `Central.restore(_:from:holding:handlers:)`; `nil`
     /// keeps nothing.

@@ -130,13 +130,16 @@ extension Central {
         // A clock that was set back says nothing of the time in between: those count as of now.
         let runs = times.map { now + .seconds(-Int64(clamping: wallNow - min($0, wallNow))) }
         adapter.assumeIsolated { adapter in
-            adapter.recovery.restore(runs: runs)
-            adapter.recovery.onRuns { [weak self] runs in
+            adapter.continueRecovery(after: runs) { [weak self] runs in
                 let (now, wallNow) = (loop.now(), UInt64(max(0, WallClock.now().components.seconds)))
                 let times = runs.map { wallNow - min(wallNow, UInt64(max(0, (now - $0).components.seconds))) }
-                self?.assumeIsolated { $0.persistence.keeper?.assumeIsolated { $0.recovered(at: times) } }
+                self?.assumeIsolated { $0.keepRecovery(at: times) }
             }
         }
+    }
+
+    private func keepRecovery(at times: [UInt64]) {
+        persistence.keeper?.assumeIsolated { $0.recovered(at: times) }
     }
 
     // MARK: One peer

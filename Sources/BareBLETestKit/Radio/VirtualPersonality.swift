@@ -166,7 +166,7 @@ extension VirtualPersonality {
         $0.losesEvery = 10
     }
 
-    /// A Raspberry Pi's controller that stops to report and receives again when it was switched off and on. Rows W29 and W30;
+    /// A Raspberry Pi's controller that stops reporting and receives again when it was switched off and on. Rows W29 and W30;
     /// mKeRix/room-assistant#1158.
     public static let raspberryPiGoneDeaf = with {
         $0.listsExtendedCommands = false

@@ -68,7 +68,7 @@ extension Repair {
     private static func cycle(_ adapter: AdapterFacts) -> Repair {
         let fix = Fix.cycle
         do throws(SystemCallError) {
-            let links = try Controllers.links(of: adapter.index).count { $0.isConnected }
+            let links = try Controllers.handlesOfLinks(of: adapter.index).count
             guard links == 0 else {
                 let what = links == 1 ? "1 link is up, and would end" : "\(links) links are up, and would end"
                 return Repair(
@@ -82,10 +82,11 @@ extension Repair {
                 try AdapterRecovery().take(.power, info)
                 return Repair(fix: fix, adapter: adapter.name, text: "switched off and on")
             } catch {
-                let failed = RecoveryRequest.response(error)
+                let isPermitted = if case .notPermitted = error { false } else { true }
                 return Repair(
-                    fix: fix, adapter: adapter.name, text: "could not \(fix.purpose): \(failed)",
-                    failure: failed.hasPrefix("not permitted") ? .notPermitted : .noAdapter)
+                    fix: fix, adapter: adapter.name,
+                    text: "could not \(fix.purpose): \(RecoveryRequest.response(error))",
+                    failure: isPermitted ? .noAdapter : .notPermitted)
             }
         } catch {
             return Repair(

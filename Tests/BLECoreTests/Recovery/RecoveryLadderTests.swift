@@ -117,6 +117,8 @@ import Testing
         #expect(runs[2] - runs[1] >= .seconds(300))
         #expect(runs[3] - runs[2] >= .seconds(1800))
         for index in runs.indices.dropLast(4) { #expect(runs[index + 4] - runs[index] >= .seconds(3600)) }
+        // An hour in which a run was made begins no new row.
+        for index in 3..<11 { #expect(runs[index + 1] - runs[index] >= .seconds(1800)) }
         #expect(runs[1] - runs[0] <= .seconds(70))
     }
 
@@ -130,6 +132,47 @@ import Testing
         #expect(wait(&ladder, &now) == [.notify(.exhausted(because: silence, next: .seconds(60)))])
         #expect(wait(&ladder, &now) == began(.power))
         #expect(ladder.runs.count == 2)
+    }
+
+    /// Nothing was done, so neither a harsher step nor the pause of a run follows.
+    @Test(arguments: [RecoveryFailure.linksOfOthers(1), .refused("busy")])
+    func aRefusedStepIsNoRun(failure: RecoveryFailure) {
+        var ladder = silent(.usb)
+        var now = start
+        _ = wait(&ladder, &now)
+        _ = ladder.stepFinished(nil, at: now)
+        #expect(wait(&ladder, &now) == began(.power))
+        #expect(
+            ladder.stepFinished(failure, at: now) == [
+                .notify(.failed(.power, failure)), .notify(.exhausted(because: silence, next: .seconds(300))),
+            ])
+        #expect(ladder.runs.isEmpty)
+        #expect(wait(&ladder, &now) == began(.power))
+    }
+
+    /// Where much was heard, silence is noticed sooner, and links are ended no sooner.
+    @Test func linksAreEndedAfterTwoMinutes() {
+        var ladder = RecoveryLadder(.power)
+        _ = ladder.silent(for: .seconds(30), at: start)
+        var now = start
+        _ = wait(&ladder, &now)
+        _ = ladder.stepFinished(nil, at: now)
+        #expect(wait(&ladder, &now) == [])
+        #expect(ladder.nextDeadline == start + .seconds(90))
+        #expect(wait(&ladder, &now).last == .perform(.power))
+    }
+
+    /// What comes back may be another adapter, and begins from the start.
+    @Test func anAdapterThatHasGoneEndsTheTrouble() {
+        for policy in [RecoveryPolicy.power, .usb] {
+            var ladder = silent(policy)
+            var now = start
+            _ = wait(&ladder, &now)
+            _ = ladder.stepFinished(nil, at: now)
+            _ = wait(&ladder, &now)
+            #expect(ladder.stepFinished(.adapterGone, at: now) == [.notify(.failed(.power, .adapterGone))])
+            #expect(!ladder.isInTrouble && ladder.nextDeadline == nil)
+        }
     }
 
     /// A wait that nothing bounds would leave the adapter as it is for good.
@@ -196,6 +239,15 @@ import Testing
         #expect(ladder.timePassed(start + .seconds(15), isListening: false) == [])
         #expect(ladder.timePassed(start + .seconds(29), isListening: true) == [])
         #expect(ladder.timePassed(start + .seconds(30), isListening: true) == began(.eventMasks))
+        // Nor does a run begin.
+        var now = start + .seconds(30)
+        _ = ladder.stepFinished(nil, at: now)
+        #expect(wait(&ladder, &now) == began(.power))
+        _ = ladder.stepFinished(nil, at: now)
+        _ = wait(&ladder, &now)
+        let due = ladder.nextDeadline ?? now
+        #expect(ladder.timePassed(due, isListening: false) == [])
+        #expect(ladder.timePassed(due + .seconds(10), isListening: true) == began(.power))
     }
 
     @Test func stepsHaveNames() {

@@ -4,7 +4,7 @@ import BareBLETestKit
 import TestSupport
 import Testing
 
-/// Adapters that have stopped to report or to respond, and what makes them work again.
+/// Adapters that have stopped reporting or responding, and what makes them work again.
 @Suite(.timeLimit(.minutes(5))) struct AdapterRecoveryTests {
     /// Each controller receives again by the step that cures it, and is told by name.
     @Test(

@@ -1,5 +1,5 @@
 """Kernel tests of long-running operation: the heart-rate daemon of the examples, links that outlive their program,
-cycles, a controller that stops to report, idle links.
+cycles, a controller that stops reporting, idle links.
 """
 
 import os
@@ -163,7 +163,7 @@ def the_daemon_is_restarted_by_its_service_manager_and_its_link_stays_up():
     until(lambda: log.count("disconnected") == 1, "the link ends with its last descriptor")
 
 
-# A controller that stops to report
+# A controller that stops reporting
 
 class Helper:
     """What a service manager does for the helper program: it starts one with each connection to the socket."""
@@ -204,7 +204,7 @@ def adapter(index=0):
 @row("W29")
 @test
 def a_daemon_hears_again_after_the_helper_has_switched_its_adapter_off_and_on():
-    """A daemon that listens with CAP_NET_RAW alone, on a controller that stops to report; its log says what has helped in one line."""
+    """A daemon that listens with CAP_NET_RAW alone, on a controller that stops reporting; its log says what has helped in one line."""
     control(HCI_UP)
     helper = Helper(1000)
     program = Program("power", program=LISTENER, user=1000, capabilities=("net_raw",), timeout=3 * PATIENCE)

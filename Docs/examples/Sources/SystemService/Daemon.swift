@@ -51,7 +51,7 @@ public enum Daemon {
     ///
     /// - Parameters:
     ///   - name: The label of the log.
-    ///   - recovery: What may be done when the adapter has stopped to report.
+    ///   - recovery: What may be done when the adapter has stopped reporting.
     ///   - begin: Returns the service that listens.
     public static func listen(
         _ name: String, recovery: RecoveryPolicy, _ begin: @Sendable (Central) async throws -> any Service

@@ -5,7 +5,7 @@ import SystemService
 
 /// `advertisement-logger [none|rescan|power|usb]`: what is heard on standard output, one line each.
 ///
-/// The argument says what may be done when the adapter has stopped to report: see `RecoveryPolicy`.
+/// The argument says what may be done when the adapter has stopped reporting: see `RecoveryPolicy`.
 @main
 enum AdvertisementLoggerProgram {
     static func main() async {
