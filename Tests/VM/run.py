@@ -42,7 +42,7 @@ HOST_TIME = ("legacy",)
 ALL = ("6.12", "6.1", "7.2")
 BEFORE = {
     "extended": ("scan", "screen", "record", "rights", "serving"), "legacy": ("serving",), "doctor": ("systemd", "selftest"),
-    "dual": ("selftest",), "pairing": ("bonded",)}
+    "pairing": ("bonded",)}
 
 
 def kernels(text):

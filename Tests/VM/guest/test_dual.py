@@ -22,5 +22,9 @@ def low_energy_that_is_off_is_named_and_switched_on_when_asked():
     assert "no adapter" in outcome.objects[0]["text"], outcome.objects[0]
 
 
+# Those of the self-test come after it: the kernel makes an adapter bondable that is switched off and on.
+import test_selftest  # noqa: E402, F401
+
+
 if __name__ == "__main__":
     main()
