@@ -40,6 +40,9 @@ actor PeerLink {
 
     // MARK: Users
 
+    /// Whether nobody uses the link, and its task has ended.
+    var isIdle: Bool { !isRunning }
+
     /// Adds a user, who is told at once if the link is up.
     func join(_ link: VirtualLink) {
         users.append(link)
@@ -137,7 +140,10 @@ actor PeerLink {
     private func failed(_ error: BLEError) async {
         // An attempt that was cancelled for want of users may have found new ones meanwhile.
         guard error.code != .cancelled else { return }
-        if [.adapterDown, .noAdapter, .blocked].contains(error.code) { await hub.adapterWasLost() }
+        guard ![.adapterDown, .noAdapter, .blocked].contains(error.code) else {
+            adapterLost()
+            return await hub.adapterWasLost()
+        }
         let failed = users
         users = []
         for link in failed { await link.failed(error.connectionError) }
@@ -156,9 +162,9 @@ actor PeerLink {
         connection = nil
         await hub.happened(.peerDisconnected, to: peer, services: Set(advertised))
         if reason == .adapterLost {
-            // Nobody is told of a link that goes with its adapter.
-            await hub.adapterWasLost()
-            return adapterLost()
+            // Nobody is told of a link that goes with its adapter. Whoever joins from now on does so after its return.
+            adapterLost()
+            return await hub.adapterWasLost()
         }
         // Whoever has joined since this program began to end the link waits for the next one.
         guard !isEnding else { return }
