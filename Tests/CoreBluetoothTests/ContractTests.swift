@@ -67,7 +67,7 @@ import Testing
         }
     }
 
-    @Test func s2ADelegateThatIsSetLaterIsToldTheState() async throws {
+    @Test func s2ADelegateThatIsSetLaterIsNotifiedOfTheState() async throws {
         try await Bench.run { bench in
             let manager = CBCentralManager(delegate: nil, queue: bench.queue)
             try await bench.time.clock.sleep(for: .seconds(5))
@@ -75,7 +75,7 @@ import Testing
             let recorder = Recorder(bench.time)
             manager.delegate = recorder
             try await recorder.wait(for: "state 5")
-            // It is told once.
+            // It is notified once.
             manager.delegate = recorder
             await bench.time.settle()
             #expect(recorder.lines == ["state 5"])

@@ -173,7 +173,7 @@ actor CentralHub {
         peerLink(to: link.peer).assumeIsolated { $0.join(link) }
     }
 
-    /// Disconnects a virtual link, or gives up its attempt.
+    /// Disconnects a virtual link, or cancels its attempt.
     func disconnect(_ link: VirtualLink) {
         links[link.peer]?.assumeIsolated { $0.leave(link) }
     }
