@@ -67,7 +67,7 @@ import Testing
         }
     }
 
-    @Test func s2ADelegateThatIsSetLaterIsToldTheState() async throws {
+    @Test func s2ADelegateThatIsSetLaterIsNotifiedOfTheState() async throws {
         try await Bench.run { bench in
             let manager = CBCentralManager(delegate: nil, queue: bench.queue)
             try await bench.time.clock.sleep(for: .seconds(5))
@@ -75,7 +75,7 @@ import Testing
             let recorder = Recorder(bench.time)
             manager.delegate = recorder
             try await recorder.wait(for: "state 5")
-            // It is told once.
+            // It is notified once.
             manager.delegate = recorder
             await bench.time.settle()
             #expect(recorder.lines == ["state 5"])
@@ -343,6 +343,27 @@ import Testing
         }
     }
 
+    /// A sensor that sends its values in its advertisement.
+    @Test func s8ADeviceThatChangesItsDataIsReportedOnceTooWithoutDuplicates() async throws {
+        try await Bench.run { bench in
+            let device = bench.radio.peripheral(.battery)
+            let id = PeerID(address: BluetoothAddress(rawValue: 0xC0_0000_0000_03), type: .random)
+            await bench.radio.place(device, as: id, advertising: VirtualAdvertisement([4, 0xFF, 1, 0, 0]))
+            let (manager, recorder) = try await bench.manager()
+            manager.scanForPeripherals(withServices: nil)
+            for number in 1..<20 as Range<UInt8> {
+                try await bench.time.clock.sleep(for: .seconds(1))
+                await bench.radio.advertise(device, VirtualAdvertisement([4, 0xFF, 1, 0, number]))
+            }
+            #expect((1...2).contains(recorder.count(of: "didDiscover")))
+            manager.scanForPeripherals(withServices: nil, options: [CBCentralManagerScanOptionAllowDuplicatesKey: true])
+            recorder.clear()
+            try await recorder.wait(for: "didDiscover", count: 5)
+            let last = try #require(recorder.advertisements.last)
+            #expect(last[CBAdvertisementDataManufacturerDataKey] as? Data == Data([1, 0, 19]))
+        }
+    }
+
     @Test func s8WithDuplicatesEachPacketIsReported() async throws {
         try await Bench.run { bench in
             _ = await bench.radio.add(.heartRate)
@@ -510,7 +531,9 @@ import Testing
             }
             recorder.react { if $0 == "isReady" { write() } }
             bench.queue.sync { write() }
-            while next.withLock({ $0 }) <= last { try await bench.time.clock.sleep(for: .milliseconds(10)) }
+            for _ in 0..<10_000 where next.withLock({ $0 }) <= last {
+                try await bench.time.clock.sleep(for: .milliseconds(10))
+            }
             // A read comes after all of them.
             peripheral.readValue(for: try #require(found[CBUUID(string: "FFF2")]))
             try await recorder.wait(for: "didUpdateValueFor FFF2 [7]")

@@ -112,6 +112,21 @@ import Testing
         }
     }
 
+    @Test func objectsAreArgumentsOfFormats() async throws {
+        try await Bench.run { bench in
+            _ = await bench.radio.add(.heartRate)
+            let (manager, recorder) = try await bench.manager()
+            let peripheral = try await bench.connect(manager, recorder)
+            peripheral.discoverServices(nil)
+            try await recorder.wait(for: "didDiscoverServices")
+            let service = try #require(peripheral.services?.first)
+            let objects: [any CVarArg] = [service.uuid, service, peripheral, manager]
+            for object in objects { #expect(String(format: "<%@>", object) == "<\(object)>") }
+            // More than are kept at once.
+            for number in 0..<2_000 { #expect(String(format: "%d %@", number, service.uuid) == "\(number) 180D") }
+        }
+    }
+
     /// The name of a device that is not in its advertisement.
     @Test func theNameIsReadAfterConnecting() async throws {
         try await Bench.run { bench in

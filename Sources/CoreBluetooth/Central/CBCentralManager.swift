@@ -31,7 +31,7 @@ open class CBCentralManager: CBManager, @unchecked Sendable {
     private struct State {
         weak var delegate: (any CBCentralManagerDelegate)?
         /// Whether the state was reported while there was no delegate.
-        var isUntold = false
+        var isUnreported = false
         var isScanning = false
         /// The number of the newest scan.
         var scan: UInt64 = 0
@@ -91,18 +91,18 @@ open class CBCentralManager: CBManager, @unchecked Sendable {
 
     // MARK: Delegate
 
-    /// The delegate. One that is set after the state was reported is told the state.
+    /// The delegate. A delegate that is set after the state was reported is notified of it.
     open weak var delegate: (any CBCentralManagerDelegate)? {
         get { own.withLock { $0.delegate } }
         set {
             if let newValue { DelegateCheck.warnIfMethodsOfSubclassesAreLost(newValue, host: host) }
-            let isUntold = own.withLock { state in
+            let isUnreported = own.withLock { state in
                 state.delegate = newValue
                 guard newValue != nil else { return false }
-                defer { state.isUntold = false }
-                return state.isUntold
+                defer { state.isUnreported = false }
+                return state.isUnreported
             }
-            guard isUntold else { return }
+            guard isUnreported else { return }
             callbacks.post { [weak self] in if let self { delegate?.centralManagerDidUpdateState(self) } }
         }
     }
@@ -114,7 +114,7 @@ open class CBCentralManager: CBManager, @unchecked Sendable {
 
     /// Returns a Boolean value that indicates whether all of the features are supported.
     ///
-    /// Without an adapter at hand the answer would be a guess, so `.extendedScanAndConnect` is reported as supported: BareBLE
+    /// The call cannot examine an adapter, so `.extendedScanAndConnect` is reported as supported: BareBLE
     /// uses it where the controller has it. Channel Sounding is never supported.
     open class func supports(_ features: Feature) -> Bool { !features.contains(.channelSounding) }
 
@@ -246,7 +246,7 @@ open class CBCentralManager: CBManager, @unchecked Sendable {
             if isScanning { setScanning(false) }
         }
         setState(new)
-        guard let delegate else { return own.withLock { $0.isUntold = true } }
+        guard let delegate else { return own.withLock { $0.isUnreported = true } }
         delegate.centralManagerDidUpdateState(self)
     }
 

@@ -173,7 +173,7 @@ actor CentralHub {
         peerLink(to: link.peer).assumeIsolated { $0.join(link) }
     }
 
-    /// Disconnects a virtual link, or gives up its attempt.
+    /// Disconnects a virtual link, or cancels its attempt.
     func disconnect(_ link: VirtualLink) {
         links[link.peer]?.assumeIsolated { $0.leave(link) }
     }
@@ -190,9 +190,9 @@ actor CentralHub {
         return link
     }
 
-    /// A physical link has no users any more.
+    /// A physical link had no users any more; it may have some by now.
     func finished(_ link: PeerLink) {
-        if links[link.peer] === link { links[link.peer] = nil }
+        if links[link.peer] === link, link.assumeIsolated({ $0.isIdle }) { links[link.peer] = nil }
     }
 
     // MARK: Connection events

@@ -1,6 +1,6 @@
 internal import BareBLE
 
-// The errors of BareBLE as the errors that Apple's systems report. The text says what failed, why, and what to do next.
+// The errors of BareBLE as the errors that Apple's systems report. The text states what failed, why, and what to do next.
 
 extension BLEError {
     /// The error for an application.

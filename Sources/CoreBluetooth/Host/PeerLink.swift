@@ -1,12 +1,12 @@
 // The physical link to one device, for all managers that want it.
 //
 // Duties
-// - Connect as long as somebody wants the link; disconnect when nobody does any more; again, if somebody wants it meanwhile.
+// - Connect while the link has users, disconnect when the last one has left, and connect again if others have joined.
 // - Tell each virtual link once what became of it: connected, failed, or disconnected with a reason.
 //
 // Invariants
-// - A virtual link is in `users` from `join` until it is told that it failed or was disconnected, or leaves. In `leaving` are
-//   those that have left and are told when the link is down, or the attempt over.
+// - A virtual link is in `users` from `join` until it is notified of its end, or leaves. In `leaving` are
+//   those that have left, and are notified when the link is down or the attempt is over.
 // - One task runs the link, from the first user to the last.
 
 internal import BLELinux
@@ -40,7 +40,10 @@ actor PeerLink {
 
     // MARK: Users
 
-    /// Adds a user, who is told at once if the link is up.
+    /// Whether the link has no users, and its task has ended.
+    var isIdle: Bool { !isRunning }
+
+    /// Adds a user, which is notified at once if the link is up.
     func join(_ link: VirtualLink) {
         users.append(link)
         if let connection, !isEnding {
@@ -51,7 +54,7 @@ actor PeerLink {
         Task(executorPreference: loop) { await self.run() }
     }
 
-    /// Removes a user, who is told when that is done.
+    /// Removes a user, which is notified when that is done.
     func leave(_ link: VirtualLink) {
         guard remove(link) else { return }
         if users.isEmpty {
@@ -63,7 +66,7 @@ actor PeerLink {
         }
     }
 
-    /// Removes a user whose peripheral object is gone, so that there is nobody to be told.
+    /// Removes a user whose peripheral object is gone, so that there is no delegate to notify.
     func drop(_ link: VirtualLink) {
         guard remove(link) else { return }
         link.assumeIsolated { $0.abandon() }
@@ -75,7 +78,7 @@ actor PeerLink {
         for link in users where link.manager == manager { drop(link) }
     }
 
-    /// The adapter is gone: nobody is told, because the state of the manager says it.
+    /// The adapter is gone: the manager reports its state, and no callbacks of the links.
     func adapterLost() {
         for link in users + leaving { link.assumeIsolated { $0.abandon() } }
         users = []
@@ -137,14 +140,17 @@ actor PeerLink {
     private func failed(_ error: BLEError) async {
         // An attempt that was cancelled for want of users may have found new ones meanwhile.
         guard error.code != .cancelled else { return }
-        if [.adapterDown, .noAdapter, .blocked].contains(error.code) { await hub.adapterWasLost() }
+        guard ![.adapterDown, .noAdapter, .blocked].contains(error.code) else {
+            adapterLost()
+            return await hub.adapterWasLost()
+        }
         let failed = users
         users = []
         for link in failed { await link.failed(error.connectionError) }
     }
 
     private func use(_ peripheral: Peripheral) async {
-        // Those who left while the connection was established are told before others are.
+        // Users that left while the connection was established are notified before the others.
         await dismissLeaving()
         guard !users.isEmpty else { return await peripheral.disconnect() }
         isEnding = false
@@ -156,11 +162,11 @@ actor PeerLink {
         connection = nil
         await hub.happened(.peerDisconnected, to: peer, services: Set(advertised))
         if reason == .adapterLost {
-            // Nobody is told of a link that goes with its adapter.
-            await hub.adapterWasLost()
-            return adapterLost()
+            // A link that ends with its adapter is not reported. Users that join from now on want one after its return.
+            adapterLost()
+            return await hub.adapterWasLost()
         }
-        // Whoever has joined since this program began to end the link waits for the next one.
+        // Users that have joined since this program began to end the link wait for the next one.
         guard !isEnding else { return }
         let lost = users
         users = lost.filter(\.options.reconnects)

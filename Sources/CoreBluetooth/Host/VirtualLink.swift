@@ -112,7 +112,7 @@ actor VirtualLink {
         post { [self] in $0.failedToConnect(self, error) }
     }
 
-    /// The link was ended by this program, or its attempt was given up.
+    /// The link was ended by this program, or its attempt was cancelled.
     func end(_ error: CBError?) async {
         let tasks = subscriptions.values.map(\.task)
         guard close(.over) else { return }
@@ -282,7 +282,7 @@ final class WriteFlow: Sendable {
         var calls = 0
         var bytes = 0
         var commands = 0
-        /// Whether the application is told when there is room.
+        /// Whether the application is notified when there is room.
         var isFull = false
     }
 

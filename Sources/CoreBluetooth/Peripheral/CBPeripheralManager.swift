@@ -12,7 +12,7 @@ open class CBPeripheralManager: CBManager, @unchecked Sendable {
     private struct State {
         weak var delegate: (any CBPeripheralManagerDelegate)?
         /// Whether the state was reported while there was no delegate.
-        var isUntold = false
+        var isUnreported = false
         var isAdvertising = false
         /// Whether advertising was asked for, and neither failed nor ended.
         var wantsAdvertising = false
@@ -78,18 +78,18 @@ open class CBPeripheralManager: CBManager, @unchecked Sendable {
         }
     }
 
-    /// The delegate. One that is set after the state was reported is told the state.
+    /// The delegate. A delegate that is set after the state was reported is notified of it.
     open weak var delegate: (any CBPeripheralManagerDelegate)? {
         get { own.withLock { $0.delegate } }
         set {
             if let newValue { DelegateCheck.warnIfMethodsOfSubclassesAreLost(newValue, host: host) }
-            let isUntold = own.withLock { state in
+            let isUnreported = own.withLock { state in
                 state.delegate = newValue
                 guard newValue != nil else { return false }
-                defer { state.isUntold = false }
-                return state.isUntold
+                defer { state.isUnreported = false }
+                return state.isUnreported
             }
-            guard isUntold else { return }
+            guard isUnreported else { return }
             callbacks.post { [weak self] in if let self { delegate?.peripheralManagerDidUpdateState(self) } }
         }
     }
@@ -253,7 +253,7 @@ open class CBPeripheralManager: CBManager, @unchecked Sendable {
         guard new != state else { return }
         if new != .poweredOn { endAdvertising() }
         setState(new)
-        guard let delegate else { return own.withLock { $0.isUntold = true } }
+        guard let delegate else { return own.withLock { $0.isUnreported = true } }
         delegate.peripheralManagerDidUpdateState(self)
     }
 
