@@ -238,9 +238,6 @@ extension VirtualRadio {
         index(of: name).flatMap { controllers[$0] }?.clients.isEmpty == false
     }
 
-    /// Returns the number of links that are up on an adapter, of all programs.
-    package func linkCount(ofAdapter index: UInt16) -> Int { controllers[index]?.links.count ?? 0 }
-
     /// Another program, without a central here, sends a command.
     package func foreign(_ command: HCICommandPacket, _ name: String = "hci0") {
         guard let index = index(of: name) else { return }

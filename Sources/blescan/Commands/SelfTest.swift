@@ -1,11 +1,12 @@
 import ArgumentParser
 import BLECore
+import BLELinux
 import BareBLE
 
 struct SelfTest: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "selftest",
-        abstract: "Qualify an adapter: what its controller does right, and what not.",
+        abstract: "Test whether an adapter is fit for use.",
         usage: """
             blescan selftest [--adapter <hciN>] [--peer-adapter <hciN> |
             --peer <peer>] [<options>]
@@ -24,8 +25,10 @@ struct SelfTest: AsyncParsableCommand {
             device of yours adds links: two minutes.
 
             Nothing of your machine's Bluetooth may be in use meanwhile: the adapter is
-            switched off and on, and links and scans of other programs would end. It is
-            left as it was found. A check that cannot run says why.
+            switched off and on, and links and scans of other programs would end. Its
+            power, its scans and its links are left as they were found; the kernel lists
+            an adapter that it has switched on as bondable. A check that cannot run says
+            why.
 
             The report, one JSON object with --json, holds all values; with --redact it
             has no addresses. Docs/adapters.md says how to contribute one.
@@ -89,31 +92,36 @@ struct SelfTest: AsyncParsableCommand {
 
     func run() async throws {
         let command = self
+        let masking = Lock(redact ? Masking(hostName: SystemFiles.text("/proc/sys/kernel/hostname") ?? "") : nil)
         let report = try await SessionRecording.during(recording) { recording in
             var configuration = Configuration()
             recording?.attach(to: &configuration)
             let plan = SelfTestPlan(
                 expectsReports: command.air, isForced: command.force, peerAdapter: command.peerAdapter?.selector,
                 peer: command.peer, soak: command.soak?.duration, configuration: configuration)
-            return try await Interrupt.cancelling { try await command.report(plan) }
+            return try await Interrupt.cancelling { try await command.report(plan, masking) }
         }
         Console.progress.end()
         if json {
             Console.out(report.json(redacted: redact).bytes)
         } else {
-            for line in SelfTestScreen(width: Console.width).lines(of: report) { Console.out(masked(line)) }
+            for line in SelfTestScreen(width: Console.width).lines(of: report) { Console.out(masked(line, masking)) }
         }
         if report.isInterrupted { throw ExitCode(ExitStatus.interrupted.rawValue) }
         if report.status != 0 { throw ExitCode(report.status) }
     }
 
-    private func report(_ plan: SelfTestPlan) async throws -> SelfTestReport {
+    private func report(_ plan: SelfTestPlan, _ masking: Lock<Masking?>) async throws -> SelfTestReport {
         let command = self
         guard case .demo(let name)? = adapter else {
-            return try await command.report(plan, adapter?.selector ?? .first, on: .kernel())
+            do {
+                return try await command.report(plan, adapter?.selector ?? .first, on: .kernel(), masking)
+            } catch let failure as Failure {
+                throw Failure(message: masked(failure.message, masking), status: failure.status)
+            }
         }
         let report = try await SelfTestDemo.run(name) { machine in
-            try await command.report(plan, .first, on: machine)
+            try await command.report(plan, .first, on: machine, masking)
         }
         guard let report else {
             throw Failure(
@@ -124,22 +132,21 @@ struct SelfTest: AsyncParsableCommand {
     }
 
     private func report(
-        _ plan: SelfTestPlan, _ selector: AdapterSelector, on machine: SelfTestMachine
+        _ plan: SelfTestPlan, _ selector: AdapterSelector, on machine: SelfTestMachine, _ masking: Lock<Masking?>
     ) async throws -> SelfTestReport {
         let screen = SelfTestScreen(width: Console.width)
         let runner = try await SelfTestRunner(selector, on: machine, plan) { check in
             Console.progress.begin("\(check.id) \(check.name)")
         } show: { result in
             guard !json else { return }
-            for line in screen.lines(of: result) { Console.out(masked(line)) }
+            for line in screen.lines(of: result) { Console.out(masked(line, masking)) }
         }
         return try await runner.run()
     }
 
-    private func masked(_ line: String) -> String {
-        guard redact else { return line }
-        var masking = Masking(hostName: "")
-        return masking.mask(line)
+    /// Without addresses and the host's name, if that is wanted: the same name for the same address in all lines.
+    private func masked(_ line: String, _ masking: Lock<Masking?>) -> String {
+        masking.withLock { $0?.mask(line) ?? line }
     }
 }
 

@@ -42,7 +42,6 @@ extension SelfTestMachine {
                 return facts
             },
             usb: { _ in nil }, device: { _ in Device() }, gateway: { _ in nil }, distribution: nil,
-            links: { index in radio.assumeIsolated { $0.linkCount(ofAdapter: index) } },
             silence: { _ in }, kernelLog: { [] })
     }
 }

@@ -293,8 +293,11 @@ extension SelfTestRunner {
     func kernelChoice() async throws(SelfTestEnd) -> SelfTestJudgement {
         guard let features else { return .notRun("the controller did not report its features") }
         var measured = SelfTestKernelChoice(listsExtended: scanner?.hasExtendedScan ?? false)
-        if machine.system.privileges().has(.netAdmin) {
+        if let obstacle = linksInTheWay() {
+            measured.obstacle = obstacle
+        } else if machine.system.privileges().has(.netAdmin) {
             if let failure = try await powerCycle() {
+                if !isUp { throw .off }
                 measured.obstacle = "the adapter could not be switched off and on: \(failure)"
             } else {
                 measured.mask = try await maskOfKernel()

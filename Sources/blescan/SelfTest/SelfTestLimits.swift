@@ -67,8 +67,12 @@ extension SelfTestRunner {
         } catch {
             measured.obstacle = "\(peer.adapter.name) cannot advertise under several addresses: \(error)"
         }
-        let heard = try await waitForEnds(of: devices)
-        measured.alive = heard
+        do throws(SelfTestEnd) {
+            measured.alive = try await waitForEnds(of: devices)
+        } catch {
+            await end(devices, advertiser, peer)
+            throw error
+        }
         report.limits.linksHeld = measured.held
         report.limits.linksRefusedWith = measured.refusal
         await end(devices, advertiser, peer)
@@ -198,14 +202,17 @@ extension SelfTestRunner {
                     measured.attempt = complete.status.rawValue
                 }
             }
-            if measured.attempt == nil {
+            var hasEnded = measured.attempt != nil
+            if !hasEnded {
                 _ = try await ask(HCICommandPacket(LECreateConnectionCancel()))
-                _ = try await wait(for: .seconds(1)) { packet -> Bool? in
-                    if case .event(.connectionComplete) = packet.content { return true }
-                    return nil
-                }
+                hasEnded =
+                    try await wait(for: .seconds(1)) { packet -> Bool? in
+                        if case .event(.connectionComplete) = packet.content { return true }
+                        return nil
+                    } ?? false
             }
-            attemptEnded()
+            // One that has not is cancelled at the end.
+            if hasEnded { attemptEnded() }
         }
         return measured.judged()
     }
@@ -304,22 +311,32 @@ extension SelfTestRunner {
         _ = try? await machine.loop.offload { try? silence(index) }
         var measured = SelfTestSupervision()
         let handle = link.handle
-        let end = try await wait(for: SelfTestSupervision.timeout * 4) { packet -> (UInt8, BootInstant)? in
-            guard case .event(.disconnectionComplete(let end)) = packet.content, end.handle == handle else {
-                return nil
+        let end: (UInt8, BootInstant)?
+        do throws(SelfTestEnd) {
+            end = try await wait(for: SelfTestSupervision.timeout * 4) { packet -> (UInt8, BootInstant)? in
+                guard case .event(.disconnectionComplete(let end)) = packet.content, end.handle == handle else {
+                    return nil
+                }
+                return (end.reason.rawValue, packet.time)
             }
-            return (end.reason.rawValue, packet.time)
+        } catch {
+            await switchOffAndOn(index)
+            throw error
         }
         measured.reason = end?.0
         measured.time = end.map { $0.1 - start }
         await unlink()
-        // After a reset past it, the kernel has no credits for data before the next power-up.
+        await switchOffAndOn(index)
+        return measured.judged()
+    }
+
+    /// Sets the peer's controller up again: after a reset past it, the kernel has no credits for data before the next power-up.
+    private func switchOffAndOn(_ index: UInt16) async {
         let system = machine.system
         _ = try? await machine.loop.offload {
             try? system.powerDown(index)
             try? system.powerUp(index)
         }
-        return measured.judged()
     }
 }
 
@@ -362,6 +379,8 @@ extension SelfTestRunner {
         guard machine.system.privileges().has(.netAdmin) else {
             return .notRun("switching the adapter off and on needs CAP_NET_ADMIN")
         }
+        await unlink()
+        if let obstacle = linksInTheWay() { return .notRun(obstacle) }
         var measured = SelfTestPowerCycles()
         for _ in 0..<3 {
             if let failure = try await powerCycle() {

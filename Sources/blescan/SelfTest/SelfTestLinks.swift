@@ -14,7 +14,9 @@ extension SelfTestRunner {
     /// Decides which device is the peer, by what a scan has heard.
     func findTarget(_ heard: SelfTestHeard) {
         switch plan.peer {
-        case .address(let address, let type?)?: target = PeerID(address: address, type: type)
+        case .address(let address, let type?)?:
+            let peer = PeerID(address: address, type: type)
+            target = heard.advertisers[peer] == nil ? nil : peer
         case .address(let address, nil)?: target = heard.advertisers.keys.first { $0.address == address }
         case .unix?, .demo?, nil: target = heard.marks[1] ?? heard.marks.values.first
         }

@@ -20,8 +20,6 @@ struct SelfTestMachine: Sendable {
     /// The gateway over one of these interfaces, in the order of bytes of the network.
     let gateway: @Sendable (_ interfaces: [String]) -> UInt32?
     let distribution: String?
-    /// The number of links that are up on an adapter, of all programs.
-    let links: @Sendable (UInt16) -> Int
     /// Resets the controller of an adapter so that its links end without a word to their peers.
     let silence: @Sendable (UInt16) throws(SystemCallError) -> Void
     /// The messages of the kernel about controllers; empty without permission.
@@ -69,7 +67,6 @@ struct SelfTestMachine: Sendable {
             distribution: (SystemFiles.text("/etc/os-release") ?? "").split(separator: "\n").lazy
                 .compactMap { String($0).dropped(prefix: "PRETTY_NAME=") }.first?
                 .replacing("\"", with: ""),
-            links: { index in (try? Controllers.links(of: index))?.count { $0.isConnected } ?? 0 },
             silence: { index throws(SystemCallError) in try Controllers.reset(index) },
             kernelLog: {
                 let log = RootAccess.current.withLock { $0 }?.kernelLog ?? KernelLog()

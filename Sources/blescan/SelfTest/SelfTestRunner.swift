@@ -69,9 +69,11 @@ final class SelfTestRunner {
     private var end: SelfTestEnd?
     private var lastCommand: (opcode: HCIOpcode, wasSilent: Bool)?
     private var isScanning = false
+    /// The command that ends the scan which was begun last.
+    private var endOfScan: HCICommandPacket?
     private var hasAttempt = false
     private let wasUp: Bool
-    private var isUp: Bool
+    private(set) var isUp: Bool
     private var hadNoLowEnergy = false
     private var logBefore = 0
 
@@ -94,11 +96,17 @@ final class SelfTestRunner {
         channel = SelfTestChannel(
             adapter.index, name: adapter.name, system: machine.system, loop: machine.loop,
             trace: plan.configuration.traceHCI)
-        if let selector = plan.peerAdapter, try Self.find(selector, in: facts).index == found.index {
-            throw Failure(
-                message: "--peer-adapter is \(found.name), the adapter under test; name another one.", status: .usage)
-        }
         try mayRun()
+        if let selector = plan.peerAdapter {
+            let peer = try Self.find(selector, in: facts)
+            if peer.index == found.index {
+                throw Failure(
+                    message: "--peer-adapter is \(found.name), the adapter under test; name another one.",
+                    status: .usage)
+            }
+            try refuseOwner(of: peer)
+            try refuseLinks(of: peer)
+        }
         report.expectsPeer = plan.peer != nil || plan.peerAdapter != nil
         report.expectsPeerAdapter = plan.peerAdapter != nil
         logBefore = machine.kernelLog().count
@@ -147,18 +155,39 @@ final class SelfTestRunner {
                     "\(adapter.name) is off, and switching it on needs CAP_NET_ADMIN. Run it as root, or switch the "
                     + "adapter on first: sudo hciconfig \(adapter.name) up", status: .noAdapter)
         }
-        if let owner = facts.radio.openers?.first(where: { $0.kind == .user && $0.adapter == adapter.index }) {
+        try refuseOwner(of: adapter)
+        try refuseLinks(of: adapter)
+    }
+
+    /// Ends with an error where links would end, of either kind of Bluetooth.
+    private func refuseLinks(of adapter: AdapterFacts) throws(Failure) {
+        guard !plan.isForced, adapter.isUp else { return }
+        guard let links = machine.system.linkHandles(adapter.index)?.count else {
             throw Failure(
-                message: "\(owner.program.printable) has exclusive access to \(adapter.name). End it first.",
-                status: .noAdapter)
+                message: "the links of \(adapter.name) cannot be seen, and a self-test would end them. Add --force if "
+                    + "there are none.", status: .timedOut)
         }
-        let links = machine.links(adapter.index)
-        if links > 0, !plan.isForced {
-            throw Failure(
-                message:
-                    "\(adapter.name) has \(links.counted("link")), which a self-test would disturb or end. Disconnect "
-                    + "first, or add --force.", status: .timedOut)
+        guard links > 0 else { return }
+        throw Failure(
+            message: "\(adapter.name) has \(links.counted("link")), which a self-test would disturb or end. Disconnect "
+                + "first, or add --force.", status: .timedOut)
+    }
+
+    /// Why the adapter cannot be switched off and on: links of other programs are up; `nil` if it can.
+    func linksInTheWay() -> String? {
+        guard !plan.isForced else { return nil }
+        guard let links = machine.system.linkHandles(adapter.index)?.count else { return "its links cannot be seen" }
+        let others = links - (link == nil ? 0 : 1)
+        return others > 0 ? "\(others.counted("link")) of other programs would end" : nil
+    }
+
+    private func refuseOwner(of adapter: AdapterFacts) throws(Failure) {
+        guard let owner = facts.radio.openers?.first(where: { $0.kind == .user && $0.adapter == adapter.index }) else {
+            return
         }
+        throw Failure(
+            message: "\(owner.program.printable) has exclusive access to \(adapter.name). End it first.",
+            status: .noAdapter)
     }
 
     // MARK: The peer
@@ -230,7 +259,8 @@ final class SelfTestRunner {
     private func soak(for time: Duration) async {
         let deadline = machine.loop.now() + time
         var rounds = 1
-        while end == nil, machine.loop.now() < deadline {
+        // Without a scan no check of a round waits for anything.
+        while end == nil, scanner != nil, !Task.isCancelled, machine.loop.now() < deadline {
             rounds += 1
             await run(.scanRestarts) { () async throws(SelfTestEnd) in try await self.scanRestarts() }
             await run(.passiveScan) { () async throws(SelfTestEnd) in try await self.passiveScan() }
@@ -276,7 +306,10 @@ final class SelfTestRunner {
             report.end = "interrupted during \(check.id)"
             return .notRun("interrupted")
         case .off:
-            report.end = "the adapter was switched off during \(check.id), by another program or by rfkill"
+            report.end =
+                isUp
+                ? "the adapter was switched off during \(check.id), by another program or by rfkill"
+                : "the adapter could not be switched on again during \(check.id)"
             report.endIsFailure = true
             return .notRun("the adapter was switched off")
         case .gone(let opcode, let wasSilent):
@@ -388,8 +421,8 @@ final class SelfTestRunner {
             let reply = await channel.ask(HCICommandPacket(LECreateConnectionCancel()))
             if reply.status == nil { report.restoration.append("a connection attempt could not be cancelled") }
         }
-        if isScanning, let scanner, !(await channel.isGone) {
-            let reply = await channel.ask(scanner.scanOff)
+        if isScanning, let endOfScan, !(await channel.isGone) {
+            let reply = await channel.ask(endOfScan)
             if reply.status == nil { report.restoration.append("the scan could not be ended") }
         }
         if hadNoLowEnergy { _ = await channel.ask(HCICommandPacket(HCIWriteLEHostSupport(isSupported: false))) }
@@ -430,7 +463,13 @@ final class SelfTestRunner {
         switch command.opcode {
         case .leSetScanEnable, .leSetExtendedScanEnable:
             // Without a response it may have taken effect.
-            if isEnabling, reply.status == nil || reply.isSuccess { isScanning = true }
+            if isEnabling, reply.status == nil || reply.isSuccess {
+                isScanning = true
+                endOfScan =
+                    command.opcode == .leSetScanEnable
+                    ? HCICommandPacket(LESetScanEnable(isEnabled: false))
+                    : HCICommandPacket(LESetExtendedScanEnable(isEnabled: false))
+            }
             if !isEnabling, reply.isSuccess { isScanning = false }
         case .leCreateConnection, .leExtendedCreateConnection:
             if reply.status == nil || reply.isSuccess { hasAttempt = true }

@@ -152,7 +152,7 @@ struct SelfTestRestarts: Hashable, Sendable {
         }
         // It was heard, and then was not any more: the air does not become silent at once.
         if let last = restarts.lastIndex(where: { $0.first != nil }), restarts.count - last > 4 {
-            judgement.remark("nothing was heard any more after \(last + 1) restarts", "W29")
+            judgement.remark("no reports after restart \(last + 1)", "W29")
         }
         return judgement
     }
@@ -183,6 +183,9 @@ extension SelfTestRunner {
 // MARK: - S07
 
 extension SelfTestHeard {
+    /// The number of reports in a second from which the air is busy.
+    private static let busyRate = 10.0
+
     /// Judges the reports of a passive scan without a filter.
     ///
     /// - Parameters:
@@ -214,7 +217,7 @@ extension SelfTestHeard {
             } else {
                 judgement.remark(
                     expectsReports
-                        ? "no report in \(time.short), though devices advertise: the adapter is deaf"
+                        ? "no report in \(time.short), though devices advertise: the adapter receives nothing"
                         : "nothing was heard: nothing advertises here, or the adapter is deaf. Switch a device on that "
                             + "advertises, and add --air",
                     verdict: expectsReports ? .unfit : .remark)
@@ -227,6 +230,14 @@ extension SelfTestHeard {
             judgement.remark(
                 "reports come after each restart, and here the last of \(reports) came after \(last.short)", "W32",
                 verdict: .unfit)
+        }
+        // Where so much is on air, each restart has something to hear.
+        if rate >= Self.busyRate, let restarts, restarts.heard < restarts.restarts.count {
+            let deaf = restarts.restarts.count - restarts.heard
+            judgement.remark(
+                "\(deaf) of \(restarts.restarts.count) restarts of the scan heard nothing within a second, at "
+                    + "\(Int(rate)) reports a second", "W29",
+                verdict: deaf * 2 >= restarts.restarts.count ? .unfit : .remark)
         }
         if withoutRSSI > 0 {
             judgement.remark(
@@ -394,7 +405,8 @@ extension SelfTestRunner {
         if interfaces.isEmpty {
             measured.obstacle = "no Wi-Fi interface is up"
         } else if gateway == nil {
-            measured.obstacle = "there is no gateway over \(interfaces.joined(separator: ", "))"
+            // The name of an interface may contain its address.
+            measured.obstacle = "there is no gateway over Wi-Fi"
         } else if pingAtPart == nil {
             measured.obstacle = "this process may not ping"
         }

@@ -49,7 +49,8 @@ import Testing
         "wcn3990": (.remark, ["S03": ["W06"], "S05": ["W04"], "S12": ["W05"]]),
         "bcm43438": (.remark, ["S12": ["W38"]]), "raspberryPiGoneDeaf": (.unfit, ["S07": ["W29"]]),
         "rtl8761buGoneDeaf": (.unfit, ["S07": ["W29"]]), "rtl8723bu": (.unfit, ["S07": ["W32"]]),
-        "intelAX200": (.fit, [:]), "bcm4378": (.remark, ["S07": ["W18"]]), "zephyrUSB": (.fit, [:]),
+        "intelAX200": (.fit, [:]), "intelAX201": (.fit, [:]), "bcm4378": (.remark, ["S07": ["W18"]]),
+        "zephyrUSB": (.fit, [:]),
     ]
 
     @Test(arguments: VirtualPersonality.all.map(\.name)) func everyImitationIsSeenThrough(_ name: String) async throws {
