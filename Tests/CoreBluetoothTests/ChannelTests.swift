@@ -86,6 +86,47 @@ import Testing
         #expect(events.contains(.endEncountered))
         await line.link.disconnect()
     }
+
+    @Test func theEndComesOnceAndAfterTheBytes() async throws {
+        let line = try await Line()
+        line.channel.inputStream.open()
+        try await line.far.send(StreamWalk.bytes(2_000))
+        await line.far.close()
+        // The loop has read the channel to its end before it reads this response.
+        _ = try await line.link.readAll(0x2A19, limit: 1)
+        let events = await onThread { StreamWalk(line.channel, size: 0, chunk: 512).runToEnd() }
+        let ofInput = events.filter { $0 == .hasBytesAvailable || $0 == .endEncountered }
+        #expect(
+            ofInput == [
+                .hasBytesAvailable, .hasBytesAvailable, .hasBytesAvailable, .hasBytesAvailable, .endEncountered,
+            ])
+        await line.link.disconnect()
+    }
+
+    /// Reads of one byte: each makes room, but not for a packet.
+    @Test func whatWaitsToBeReadIsBounded() async throws {
+        let line = try await Line()
+        let sent = Lock(0)
+        let sender = Task {
+            while true {
+                try await line.far.send([UInt8](repeating: 7, count: 8_192))
+                sent.withLock { $0 += 1 }
+            }
+        }
+        let input = line.channel.inputStream!
+        input.open()
+        var count = 0
+        var byte: UInt8 = 0
+        while count < 1_000 {
+            // The loop has taken what it can before it reads this response.
+            _ = try await line.link.readAll(0x2A19, limit: 1)
+            if input.hasBytesAvailable { count += unsafe input.read(&byte, maxLength: 1) }
+        }
+        // In the pipe, in the channel and in the kernel.
+        #expect(sent.withLock { $0 } < 300)
+        await line.link.disconnect()
+        _ = await sender.result
+    }
 }
 
 /// Writes what the stream has room for; returns the number of bytes.
@@ -107,6 +148,8 @@ private func onThread<Value: Sendable>(_ body: @escaping @Sendable () -> Value) 
 private final class StreamWalk: NSObject, StreamDelegate {
     private let channel: CBL2CAPChannel
     private let sent: [UInt8]
+    /// The number of bytes that one event reads.
+    private let chunk: Int
     private var position = 0
     private var received: [UInt8] = []
     private var events: [Stream.Event] = []
@@ -114,8 +157,9 @@ private final class StreamWalk: NSObject, StreamDelegate {
 
     static func bytes(_ count: Int) -> [UInt8] { (0..<count).map { UInt8(truncatingIfNeeded: $0 &* 31) } }
 
-    init(_ channel: CBL2CAPChannel, size: Int) {
+    init(_ channel: CBL2CAPChannel, size: Int, chunk: Int = 1_000) {
         self.channel = channel
+        self.chunk = chunk
         sent = Self.bytes(size)
     }
 
@@ -140,13 +184,17 @@ private final class StreamWalk: NSObject, StreamDelegate {
         while !isOver {
             _ = RunLoop.current.run(mode: .default, before: Date(timeIntervalSinceNow: 10))
         }
+        // A read at the end brings no other event.
+        var byte: UInt8 = 0
+        _ = unsafe channel.inputStream.read(&byte, maxLength: 1)
+        _ = RunLoop.current.run(mode: .default, before: Date())
         return events
     }
 
     func stream(_ aStream: Stream, handle eventCode: Stream.Event) {
         events.append(eventCode)
         if eventCode == .hasBytesAvailable {
-            var buffer = [UInt8](repeating: 0, count: 1_000)
+            var buffer = [UInt8](repeating: 0, count: chunk)
             let count = unsafe channel.inputStream.read(&buffer, maxLength: buffer.count)
             received += buffer.prefix(max(0, count))
         }

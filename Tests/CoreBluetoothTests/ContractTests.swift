@@ -226,6 +226,37 @@ import Testing
         }
     }
 
+    /// The host finds the calls at once, so that the attempt is cancelled before it begins.
+    @Test func s5AnAttemptThatIsCancelledAtOnceIsReported() async throws {
+        try await Bench.run { bench in
+            let device = await bench.radio.add(.heartRate)
+            let (manager, recorder) = try await bench.manager()
+            manager.scanForPeripherals(withServices: nil)
+            try await recorder.wait(for: "didDiscover")
+            manager.stopScan()
+            await bench.radio.move(device, to: .outOfRange)
+            recorder.clear()
+            let peripheral = try recorder.peripheral()
+            await bench.central.makeCalls {
+                manager.connect(peripheral)
+                manager.cancelPeripheralConnection(peripheral)
+            }
+            try await recorder.wait(for: "didDisconnect nil false 0")
+            #expect(peripheral.state == .disconnected)
+            recorder.clear()
+            await bench.central.makeCalls {
+                manager.connect(peripheral)
+                manager.cancelPeripheralConnection(peripheral)
+                manager.connect(peripheral)
+            }
+            // The end of the first attempt does not wait for the second one.
+            try await recorder.wait(for: "didDisconnect nil false 1")
+            await bench.radio.move(device, to: .near)
+            try await recorder.wait(for: "didConnect 2")
+            #expect(recorder.lines == ["didDisconnect nil false 1", "didConnect 2"])
+        }
+    }
+
     // MARK: S6 After a disconnect
 
     @Test func s6NothingIsReportedAfterTheDisconnection() async throws {
@@ -307,6 +338,25 @@ import Testing
             try await recorder.wait(for: "state 5")
             #expect(recorder.lines == ["state 1", "state 5"])
             #expect(peripheral.state == .disconnected)
+        }
+    }
+
+    @Test func s7AResetIsReportedOnceForSeveralLinks() async throws {
+        try await Bench.run { bench in
+            _ = await bench.radio.add(.heartRate)
+            let (first, one) = try await bench.manager()
+            let (second, other) = try await bench.manager()
+            // A connected device does not advertise, so the other manager finds the other device.
+            let mine = try await bench.connect(first, one)
+            _ = await bench.radio.add(.uart)
+            let yours = try await bench.connect(second, other)
+            #expect(mine.identifier != yours.identifier)
+            await bench.radio.reset()
+            try await one.wait(for: "state 5")
+            try await bench.time.clock.sleep(for: .seconds(10))
+            #expect(one.lines == ["state 1", "state 5"])
+            #expect(other.lines == ["state 1", "state 5"])
+            #expect([mine.state, yours.state] == [.disconnected, .disconnected])
         }
     }
 
@@ -622,6 +672,32 @@ import Testing
             second.cancelPeripheralConnection(yours)
             try await other.wait(for: "didDisconnect nil")
             #expect(await !device.isConnected)
+        }
+    }
+
+    @Test func s13TheEndOfAConnectionIsReportedBeforeTheNextOne() async throws {
+        try await Bench.run { bench in
+            _ = await bench.radio.add(.heartRate)
+            let (first, one) = try await bench.manager()
+            let (second, other) = try await bench.manager()
+            let mine = try await bench.connect(first, one)
+            let yours = try #require(second.retrievePeripherals(withIdentifiers: [mine.identifier]).first)
+            second.connect(yours)
+            try await other.wait(for: "didConnect 2")
+            let found = try await bench.discover(mine, one)
+            mine.setNotifyValue(true, for: try #require(found[measurement]))
+            try await one.wait(for: "didUpdateValueFor 2A37")
+            one.clear()
+            await bench.central.makeCalls {
+                first.cancelPeripheralConnection(mine)
+                first.connect(mine)
+            }
+            try await one.wait(for: "didConnect 2")
+            try await one.wait(for: "didDisconnect")
+            #expect(one.lines == ["didDisconnect nil false 1", "didConnect 2"])
+            try await bench.time.clock.sleep(for: .seconds(5))
+            #expect([mine.state, yours.state] == [.connected, .connected])
+            #expect(one.lines.count == 2)
         }
     }
 

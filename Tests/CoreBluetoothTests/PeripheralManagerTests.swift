@@ -120,6 +120,57 @@ import Testing
         }
     }
 
+    @Test(arguments: [[.readable, .writeable], .readable, .writeable, []] as [CBAttributePermissions])
+    func whatIsNotPermittedIsRefused(_ permissions: CBAttributePermissions) async throws {
+        try await Bench.run { bench in
+            let recorder = Recorder(bench.time)
+            let manager = CBPeripheralManager(delegate: recorder, queue: bench.queue)
+            try await recorder.wait(for: "state 5")
+            let offered = CBMutableService(type: service, primary: true)
+            offered.characteristics = [
+                CBMutableCharacteristic(type: fixed, properties: .read, value: Data([1]), permissions: permissions),
+                CBMutableCharacteristic(
+                    type: value, properties: [.read, .write, .writeWithoutResponse], value: nil,
+                    permissions: permissions),
+            ]
+            manager.add(offered)
+            manager.startAdvertising(nil)
+            try await recorder.wait(for: "didStartAdvertising nil")
+            recorder.clear()
+            recorder.react { line in
+                guard line.hasPrefix("didReceive"), let request = recorder.requests.last else { return }
+                request.value = Data([2])
+                manager.respond(to: request, withResult: .success)
+            }
+            let phone = await bench.radio.addCentral()
+            try await phone.connect()
+            let canRead = permissions.contains(.readable)
+            let canWrite = permissions.contains(.writeable)
+            for uuid in [0xFFF1, 0xFFF2] as [BluetoothUUID] {
+                let code = await refusal { () async throws(VirtualCentralError) in _ = try await phone.read(uuid) }
+                #expect(code == (canRead ? nil : .readNotPermitted))
+            }
+            let code = await refusal { () async throws(VirtualCentralError) in
+                try await phone.write([3], to: 0xFFF2)
+            }
+            #expect(code == (canWrite ? nil : .writeNotPermitted))
+            await phone.command([4], at: try await phone.characteristic(0xFFF2).value)
+            await bench.time.settle()
+            let reads = canRead ? ["didReceiveRead FFF2 0"] : []
+            #expect(recorder.lines == reads + (canWrite ? ["didReceiveWrite [[3]]", "didReceiveWrite [[4]]"] : []))
+        }
+    }
+
+    private func refusal(_ body: () async throws(VirtualCentralError) -> Void) async -> ATTErrorCode? {
+        do throws(VirtualCentralError) {
+            try await body()
+        } catch {
+            if case .refused(_, _, let code) = error { return code }
+            Issue.record(error)
+        }
+        return nil
+    }
+
     @Test func subscribersGetTheValues() async throws {
         try await Bench.run { bench in
             let (manager, recorder, _, dynamic) = try await offer(bench)
@@ -247,6 +298,28 @@ import Testing
             try await recorder.wait(for: "state 5")
             try await bench.time.clock.sleep(for: .seconds(5))
             #expect(await bench.radio.advertisements().isEmpty)
+        }
+    }
+
+    /// The host finds the calls at once, so that the first start ends after the second one has begun.
+    @Test func eachStartOfAdvertisingIsReportedOnce() async throws {
+        try await Bench.run { bench in
+            let recorder = Recorder(bench.time)
+            let manager = CBPeripheralManager(delegate: recorder, queue: bench.queue)
+            try await recorder.wait(for: "state 5")
+            recorder.clear()
+            await bench.central.makeCalls {
+                manager.startAdvertising(nil)
+                manager.stopAdvertising()
+                manager.startAdvertising(nil)
+            }
+            try await recorder.wait(for: "didStartAdvertising", count: 2)
+            try await bench.time.clock.sleep(for: .seconds(5))
+            #expect(recorder.count(of: "didStartAdvertising CB 5") == 1)
+            #expect(recorder.count(of: "didStartAdvertising nil") == 1)
+            #expect(recorder.lines.count == 2)
+            #expect(manager.isAdvertising)
+            #expect(await bench.radio.advertisements().count == 1)
         }
     }
 

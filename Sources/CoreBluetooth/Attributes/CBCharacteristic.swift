@@ -135,7 +135,8 @@ open class CBMutableCharacteristic: CBCharacteristic, @unchecked Sendable {
     ///   - properties: The operations that centrals may perform.
     ///   - value: A value that never changes, which the system returns to centrals by itself; the characteristic must only
     ///     be readable then. `nil` for a value that the program returns and takes, request by request.
-    ///   - permissions: The ways in which centrals may access the value.
+    ///   - permissions: The ways in which centrals may access the value. What they lack is refused, also if the properties
+    ///     declare it.
     public init(
         type uuid: CBUUID, properties: CBCharacteristicProperties, value: Data?, permissions: CBAttributePermissions
     ) {
@@ -176,6 +177,12 @@ open class CBMutableCharacteristic: CBCharacteristic, @unchecked Sendable {
 
     /// Records that a peripheral manager has published the characteristic, or has withdrawn it.
     func setPublished(_ isOn: Bool) { state.withLock { $0.isPublished = isOn } }
+
+    /// Whether the permissions let centrals read the value; a requirement of encryption permits it on encrypted links.
+    var isReadable: Bool { !permissions.isDisjoint(with: [.readable, .readEncryptionRequired]) }
+
+    /// Whether the permissions let centrals write the value; a requirement of encryption permits it on encrypted links.
+    var isWritable: Bool { !permissions.isDisjoint(with: [.writeable, .writeEncryptionRequired]) }
 
     private func change(_ property: String, _ body: (inout State) -> Void) {
         let isChanged = state.withLock { state in

@@ -246,8 +246,12 @@ open class CBCentralManager: CBManager, @unchecked Sendable {
             if isScanning { setScanning(false) }
         }
         setState(new)
-        guard let delegate else { return own.withLock { $0.isUnreported = true } }
-        delegate.centralManagerDidUpdateState(self)
+        // In one step, so that a delegate that is set meanwhile is notified here, or when it is set.
+        let delegate = own.withLock { state in
+            state.isUnreported = state.delegate == nil
+            return state.delegate
+        }
+        delegate?.centralManagerDidUpdateState(self)
     }
 
     // MARK: Misuse

@@ -1,8 +1,9 @@
 // The bytes of a channel between its streams, which threads of the program use, and the loop.
 //
 // Invariants
-// - At most `capacity` bytes wait in each direction. If the program does not read, the channel is not read either, and the
-//   peer runs out of credits; if the peer grants no credits, the output stream has no room.
+// - At most `capacity` bytes wait in each direction, or one packet that is longer. If the program does not read, the
+//   channel is not read either, and the peer runs out of credits; if the peer grants no credits, the output stream has no
+//   room.
 // - Each direction ends once, with or without an error, after the bytes that came before.
 
 internal import BLELinux
@@ -28,6 +29,10 @@ final class ChannelPipe: Sendable {
         /// The writer, while it has nothing to send.
         var writer: CheckedContinuation<Void, Never>?
         var isClosed = false
+
+        func hasRoom(for packet: [UInt8]) -> Bool {
+            received.isEmpty || received.count + packet.count <= ChannelPipe.capacity
+        }
     }
 
     enum Side: Hashable { case input, output }
@@ -56,11 +61,9 @@ final class ChannelPipe: Sendable {
                     guard await self?.receive(packet) == true else { return }
                     input?.signal(.hasBytesAvailable)
                 }
-                self?.end(input: .atEnd)
-                input?.signal(.endEncountered)
+                self?.end(input: .atEnd, input)
             } catch {
-                self?.end(input: .failed(error.translated))
-                input?.signal(.errorOccurred)
+                self?.end(input: .failed(error.translated), input)
             }
         }
         Task(executorPreference: loop) { [weak self, channel, weak output] in
@@ -81,19 +84,23 @@ final class ChannelPipe: Sendable {
 
     /// Adds a packet when there is room; returns `false` if the channel is closed.
     private func receive(_ packet: [UInt8]) async -> Bool {
-        await withCheckedContinuation { continuation in
-            let isWaiting = state.withLock { state in
-                guard !state.isClosed, !state.received.isEmpty, state.received.count + packet.count > Self.capacity
-                else { return false }
-                state.reader = continuation
+        while true {
+            let isReceived = state.withLock { state -> Bool? in
+                if state.isClosed { return false }
+                guard state.hasRoom(for: packet) else { return nil }
+                state.received += packet
                 return true
             }
-            if !isWaiting { continuation.resume() }
-        }
-        return state.withLock { state in
-            if state.isClosed { return false }
-            state.received += packet
-            return true
+            if let isReceived { return isReceived }
+            // What is read next need not be enough.
+            await withCheckedContinuation { continuation in
+                let isWaiting = state.withLock { state in
+                    guard !state.isClosed, !state.hasRoom(for: packet) else { return false }
+                    state.reader = continuation
+                    return true
+                }
+                if !isWaiting { continuation.resume() }
+            }
         }
     }
 
@@ -115,7 +122,11 @@ final class ChannelPipe: Sendable {
         }
     }
 
-    private func end(input end: End) { state.withLock { $0.inputEnd = end } }
+    private func end(input end: End, _ events: StreamEvents?) {
+        state.withLock { $0.inputEnd = end }
+        // After the bytes that have come: if there are any, the stream signals the end when it has been read to it.
+        events?.signalEnd(inputEnd)
+    }
 
     private func end(output end: End) { state.withLock { $0.outputEnd = end } }
 

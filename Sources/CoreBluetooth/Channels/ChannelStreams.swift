@@ -15,6 +15,8 @@ final class StreamEvents: @unchecked Sendable {
         var waiting: [Stream.Event] = []
         var isScheduled = false
         var status = Stream.Status.notOpen
+        /// Whether the end was signalled.
+        var hasEnded = false
     }
 
     private let state = Lock(State())
@@ -46,6 +48,22 @@ final class StreamEvents: @unchecked Sendable {
             state.waiting.append(event)
         }
         deliverSoon()
+    }
+
+    /// Delivers the end of the stream's bytes, once.
+    func signalEnd(_ end: ChannelPipe.End) {
+        let event: Stream.Event
+        switch end {
+        case .none: return
+        case .atEnd: event = .endEncountered
+        case .failed: event = .errorOccurred
+        }
+        let isFirst = state.withLock { state in
+            guard state.status != .notOpen else { return false }
+            defer { state.hasEnded = true }
+            return !state.hasEnded
+        }
+        if isFirst { signal(event) }
     }
 
     private func deliverSoon() {
@@ -114,7 +132,7 @@ final class ChannelInputStream: InputStream {
         events.setStatus(.open)
         events.signal(.openCompleted)
         if pipe.bytesAvailable > 0 { events.signal(.hasBytesAvailable) }
-        signalEnd()
+        events.signalEnd(pipe.inputEnd)
     }
 
     override func close() {
@@ -133,21 +151,13 @@ final class ChannelInputStream: InputStream {
         let bytes = pipe.take(len)
         for (index, byte) in bytes.enumerated() { unsafe buffer[index] = byte }
         if bytes.isEmpty, case .failed = pipe.inputEnd { return -1 }
-        if pipe.bytesAvailable > 0 { events.signal(.hasBytesAvailable) } else { signalEnd() }
+        if pipe.bytesAvailable > 0 { events.signal(.hasBytesAvailable) } else { events.signalEnd(pipe.inputEnd) }
         return bytes.count
     }
 
     override func getBuffer(
         _ buffer: UnsafeMutablePointer<UnsafeMutablePointer<UInt8>?>, length len: UnsafeMutablePointer<Int>
     ) -> Bool { false }
-
-    private func signalEnd() {
-        switch pipe.inputEnd {
-        case .none: break
-        case .atEnd: events.signal(.endEncountered)
-        case .failed: events.signal(.errorOccurred)
-        }
-    }
 }
 
 /// The bytes to the peer.

@@ -1,5 +1,5 @@
 // Observing of `CBManager` and `CBPeripheral` by key path. Foundation for Linux has none; the types here have the names of
-// those on Apple's systems, and work for these two classes and their subclasses alone.
+// those on Apple's systems, and work for the properties of these classes alone.
 //
 // Invariants
 // - A handler is called on the thread that changes the property: the delegate's queue for what callbacks report, and the
@@ -73,7 +73,8 @@ public final class NSKeyValueObservation: NSObject, @unchecked Sendable {
     }
 }
 
-/// A class whose properties can be observed by key path on Linux: `CBManager`, `CBPeripheral` and their subclasses.
+/// A class whose properties can be observed by key path on Linux: `CBCentralManager`, `CBPeripheralManager` and
+/// `CBPeripheral`. An object of a subclass is observed by the key paths of these classes.
 public protocol CBKeyValueObservable: NSObject {}
 
 extension CBManager: CBKeyValueObservable {}

@@ -38,6 +38,8 @@ actor CentralHub {
     /// The state that was reported last; `nil` until it is known.
     private(set) var state: CBManagerState?
     private var watch: Task<Void, Never>?
+    /// The number of losses of the adapter that links have reported.
+    private var losses = 0
 
     /// The event loop of the central: all of the actor's code runs there.
     nonisolated var unownedExecutor: UnownedSerialExecutor {
@@ -110,8 +112,13 @@ actor CentralHub {
     }
 
     /// A link has ended because its adapter has: the adapter's state changes now, and not when it is next looked at.
+    ///
+    /// Of several links that report one loss, the first one counts. This ends the others, which report it no more.
     func adapterWasLost() async {
+        let before = losses
         let now = CBManagerState(await central.adapterState)
+        guard losses == before else { return }
+        losses += 1
         if now == .poweredOn, state == .poweredOn { adapterChanged(.resetting) }
         adapterChanged(now)
     }

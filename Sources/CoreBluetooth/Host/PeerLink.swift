@@ -7,7 +7,7 @@
 // Invariants
 // - A virtual link is in `users` from `join` until it is notified of its end, or leaves. In `leaving` are
 //   those that have left, and are notified when the link is down or the attempt is over.
-// - One task runs the link, from the first user to the last.
+// - One task runs the link, from the first user until there are no users, and nobody who has left is to be notified.
 
 internal import BLELinux
 internal import BareBLE
@@ -25,6 +25,8 @@ actor PeerLink {
     private var isRunning = false
     /// Whether this program ends the link or the attempt, so that users who join wait for the next one.
     private var isEnding = false
+    /// Whether the adapter's loss is known for this link or attempt, so that its end is not reported as another one.
+    private var isLost = false
 
     /// The event loop of the hub: all of the actor's code runs there.
     nonisolated var unownedExecutor: UnownedSerialExecutor {
@@ -62,7 +64,7 @@ actor PeerLink {
             end()
         } else {
             // The link stays up for the others.
-            Task(executorPreference: loop) { await link.end(nil) }
+            link.assumeIsolated { $0.end(nil) }
         }
     }
 
@@ -83,6 +85,7 @@ actor PeerLink {
         for link in users + leaving { link.assumeIsolated { $0.abandon() } }
         users = []
         leaving = []
+        isLost = true
         end()
     }
 
@@ -102,23 +105,23 @@ actor PeerLink {
     // MARK: Running
 
     private func run() async {
-        while !users.isEmpty {
+        while !users.isEmpty || !leaving.isEmpty {
+            dismissLeaving()
+            guard !users.isEmpty else { continue }
             isEnding = false
+            isLost = false
             switch await connect() {
             case .success(let peripheral): await use(peripheral)
             case .failure(let error): await failed(error)
             }
-            await dismissLeaving()
         }
         isRunning = false
         await hub.finished(self)
     }
 
-    private func dismissLeaving() async {
-        while let link = leaving.first {
-            leaving.removeFirst()
-            await link.end(nil)
-        }
+    private func dismissLeaving() {
+        for link in leaving { link.assumeIsolated { $0.end(nil) } }
+        leaving = []
     }
 
     private func connect() async -> Result<Peripheral, BLEError> {
@@ -140,10 +143,7 @@ actor PeerLink {
     private func failed(_ error: BLEError) async {
         // An attempt that was cancelled for want of users may have found new ones meanwhile.
         guard error.code != .cancelled else { return }
-        guard ![.adapterDown, .noAdapter, .blocked].contains(error.code) else {
-            adapterLost()
-            return await hub.adapterWasLost()
-        }
+        guard ![.adapterDown, .noAdapter, .blocked].contains(error.code) else { return await reportLoss() }
         let failed = users
         users = []
         for link in failed { await link.failed(error.connectionError) }
@@ -151,9 +151,10 @@ actor PeerLink {
 
     private func use(_ peripheral: Peripheral) async {
         // Users that left while the connection was established are notified before the others.
-        await dismissLeaving()
+        dismissLeaving()
         guard !users.isEmpty else { return await peripheral.disconnect() }
         isEnding = false
+        isLost = false
         connection = peripheral
         let advertised = await hub.central.scanResult(of: peer)?.serviceUUIDs ?? []
         await hub.happened(.peerConnected, to: peer, services: Set(advertised))
@@ -161,16 +162,19 @@ actor PeerLink {
         let reason = await peripheral.disconnected() ?? .requested
         connection = nil
         await hub.happened(.peerDisconnected, to: peer, services: Set(advertised))
-        if reason == .adapterLost {
-            // A link that ends with its adapter is not reported. Users that join from now on want one after its return.
-            adapterLost()
-            return await hub.adapterWasLost()
-        }
+        if reason == .adapterLost { return await reportLoss() }
         // Users that have joined since this program began to end the link wait for the next one.
         guard !isEnding else { return }
         let lost = users
         users = lost.filter(\.options.reconnects)
         for link in lost { await link.lost(reason.translated) }
+    }
+
+    /// A link that ends with its adapter is not reported. Users that join from now on want one after its return.
+    private func reportLoss() async {
+        guard !isLost else { return }
+        adapterLost()
+        await hub.adapterWasLost()
     }
 
     private func admit(_ link: VirtualLink, to peripheral: Peripheral) async {

@@ -193,7 +193,7 @@ actor ServerHub {
                     "the characteristic \(characteristic.uuid) has a fixed value, so its properties must be .read alone; "
                         + "pass nil as the value to return it request by request")
             }
-            return .fixed([UInt8](value))
+            if characteristic.isReadable { return .fixed([UInt8](value)) }
         }
         return .handled(
             read: { [weak self] request in
@@ -214,6 +214,7 @@ actor ServerHub {
 
     private func read(_ request: CentralReadRequest, of characteristic: CBMutableCharacteristic) async throws -> [UInt8]
     {
+        guard characteristic.isReadable else { throw ATTRefusal(.readNotPermitted) }
         guard
             let entry = characteristics.values.first(where: { $0.object === characteristic }).flatMap({
                 managers[$0.manager]
@@ -234,6 +235,7 @@ actor ServerHub {
         guard known.count == requests.count, let first = known.first, let entry = managers[first.1.manager] else {
             throw ATTRefusal(.unlikelyError)
         }
+        guard known.allSatisfy({ $0.1.object.isWritable }) else { throw ATTRefusal(.writeNotPermitted) }
         let central = object(for: first.0.central)
         let make = { @Sendable (request: CentralWriteRequest, target: CBMutableCharacteristic) in
             CBATTRequest(
@@ -351,7 +353,8 @@ actor ServerHub {
 
     // MARK: Advertising
 
-    func advertise(_ name: String?, _ services: [BluetoothUUID], for id: UInt64) {
+    /// Advertises, and reports the end of the request `start`, once, also if a later request is there by then.
+    func advertise(_ name: String?, _ services: [BluetoothUUID], start: UInt64, for id: UInt64) {
         guard let entry = managers[id] else { return }
         managers[id]?.advertising += 1
         let number = entry.advertising + 1
@@ -362,11 +365,17 @@ actor ServerHub {
         Task(executorPreference: loop) {
             do throws(BLEError) {
                 let lease = try await local.advertise(advertisement)
-                guard await self.keep(lease, number, of: id) else { return await lease.stop() }
-                entry.post { $0.advertisingBegan(nil) }
+                guard await self.keep(lease, number, of: id) else {
+                    await lease.stop()
+                    let stopped = CBError(
+                        .operationCancelled,
+                        userInfo: [NSLocalizedDescriptionKey: "Advertising was stopped before it began."])
+                    return entry.post { $0.advertisingBegan(stopped, start: start) }
+                }
+                entry.post { $0.advertisingBegan(nil, start: start) }
             } catch {
                 let translated = error.translated
-                entry.post { $0.advertisingBegan(translated) }
+                entry.post { $0.advertisingBegan(translated, start: start) }
             }
         }
     }

@@ -45,7 +45,8 @@ actor VirtualLink {
 
     private struct Subscription {
         let values: ValueSequence
-        let task: Task<Void, Never>
+        /// Reports the values; `nil` until the subscription itself was reported.
+        var task: Task<Void, Never>?
     }
 
     /// The number of calls that are under way at once.
@@ -112,11 +113,10 @@ actor VirtualLink {
         post { [self] in $0.failedToConnect(self, error) }
     }
 
-    /// The link was ended by this program, or its attempt was cancelled.
-    func end(_ error: CBError?) async {
-        let tasks = subscriptions.values.map(\.task)
+    /// The link was ended by this program, or its attempt was cancelled. The report is posted at once, before those of the
+    /// next link.
+    func end(_ error: CBError?) {
         guard close(.over) else { return }
-        for task in tasks { await task.value }
         post { [self] in $0.disconnected(self, error, isReconnecting: false) }
     }
 
@@ -124,7 +124,7 @@ actor VirtualLink {
     func lost(_ error: CBError?) async {
         let reconnects = options.reconnects
         // The values that came before are reported before.
-        for subscription in subscriptions.values { await subscription.task.value }
+        for subscription in subscriptions.values { await subscription.task?.value }
         guard close(reconnects ? .waiting : .over) else { return }
         post { [self] in $0.disconnected(self, error, isReconnecting: reconnects) }
     }
@@ -150,7 +150,7 @@ actor VirtualLink {
     }
 
     private func endLater(_ subscription: Subscription) {
-        subscription.task.cancel()
+        subscription.task?.cancel()
         Task(executorPreference: host.hub.loop) { try? await subscription.values.unsubscribe() }
     }
 
@@ -198,13 +198,14 @@ actor VirtualLink {
         if call.isAlone { isAloneRunning = false }
         guard case .up(let current) = phase, current === peripheral else { return startCalls() }
         if let report { post(report) }
+        reportValues()
         if flow.finished(call.cost) { post { $0.isReadyToWrite() } }
         startCalls()
     }
 
     // MARK: Values
 
-    /// Has the peer send a characteristic's values.
+    /// Has the peer send a characteristic's values, which are reported after the call itself.
     ///
     /// - Throws: `BLEError` as `Peripheral.subscribe(to:_:)` does.
     func subscribe(to characteristic: GATTCharacteristic, on peripheral: Peripheral) async throws(BLEError) {
@@ -214,9 +215,19 @@ actor VirtualLink {
         guard case .up(let current) = phase, current === peripheral else {
             return try await values.unsubscribe()
         }
-        let handle = characteristic.valueHandle
+        subscriptions[characteristic.valueHandle] = Subscription(values: values)
+    }
+
+    /// Reports the values of subscriptions that have been reported themselves.
+    private func reportValues() {
+        for (handle, subscription) in subscriptions where subscription.task == nil {
+            subscriptions[handle]?.task = report(subscription.values, of: handle)
+        }
+    }
+
+    private func report(_ values: ValueSequence, of handle: AttributeHandle) -> Task<Void, Never> {
         let (callbacks, logger, peer) = (callbacks, host.logger, peer)
-        let task = Task(executorPreference: host.hub.loop) {
+        return Task(executorPreference: host.hub.loop) {
             do throws(BLEError) {
                 for try await value in values {
                     if value.droppedBefore > 0 {
@@ -225,13 +236,14 @@ actor VirtualLink {
                             metadata: ["peer": "\(peer)", "count": "\(value.droppedBefore)"])
                     }
                     await callbacks.awaitRoom()
+                    // The end of the link may have been reported meanwhile.
+                    guard !Task.isCancelled else { return }
                     self.post { $0.received(value.bytes, from: handle) }
                 }
             } catch {
                 // The end of the link is reported by the link.
             }
         }
-        subscriptions[handle] = Subscription(values: values, task: task)
     }
 
     /// Has the peer stop sending a characteristic's values.

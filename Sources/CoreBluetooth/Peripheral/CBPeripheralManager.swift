@@ -16,6 +16,8 @@ open class CBPeripheralManager: CBManager, @unchecked Sendable {
         var isAdvertising = false
         /// Whether advertising was asked for, and neither failed nor ended.
         var wantsAdvertising = false
+        /// The number of the newest request to advertise, or to stop.
+        var start: UInt64 = 0
         /// The number of updates that wait to be sent.
         var updates = 0
         /// Whether an update was refused for want of room.
@@ -111,11 +113,13 @@ open class CBPeripheralManager: CBManager, @unchecked Sendable {
     ///   on Apple's systems; anything else is not advertised. A name that does not fit is shortened.
     open func startAdvertising(_ advertisementData: [String: Any]?) {
         guard isPoweredOn() else { return }
-        let isFirst = own.withLock { state in
-            defer { state.wantsAdvertising = true }
-            return !state.wantsAdvertising
+        let start = own.withLock { state -> UInt64? in
+            guard !state.wantsAdvertising else { return nil }
+            state.wantsAdvertising = true
+            state.start += 1
+            return state.start
         }
-        guard isFirst else {
+        guard let start else {
             let error = CBError(
                 .alreadyAdvertising,
                 userInfo: [NSLocalizedDescriptionKey: "The manager advertises already; stop that first."])
@@ -126,10 +130,11 @@ open class CBPeripheralManager: CBManager, @unchecked Sendable {
         let services = (advertisementData?[CBAdvertisementDataServiceUUIDsKey] as? [CBUUID] ?? []).map(\.value)
         let name = advertisementData?[CBAdvertisementDataLocalNameKey] as? String
         let (id, server) = (id, host.server)
-        host.hub.post { _ in server.assumeIsolated { $0.advertise(name, services, for: id) } }
+        host.hub.post { _ in server.assumeIsolated { $0.advertise(name, services, start: start, for: id) } }
     }
 
-    /// Stops advertising. Links stay up.
+    /// Stops advertising. Links stay up. A start that is not reported yet is reported with `CBError.operationCancelled`, or
+    /// with the error that it ended with.
     open func stopAdvertising() {
         guard isPoweredOn() else { return }
         endAdvertising()
@@ -138,7 +143,10 @@ open class CBPeripheralManager: CBManager, @unchecked Sendable {
     }
 
     private func endAdvertising() {
-        own.withLock { $0.wantsAdvertising = false }
+        own.withLock { state in
+            state.wantsAdvertising = false
+            state.start += 1
+        }
         setAdvertising(false)
     }
 
@@ -253,16 +261,22 @@ open class CBPeripheralManager: CBManager, @unchecked Sendable {
         guard new != state else { return }
         if new != .poweredOn { endAdvertising() }
         setState(new)
-        guard let delegate else { return own.withLock { $0.isUnreported = true } }
-        delegate.peripheralManagerDidUpdateState(self)
+        // In one step, so that a delegate that is set meanwhile is notified here, or when it is set.
+        let delegate = own.withLock { state in
+            state.isUnreported = state.delegate == nil
+            return state.delegate
+        }
+        delegate?.peripheralManagerDidUpdateState(self)
     }
 
-    func advertisingBegan(_ error: (any Error)?) {
-        let isWanted = own.withLock { state in
+    func advertisingBegan(_ error: (any Error)?, start: UInt64) {
+        let isOn = own.withLock { state -> Bool? in
+            // The program has stopped it meanwhile, and may have started it again.
+            guard state.start == start else { return nil }
             if error != nil { state.wantsAdvertising = false }
             return state.wantsAdvertising
         }
-        setAdvertising(isWanted)
+        if let isOn { setAdvertising(isOn) }
         delegate?.peripheralManagerDidStartAdvertising(self, error: error)
     }
 

@@ -67,6 +67,11 @@ struct Bench: Sendable {
     }
 }
 
+extension Central {
+    /// Makes calls on the loop, so that the managers' host finds all of them at once.
+    func makeCalls(_ body: @Sendable () -> Void) { body() }
+}
+
 /// Keeps what is logged.
 final class KeptLog: Sendable {
     private struct Handler: LogHandler {
