@@ -120,7 +120,7 @@ complete -c 'blescan' -n '__blescan_should_offer_completions_for_positional "ble
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_positional "blescan" -eq 1' -fa 'decode' -d 'Explain advertising data or HCI report events given in hexadecimal.'
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_positional "blescan" -eq 1' -fa 'replay' -d 'Print the packets of a recording, check them, or make a test of them.'
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_positional "blescan" -eq 1' -fa 'doctor' -d 'Find out why Bluetooth does not work here.'
-complete -c 'blescan' -n '__blescan_should_offer_completions_for_positional "blescan" -eq 1' -fa 'selftest' -d 'Qualify an adapter: what its controller does right, and what not.'
+complete -c 'blescan' -n '__blescan_should_offer_completions_for_positional "blescan" -eq 1' -fa 'selftest' -d 'Test whether an adapter is fit for use.'
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_positional "blescan" -eq 1' -fa 'help' -d 'Show subcommand help information.'
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan scan" for' -l 'for' -d 'End after this time: 10s, 500ms, 2m.' -rfka ''
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan scan" count' -l 'count' -d 'End after this number of lines.' -rfka ''

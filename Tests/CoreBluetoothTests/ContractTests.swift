@@ -541,6 +541,32 @@ import Testing
         }
     }
 
+    /// A device that sends a value together with its response to the subscription.
+    @Test func s9TheFirstValueIsReportedAfterTheSubscription() async throws {
+        try await Bench.run { bench in
+            let sensor = VirtualDevice(
+                name: "Sensor", services: [VirtualService(0xFFF0, [VirtualCharacteristic(0xFFF1, .notify)])])
+            let device = await bench.radio.add(sensor)
+            let (manager, recorder) = try await bench.manager()
+            let peripheral = try await bench.connect(manager, recorder)
+            let value = try #require(try await bench.discover(peripheral, recorder)[CBUUID(string: "FFF1")])
+            await device.behave { pdu, respond in
+                var sent = respond(pdu).map { (delay: Duration.zero, pdu: $0) }
+                // ATT_WRITE_REQ with notifications enabled; the handle of the value is the one before.
+                if pdu.count == 5, pdu[0] == 0x12, pdu[3...] == [1, 0] {
+                    sent.append((delay: .zero, pdu: [0x1B, pdu[1] - 1, pdu[2], 0, 60]))
+                }
+                return sent
+            }
+            peripheral.setNotifyValue(true, for: value)
+            try await recorder.wait(for: "didUpdateValueFor FFF1 [0, 60]")
+            #expect(
+                recorder.lines == [
+                    "didUpdateNotificationStateFor FFF1 true nil", "didUpdateValueFor FFF1 [0, 60]",
+                ])
+        }
+    }
+
     // MARK: S10 Write without response
 
     @Test(arguments: [true, false]) func s10WritesWithoutResponseKeepTheirOrder(_ obeysFlag: Bool) async throws {
