@@ -379,8 +379,6 @@ extension SelfTestRunner {
         guard machine.system.privileges().has(.netAdmin) else {
             return .notRun("switching the adapter off and on needs CAP_NET_ADMIN")
         }
-        await unlink()
-        if let obstacle = linksInTheWay() { return .notRun(obstacle) }
         var measured = SelfTestPowerCycles()
         for _ in 0..<3 {
             if let failure = try await powerCycle() {
