@@ -105,10 +105,9 @@ package struct AdapterRecovery: Sendable {
         let device = "\(root)/sys/class/bluetooth/\(adapter.name)/device"
         guard let target = SystemFiles.destination(ofLink: device),
             let name = target.split(separator: "/").last.map(String.init),
-            let driver = SystemFiles.destination(ofLink: device + "/driver")
+            // The link is gone once the driver is unbound.
+            let folder = Self.resolved(device + "/driver")
         else { throw .notApplicable }
-        // The link is relative to the device's folder, which is gone once the driver is unbound.
-        let folder = driver.hasPrefix("/") ? driver : Self.resolved(device + "/driver") ?? device + "/driver"
         try write(name, to: folder + "/unbind")
         Self.pause(.seconds(1))
         try restore(name, to: folder + "/bind")

@@ -64,7 +64,8 @@ import Glibc
         case .adapterGone:
             return fail("\(text): there is no such adapter, or it did not come back", 69, hint: "Plug it in again.")
         case .refused(let reason): return fail("\(text): \(reason)", 75, hint: "Try it later.")
-        case .failed(let reason): return fail("\(text): \(reason)", 70, hint: "dmesg may show more.")
+        case .failed(let reason):
+            return fail("\(text): \(reason)", 70, hint: "`sudo blescan doctor` and dmesg may show more.")
         }
     }
 
@@ -113,7 +114,7 @@ import Glibc
         do throws(SystemCallError) {
             all = try Controllers.list()
         } catch {
-            throw .failed(error.description)
+            throw .failed("\(error.meaning.sentence) [\(error)]")
         }
         let found = all.filter(matches)
         guard let adapter = found.first else { throw .adapterGone }

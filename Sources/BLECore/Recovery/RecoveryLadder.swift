@@ -15,8 +15,8 @@
 // - One step is taken at a time. A step that is being taken ends by `stepFinished`, whatever happens meanwhile.
 // - A step is judged only while the program listens: not while the scan makes way for a connect, or cannot run.
 // - Links are ended for silence after 120 s at the earliest, also where 30 s were unusual.
-// - A step that was refused because of other programs is no run, and is followed by no harsher one. An adapter that has gone ends
-//   the trouble.
+// - A step that was refused because of other programs is no run, and is followed by no harsher one but by a pause of 5 minutes. An
+//   adapter that has gone ends the trouble.
 // - Silence ends with a report that has data, and missing responses end with a response. What comes while a step is being taken
 //   proves nothing.
 // - A run is what is done from `power` on, until something helps or nothing is left. After the first run in a row there is a
@@ -70,6 +70,8 @@ package struct RecoveryLadder {
     private var timeouts: [BootInstant] = []
     /// When runs in a row began, the last eight.
     package private(set) var runs: [BootInstant] = []
+    /// Until when no run begins, because other programs were in the way of the last one.
+    private var refusedUntil: BootInstant?
 
     package init(_ policy: RecoveryPolicy) { self.policy = policy }
 
@@ -160,9 +162,10 @@ extension RecoveryLadder {
         }
         switch failure {
         case .linksOfOthers, .refused:
-            // Nothing was done. A harsher step is not due, and neither is a pause as after one that was.
+            // Nothing was done: that was no run, and no harsher step is due.
             if step == .power { runs.removeLast() }
-            return report + exhausted(at: now, pause: Self.pauses[1])
+            refusedUntil = now + Self.refusalPause
+            return report + exhausted(at: now)
         default: break
         }
         if let failure { return report + proceed(after: step, failure, at: now) }
@@ -230,9 +233,9 @@ extension RecoveryLadder {
         return [.notify(.began(step, because: reason)), .perform(step)]
     }
 
-    private mutating func exhausted(at now: BootInstant, pause: Duration = Self.pauses[0]) -> [Action] {
+    private mutating func exhausted(at now: BootInstant) -> [Action] {
         guard let trouble else { return [] }
-        let next: BootInstant? = policy.permits(.power) ? max(nextRun(at: now), now + pause) : nil
+        let next: BootInstant? = policy.permits(.power) ? max(nextRun(at: now), now + Self.pauses[0]) : nil
         state = .exhausted(next: next)
         guard !trouble.wasExhausted else { return [] }
         self.trouble?.wasExhausted = true
@@ -263,8 +266,9 @@ extension RecoveryLadder {
 
     /// When the next run may begin.
     private func nextRun(at now: BootInstant) -> BootInstant {
-        guard let last = runs.last, now - last < Self.hour else { return now }
-        let next = last + Self.pauses[min(runs.count, Self.pauses.count) - 1]
+        let earliest = max(now, refusedUntil ?? now)
+        guard let last = runs.last, now - last < Self.hour else { return earliest }
+        let next = max(earliest, last + Self.pauses[min(runs.count, Self.pauses.count) - 1])
         guard runs.count >= Self.runLimit else { return next }
         return max(next, runs[runs.count - Self.runLimit] + Self.hour)
     }
@@ -283,6 +287,8 @@ extension RecoveryLadder {
     package static let timeoutWindow: Duration = .seconds(30)
     /// The pauses after runs in a row.
     package static let pauses: [Duration] = [.seconds(60), .seconds(300), .seconds(1800)]
+    /// The pause after a step that was refused because of other programs.
+    package static let refusalPause: Duration = .seconds(300)
     /// How many runs there are in an hour at most.
     package static let runLimit = 4
     /// How many runs of a row are remembered.

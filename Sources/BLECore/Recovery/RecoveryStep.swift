@@ -54,7 +54,7 @@ public enum RecoveryReason: Hashable, Sendable {
 
 /// Why a step of recovery was not taken, or did not succeed.
 package enum RecoveryFailure: Error, Hashable, Sendable {
-    /// This process may not take it, and no helper program does it for it: with what the system has said.
+    /// This process may not take it, and no helper program does it for it: with the system's message.
     case notPermitted(String)
     /// So many links of other programs are up.
     case linksOfOthers(Int)
@@ -64,9 +64,9 @@ package enum RecoveryFailure: Error, Hashable, Sendable {
     case notApplicable
     /// The adapter did not come back in time.
     case adapterGone
-    /// It was tried too often: with the helper's reason.
+    /// It was tried too often, or is being tried: with the helper's reason.
     case refused(String)
-    /// The system has refused it: with what it has said.
+    /// The system has refused it: with its message.
     case failed(String)
 }
 

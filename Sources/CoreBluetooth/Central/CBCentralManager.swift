@@ -177,7 +177,7 @@ open class CBCentralManager: CBManager, @unchecked Sendable {
         guard isPoweredOn(), isOwn(peripheral) else { return }
         var link = LinkOptions()
         if let delay = (options?[CBConnectPeripheralOptionStartDelayKey] as? NSNumber)?.doubleValue, delay > 0 {
-            // More than a year is for ever.
+            // A longer one could exceed what a `Duration` holds.
             link.startDelay = .seconds(min(delay, 31_536_000))
         }
         link.reconnects = (options?[CBConnectPeripheralOptionEnableAutoReconnect] as? NSNumber)?.boolValue ?? false

@@ -2,11 +2,11 @@ import BLECore
 import BLELinux
 import BareBLE
 
-// S12 and S13: a connection attempt that nobody answers, and commands that have to be refused.
+// S12 and S13: a connection attempt to an unused address, and commands that have to be refused.
 
 // MARK: - S12
 
-/// An attempt to connect to an address that nobody has.
+/// An attempt to connect to an unused address.
 struct SelfTestAttempt: Hashable, Sendable {
     typealias Reply = SelfTestChannel.Reply
 
@@ -70,7 +70,7 @@ struct SelfTestAttempt: Hashable, Sendable {
         if scanParameters?.status == HCIStatus.commandDisallowed.rawValue { judgement.quirk("W36") }
         if let early {
             judgement.remark(
-                "the attempt to connect to an address that nobody has ended by itself with \(Hex.encode([early]))")
+                "the attempt to connect to an unused address ended by itself with \(Hex.encode([early]))")
         } else if cancel?.status == nil {
             judgement.remark("the cancel had no response", "W37", verdict: .unfit)
         } else if cancel?.isSuccess == false {

@@ -23,7 +23,7 @@ enum SelfTestVerdict: String, Hashable, Comparable, Sendable {
     }
 }
 
-/// The judgement of a check: a line of text, the values behind it, and what is to be remarked.
+/// The judgement of a check: a line of text, the values that it follows from, and the remarks.
 struct SelfTestJudgement: Hashable, Sendable {
     private(set) var verdict: SelfTestVerdict
     /// The measured values in words, on one line.

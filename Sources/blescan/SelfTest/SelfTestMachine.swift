@@ -20,7 +20,7 @@ struct SelfTestMachine: Sendable {
     /// The gateway over one of these interfaces, in the order of bytes of the network.
     let gateway: @Sendable (_ interfaces: [String]) -> UInt32?
     let distribution: String?
-    /// Resets the controller of an adapter so that its links end without a word to their peers.
+    /// Resets the controller of an adapter so that its links end without notice to their peers.
     let silence: @Sendable (UInt16) throws(SystemCallError) -> Void
     /// The messages of the kernel about controllers; empty without permission.
     let kernelLog: @Sendable () -> [String]

@@ -147,7 +147,14 @@ import Testing
                 .notify(.failed(.power, failure)), .notify(.exhausted(because: silence, next: .seconds(300))),
             ])
         #expect(ladder.runs.isEmpty)
+        // The scan stalls again meanwhile, which does not shorten the pause.
+        let refused = now
+        now = now + .seconds(90)
+        #expect(ladder.silent(for: .seconds(90), at: now) == [.perform(.eventMasks)])
+        _ = ladder.stepFinished(nil, at: now)
+        #expect(wait(&ladder, &now) == [])
         #expect(wait(&ladder, &now) == began(.power))
+        #expect(now - refused == .seconds(300))
     }
 
     /// Where much was heard, silence is noticed sooner, and links are ended no sooner.

@@ -6,14 +6,14 @@ import Testing
 
 /// Adapters that have stopped reporting or responding, and what makes them work again.
 @Suite(.timeLimit(.minutes(5))) struct AdapterRecoveryTests {
-    /// Each controller receives again by the step that cures it, and is told by name.
+    /// Each controller receives again by the step that helps, and the events name that step.
     @Test(
         .row("W29", "W56"),
         arguments: [
             (VirtualPersonality.Recovery.rescan, RecoveryStep.rescan), (.eventMask, .eventMasks), (.power, .power),
             (.replug, .usbPort),
         ])
-    func theStepThatCuresIsTaken(cure: VirtualPersonality.Recovery, expected: RecoveryStep) async throws {
+    func theStepThatHelpsIsTaken(cure: VirtualPersonality.Recovery, expected: RecoveryStep) async throws {
         var personality = VirtualPersonality.bluetooth5
         personality.deafness = VirtualPersonality.Deafness(afterReports: 5, recovery: cure)
         try await run(personality, .usb, [.commands, .administration, .recovery]) { time, radio, central in
