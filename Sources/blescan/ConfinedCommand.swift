@@ -59,13 +59,13 @@ extension ConfinedCommand {
             // A service with capabilities may be denied the system calls that drop them.
             guard isRoot else { return }
             guard let caller else {
-                throw Failure(message: "could not drop root's privileges: \(error).", status: .notPermitted)
+                throw Failure(message: "could not drop root's privileges: \(error)", status: .notPermitted)
             }
             let (tool, variable) = (caller.tool.rawValue, caller.tool.variable)
             throw Failure(
-                message:
-                    "could not become the user \(caller.user), who ran \(tool): \(error). Run it as root without "
-                    + "\(tool), or without \(variable): `\(tool) env -u \(variable) blescan …`.", status: .notPermitted)
+                message: "could not become the user \(caller.user), who ran \(tool): \(error)",
+                hint: "Run it as root without \(tool), or without \(variable): `\(tool) env -u \(variable) blescan …`.",
+                status: .notPermitted)
         }
     }
 

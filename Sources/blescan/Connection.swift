@@ -65,7 +65,8 @@ enum Connection {
     ) async throws -> Value {
         if options.adapter != nil, !peer.isInTheAir {
             throw Failure(
-                message: "--adapter does not apply to \(peer), which uses no radio. Leave it out.", status: .usage)
+                message: "--adapter does not apply to \(peer), which uses no radio", hint: "Leave it out.",
+                status: .usage)
         }
         return try await SessionRecording.during(options.recording) { recording in
             var configuration = options.configuration
@@ -154,7 +155,8 @@ enum Connection {
         case .demo(let name):
             guard let virtual = VirtualPeer(named: name) else {
                 throw Failure(
-                    message: "there is no demo:\(name). The virtual devices are \(VirtualPeer.names).", status: .usage)
+                    message: "there is no demo:\(name)", hint: "The virtual devices are \(VirtualPeer.names).",
+                    status: .usage)
             }
             if bonds != nil { return try await central.connect(toFirst: ScanFilter(), .balanced, options).peripheral }
             let descriptor = try await VirtualPeripheral(virtual.device).connect()

@@ -16,10 +16,20 @@ extension PacketPrinter {
             }
         }
         if !batch.losses.isEmpty {
-            printed.details.append(
-                "unreadable: \(batch.losses.reports == 1 ? "1 report" : "\(batch.losses.reports) reports"), \(PacketNames.bytes(batch.losses.trailingBytes)) left over"
-            )
+            printed.details.append("unreadable: " + Self.reasons(batch.losses).joined(separator: "; "))
         }
+    }
+
+    private static func reasons(_ losses: AdvertisingReport.Losses) -> [String] {
+        func counted(_ count: Int, _ rest: String) -> String? {
+            count == 0 ? nil : (count == 1 ? "1 report" : "\(count) reports") + rest
+        }
+        return [
+            counted(losses.oversized, " with more than the 31 bytes of a legacy advertisement"),
+            counted(losses.reserved, " with a reserved value"),
+            counted(losses.missing, " that the event is too short for"),
+            losses.trailingBytes == 0 ? nil : "\(PacketNames.bytes(losses.trailingBytes)) after the last report",
+        ].compactMap(\.self)
     }
 
     /// The advertiser, its signal strength and its properties.

@@ -31,8 +31,8 @@ public struct AdvertisingFlags: OptionSet, Hashable, Sendable {
         add(.limitedDiscoverable, "limited discoverable")
         add(.generalDiscoverable, "general discoverable")
         add(.classicNotSupported, "BR/EDR not supported")
-        add(.simultaneousController, "LE and BR/EDR at once (controller)")
-        add(.simultaneousHost, "LE and BR/EDR at once (host)")
+        add(.simultaneousController, "simultaneous LE + BR/EDR (controller)")
+        add(.simultaneousHost, "simultaneous LE + BR/EDR (host)")
         return words
     }
 }

@@ -44,6 +44,13 @@ public enum AssignedNumbers {
         companies.name(of: UInt32(company))
     }
 
+    /// The identifiers of all companies with their names, sorted by number.
+    package static var companyNames: [(company: UInt16, name: String)] {
+        var names: [(UInt16, String)] = []
+        companies.forEach { _, number, name in names.append((UInt16(truncatingIfNeeded: number), name)) }
+        return names
+    }
+
     /// Returns the name of an Appearance value. Unknown subcategories have the name of their category.
     public static func appearanceName(_ appearance: UInt16) -> String? {
         appearances.name(of: UInt32(appearance)) ?? appearances.name(of: UInt32(appearance & 0xFFC0))

@@ -18,8 +18,8 @@ extension ScanFilter {
         let most = counts.max() ?? 0
         if most > RestorationState.limit { return "a filter with \(most) entries of one kind" }
         for name in names where name.utf8.count > 255 { return "a name of \(name.utf8.count) bytes in its filter" }
-        if let namePrefix, namePrefix.utf8.count > 255 {
-            return "a name of \(namePrefix.utf8.count) bytes in its filter"
+        for text in [namePrefix, nameContains].compactMap({ $0 }) where text.utf8.count > 255 {
+            return "a name of \(text.utf8.count) bytes in its filter"
         }
         for data in manufacturerData where data.prefix.count > 255 { return Self.long(data.prefix) }
         for data in serviceData where data.prefix.count > 255 { return Self.long(data.prefix) }

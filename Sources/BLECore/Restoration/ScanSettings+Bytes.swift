@@ -47,8 +47,9 @@ extension ScanFilter {
         }
         writer.stateSet(names) { $1.storedText($0) }
         writer.stateSet(excluding) { $1.storedPeer($0) }
-        writer.u8(namePrefix == nil ? 0 : 1)
+        writer.u8((namePrefix == nil ? 0 : 1) | (nameContains == nil ? 0 : 2))
         if let namePrefix { writer.storedText(namePrefix) }
+        if let nameContains { writer.storedText(nameContains) }
         writer.u8(minimumRSSI == nil ? 0 : 1)
         if let minimumRSSI { writer.i8(minimumRSSI) }
         writer.u8(connectableOnly ? 1 : 0)
@@ -130,7 +131,11 @@ extension ByteReader {
         }
         for _ in 0..<(try stateCount("names")) { filter.names.insert(try storedText("names", in: form)) }
         for _ in 0..<(try stateCount("excluded peers")) { filter.excluding.insert(try somePeer()) }
-        if try storedFlag("name prefix", in: form) { filter.namePrefix = try storedText("name prefix", in: form) }
+        let start = offset
+        guard let parts = u8() else { throw .state(at: start, .tooShort) }
+        guard parts <= 3 else { throw .state(at: start, .invalidField("parts of a name")) }
+        if parts & 1 != 0 { filter.namePrefix = try storedText("name prefix", in: form) }
+        if parts & 2 != 0 { filter.nameContains = try storedText("part of a name", in: form) }
         if try storedFlag("least RSSI", in: form) {
             guard let rssi = i8() else { throw .state(at: offset, .tooShort) }
             filter.minimumRSSI = rssi

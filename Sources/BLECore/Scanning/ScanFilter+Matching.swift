@@ -46,9 +46,21 @@ extension ScanFilter {
     }
 
     private func matchesName(of scanResult: ScanResult) -> Bool {
-        if names.isEmpty && namePrefix == nil { return true }
+        if names.isEmpty && namePrefix == nil && nameContains == nil { return true }
         guard let name = scanResult.name else { return false }
         if let namePrefix, name.utf8.starts(with: namePrefix.utf8) { return true }
+        if let nameContains, Self.contains(name, nameContains) { return true }
         return names.contains { $0.utf8.elementsEqual(name.utf8) }
     }
+
+    private static func contains(_ name: String, _ text: String) -> Bool {
+        var rest = name.utf8[...]
+        while true {
+            let matches = zip(rest, text.utf8).allSatisfy { folded($0) == folded($1) }
+            if matches, rest.count >= text.utf8.count { return true }
+            guard rest.popFirst() != nil else { return false }
+        }
+    }
+
+    private static func folded(_ byte: UInt8) -> UInt8 { (0x41...0x5A).contains(byte) ? byte | 0x20 : byte }
 }

@@ -21,10 +21,14 @@ public struct ScanFilter: Hashable, Sendable {
     public var manufacturerData: Set<ManufacturerData> = []
     /// Matches data of a service that begins with a prefix.
     public var serviceData: Set<ServiceData> = []
-    /// Matches devices with one of these names, compared byte for byte; one kind together with `namePrefix`.
+    /// Matches devices with one of these names, compared byte for byte; one kind together with `namePrefix` and
+    /// `nameContains`.
     public var names: Set<String> = []
-    /// Matches devices whose name begins with this text; one kind together with `names`.
+    /// Matches devices whose name begins with this text, compared byte for byte; one kind together with `names`.
     public var namePrefix: String?
+    /// Matches devices whose name contains this text, ignoring the case of ASCII letters; one kind together with
+    /// `names`.
+    public var nameContains: String?
     /// The least signal strength, in dBm, of the report at hand; a report without a strength matches.
     public var minimumRSSI: Int8?
     /// A Boolean value that indicates whether only devices that accept connections match.
@@ -109,6 +113,13 @@ extension ScanFilter {
     public static func name(startingWith prefix: String) -> ScanFilter {
         var filter = ScanFilter()
         filter.namePrefix = prefix
+        return filter
+    }
+
+    /// Returns a filter for devices whose name contains a text, ignoring the case of ASCII letters.
+    public static func name(containing text: String) -> ScanFilter {
+        var filter = ScanFilter()
+        filter.nameContains = text
         return filter
     }
 

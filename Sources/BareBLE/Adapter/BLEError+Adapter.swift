@@ -8,8 +8,8 @@ extension BLEError {
             switch error.meaning {
             case .noBluetooth:
                 (
-                    .unsupported, "the kernel offers no Bluetooth sockets here",
-                    "Load the module `bluetooth`; in a container, use the host's network."
+                    .unsupported, "this kernel has no Bluetooth",
+                    "Load its module: `modprobe bluetooth`; in a container, use the host's network."
                 )
             case .notPermitted(let capability):
                 (
@@ -141,7 +141,7 @@ extension BLEError {
             case .notLowEnergy:
                 (.notSupported, "\(adapter) cannot do Low Energy", "Choose another adapter.")
             case .noBluetooth:
-                (.unsupported, "the kernel offers no Bluetooth sockets here", "In a container, use the host's network.")
+                (.unsupported, "this kernel has no Bluetooth", "In a container, use the host's network.")
             case .invalid:
                 (.invalidArgument, "the kernel did not accept the addresses", "Check the peer's address type.")
             case .tooManyLinks:

@@ -114,6 +114,27 @@ extension Peripheral {
         }
     }
 
+    /// Returns the type of the attribute at a handle, which costs one request where it is not known.
+    package func attributeType(
+        at handle: AttributeHandle, timeout: Duration? = nil
+    ) async throws(BLEError) -> BluetoothUUID {
+        if let known = peerDatabase.database?.type(at: handle) { return known }
+        let context = context(
+            .read(.handle(handle)), within: timeout ?? Self.valueTimeout,
+            repeating: Repetition(reading: .handle(handle)))
+        return try await recovering(context) { () async throws(BLEError) in
+            let outcome = try await run(in: context) { client, id, deadline, now in
+                client.start(AttributeTypeLookup(handle), id: id, deadline: deadline, at: now) { type in
+                    .descriptors([GATTDescriptor(handle: handle, uuid: type)])
+                }
+            }
+            guard case .descriptors(let found) = outcome, let attribute = found.first else {
+                throw unexpected(outcome, in: context)
+            }
+            return attribute.uuid
+        }
+    }
+
     @inline(__always)
     func readValue(
         _ handle: AttributeHandle, in context: CallContext

@@ -161,9 +161,9 @@ extension Peripheral {
         let other: CharacteristicProperties = kind == .withResponse ? .writeWithoutResponse : .write
         throw BLEError(
             .notSupported, subject: name, during: context.operation,
-            because: "the characteristic cannot be written \(kind == .withResponse ? "with" : "without") response",
+            because: "it is not writable \(kind == .withResponse ? "with" : "without") response "
+                + "(properties: \(found.properties))",
             hint: found.properties.contains(other)
-                ? "It can be written \(kind == .withResponse ? "without" : "with") response."
-                : "Its properties allow no writes.")
+                ? "Write it \(kind == .withResponse ? "without" : "with") response." : nil)
     }
 }

@@ -57,8 +57,7 @@ extension Peripheral {
         guard found.properties.canSubscribe else {
             throw BLEError(
                 .notSupported, subject: name, during: context.operation,
-                because: "the characteristic neither notifies nor indicates",
-                hint: "Its properties are: \(found.properties).")
+                because: "it neither notifies nor indicates (properties: \(found.properties))")
         }
         if let descriptor = peerDatabase.database?.cccd(of: found) {
             do {

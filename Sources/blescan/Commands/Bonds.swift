@@ -31,7 +31,8 @@ struct Bonds: ParsableCommand {
         for error in damage.dropLast() { Console.warn(error.description) }
         if let error = damage.last { throw error }
         guard all.isEmpty else { return }
-        throw Failure(message: "there are no bonds in \(directory.path). `blescan pair` makes one.", status: .notFound)
+        throw Failure(
+            message: "there are no bonds in \(directory.path)", hint: "`blescan pair` makes one.", status: .notFound)
     }
 }
 

@@ -41,13 +41,13 @@ struct Decode: AsyncParsableCommand {
             let input = DecodedInput(line: hex)
             if case .unreadable(let reason) = input {
                 throw Failure(
-                    message: "--hex is not hexadecimal: \(reason). Write two digits a byte, such as 020106.",
+                    message: "--hex is not hexadecimal: \(reason)", hint: "Write two digits a byte, such as 020106.",
                     status: .usage)
             }
             show(input, line: nil, isFirst: true)
             if !input.isDecoded {
                 throw Failure(
-                    message: "the event in --hex has no advertising reports that can be read.", status: .badData)
+                    message: "the event in --hex has no advertising reports that can be read", status: .badData)
             }
             return
         }
@@ -70,19 +70,20 @@ struct Decode: AsyncParsableCommand {
         }
         if let failure = lines.failure {
             throw Failure(
-                message:
-                    "cannot read \(name): \(unsafe String(cString: strerror(failure))). What came before is decoded.",
+                message: "cannot read \(name): \(unsafe String(cString: strerror(failure)))",
+                hint: "What came before is decoded.",
                 status: .badData)
         }
         if read > 0, !isText {
             throw Failure(
-                message: "no line of \(name) is hexadecimal. Decode reads text, two digits a byte; "
-                    + "for a capture use `blescan replay`.",
+                message: "no line of \(name) is hexadecimal",
+                hint: "Decode reads text, two digits a byte; for a capture use `blescan replay`.",
                 status: .badData)
         }
         if undecoded > 0 {
             throw Failure(
-                message: "\(undecoded.counted("line")) of \(read) could not be decoded; the output says why.",
+                message: "\(undecoded.counted("line")) of \(read) could not be decoded",
+                hint: "The output says why.",
                 status: .badData)
         }
     }

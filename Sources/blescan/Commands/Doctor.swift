@@ -45,9 +45,9 @@ struct Doctor: AsyncParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "Repair this first: rfkill (remove the software block), up (power on adapters), le (switch Low Energy on), "
-                + "stale-scan (end a scan that its program left behind), cycle (switch adapters off and on; "
-                + "not while a link is up). May be given several times.",
+            "Fix this first: rfkill (clear the soft block), up (power on adapters), le (switch Low Energy on), "
+                + "stale-scan (end a stale scan), cycle (switch adapters off and on; not while a link is up). May be "
+                + "given several times.",
             valueName: "what"))
     var fix: [Fix] = []
 

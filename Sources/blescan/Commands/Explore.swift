@@ -5,12 +5,17 @@ import BareBLE
 struct Explore: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Show what a peer offers: services, characteristics, descriptors and values.",
-        usage: "blescan explore <peer> [--no-read] [--cache <file>] [--json] [<options>]",
+        usage: "blescan explore <peer> [--service <uuid>] [--flat] [--json] [<options>]",
         discussion: """
             EXAMPLES
               sudo blescan explore AA:BB:CC:DD:EE:FF
               sudo blescan explore AA:BB:CC:DD:EE:FF --no-read --json
-              blescan explore demo:heart-rate
+              blescan explore demo:heart-rate --service battery
+              blescan explore demo:heart-rate --flat | grep notify
+
+            On a narrow terminal the properties are letters: R read, W write, w write
+            without response, N notify, I indicate, B broadcast, S signed write,
+            X extended.
             """)
 
     @Argument(
@@ -21,7 +26,22 @@ struct Explore: AsyncParsableCommand {
     @Flag(name: .customLong("no-read"), help: "List the attributes without reading their values.")
     var withoutValues = false
 
+    @Option(
+        help: ArgumentHelp(
+            "Show only this service: a UUID or a name. May be given several times.", valueName: "uuid"),
+        transform: ServiceArgument.init(argument:))
+    var service: [ServiceArgument] = []
+
+    @Flag(help: "Print one line for each attribute, with its service, for grep.")
+    var flat = false
+
+    @OptionGroup var color: ColorOptions
+
     @OptionGroup var options: ConnectionOptions
+
+    func validate() throws {
+        if flat, options.json { throw ValidationError("--flat and --json exclude each other.") }
+    }
 
     func run() async throws {
         let (peer, options) = (peer, options)
@@ -43,15 +63,29 @@ struct Explore: AsyncParsableCommand {
                 discovering: found.discovered - connected,
                 isFromCache: isFromCache && found.requestsBefore == before, isUnchecked: found.isUnchecked,
                 discoveryRequests: found.requestsBefore - (options.mtu > 23 ? 1 : 0),
-                allRequests: await peripheral.statistics.requestsSent, database: found.database, values: found.values,
+                allRequests: await peripheral.statistics.requestsSent, database: found.database,
+                services: try services(of: found.database), values: found.values,
                 interruption: found.interruption?.advised(peer), pairingAdvice: peer.pairingAdvice)
         }
         if options.json {
             Console.out(tree.json.text)
+        } else if flat {
+            for line in AttributeLines.lines(of: tree) { Console.out(line) }
         } else {
-            for line in AttributeScreen(tree, width: Console.width).lines { Console.out(line) }
+            for line in AttributeScreen(tree, width: Console.width).styled { Console.out(line.painted(color.look)) }
         }
         if let interruption = tree.interruption { throw interruption }
+    }
+
+    /// Returns the services to show.
+    private func services(of database: GATTDatabase) throws(Failure) -> [GATTService] {
+        guard !service.isEmpty else { return database.services }
+        let found = database.services.filter { found in service.contains { $0.uuid == found.uuid } }
+        guard found.isEmpty else { return found }
+        let names = service.map(\.uuid.description).joined(separator: ", ")
+        throw Failure(
+            message: "\(peer) has no service \(names)",
+            hint: "Leave out --service for the services that it has.", status: .notFound)
     }
 
     /// The result of exploring the peer once.
@@ -78,7 +112,7 @@ struct Explore: AsyncParsableCommand {
         let isUnchecked = isFromCache ? try await peripheral.cache()?.databaseHash == nil : false
         var found = Findings(
             database: database, discovered: discovered, isUnchecked: isUnchecked, requestsBefore: requests)
-        let readable = withoutValues ? [] : AttributeTree.readable(in: database)
+        let readable = withoutValues ? [] : AttributeTree.readable(in: database, of: try services(of: database))
         for (index, handle) in readable.enumerated() {
             Console.progress.step("value \(index + 1) of \(readable.count)")
             do throws(BLEError) {

@@ -46,7 +46,7 @@ struct Forget: AsyncParsableCommand {
         let targets = try targets(in: directory)
         guard !targets.isEmpty else {
             throw Failure(
-                message: "there is no bond with \(peer) in \(directory.path). `blescan bonds` lists them.",
+                message: "there is no bond with \(peer) in \(directory.path)", hint: "`blescan bonds` lists them.",
                 status: .notFound)
         }
         for target in targets {

@@ -31,13 +31,13 @@ struct Notify: AsyncParsableCommand {
 
     @Option(
         parsing: .unconditional,
-        help: ArgumentHelp("End after this number of values, of all attributes together.", valueName: "n"),
+        help: ArgumentHelp("Stop after this number of values, of all attributes together.", valueName: "n"),
         transform: NumberArgument.count)
     var count: Int?
 
     @Option(
         name: .customLong("for"), parsing: .unconditional,
-        help: ArgumentHelp("End after this time: 10s, 500ms, 2m; a bare number is seconds.", valueName: "time"),
+        help: ArgumentHelp("Stop after this time: 10s, 500ms, 2m; a bare number is seconds.", valueName: "time"),
         transform: DurationArgument.init(argument:))
     var duration: DurationArgument?
 
@@ -74,9 +74,13 @@ struct Notify: AsyncParsableCommand {
         if let count, received < count {
             if isInterrupted { throw CancellationError() }
             throw Failure(
-                message:
-                    "only \(received) of \(count.counted("value")) came. Allow more time with --for, or ask for fewer.",
-                status: .timedOut)
+                message: "only \(received) of \(count.counted("value")) came",
+                hint: "Allow more time with --for, or ask for fewer.", status: .timedOut)
+        }
+        if let duration, received == 0, !isInterrupted {
+            throw Failure(
+                message: "no value came in \(duration)",
+                hint: "The peer sends when something changes; allow more time with --for.", status: .notFound)
         }
     }
 
@@ -125,8 +129,8 @@ struct Notify: AsyncParsableCommand {
         let value = CharacteristicReference.handle(characteristic.valueHandle)
         throw Failure(
             message: "\(CharacteristicReference.handle(handle)) is the \(name) of "
-                + "\(owner.compactMap(\.self).joined(separator: " ")), whose value is at \(value). Subscribe to that.",
-            status: .notFound)
+                + "\(owner.compactMap(\.self).joined(separator: " ")), whose value is at \(value)",
+            hint: "Subscribe to that.", status: .notFound)
     }
 
     /// Prints beside the event loop, never on it: a reader that is slow, or has stopped, stops neither the link nor
@@ -181,7 +185,8 @@ struct Notify: AsyncParsableCommand {
         return JSONLine.object([
             "v": 1, "t": .string(time), "peer": .string(peer.description), "handle": .integer(Int(value.handle)),
             "uuid": uuid.map { .string($0.description) },
-            "kind": value.isIndication ? "indication" : "notification", "hex": .string(Hex.encode(value.bytes)),
+            "name": uuid.flatMap(AssignedNumbers.name).map { .string($0) },
+            "event": value.isIndication ? "indication" : "notification", "hex": .string(Hex.encode(value.bytes)),
             "value": meaning?.json,
             "dropped": value.droppedBefore > 0 ? .integer(value.droppedBefore) : nil,
         ]).bytes

@@ -43,13 +43,18 @@ struct Read: AsyncParsableCommand {
     }
 
     func run() async throws {
-        let (attributes, timeout) = (attribute, options.valueTimeout)
+        let (attributes, timeout, showsBytesOnly) = (attribute, options.valueTimeout, hexOnly && !options.json)
         let use: Connection.CacheUse = attribute.contains(where: \.isHandle) ? .consulted : .unneeded
         let found = try await Connection.run(with: peer, options, cache: use) { (peripheral) -> Findings in
             var found = Findings()
             for attribute in attributes {
                 do throws(BLEError) {
-                    found.readings.append(try await peripheral.readAttribute(attribute.reference, timeout: timeout))
+                    var reading = try await peripheral.readAttribute(attribute.reference, timeout: timeout)
+                    if reading.uuid == nil, !showsBytesOnly {
+                        // Without its type a value has no meaning; a peer that does not tell is no failure.
+                        reading.uuid = try? await peripheral.attributeType(at: reading.handle, timeout: timeout)
+                    }
+                    found.readings.append(reading)
                 } catch {
                     found.failure = await attribute.advised(error, peripheral)
                     return found
@@ -70,7 +75,9 @@ struct Read: AsyncParsableCommand {
                 Console.out(
                     JSONLine.object([
                         "v": 1, "peer": .string(peer.description), "handle": .integer(Int(reading.handle)),
-                        "uuid": uuid.map { .string($0.description) }, "hex": .string(Hex.encode(reading.value)),
+                        "uuid": uuid.map { .string($0.description) },
+                        "name": uuid.flatMap(AssignedNumbers.name).map { .string($0) },
+                        "hex": .string(Hex.encode(reading.value)),
                         "value": meaning?.json,
                     ]).text)
             } else if hexOnly {

@@ -2,6 +2,7 @@ import ArgumentParser
 import BLECapture
 import BLECore
 import BareBLE
+import Glibc
 
 /// Prints recorded packets; needs no radio.
 struct Replay: AsyncParsableCommand {
@@ -29,11 +30,10 @@ struct Replay: AsyncParsableCommand {
             > comes back; responses show their delay. A sniffer's advertisements
             are shown as to a host that scans, its links as to the central.
 
-            --check runs the links that the host has made through the machines of a live
-            one: each request and response through the request queue, each list of
-            attributes through discovery. The first packet that they do not accept
-            is named, and the status is 76. Requests without a response are counted: a link
-            may end at any time.
+            --check runs the recorded links through the request queue and the discovery
+            of a live one. The first packet that breaks the protocol is reported, and
+            the status is 76. Requests without a response are counted: a link may end
+            at any time.
 
             --as-fixture writes each of these links as a text, NAME.dialogue, that
             ScriptedPeripheral of BareBLETestKit plays in a test, and `replay` prints.
@@ -58,13 +58,13 @@ struct Replay: AsyncParsableCommand {
         }
     }
 
-    @Argument(help: "A capture, btsnoop, pcap, pcapng or PacketLogger, or a dialogue; - is standard input.")
+    @Argument(help: "A capture, btsnoop, pcap, pcapng or PacketLogger, or a dialogue; - or nothing is standard input.")
     var file: String?
 
     @Option(help: ArgumentHelp("Print only these packets.", valueName: "kind"))
     var only: Layer?
 
-    @Flag(help: "Check the links by repeating them in a client, instead of printing packets.")
+    @Flag(help: "Check the recorded links against the protocol, instead of printing packets.")
     var check = false
 
     @Option(
@@ -79,8 +79,7 @@ struct Replay: AsyncParsableCommand {
     @Option(help: ArgumentHelp("How many times faster than recorded --screen shows them.", valueName: "factor"))
     var speed: Double?
 
-    @Option(help: ArgumentHelp("Colours in the live table.", valueName: "when"))
-    var color: ColorChoice?
+    @OptionGroup var color: ColorOptions
 
     @Flag(help: "Print the advertisements as `scan` does, instead of packets.")
     var asScan = false
@@ -96,8 +95,14 @@ struct Replay: AsyncParsableCommand {
 
     @OptionGroup(title: "With --as-scan") var filters: FilterOptions
 
+    /// The file to read, `-` for standard input; `nil` if there is neither.
+    private var source: String? {
+        file ?? (hex == nil && isatty(STDIN_FILENO) != 1 ? "-" : nil)
+    }
+
     func validate() throws {
-        if (file == nil) == (hex == nil) { throw ValidationError("Name a capture, or give a payload with --hex.") }
+        if file != nil, hex != nil { throw ValidationError("Give a file or --hex, not both.") }
+        if source == nil, hex == nil { throw ValidationError("Name a capture, or give a payload with --hex.") }
         let modes = [hex.map { _ in "--hex" }, only.map { _ in "--only" }, check ? "--check" : nil]
         if let mode = modes.compactMap(\.self).first, asFixture != nil {
             throw ValidationError("--as-fixture prints no packets; leave out \(mode).")
@@ -105,7 +110,7 @@ struct Replay: AsyncParsableCommand {
         if check, let mode = modes.compactMap(\.self).first, mode != "--check" {
             throw ValidationError("--check prints no packets; leave out \(mode).")
         }
-        if asFixture != nil, file == "-" { throw ValidationError("--as-fixture needs a file, not standard input.") }
+        if asFixture != nil, source == "-" { throw ValidationError("--as-fixture needs a file, not standard input.") }
         try validateScreen()
         if asScan {
             _ = try lines.format(orJSON: json)
@@ -121,9 +126,7 @@ struct Replay: AsyncParsableCommand {
 
     private func validateScreen() throws {
         guard screen else {
-            if let option = speed != nil ? "--speed" : color != nil ? "--color" : nil {
-                throw ValidationError("\(option) is for the live table; add --screen.")
-            }
+            if speed != nil { throw ValidationError("--speed is for the live table; add --screen.") }
             return
         }
         let others = [
@@ -136,9 +139,9 @@ struct Replay: AsyncParsableCommand {
         if let speed, !(0.01...1000).contains(speed) {
             throw ValidationError("--speed takes a factor from 0.01 to 1000.")
         }
-        if file == "-" { throw ValidationError("--screen needs a file; standard input is for the keys.") }
+        if source == "-" { throw ValidationError("--screen needs a file; standard input is for the keys.") }
         if let obstacle = Terminal.obstacle {
-            throw ValidationError("--screen needs a terminal: \(obstacle). Leave it out for lines.")
+            throw ValidationError("--screen needs a full terminal: \(obstacle); use --as-scan for plain lines.")
         }
     }
 
@@ -146,7 +149,7 @@ struct Replay: AsyncParsableCommand {
         if let hex {
             return try await Decode.parse(["--hex", hex] + (json ? ["--json"] : [])).run()
         }
-        guard let file else { return }
+        guard let file = source else { return }
         if asScan {
             var scan = ScanReplay(
                 filters.filter, lines.lines(try lines.format(orJSON: json) ?? .plain), each: lines.each ?? .change,
@@ -156,7 +159,7 @@ struct Replay: AsyncParsableCommand {
         if check { return try CheckOutput(path: file, json: json).run() }
         if screen {
             let shown = ReplayScreen(
-                path: file, speed: speed ?? 1, look: ScreenLook(color ?? .auto), redacts: lines.redact)
+                path: file, speed: speed ?? 1, look: ScreenLook(color.color ?? .auto), redacts: lines.redact)
             return try await Interrupt.cancelling { try await shown.run() }
         }
         if let asFixture { return try FixtureOutput(path: file, name: asFixture, json: json).run() }
@@ -175,7 +178,7 @@ struct Replay: AsyncParsableCommand {
         if output.shownCount == 0 {
             let name = InputFile.name(of: file)
             throw Failure(
-                message: only == nil ? "\(name) has no packets." : "\(name) has no such packets.",
+                message: only == nil ? "\(name) has no packets" : "\(name) has no such packets",
                 status: .notFound)
         }
     }

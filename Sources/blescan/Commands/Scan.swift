@@ -27,7 +27,7 @@ struct Scan: AsyncParsableCommand {
 
     @Option(
         name: .customLong("for"), parsing: .unconditional,
-        help: ArgumentHelp("End after this time: 10s, 500ms, 2m.", valueName: "time"),
+        help: ArgumentHelp("Stop after this time: 10s, 500ms, 2m.", valueName: "time"),
         transform: DurationArgument.init(argument:))
     var duration: DurationArgument?
 
@@ -85,7 +85,8 @@ struct Scan: AsyncParsableCommand {
         // If the scan is ended earlier, with ^C or by closing the pipe, finding nothing is not a failure.
         guard end.reason == .timeIsOver, end.heard == 0, let duration else { return }
         throw Failure(
-            message: "no device that matches was heard in \(duration). Move closer, wake it, or allow more time.",
+            message: "no device that matches was heard in \(duration)",
+            hint: "Move closer, wake it, or allow more time.",
             status: .notFound)
     }
 
@@ -128,7 +129,7 @@ struct Scan: AsyncParsableCommand {
 
     static func adapterGone(_ name: String) -> Failure {
         Failure(
-            message: "\(name) went down or away during the scan. Plug it in or switch it on, and scan again.",
+            message: "\(name) went down or away during the scan", hint: "Plug it in or switch it on, and scan again.",
             status: .noAdapter)
     }
 
@@ -143,6 +144,5 @@ struct ScreenOptions: ParsableArguments {
     @Flag(help: "Print lines on a terminal too, instead of the live table.")
     var plain = false
 
-    @Option(help: ArgumentHelp("Colours in the live table.", valueName: "when"))
-    var color = ColorChoice.auto
+    @OptionGroup var color: ColorOptions
 }

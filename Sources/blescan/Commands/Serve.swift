@@ -68,7 +68,7 @@ struct Serve: AsyncParsableCommand {
 
     @Option(
         name: .customLong("for"), parsing: .unconditional,
-        help: ArgumentHelp("End after this time: 10s, 500ms, 2m; a bare number is seconds.", valueName: "time"),
+        help: ArgumentHelp("Stop after this time: 10s, 500ms, 2m; a bare number is seconds.", valueName: "time"),
         transform: DurationArgument.init(argument:))
     var duration: DurationArgument?
 
@@ -108,7 +108,7 @@ struct Serve: AsyncParsableCommand {
         if let name = device.dropped(prefix: "demo:") {
             guard let virtual = VirtualPeer(named: name) else {
                 throw Failure(
-                    message: "there is no \(device.printable). The virtual devices are \(VirtualPeer.names).",
+                    message: "there is no \(device.printable)", hint: "The virtual devices are \(VirtualPeer.names).",
                     status: .usage)
             }
             return ServedDevice(virtual.device)

@@ -37,7 +37,7 @@ struct Write: AsyncParsableCommand {
     func run() async throws {
         let (bytes, command) = (try value.bytes(), self)
         let kind: WriteKind = withoutResponse ? .withoutResponse : .withResponse
-        let handle = try await Connection.run(with: peer, options) { peripheral in
+        let (handle, uuid) = try await Connection.run(with: peer, options) { peripheral in
             if case .uuid = command.attribute.reference {
                 try await peripheral.discover(level: .structure, timeout: command.options.timeout?.duration)
             }
@@ -47,13 +47,16 @@ struct Write: AsyncParsableCommand {
             } catch {
                 throw await command.attribute.advised(error, peripheral)
             }
-            return await command.attribute.reference.valueHandle(in: peripheral.database)
+            let database = await peripheral.database
+            let handle = command.attribute.reference.valueHandle(in: database)
+            return (handle, handle.flatMap { database?.type(at: $0) })
         }
         if options.json {
             Console.out(
                 JSONLine.object([
                     "v": 1, "peer": .string(peer.description), "attribute": .string(attribute.text),
-                    "handle": handle.map { .integer(Int($0)) }, "written": .integer(bytes.count),
+                    "handle": handle.map { .integer(Int($0)) }, "uuid": uuid.map { .string($0.description) },
+                    "name": uuid.flatMap(AssignedNumbers.name).map { .string($0) }, "written": .integer(bytes.count),
                     "hex": .string(Hex.encode(bytes)), "confirmed": .bool(!withoutResponse),
                 ]).text)
         } else {
@@ -102,7 +105,7 @@ struct ValueOptions: ParsableArguments {
         help: ArgumentHelp("A signed number in four bytes, low byte first.", valueName: "number"),
         transform: NumberArgument.parse)
     var signed32: Int32?
-    @Option(help: ArgumentHelp("A file whose bytes are the value.", valueName: "path"))
+    @Option(help: ArgumentHelp("A file whose bytes are the value; - is standard input.", valueName: "path"))
     var file: String?
 
     func validate() throws {
@@ -137,9 +140,10 @@ struct ValueOptions: ParsableArguments {
         } catch {
             switch error {
             case .invalidCharacter(let offset):
-                throw ValidationError("--hex '\(hex)': character \(offset + 1) is not a hexadecimal digit.")
+                throw ValidationError(
+                    "--hex: \(hex.sign(atByte: offset + (hex.hasPrefix("0x") ? 2 : 0))) is not a hex digit.")
             case .oddNumberOfDigits:
-                throw ValidationError("--hex '\(hex)' has an odd number of digits; each byte takes two.")
+                throw ValidationError("--hex has an odd number of digits; each byte takes two.")
             }
         }
     }
@@ -155,19 +159,21 @@ enum FileBytes {
     ///
     /// - Throws: `Failure` if it cannot be read or has more than `limit` bytes.
     static func read(_ path: String, atMost limit: Int) throws(Failure) -> [UInt8] {
-        let descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC)
-        guard descriptor >= 0 else { throw Failure(cannot: "open", path, for: .reading, errno: errno) }
-        defer { close(descriptor) }
+        let file = try InputFile(path, advice: "Check the path.")
+        let name = InputFile.name(of: path)
         var bytes: [UInt8] = []
         var chunk = [UInt8](repeating: 0, count: 65_536)
         while true {
-            let count = unsafe chunk.withUnsafeMutableBytes { unsafe Glibc.read(descriptor, $0.baseAddress, $0.count) }
+            let count = unsafe chunk.withUnsafeMutableBytes { buffer in
+                unsafe Glibc.read(file.descriptor, buffer.baseAddress, buffer.count)
+            }
             if count < 0, errno == EINTR { continue }
-            guard count >= 0 else { throw Failure(cannot: "read", path, for: .reading, errno: errno) }
+            guard count >= 0 else { throw Failure(cannot: "read", name, for: .reading, errno: errno) }
             if count == 0 { return bytes }
             bytes += chunk.prefix(count)
             guard bytes.count <= limit else {
-                throw Failure(message: "\(path) has more than \(limit) bytes. Give a smaller file.", status: .usage)
+                throw Failure(
+                    message: "\(name) has more than \(limit) bytes", hint: "Give a smaller file.", status: .usage)
             }
         }
     }

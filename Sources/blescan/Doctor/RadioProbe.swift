@@ -51,7 +51,7 @@ enum RadioProbe {
             return RadioFacts(controllerSocket: 97, managementSocket: 97, linkSocket: 97)
         }
         guard var facts = try? JSONDecoder().decode(RadioFacts.self, from: Data(text.utf8)) else {
-            throw Failure(message: "\(path) does not have the form of what the sockets report.", status: .usage)
+            throw Failure(message: "\(path) does not have the form of what the sockets report", status: .usage)
         }
         try facts.choose(selector)
         return facts
@@ -70,7 +70,8 @@ extension RadioFacts {
         guard adapters.isEmpty else { return }
         let names = all.map { "\($0.name) (\($0.address))" }.joined(separator: ", ")
         throw Failure(
-            message: "there is no \(selector)." + (names.isEmpty ? " No adapter is there." : " There are: \(names)."),
+            message: "there is no \(selector)",
+            hint: names.isEmpty ? "No adapter is there." : "There are: \(names).",
             status: .noAdapter)
     }
 }

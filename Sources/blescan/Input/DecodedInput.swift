@@ -24,7 +24,7 @@ enum DecodedInput: Equatable {
             self.init(bytes: try Hex.decode(line))
         } catch {
             switch error {
-            case .invalidCharacter(let offset): self = .unreadable("character \(offset + 1) is not a hexadecimal digit")
+            case .invalidCharacter(let offset): self = .unreadable("\(line.sign(atByte: offset)) is not a hex digit")
             case .oddNumberOfDigits: self = .unreadable("the last byte has one digit only")
             }
         }
@@ -76,5 +76,13 @@ extension AdvertisingReport.Losses {
             result.append("\(trailingBytes.counted("byte")) follow\(trailingBytes == 1 ? "s" : "") the last report")
         }
         return result
+    }
+}
+
+extension String {
+    /// Returns the character at this offset of the UTF-8 in quotes, without anything that could control a terminal.
+    func sign(atByte offset: Int) -> String {
+        let index = utf8.index(startIndex, offsetBy: offset, limitedBy: utf8.endIndex) ?? utf8.endIndex
+        return "'\(unicodeScalars[index...].prefix(1).map { String($0).printable }.joined())'"
     }
 }

@@ -29,8 +29,8 @@ struct FileChunks: ~Copyable {
             if count < 0, errno == EINTR { continue }
             guard count >= 0 else {
                 throw Failure(
-                    message:
-                        "cannot read \(name): \(unsafe String(cString: strerror(errno))). What came before is shown.",
+                    message: "cannot read \(name): \(unsafe String(cString: strerror(errno)))",
+                    hint: "What came before is shown.",
                     status: .badData)
             }
             guard count > 0 else { return nil }

@@ -11,7 +11,7 @@ extension Failure {
         let isForbidden = errno == EACCES || errno == EPERM
         let reason = unsafe String(cString: strerror(errno))
         self.init(
-            message: "cannot \(verb) \(path): \(reason). \(isForbidden ? Self.permission(for: use) : advice)",
+            message: "cannot \(verb) \(path): \(reason)", hint: isForbidden ? Self.permission(for: use) : advice,
             status: isForbidden ? .notPermitted : .usage)
     }
 

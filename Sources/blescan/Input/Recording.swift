@@ -34,7 +34,7 @@ enum Recording {
                 return
                     "the last record is cut off; \(count.counted("packet")) before it \(count == 1 ? "is" : "are") whole."
             }
-            throw Failure(message: "\(InputFile.name(of: path)): \(error). \(advice(error))", status: .badData)
+            throw Failure(message: "\(InputFile.name(of: path)): \(error)", hint: advice(error), status: .badData)
         }
     }
 
@@ -67,10 +67,12 @@ enum Recording {
         }
         guard isNamedSo else {
             let name = InputFile.name(of: path)
-            throw Failure(message: "\(name): \(CaptureError.notACapture). \(advice(.notACapture))", status: .badData)
+            throw Failure(
+                message: "\(name): \(CaptureError.notACapture)", hint: advice(.notACapture), status: .badData)
         }
         throw Failure(
-            message: "\(path) is not a dialogue: \(reason). Each PDU is on a line of its own, such as \"< 0a 0300\".",
+            message: "\(path) is not a dialogue: \(reason)",
+            hint: "Each PDU is on a line of its own, such as \"< 0a 0300\".",
             status: .badData)
     }
 

@@ -10,9 +10,8 @@ struct ConnectionOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "Keep what explore, notify and a write by UUID discover in this file, and use it while the peer is "
-                + "unchanged. Without a Database Hash that cannot be checked; then only explore uses it. A read stores "
-                + "nothing, and only looks up handles in it.",
+            "Cache the peer's attributes in this file, valid while its Database Hash is unchanged; without a hash, only "
+                + "explore uses it.",
             valueName: "file"))
     var cache: String?
 

@@ -30,13 +30,71 @@ struct NotAService: Error, CustomStringConvertible {
     }
 }
 
-/// A company identifier on the command line: `004c`.
-struct CompanyArgument: Hashable, Sendable, ExpressibleByArgument {
+/// A company on the command line: its identifier, `004c`, `4c` or `0x4c`, or its name or the beginning of it, `apple`.
+struct CompanyArgument: Hashable, Sendable {
     let number: UInt16
 
-    init?(argument: String) {
-        guard argument.count == 4, let number = UInt16(argument, radix: 16) else { return nil }
-        self.number = number
+    /// Parses an argument.
+    ///
+    /// - Throws: `BadValue`, with suggestions.
+    init(argument: String) throws(BadValue) {
+        let digits = argument.dropped(prefix: "0x")
+        if let number = Self.number(digits ?? argument) {
+            // Sent low byte first, as captures show it.
+            let swapped = number.byteSwapped
+            if digits == nil, AssignedNumbers.companyName(number) == nil,
+                let name = AssignedNumbers.companyName(swapped)
+            {
+                let (written, right) = (JSONLine.companyKey(number), JSONLine.companyKey(swapped))
+                throw BadValue(
+                    description: "\(written) is not assigned; did you mean \(right), \(name)? "
+                        + "0x\(written) searches for it all the same.")
+            }
+            self.number = number
+            return
+        }
+        let found = Self.companies(called: argument)
+        guard let company = found.first else {
+            throw BadValue(
+                description: "no company has such a number or name. Write four hexadecimal digits, such as 004c.")
+        }
+        guard found.count == 1 else {
+            let list = found.map { "\(JSONLine.companyKey($0.company)) \($0.name)" }
+            throw BadValue(description: "several companies are called so: \(NearNames.list(list)).")
+        }
+        number = company.company
+    }
+
+    /// Returns the companies with this name; else those whose first words, else those whose first letters it is.
+    private static func companies(called text: String) -> [(company: UInt16, name: String)] {
+        let wanted = NearNames.written(text)
+        guard !wanted.isEmpty else { return [] }
+        let found = AssignedNumbers.companyNames.filter { NearNames.written($0.name).hasPrefix(wanted) }
+        for end in ["", "-"] {
+            let closer = found.filter {
+                let name = NearNames.written($0.name)
+                return end.isEmpty ? name == wanted : name.hasPrefix(wanted + end)
+            }
+            if !closer.isEmpty { return closer }
+        }
+        return found
+    }
+
+    private static func number(_ digits: String) -> UInt16? {
+        guard (1...4).contains(digits.utf8.count), digits.allSatisfy(\.isHexDigit) else { return nil }
+        return UInt16(digits, radix: 16)
+    }
+}
+
+/// The least RSSI on the command line.
+enum RSSIArgument {
+    /// Parses a number of dBm.
+    ///
+    /// - Throws: `BadValue`, which describes valid values.
+    static func parse(_ text: String) throws(BadValue) -> Int8 {
+        let number: Int8 = try NumberArgument.parse(text)
+        guard number <= 0 else { throw BadValue(description: "RSSI is negative; did you mean -\(number)?") }
+        return number
     }
 }
 

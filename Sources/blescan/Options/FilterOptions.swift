@@ -9,7 +9,7 @@ struct FilterOptions: ParsableArguments {
         transform: ServiceArgument.init(argument:))
     var service: [ServiceArgument] = []
 
-    @Option(help: ArgumentHelp("Only devices whose name begins with this.", valueName: "text"))
+    @Option(help: ArgumentHelp("Only devices whose name contains this, in any case.", valueName: "text"))
     var name: String?
 
     @Option(help: "Only this device: AA:BB:CC:DD:EE:FF. May be given several times.")
@@ -17,14 +17,15 @@ struct FilterOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "Only devices with data of this company: four hexadecimal digits. May be given several times.",
-            valueName: "id"))
+            "Only devices with data of this company: its number, 004c, or its name, apple. May be given several times.",
+            valueName: "id"),
+        transform: CompanyArgument.init(argument:))
     var company: [CompanyArgument] = []
 
     @Option(
         name: .customLong("min-rssi"), parsing: .unconditional,
-        help: ArgumentHelp("Only devices heard at least this well, such as -70.", valueName: "dBm"),
-        transform: NumberArgument.parse)
+        help: ArgumentHelp("Only devices with an RSSI of at least this, such as -70.", valueName: "dBm"),
+        transform: RSSIArgument.parse)
     var minimumRSSI: Int8?
 
     /// The given options, in their spelling.
@@ -41,7 +42,7 @@ struct FilterOptions: ParsableArguments {
         filter.services = Set(service.map(\.uuid))
         filter.solicitedServices = filter.services
         filter.companies = Set(company.map(\.number))
-        filter.namePrefix = name
+        filter.nameContains = name
         filter.minimumRSSI = minimumRSSI
         for argument in address {
             for type in argument.type.map({ [$0] }) ?? [.public, .random] {

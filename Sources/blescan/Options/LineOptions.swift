@@ -16,7 +16,7 @@ enum Verbosity: String, ExpressibleByArgument, CaseIterable, Sendable {
 /// The contents of a scan's lines, and their number.
 struct LineOptions: ParsableArguments {
     @Option(
-        parsing: .unconditional, help: ArgumentHelp("End after this number of lines.", valueName: "n"),
+        parsing: .unconditional, help: ArgumentHelp("Stop after this number of lines.", valueName: "n"),
         transform: NumberArgument.count)
     var count: Int?
 
@@ -28,7 +28,7 @@ struct LineOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "Lines for people, JSON objects, or the format of Theengs Gateway on its topic BTtoMQTT/undecoded.",
+            "Output format: plain, json, or theengs, which Theengs Gateway reads on its topic BTtoMQTT/undecoded.",
             valueName: "form"))
     var format: LineFormat?
 
@@ -66,7 +66,7 @@ struct LineOptions: ParsableArguments {
         let host = redact ? "(host)" : Self.cleaned(Self.hostName)
         return ScanLines(
             format: format, scanner: scanner.map(Self.cleaned) ?? (host.isEmpty ? "localhost" : host),
-            redaction: redact ? AdvertisementRedaction() : nil)
+            redaction: redact ? AdvertisementRedaction() : nil, leavesOutRepetitions: each != .packet)
     }
 
     /// The given options, in their spelling.

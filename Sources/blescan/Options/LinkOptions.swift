@@ -12,8 +12,7 @@ struct LinkOptions: ParsableArguments {
     @Option(
         parsing: .unconditional,
         help: ArgumentHelp(
-            "Longest time for connecting, for pairing, for discovery, and for each value: 10s, 500ms, 2m; a bare "
-                + "number is seconds.",
+            "Timeout of each step: connect, pair, discovery, every value: 10s, 500ms, 2m; a bare number is seconds.",
             valueName: "time"),
         transform: DurationArgument.init(argument:))
     var timeout: DurationArgument?

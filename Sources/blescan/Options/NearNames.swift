@@ -4,6 +4,8 @@ import BLECore
 enum NearNames {
     /// The maximum number of suggestions; a part such as `measurement` is in more names.
     private static let limit = 12
+    /// The number of bytes of a text that is compared.
+    private static let longest = 64
 
     /// Returns `Battery Level` as `battery-level`.
     static func written(_ name: String) -> String {
@@ -12,13 +14,23 @@ enum NearNames {
 
     /// Returns those of `names` that differ from `text` by a typing error, otherwise those that contain it.
     static func near(_ text: String, in names: [String]) -> [String] {
+        let slips = slips(text, in: names)
+        if !slips.isEmpty { return slips }
         let wanted = written(text)
-        guard !wanted.isEmpty, wanted.utf8.count <= 64 else { return [] }
-        let names = names.map(written)
+        guard (3...longest).contains(wanted.utf8.count) else { return [] }
+        return unique(names.map(written).filter { $0.contains(wanted) })
+    }
+
+    /// Returns those of `names` that differ from `text` by at most two typing errors, and by at most one in three
+    /// letters.
+    static func slips(_ text: String, in names: [String]) -> [String] {
+        let wanted = written(text)
+        guard (1...longest).contains(wanted.utf8.count) else { return [] }
         let tolerance = min(2, wanted.count / 3)
-        let slips = names.map { (name: $0, distance: distance(wanted, $0)) }.filter { $0.distance <= tolerance }
-        if let best = slips.map(\.distance).min() { return unique(slips.filter { $0.distance == best }.map(\.name)) }
-        return wanted.count < 3 ? [] : unique(names.filter { $0.contains(wanted) })
+        let slips = names.map(written).map { (name: $0, distance: distance(wanted, $0)) }
+            .filter { $0.distance <= tolerance }
+        guard let best = slips.map(\.distance).min() else { return [] }
+        return unique(slips.filter { $0.distance == best }.map(\.name))
     }
 
     /// Returns the names as the end of a sentence: `a, b or c`.

@@ -4,8 +4,8 @@ import ArgumentParser
 struct RecordingOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
-            "Write all packets to this new btsnoop file, for Wireshark, btmon -r and replay. Those of ATT come from a "
-                + "socket; the ACL frames around them are made for the file.",
+            "Write all packets to this new btsnoop file, for Wireshark, btmon -r and replay. ATT packets are wrapped in "
+                + "synthetic ACL headers.",
             valueName: "file"))
     var record: String?
 

@@ -75,8 +75,11 @@ enum AdvertisementTable {
         return words
     }
 
+    /// The column of the values.
+    static let valueColumn = 32
+
     private static func lines(_ lines: [String]) -> String {
-        lines.joined(separator: "\n" + padded("", 32))
+        lines.joined(separator: "\n" + padded("", valueColumn))
     }
 
     private static func padded(_ text: String, _ width: Int) -> String {

@@ -6,6 +6,15 @@ extension AttributeArgument {
     ///
     /// - Parameter subscribing: Whether the operation was a subscription, which descriptors do not support.
     func advised(_ error: BLEError, _ peripheral: Peripheral, subscribing: Bool = false) async -> BLEError {
+        if error.attError == .readNotPermitted {
+            return error.with(
+                reason: "it is not readable", hint: "`blescan notify` prints a value that the peer sends.")
+        }
+        if case .uuid(0x2A39, _, _) = reference, error.attError?.rawValue == 0x80 {
+            // Heart Rate Service 1.0, 1.6.
+            return error.with(
+                reason: "refused: control point not supported", hint: "Write 01, which resets the energy expended.")
+        }
         switch reference {
         case .handle(let handle):
             let isUnknown = error.attError == .invalidHandle || error.code == .attributeNotFound
@@ -15,6 +24,10 @@ extension AttributeArgument {
             }
             return error.with(hint: "0x is for handles. Did you mean \(uuid), \(name)?")
         case .uuid(let uuid, _, _):
+            if error.code == .attributeNotFound, AssignedNumbers.name(of: uuid) == nil, let handle = uuid.short {
+                return error.with(
+                    hint: "Handles begin with 0x. Did you mean \(CharacteristicReference.handle(handle))?")
+            }
             guard error.code == .attributeNotFound || error.code == .ambiguous,
                 AssignedNumbers.descriptorName(uuid) != nil,
                 let database = try? await peripheral.discover(level: .full, timeout: .seconds(5))

@@ -24,17 +24,22 @@ struct AttributeTree: Sendable {
     let discoveryRequests: Int
     let allRequests: Int
     let database: GATTDatabase
+    /// The services to show.
+    let services: [GATTService]
     let values: [AttributeHandle: Reading]
     /// The failure because of which not everything was read: the link was lost.
     let interruption: BLEError?
     /// What pairs with the peer, for users; `nil` if nothing does.
     let pairingAdvice: String?
 
-    /// Returns the handles to read: values with the read property, and descriptors.
-    static func readable(in database: GATTDatabase) -> [AttributeHandle] {
+    /// Returns the handles to read: values with the read property, and descriptors; only those of `services`, if any
+    /// are named.
+    static func readable(in database: GATTDatabase, of services: [GATTService]) -> [AttributeHandle] {
         let characteristics = database.characteristics.filter { $0.properties.contains(.read) }.map(\.valueHandle)
         let descriptors = database.descriptors.filter { $0.uuid.short != nil }.map(\.handle)
-        return (characteristics + descriptors).sorted()
+        let all = (characteristics + descriptors).sorted()
+        if services.count == database.services.count { return all }
+        return all.filter { handle in services.contains { $0.handles.contains(handle) } }
     }
 }
 
@@ -62,11 +67,11 @@ extension AttributeTree {
 extension AttributeTree {
     var json: JSONLine {
         .object([
-            "v": 1, "peer": .string(peer), "kind": kind.map { .string($0.rawValue) }, "mtu": .integer(mtu),
+            "v": 1, "peer": .string(peer), "addressKind": kind.map { .string($0.rawValue) }, "mtu": .integer(mtu),
             "attributes": .integer(database.attributeCount),
             "cached": isFromCache ? .bool(true) : nil, "discoveryRequests": .integer(discoveryRequests),
             "requests": .integer(allRequests),
-            "services": .array(database.services.map(json(of:))),
+            "services": .array(services.map(json(of:))),
             "quirks": database.quirks.isEmpty ? nil : .array(database.quirks.map { .string("\($0)") }),
             "error": interruption.map { .string($0.description) },
         ])

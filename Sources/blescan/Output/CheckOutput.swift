@@ -23,7 +23,7 @@ struct CheckOutput {
         guard let finding else {
             guard check.packetCount > 0 else {
                 throw Failure(
-                    message: "\(name) has no ATT packets of a link that its host has made.", status: .notFound)
+                    message: "\(name) has no ATT packets of a link that its host has made", status: .notFound)
             }
             return show(check, place)
         }
@@ -31,9 +31,8 @@ struct CheckOutput {
         if json { Console.out(Self.object(check, finding, reason).text) }
         let packet = place(finding.disagreement.number) + (finding.peer.map { ", \($0)" } ?? "")
         throw Failure(
-            message: "\(name), \(packet): \(Self.text(of: finding.disagreement)). \(reason) "
-                + "`blescan replay --only att` shows what led to it.",
-            status: .refused)
+            message: "\(name), \(packet): \(Self.text(of: finding.disagreement)). \(reason)",
+            hint: "`blescan replay --only att` shows what led to it.", status: .refused)
     }
 
     private func show(_ check: CaptureCheck, _ place: (Int) -> String) {
@@ -60,7 +59,7 @@ struct CheckOutput {
             "n": finding.map { .integer($0.disagreement.number) },
             "peer": finding?.peer.map { .string("\($0)") },
             "direction": finding.map { $0.disagreement.isSent ? "sent" : "received" },
-            "bytes": finding.map { .string(Hex.encode($0.disagreement.packet)) },
+            "hex": finding.map { .string(Hex.encode($0.disagreement.packet)) },
             "reason": reason.map { .string($0) },
         ])
     }

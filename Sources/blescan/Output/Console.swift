@@ -45,7 +45,7 @@ enum Console {
         let failure = besideProgress { write(line + [0x0A], to: STDOUT_FILENO) }
         if failure == EPIPE { return Interrupt.end(.done) }
         guard failure != 0 else { return }
-        note("blescan: could not write the results: \(unsafe String(cString: strerror(failure))). [errno \(failure)]")
+        note("blescan: could not write the results: \(unsafe String(cString: strerror(failure))) [errno \(failure)]")
         Interrupt.end(.linkLost)
     }
 
@@ -66,6 +66,19 @@ enum Console {
         note(
             isJSONWanted
                 ? JSONLine.object(["v": 1, "warning": .string(message)]).text : "blescan: \(message.printable)")
+    }
+
+    /// Reports a failure that does not end the command.
+    static func warn(_ failure: Failure) {
+        guard isJSONWanted else {
+            warn(failure.message)
+            if let hint = failure.hint { note("hint: \(hint.printable)") }
+            return
+        }
+        note(
+            JSONLine.object([
+                "v": 1, "warning": .string(failure.message), "hint": failure.hint.map { .string($0) },
+            ]).text)
     }
 
     /// Opens those of the standard descriptors that are closed, so that no socket or file gets their number and

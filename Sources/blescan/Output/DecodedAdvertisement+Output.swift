@@ -9,7 +9,7 @@ extension DecodedAdvertisement {
     var json: JSONLine {
         let units = fields.filter { !$0.unit.isEmpty }
         return .object([
-            "kind": .string(kind.rawValue),
+            "format": .string(kind.rawValue),
             "title": .string(title),
             "encrypted": isEncrypted ? true : nil,
             "values": .object(fields.map { JSONLine.Member(key: $0.key, value: $0.json) }),

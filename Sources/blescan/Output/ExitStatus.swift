@@ -35,9 +35,9 @@ enum ExitStatus: Int32 {
         case .timedOut, .busy, .adapterShared, .queueFull:
             self = .timedOut
         case .connectFailed:
-            // A Unix socket that does not exist, is not a socket, or not one for packets; the radio does not use these
-            // numbers.
-            self = [ENOENT, ENOTSOCK, EPROTOTYPE].contains(error.errorNumber) ? .noAdapter : .timedOut
+            // A Unix socket that does not exist, is not a socket, or not one for packets, like any file that cannot be
+            // used; the radio does not use these numbers.
+            self = [ENOENT, ENOTSOCK, EPROTOTYPE].contains(error.errorNumber) ? .usage : .timedOut
         case .refusedByPeer where error.attError == .invalidHandle:
             self = .notFound
         case .refusedByPeer, .insufficientSecurity, .malformedReply, .malformedValue, .notSupported, .servicesChanged,
@@ -60,10 +60,37 @@ enum ExitStatus: Int32 {
     }
 }
 
-/// A failure of the program itself: a message for users, and the exit status.
+extension ExitStatus {
+    /// The code of a failure of the program itself, in JSON.
+    var code: String {
+        switch self {
+        case .done: "done"
+        case .notFound: "notFound"
+        case .usage: "usage"
+        case .badData: "badData"
+        case .noAdapter: "noAdapter"
+        case .linkLost: "linkLost"
+        case .timedOut: "timedOut"
+        case .refused: "refused"
+        case .notPermitted: "notPermitted"
+        case .interrupted: "cancelled"
+        }
+    }
+}
+
+/// A failure of the program itself: what failed and for whom, what to do next, and the exit status.
 struct Failure: Error {
+    /// What failed, in one line, without a full stop.
     let message: String
+    /// A sentence about what to do next; `nil` if nothing sensible can be suggested.
+    let hint: String?
     let status: ExitStatus
+
+    init(message: String, hint: String? = nil, status: ExitStatus) {
+        self.message = message
+        self.hint = hint
+        self.status = status
+    }
 }
 
 extension Blescan {
@@ -74,12 +101,10 @@ extension Blescan {
         // So is writing more than `ulimit -f` allows.
         signal(SIGXFSZ, SIG_IGN)
         Console.fillStandardDescriptors()
-        if let word = unknownCommand(CommandLine.arguments.dropFirst()) {
-            let names = configuration.subcommands.map { $0._commandName }.joined(separator: ", ")
-            end("there is no command '\(word)'. The commands are \(names); without one, blescan scans.", .usage)
-        }
+        let words = words(of: CommandLine.arguments.dropFirst())
+        if let word = unknownCommand(words) { end(noCommand(word)) }
         do {
-            var command = try parsed()
+            var command = try parsed(Array(words))
             if var command = command as? any AsyncParsableCommand {
                 try await command.run()
             } else {
@@ -90,13 +115,13 @@ extension Blescan {
             // The request was fulfilled, but its file is incomplete.
             if SessionRecording.isBroken { Glibc.exit(ExitStatus.linkLost.rawValue) }
         } catch let error as BLEError where error.code == .cancelled {
-            end("interrupted", .interrupted)
+            end(Failure(message: "interrupted", status: .interrupted))
         } catch is CancellationError {
-            end("interrupted", .interrupted)
+            end(Failure(message: "interrupted", status: .interrupted))
         } catch let error as BLEError {
-            end(error.description + advice(error.code), ExitStatus(error), code: error.code, attError: error.attError)
+            end(Failure(error), code: error.code, attError: error.attError)
         } catch let error as Failure {
-            end(error.message, error.status)
+            end(error)
         } catch {
             let code = exitCode(for: error)
             if code == .success {
@@ -105,32 +130,52 @@ extension Blescan {
                 Glibc.exit(code.rawValue)
             }
             Console.progress.end()
-            // The defect of the arguments stands above their usage.
-            if Console.isJSONWanted, code == .validationFailure { end(message(for: error), .usage) }
-            // The parser repeats arguments as they are, and a script may have passed on a device's name.
-            let text = fullMessage(for: error)
+            let text = message(for: error)
             guard !text.isEmpty else { Glibc.exit(code.rawValue) }
-            Console.note(
-                text.split(separator: "\n", omittingEmptySubsequences: false).map(\.printable).joined(separator: "\n"))
-            Glibc.exit(code.rawValue)
+            end(wrongUsage(text, words))
         }
     }
+
+    /// Returns the command line with the command that a peer alone stands for.
+    private static func words(of words: ArraySlice<String>) -> ArraySlice<String> {
+        guard let word = words.first, (try? PeerArgument(argument: word)) != nil else { return words }
+        return [Explore._commandName] + words
+    }
+
+    /// Returns the failure for a command line that the parser refuses with `text`.
+    private static func wrongUsage(_ text: String, _ words: ArraySlice<String>) -> Failure {
+        let words = CommandWords(words)
+        if let failure = words?.failure { return failure }
+        // The parser's messages are sentences.
+        let isSentence = text.first?.isUppercase == true && text.dropFirst().first?.isUppercase == false
+        let message = isSentence ? text.prefix(1).lowercased() + text.dropFirst() : text
+        return Failure(message: message, hint: words.map { "`\($0.help)` explains the options." }, status: .usage)
+    }
+
+    private static func noCommand(_ word: String) -> Failure {
+        let names = configuration.subcommands.map { $0._commandName }
+        let near = synonyms[word].map { [$0] } ?? NearNames.slips(word, in: names)
+        return Failure(
+            message: "there is no command '\(word)'",
+            hint: near.isEmpty
+                ? "`blescan --help` lists the commands; without one, blescan scans."
+                : "Did you mean \(NearNames.list(near))?",
+            status: .usage)
+    }
+
+    /// The commands that other tools have under another name.
+    private static let synonyms = [
+        "connect": Explore._commandName, "info": Explore._commandName, "services": Explore._commandName,
+        "discover": Explore._commandName, "subscribe": Notify._commandName, "list": Scan._commandName,
+        "monitor": Scan._commandName, "unpair": Forget._commandName, "remove": Forget._commandName,
+        "bond": Pair._commandName, "server": Serve._commandName,
+    ]
 
     /// Returns the requested command, with no more privileges than it needs.
-    private nonisolated static func parsed() throws -> any ParsableCommand {
-        let command = try parseAsRoot()
+    private nonisolated static func parsed(_ words: [String]) throws -> any ParsableCommand {
+        let command = try parseAsRoot(words)
         try (command as? any ConfinedCommand)?.giveUpRights()
         return command
-    }
-
-    /// Returns the advice for failures of this machine.
-    private static func advice(_ code: BLEError.Code) -> String {
-        switch code {
-        case .unsupported, .noAdapter, .adapterDown, .blocked, .lowEnergyOff, .notPermitted:
-            " `blescan doctor` finds out more."
-        default:
-            ""
-        }
     }
 
     /// Returns the word in the place of a command, also after `help`, if it is not a command. Otherwise it would be
@@ -142,19 +187,45 @@ extension Blescan {
     }
 
     /// Failures are not results, so they go to standard error, with `--json` as an object of one line.
-    private static func end(
-        _ message: String, _ status: ExitStatus, code: BLEError.Code? = nil, attError: ATTErrorCode? = nil
-    ) -> Never {
+    private static func end(_ failure: Failure, code: BLEError.Code? = nil, attError: ATTErrorCode? = nil) -> Never {
         if let status = Interrupt.status { Glibc.exit(status.rawValue) }
+        let message = failure.message.hasSuffix(".") ? String(failure.message.dropLast()) : failure.message
         if Console.isJSONWanted {
             Console.note(
                 JSONLine.object([
-                    "v": 1, "error": .string(message), "code": code.map { .string($0.description) },
-                    "attError": attError.map { .integer(Int($0.rawValue)) }, "status": .integer(Int(status.rawValue)),
+                    "v": 1, "error": .string(message), "hint": failure.hint.map { .string($0) },
+                    "code": .string(code?.description ?? failure.status.code),
+                    "attError": attError.map { .integer(Int($0.rawValue)) },
+                    "status": .integer(Int(failure.status.rawValue)),
                 ]).text)
         } else {
+            // A script may have passed on a device's name.
             Console.note("blescan: \(message.printable)")
+            if let hint = failure.hint { Console.note("hint: \(hint.printable)") }
         }
-        Glibc.exit(status.rawValue)
+        Glibc.exit(failure.status.rawValue)
+    }
+}
+
+extension Failure {
+    /// A failure of the library.
+    fileprivate init(_ error: BLEError) {
+        var message = "could not \(error.operation)"
+        if let subject = error.subject { message += " (\(subject))" }
+        message += ": \(error.reason)"
+        if let codes = error.underlyingCodes { message += " \(codes)" }
+        let hints = [error.hint, Self.advice(error.code)].compactMap(\.self)
+        self.init(
+            message: message, hint: hints.isEmpty ? nil : hints.joined(separator: " "), status: ExitStatus(error))
+    }
+
+    /// Returns the advice for failures of this machine.
+    private static func advice(_ code: BLEError.Code) -> String? {
+        switch code {
+        case .unsupported, .noAdapter, .adapterDown, .blocked, .lowEnergyOff, .notPermitted:
+            "`blescan doctor` tells more."
+        default:
+            nil
+        }
     }
 }

@@ -19,7 +19,7 @@ struct FixtureOutput {
         }
         let links = (dialogue.map { [$0] } ?? capture.links).filter { $0.packetCount > 0 }
         guard !links.isEmpty else {
-            throw Failure(message: "\(path) has no ATT packets of a link that its host has made.", status: .notFound)
+            throw Failure(message: "\(path) has no ATT packets of a link that its host has made", status: .notFound)
         }
         if let warning { Console.warn("\(warning) The last link may lack its end.") }
         let base = name.hasSuffix(".dialogue") ? String(name.dropLast(".dialogue".count)) : name
@@ -37,8 +37,8 @@ struct FixtureOutput {
         } catch {
             guard error.errno != EEXIST else {
                 throw Failure(
-                    message: "\(file) is there already, and --as-fixture replaces nothing. Choose another name.",
-                    status: .usage)
+                    message: "\(file) already exists, and --as-fixture never overwrites",
+                    hint: "Choose another name.", status: .usage)
             }
             throw Failure(cannot: "write", file, for: .writing, errno: error.errno)
         }

@@ -2,9 +2,10 @@ import BLECore
 import BLELinux
 import BLEProfiles
 
-// The keys of advertisements, the same in every command. Advertising data has only the keys of what was advertised,
-// and always `structures`; a report has all its keys, null if the event has no value. If a key can hold one value and
-// the payload has several, the first one counts; `structures` has them all.
+// The keys of advertisements, the same in scan, replay and decode: where it came from, then what was advertised.
+// Advertising data has only the keys of what was advertised, and always `structures`; a report has all its own keys,
+// null if the event has no value. If a key can hold one value and the payload has several, the first one counts;
+// `structures` has them all.
 
 extension JSONLine {
     /// Creates the object for a decoded line of input; `line` is its number in the input.
@@ -87,14 +88,15 @@ extension JSONWriter {
             writer.member("address", orNull: report.address?.description)
             writer.member(
                 "addressType", orNull: report.addressType.map { $0.space == .public ? "public" : "random" })
+            writer.member("addressKind", orNull: report.peer?.kind.rawValue)
             writer.member("rssi", orNull: report.rssi.map(Int.init))
             writer.member("eventType", Int(report.eventType))
             writer.member("connectable", report.isConnectable)
             writer.member("scannable", report.isScannable)
             writer.member("primaryPHY", Int(report.primaryPHY.rawValue))
             writer.member("sid", orNull: report.sid.map(Int.init))
-            writer.key("data")
-            writer.rendered(Self.object(ofPayload: report.data))
+            writer.member("hex", hex: report.data)
+            writer.rendered(Self.members(ofPayload: report.data))
         }
     }
 
@@ -102,10 +104,11 @@ extension JSONWriter {
     private static let payloads = Lock<[[UInt8]: [UInt8]]>([:])
     static let mostPayloads = 1024
 
-    /// Returns the object of advertising data.
-    private static func object(ofPayload data: [UInt8]) -> [UInt8] {
+    /// Returns the members of advertising data: there is always one.
+    private static func members(ofPayload data: [UInt8]) -> [UInt8] {
         if let known = payloads.withLock({ $0[data] }) { return known }
-        let bytes = JSONLine.object(JSONLine.members(of: AdvertisingData(data))).bytes
+        let object = JSONLine.object(JSONLine.members(of: AdvertisingData(data))).bytes
+        let bytes = Array(object.dropFirst().dropLast())
         payloads.withLock { payloads in
             if payloads.count >= mostPayloads { payloads.removeAll(keepingCapacity: true) }
             payloads[data] = bytes

@@ -90,7 +90,7 @@ final class LineOutput: Sendable {
 
     private func failure(_ number: Int32) -> Failure {
         Failure(
-            message: "could not write the results: \(unsafe String(cString: strerror(number))). [errno \(number)]",
+            message: "could not write the results: \(unsafe String(cString: strerror(number))) [errno \(number)]",
             status: .linkLost)
     }
 }

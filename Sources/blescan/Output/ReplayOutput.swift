@@ -82,8 +82,9 @@ extension JSONWriter {
                 writer.key("replyMilliseconds")
                 writer.literal(String((elapsed / .milliseconds(1) * 1000).rounded() / 1000))
             }
-            writer.member("bytes", hex: printed.bytes)
-            guard !printed.reports.isEmpty else { return }
+            writer.member("hex", hex: printed.bytes)
+            // Also where none of them can be read.
+            guard printed.layer == .advertising else { return }
             writer.key("reports")
             writer.array { writer in
                 for report in printed.reports { writer.report(report) }

@@ -40,7 +40,7 @@ struct SessionRecording {
             recorder = try Recorder(btsnoop: path, dialogue: nil, isReplacing: false) { failure in
                 Self.broken.withLock { $0 = true }
                 let rest = Self.isEmpty(path) ? "Nothing was recorded." : "What is in it can be read."
-                Console.warn(Self.failure(failure, rest).message)
+                Console.warn(Self.failure(failure, rest))
             }
         } catch {
             throw Self.failure(error, "Nothing was recorded, and nothing was sent.")
@@ -69,17 +69,16 @@ struct SessionRecording {
         switch error {
         case .cannotCreate(let path, EEXIST):
             Failure(
-                message:
-                    "\(path) is there already, and --record replaces nothing. Name another file, or remove it first.",
-                status: .usage)
+                message: "\(path) already exists, and --record never overwrites",
+                hint: "Name another file, or remove this one.", status: .usage)
         case .cannotCreate(let path, let errno):
             Failure(cannot: "create", path, for: .writing, errno: errno)
         case .cannotWrite(let path, let errno):
             Failure(
-                message: "the recording \(path) ends here: \(unsafe String(cString: strerror(errno))). \(rest) "
-                    + "[errno \(errno)]", status: .linkLost)
+                message: "the recording \(path) ends here: \(unsafe String(cString: strerror(errno))) [errno \(errno)]",
+                hint: rest, status: .linkLost)
         case .tooSlow:
-            Failure(message: "the recording ends here: the disk is too slow for it. \(rest)", status: .linkLost)
+            Failure(message: "the recording ends here: the disk is too slow for it", hint: rest, status: .linkLost)
         }
     }
 }

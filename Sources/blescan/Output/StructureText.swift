@@ -50,7 +50,7 @@ enum StructureText {
 
     private static func manufacturer(_ value: [UInt8], _ data: AdvertisingData) -> [String] {
         guard let maker = data.manufacturerData.first else { return hex(value, meaning: nil) }
-        let company = Hex.encode(value.prefix(2))
+        let company = JSONLine.companyKey(maker.company)
         let name = AssignedNumbers.companyName(maker.company) ?? "unknown company"
         var lines = [company + "  " + name]
         if maker.data.count == 23 && maker.data.dropFirst().first == 0x15 {

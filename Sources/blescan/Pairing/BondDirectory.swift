@@ -32,7 +32,8 @@ struct BondDirectory: Sendable {
             return
         }
         guard let usual = Self.usual() else {
-            throw Failure(message: "this user has no home directory for bonds. Name one with --bonds.", status: .usage)
+            throw Failure(
+                message: "this user has no home directory for bonds", hint: "Name one with --bonds.", status: .usage)
         }
         self.init(path: usual, isNamed: false)
     }
@@ -89,7 +90,7 @@ struct BondDirectory: Sendable {
     /// - Throws: `BLEError`; `Failure` if the command line names a directory that does not exist.
     func stored() throws -> [StoredBonds] {
         guard exists else {
-            if isNamed { throw Failure(message: "\(path): no such directory.", status: .usage) }
+            if isNamed { throw Failure(message: "\(path): no such directory", status: .usage) }
             return []
         }
         CoreDumps.exclude()
@@ -133,7 +134,7 @@ struct BondUse: Sendable {
         switch peer {
         case .unix:
             guard isPairing else { return Finding() }
-            throw Failure(message: "\(peer) is a socket and not a device: it cannot be paired with.", status: .usage)
+            throw Failure(message: "\(peer) is a socket and not a device: it cannot be paired with", status: .usage)
         case .demo(let name):
             guard isPairing || VirtualPeer(named: name)?.isProtected == true else { return Finding() }
             let store = try options.bonds.directory.map { path throws(BLEError) in try BondStore(directory: path) }

@@ -27,8 +27,20 @@ struct ScanLines {
     private var sequence = 0
     /// The number of reports that were dropped because the reader was too slow.
     var dropped = 0
+    /// The last line about each device without its time and RSSI, if lines that say nothing new are left out.
+    private var said: [AdvertiserID: Int]?
+    /// The number of devices that are remembered, as many as a scan has.
+    private static let mostDevices = 4096
 
-    init(format: LineFormat, scanner: String, redaction: AdvertisementRedaction? = nil) {
+    /// Creates the lines of a scan.
+    ///
+    /// - Parameter leavesOutRepetitions: Whether a line for users is left out that differs from the last one about its
+    ///   device in time and RSSI alone. In objects everything is new that was.
+    init(
+        format: LineFormat, scanner: String, redaction: AdvertisementRedaction? = nil,
+        leavesOutRepetitions: Bool = false
+    ) {
+        said = format == .plain && leavesOutRepetitions ? [:] : nil
         self.format = format
         self.scanner = scanner
         self.redaction = redaction
@@ -45,6 +57,7 @@ struct ScanLines {
         let scanResult = redaction?.redacted(scanResult) ?? scanResult
         switch format {
         case .plain:
+            guard isNews(scanResult) else { return [] }
             count += 1
             return [Array(Console.spelled(PlainLine.text(of: scanResult, at: Timestamp.text(sinceEpoch: time))).utf8)]
         case .json:
@@ -55,6 +68,13 @@ struct ScanLines {
             count += lines.count
             return lines
         }
+    }
+
+    private mutating func isNews(_ scanResult: ScanResult) -> Bool {
+        guard said != nil else { return true }
+        if said?.count == Self.mostDevices { said?.removeAll(keepingCapacity: true) }
+        let words = PlainLine.contents(of: scanResult).hashValue
+        return said?.updateValue(words, forKey: scanResult.id) != words
     }
 
     /// Returns the heartbeat line; `nil` if the format has none.
@@ -93,10 +113,15 @@ extension JSONLine {
 enum PlainLine {
     static func text(of scanResult: ScanResult, at time: String) -> String {
         let rssi = scanResult.rssi.map(String.init) ?? "?"
+        let strength = String(repeating: " ", count: max(0, 4 - rssi.count)) + rssi
+        return "\(time)  \(strength)  \(contents(of: scanResult))"
+    }
+
+    /// Returns the line without time and RSSI.
+    static func contents(of scanResult: ScanResult) -> String {
         var parts = [
-            time, String(repeating: " ", count: max(0, 4 - rssi.count)) + rssi,
             (scanResult.peer?.address.description ?? "anonymous").padded(to: 17),
-            (scanResult.peer?.kind.rawValue ?? "-").padded(to: 7), (scanResult.name?.printable ?? "-").padded(to: 16),
+            (scanResult.peer?.kind.short ?? "-").padded(to: 8), (scanResult.name?.printable ?? "-").padded(to: 16),
         ]
         let services = scanResult.serviceUUIDs.map(\.description)
         if !services.isEmpty { parts.append("uuids=" + services.joined(separator: ",")) }

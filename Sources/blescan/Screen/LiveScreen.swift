@@ -48,7 +48,7 @@ final class LiveScreen: Sendable {
         let (wishes, wish) = AsyncStream.makeStream(of: Void.self)
         let live = LiveScreen(screen, clock: clock) { wish.yield() }
         guard Terminal.enter() else {
-            throw Failure(message: "the terminal cannot be used for a screen. Add --plain.", status: .linkLost)
+            throw Failure(message: "the terminal cannot be used for a screen", hint: "Add --plain.", status: .linkLost)
         }
         let task = Task { try await body(live) }
         let waiter = Task { for await _ in wishes { task.cancel() } }

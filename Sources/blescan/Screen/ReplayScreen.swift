@@ -99,7 +99,7 @@ struct ReplayScreen {
                 }
             } dialogue: { _ in
             }
-            if isEmpty { throw Failure(message: "\(path) has no advertisements.", status: .notFound) }
+            if isEmpty { throw Failure(message: "\(path) has no advertisements", status: .notFound) }
             return warning == nil ? .whole : .cutOff
         } catch is CancellationError {
             return .whole

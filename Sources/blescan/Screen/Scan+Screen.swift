@@ -17,7 +17,7 @@ extension Scan {
         let table = ScanScreen(
             .init(
                 source: adapterName, address: lines.redact ? nil : await central.adapterAddress?.description,
-                mode: passive ? "passive scan" : "active scan"), ScreenLook(screen.color))
+                mode: passive ? "passive scan" : "active scan"), ScreenLook(screen.color.color ?? .auto))
         let isQuit = Lock(false)
         let last = try await LiveScreen.during(table) { live in
             try await central.run {

@@ -27,7 +27,7 @@ extension ScanScreen {
         if let name = row.name { parts.append(("  " + name, .bold)) }
         let needed = parts.reduce(0) { $0 + ScreenText.width(ScreenText.shown($1.0, look)) }
         let title = title(parts, keys: needed + 19 <= columns ? "Esc back · q quit" : "Esc back")
-        let lines = facts(of: row, at: now).map { line($0) }
+        let lines = facts(of: row, at: now).flatMap(wrapped)
         let room = max(0, rows - 1)
         let start = max(0, min(first, lines.count - room))
         // Otherwise the way back would be as long as the way beyond the end.
@@ -47,7 +47,25 @@ extension ScanScreen {
         return title
     }
 
-    private func facts(of row: ScreenRow, at now: BootInstant) -> [String] {
+    /// A line of the page, and the column in which its continuation begins.
+    private struct Fact {
+        var text: String
+        var indent = 0
+    }
+
+    private func wrapped(_ fact: Fact) -> [ScreenLine] {
+        let text = ScreenText.shown(fact.text, look)
+        guard ScreenText.width(text) > columns else { return [line(fact.text)] }
+        // On a narrow screen there would be no room below the first line.
+        let indent = fact.indent + 20 <= columns ? fact.indent : 2
+        let head = text.prefix(indent)
+        let rest = String(text.dropFirst(head.count)).wrapped(to: columns - indent)
+        return rest.enumerated().map { number, part in
+            line((number == 0 ? String(head) : String(repeating: " ", count: indent)) + part)
+        }
+    }
+
+    private func facts(of row: ScreenRow, at now: BootInstant) -> [Fact] {
         let scanResult = row.scanResult
         var strength = scanResult.rssi.map { "\($0) dBm" } ?? "not measured"
         if let average = row.strength, let range = row.range {
@@ -60,18 +78,19 @@ extension ScanScreen {
         ]
         if let interval = scanResult.interval { facts.append("every     " + DeviceLine.seconds(interval)) }
         if scanResult.identity != nil, let peer = scanResult.peer { facts.append("on air    \(peer.address)") }
-        if let set = scanResult.id.sid { facts.append("set       \(set)") }
-        if !row.says.isEmpty { facts.append("says      " + row.says) }
+        if let set = scanResult.id.sid { facts.append("set       #\(set)") }
+        if !row.data.isEmpty { facts.append("data      " + row.data) }
+        var lines = facts.map { Fact(text: $0, indent: 10) }
         for (title, report) in [
             ("ADVERTISEMENT", scanResult.advertisement), ("SCAN RESPONSE", scanResult.scanResponse),
         ] {
             guard let report else { continue }
-            facts += ["", title + "  " + AdvertisementTable.properties(report)]
+            lines += [Fact(text: ""), Fact(text: title + "  " + AdvertisementTable.properties(report), indent: 2)]
             var text = ""
             AdvertisementTable.append(report.advertisingData, to: &text)
-            facts += text.split(separator: "\n").map(String.init)
+            lines += text.split(separator: "\n").map { Fact(text: String($0), indent: AdvertisementTable.valueColumn) }
         }
-        return facts
+        return lines
     }
 
     private static func ago(_ duration: Duration) -> String {

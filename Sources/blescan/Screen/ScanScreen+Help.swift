@@ -18,19 +18,22 @@ extension ScanScreen {
     private func helpLines() -> [ScreenLine] {
         let keys: [(String, String)] = [
             ("q  ^C", "quit"),
-            ("s", "sort by the next of: strength, name, address, last seen"),
-            ("/  f", "filter by a part of name, address, type or what it says"),
+            ("s  S", "sort by the next of: strength, name, address, last seen; reverse"),
+            ("/  f", "filter by a part of name, address, type or data"),
             ("", "Enter keeps the filter, Esc clears it"),
+            ("d", "hide devices without a name"),
+            ("Space  p", "freeze the table; again: go on"),
             ("arrows  j k", "select a device; also the page keys, Home and End"),
-            ("Enter", "everything about the selected device; Esc goes back"),
+            ("Enter", "details; Esc goes back, ← → show the next device"),
             ("r", "structures of the selected device in the table"),
             ("Esc", "clear the filter, then the selection"),
-            ("^L", "redraw the screen"),
-            ("^Z", "stop; `fg` resumes"),
+            ("^L", "redraw"),
+            ("^Z", "suspend; `fg` resumes"),
         ]
         let marks: [(String, String)] = [
             (look.isUnicode ? "↓" : "*", "in the headings: what the table is sorted by"),
             (look.isUnicode ? "▴ · ▾" : "+ = -", "after the bar: comes nearer, stays, goes away"),
+            ("#1", "after the address: one of the device's advertising sets"),
         ]
         return keys.flatMap { helpLines($0, $1) } + [empty] + marks.flatMap { helpLines($0, $1) }
     }
@@ -39,26 +42,13 @@ extension ScanScreen {
     private func helpLines(_ key: String, _ meaning: String) -> [ScreenLine] {
         let isNarrow = columns < 40
         let indent = isNarrow ? 3 : 13
-        let texts = Self.wrapped(meaning, to: max(8, columns - indent))
+        let texts = meaning.wrapped(to: max(8, columns - indent))
         var lines: [ScreenLine] = isNarrow && !key.isEmpty ? [line(" " + key, .bold)] : []
         for (number, text) in texts.enumerated() {
             var line = empty
             if number == 0, !isNarrow { line.add(" " + key, .bold, column: indent) } else { line.skip(indent) }
             line.add(text)
             lines.append(line)
-        }
-        return lines
-    }
-
-    /// Returns the words in lines of at most this number of characters, unless a word is longer.
-    private static func wrapped(_ text: String, to width: Int) -> [String] {
-        var lines: [String] = []
-        for word in text.split(separator: " ") {
-            if let last = lines.last, last.count + 1 + word.count <= width {
-                lines[lines.count - 1] = last + " " + word
-            } else {
-                lines.append(String(word))
-            }
         }
         return lines
     }

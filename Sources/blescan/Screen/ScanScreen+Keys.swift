@@ -17,6 +17,10 @@ extension ScanScreen {
             type(key)
             return .none
         }
+        if key == .character(" ") || key == .character("p"), !isReadingKeys {
+            toggleFreeze(at: now)
+            return .none
+        }
         switch (view, key) {
         case (_, .character("q")): return .quit
         case (.table, _): pressInTable(key, at: now)
@@ -24,6 +28,11 @@ extension ScanScreen {
         case (.keys(let line), _): view = scrolled(line, by: key).map { .keys(line: $0) } ?? .table
         }
         return .none
+    }
+
+    private var isReadingKeys: Bool {
+        if case .keys = view { return true }
+        return false
     }
 
     private mutating func type(_ key: ScreenKey) {
@@ -42,7 +51,7 @@ extension ScanScreen {
             filter = ""
             isTyping = false
         case .up, .down, .pageUp, .pageDown, .home, .end: move(key)
-        case .redraw: break
+        case .redraw, .left, .right: break
         }
     }
 
@@ -53,6 +62,11 @@ extension ScanScreen {
             order = all[((all.firstIndex(of: order) ?? 0) + 1) % all.count]
             top = 0
             sort(at: now)
+        case .character("S"):
+            isReversed.toggle()
+            top = 0
+            sort(at: now)
+        case .character("d"): hidesUnnamed.toggle()
         case .character("r"):
             showsStructures.toggle()
             selected = visiblySelected ?? visible.first
@@ -60,7 +74,6 @@ extension ScanScreen {
         case .character("?"), .character("h"): view = .keys(line: 0)
         case .character("j"): move(.down)
         case .character("k"): move(.up)
-        case .character(" "): move(.pageDown)
         case .character("g"): move(.home)
         case .character("G"): move(.end)
         case .up, .down, .pageUp, .pageDown, .home, .end: move(key)
@@ -71,7 +84,7 @@ extension ScanScreen {
         case .escape:
             // One thing at a time: first the filter, then the selection.
             if !filter.isEmpty { filter = "" } else { (selected, showsStructures) = (nil, false) }
-        case .character, .backspace, .clear, .redraw: break
+        case .character, .backspace, .clear, .redraw, .left, .right: break
         }
     }
 
@@ -87,9 +100,20 @@ extension ScanScreen {
         }
         switch key {
         case .escape, .enter, .backspace, .character("r"): view = .table
+        case .left, .right: step(from: id, key)
         case .character("?"), .character("h"): view = .keys(line: 0)
         case .up, .down, .pageUp, .pageDown, .home, .end, .character, .clear, .redraw: break
         }
+    }
+
+    /// Shows the device above or below in the table.
+    private mutating func step(from id: AdvertiserID, _ key: ScreenKey) {
+        let shown = visible
+        guard let place = shown.firstIndex(of: id) else { return }
+        let next = place + (key == .left ? -1 : 1)
+        guard shown.indices.contains(next) else { return }
+        selected = shown[next]
+        view = .device(shown[next], line: 0)
     }
 
     /// Returns the first line to show after a key that scrolls; `nil` for the other keys.
@@ -99,10 +123,10 @@ extension ScanScreen {
         case .up, .character("k"): max(0, line - 1)
         case .down, .character("j"): line + 1
         case .pageUp: max(0, line - page)
-        case .pageDown, .character(" "): line + page
+        case .pageDown: line + page
         case .home, .character("g"): 0
         case .end, .character("G"): .max / 2
-        case .enter, .escape, .backspace, .character, .clear, .redraw: nil
+        case .enter, .escape, .backspace, .character, .clear, .redraw, .left, .right: nil
         }
     }
 

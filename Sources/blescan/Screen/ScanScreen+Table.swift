@@ -3,6 +3,7 @@ internal import BLECore
 extension ScanScreen {
     /// Returns the screen at a moment, a line for each row of the terminal.
     mutating func frame(at now: BootInstant) -> [ScreenLine] {
+        let now = shownTime(now)
         var lines: [ScreenLine]
         switch view {
         case .table: lines = tableLines(at: now)
@@ -22,9 +23,10 @@ extension ScanScreen {
     private mutating func tableLines(at now: BootInstant) -> [ScreenLine] {
         let shown = visible
         var lines = [headingLine(at: now)]
-        let layout = ScreenColumn.layout(for: columns - 1)
+        let hasSets = shown.contains { $0.sid != nil }
+        let layout = ScreenColumn.layout(for: columns - 1, hasSets: hasSets)
         if rows >= 4 { lines.append(columnsLine(layout)) }
-        let showsFilter = (isTyping || !filter.isEmpty) && rows >= 2
+        let showsFilter = (isTyping || !filter.isEmpty || hidesUnnamed) && rows >= 2
         let room = max(0, rows - lines.count - (showsFilter ? 1 : 0))
         scroll(shown, room)
         for id in shown[min(top, shown.count)...].prefix(room) {
@@ -56,7 +58,8 @@ extension ScanScreen {
         for (column, width) in layout {
             // The mark of the order may stand in the gap after a full column.
             line.skip(column.gap)
-            let mark = column == order.column ? (look.isUnicode ? "↓" : "*") : ""
+            let arrow = isReversed ? "↑" : "↓"
+            let mark = column == order.column ? (look.isUnicode ? arrow : isReversed ? "^" : "*") : ""
             line.add(column.heading + mark, .dim, column: width, isRightAligned: column.isRightAligned)
         }
         return line
@@ -75,17 +78,19 @@ extension ScanScreen {
             let address = row.scanResult.id.peer?.address.description ?? "anonymous"
             switch column {
             case .strength:
-                line.add(row.strength.map(String.init) ?? "?", column: width, isRightAligned: true)
+                line.add(row.shownStrength.map(String.init) ?? "?", column: width, isRightAligned: true)
             case .bar:
-                line.add(bar(row.strength), isSelected ? [] : Self.colour(row.strength), column: 8)
+                line.add(bar(row.shownStrength), isSelected ? [] : Self.colour(row.shownStrength), column: 8)
                 line.skip(1)
                 line.add(mark(row.trend))
-            case .address: line.add(address, column: width)
+            case .address:
+                // A device with several advertising sets has a row for each.
+                line.add(address + (row.scanResult.id.sid.map { " #\($0)" } ?? ""), column: width)
             case .kind: line.add(row.scanResult.id.peer?.kind.short ?? "-", column: width)
             case .name:
                 let name = row.name ?? (showsAddress ? "-" : ScreenText.clippedInFront(address, to: width, look))
                 line.add(name, .bold, column: width)
-            case .says: line.add(row.says, column: width)
+            case .data: line.add(row.data, column: width)
             case .interval:
                 line.add(
                     row.scanResult.interval.map { DeviceLine.seconds($0) } ?? "", column: width, isRightAligned: true)
@@ -96,10 +101,12 @@ extension ScanScreen {
     }
 
     private func filterLine(_ count: Int) -> ScreenLine {
-        var line = self.line("/" + filter, .bold)
-        if isTyping { line.add(look.isUnicode ? "▏" : "_") }
-        line.add("  \(count) of \(devices.count.counted("device"))")
-        line.add(isTyping ? "  Enter keep · Esc clear" : "  / change · Esc clear", .dim)
+        let showsText = isTyping || !filter.isEmpty
+        var line =
+            showsText ? self.line("/" + filter + (isTyping ? (look.isUnicode ? "▏" : "_") : "") + "  ", .bold) : empty
+        line.add("\(count) of \(devices.count.counted("device"))")
+        if hidesUnnamed { line.add("  with a name · d show all", .dim) }
+        if showsText { line.add(isTyping ? "  Enter keep · Esc clear" : "  / change · Esc clear", .dim) }
         return line
     }
 
@@ -126,25 +133,21 @@ extension ScanScreen {
     }
 }
 
-extension AddressKind {
-    /// The kind in a column of eight characters.
-    fileprivate var short: String { self == .nonResolvablePrivate ? "non-res." : rawValue }
-}
-
 extension ScanScreen {
-    /// Returns the source, the mode, the counts, and the keys. If there is no room for all, the key to quit stays
+    /// Returns the source, the mode, the counts, and the keys. If there is no room for all, the key to the others stays
     /// longest, then the number of devices; the source is clipped before the mode is removed.
     func headingLine(at now: BootInstant) -> ScreenLine {
-        let counts = [devices.count.counted("device"), "\(rate.perSecond(at: now)) adv/s", "\(lossCount) lost"]
+        let counts = [devices.count.counted("device"), "\(rate.perSecond(at: now)) adv/s", "\(lossCount) dropped"]
         let least = [counts[0], counts[2]]
-        let (all, some, quit) = ("q quit · s sort · / filter · r raw · ? keys", "? keys · q quit", "q quit")
-        let whole =
-            [[heading.source, heading.address].compactMap(\.self).joined(separator: " "), heading.mode] + counts
+        let (all, some, keys) = ("q quit · s sort · / filter · r raw · ? keys", "? keys · q quit", "? keys")
+        let state = isFrozen ? "FROZEN" : nil
+        let (mode, brief) = (state ?? heading.mode, state ?? heading.brief)
+        let whole = [[heading.source, heading.address].compactMap(\.self).joined(separator: " "), mode] + counts
         let forms: [(leastSource: Int?, parts: [String], keys: String)] = [
-            (nil, whole, all), (nil, whole, some), (24, [heading.mode] + counts, some),
-            (12, [heading.mode] + counts, quit), (8, [heading.mode] + least, quit), (nil, [heading.mode] + least, quit),
-            (nil, [heading.brief].compactMap(\.self) + counts, quit),
-            (nil, [heading.brief].compactMap(\.self) + least, quit), (nil, least, quit), (nil, [counts[0]], quit),
+            (nil, whole, all), (nil, whole, some), (24, [mode] + counts, some), (12, [mode] + counts, some),
+            (8, [mode] + least, some), (nil, [mode] + least, some), (nil, [brief].compactMap(\.self) + counts, some),
+            (nil, [brief].compactMap(\.self) + least, some), (nil, [brief].compactMap(\.self) + least, keys),
+            (nil, least, keys), (nil, [counts[0]], keys),
         ]
         for form in forms {
             var parts = form.parts
@@ -161,6 +164,6 @@ extension ScanScreen {
             line.add(form.keys, .dim, column: columns - line.width, isRightAligned: true)
             return line
         }
-        return line(quit, .dim)
+        return line(keys, .dim)
     }
 }

@@ -59,15 +59,44 @@ struct ScanScreen: Sendable {
     let look: ScreenLook
     private(set) var columns: Int
     private(set) var rows: Int
-    private(set) var devices: [AdvertiserID: ScreenRow] = [:]
-    /// All devices in the order of the table.
-    private(set) var sequence: [AdvertiserID] = []
+    /// The devices, and their order in the table.
+    private struct Contents {
+        var devices: [AdvertiserID: ScreenRow] = [:]
+        var sequence: [AdvertiserID] = []
+
+        mutating func sort(_ order: Order, _ isReversed: Bool, at now: BootInstant) {
+            var keys: [AdvertiserID: SortKey] = [:]
+            for id in sequence {
+                devices[id]?.holdStrength()
+                if let row = devices[id] { keys[id] = SortKey(row, order, at: now) }
+            }
+            sequence.sort { left, right in
+                guard let left = keys[left], let right = keys[right] else { return false }
+                return isReversed ? right < left : left < right
+            }
+        }
+    }
+
+    private var live = Contents()
+    /// What is shown while the table does not move, and since when.
+    private var frozen: (contents: Contents, since: BootInstant)?
     private(set) var lossCount = 0
     private(set) var reportCount = 0
     private(set) var rate = ReportRate()
     private var lastSort: BootInstant?
 
+    /// The devices that are shown, or can be.
+    var devices: [AdvertiserID: ScreenRow] { (frozen?.contents ?? live).devices }
+    /// All of them in the order of the table.
+    private var sequence: [AdvertiserID] { (frozen?.contents ?? live).sequence }
+    /// Whether the table does not move.
+    var isFrozen: Bool { frozen != nil }
+
     var order = Order.strength
+    /// Whether the order is turned round.
+    var isReversed = false
+    /// Whether devices without a name are hidden.
+    var hidesUnnamed = false
     var view = View.table
     var selected: AdvertiserID?
     var showsStructures = false
@@ -93,9 +122,9 @@ struct ScanScreen: Sendable {
     mutating func take(_ scanResult: ScanResult) {
         reportCount += 1
         rate.count(at: scanResult.lastSeen)
-        if devices[scanResult.id]?.take(scanResult) == nil {
-            devices[scanResult.id] = ScreenRow(scanResult)
-            sequence.append(scanResult.id)
+        if live.devices[scanResult.id]?.take(scanResult) == nil {
+            live.devices[scanResult.id] = ScreenRow(scanResult)
+            live.sequence.append(scanResult.id)
         }
     }
 
@@ -112,7 +141,7 @@ struct ScanScreen: Sendable {
 
     /// Advances the time: removes silent devices, and sorts the rows when that is due.
     mutating func timePassed(at now: BootInstant) {
-        let gone = devices.filter { $0.value.silence(at: now) >= Self.goesAfter && !isOpen($0.key) }
+        let gone = live.devices.filter { $0.value.silence(at: now) >= Self.goesAfter && !isOpen($0.key) }
         if !gone.isEmpty { forget { gone[$0] != nil } }
         if let lastSort, now - lastSort < Self.sortPause { return }
         sort(at: now)
@@ -121,19 +150,28 @@ struct ScanScreen: Sendable {
     /// Sorts the rows now.
     mutating func sort(at now: BootInstant) {
         lastSort = now
-        var keys: [AdvertiserID: SortKey] = [:]
-        for (id, row) in devices { keys[id] = SortKey(row, order, at: now) }
-        sequence.sort { left, right in
-            guard let left = keys[left], let right = keys[right] else { return false }
-            return left < right
-        }
+        live.sort(order, isReversed, at: now)
+        if let since = frozen?.since { frozen?.contents.sort(order, isReversed, at: since) }
     }
 
-    /// The devices that match the filter, in the order of the table.
+    /// Stops the table, or lets it go on.
+    mutating func toggleFreeze(at now: BootInstant) {
+        frozen = frozen == nil ? (live, now) : nil
+        // What is selected may be gone by now.
+        if let selected, devices[selected] == nil { self.selected = nil }
+    }
+
+    /// Returns the time that is shown.
+    func shownTime(_ now: BootInstant) -> BootInstant { frozen?.since ?? now }
+
+    /// The devices that are not hidden and match the filter, in the order of the table.
     var visible: [AdvertiserID] {
-        if filter.isEmpty { return sequence }
+        if filter.isEmpty, !hidesUnnamed { return sequence }
         let text = filter.lowercased()
-        return sequence.filter { devices[$0]?.matches(text) ?? false }
+        return sequence.filter { id in
+            guard let row = devices[id], !hidesUnnamed || row.name != nil else { return false }
+            return text.isEmpty || row.matches(text)
+        }
     }
 
     /// Returns the summary after the screen is gone.
@@ -141,8 +179,9 @@ struct ScanScreen: Sendable {
         let seconds = max(0, time.components.seconds)
         let length =
             seconds < 120 ? "\(seconds) s" : seconds < 7200 ? "\(seconds / 60) min" : "\(seconds / 3600) h"
-        return "\(devices.count.counted("device")) at the end, \(reportCount.counted("advertisement")) in \(length), "
-            + "\(lossCount) lost"
+        return
+            "\(live.devices.count.counted("device")) at the end, \(reportCount.counted("advertisement")) in \(length), "
+            + "\(lossCount) dropped"
     }
 
     private func isOpen(_ id: AdvertiserID) -> Bool {
@@ -151,14 +190,14 @@ struct ScanScreen: Sendable {
     }
 
     private mutating func forget(_ isGone: (AdvertiserID) -> Bool) {
-        if let selected, isGone(selected) {
+        if !isFrozen, let selected, isGone(selected) {
             let shown = visible
             let place = shown.firstIndex(of: selected) ?? 0
             let next = shown[place...].first { !isGone($0) } ?? shown[..<place].last { !isGone($0) }
             self.selected = next
         }
-        sequence.removeAll(where: isGone)
-        for id in devices.keys where isGone(id) { devices[id] = nil }
+        live.sequence.removeAll(where: isGone)
+        for id in live.devices.keys where isGone(id) { live.devices[id] = nil }
     }
 }
 

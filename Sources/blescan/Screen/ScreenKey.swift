@@ -1,7 +1,7 @@
 /// A key of the live table.
 enum ScreenKey: Hashable, Sendable {
     case character(Unicode.Scalar)
-    case up, down, pageUp, pageDown, home, end
+    case up, down, left, right, pageUp, pageDown, home, end
     case enter, escape, backspace
     /// ^U: clears the line.
     case clear
@@ -121,6 +121,8 @@ struct ScreenKeyReader: Sendable {
         switch String(decoding: sequence, as: UTF8.self) {
         case "A": .up
         case "B": .down
+        case "C": .right
+        case "D": .left
         case "H", "1~", "7~": .home
         case "F", "4~", "8~": .end
         case "5~": .pageUp

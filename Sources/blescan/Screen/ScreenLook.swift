@@ -1,10 +1,4 @@
-import ArgumentParser
 import Glibc
-
-/// When to colour the live table.
-enum ColorChoice: String, ExpressibleByArgument, CaseIterable {
-    case auto, always, never
-}
 
 /// The capabilities of a terminal: colours, and characters beyond ASCII.
 struct ScreenLook: Hashable, Sendable {

@@ -10,26 +10,28 @@ struct ScreenRow: Sendable {
     private(set) var scanResult: ScanResult
     /// The printable name; `nil` for a device without one.
     private(set) var name: String?
-    /// The contents of the advertisement, in words.
-    private(set) var says: String
+    private var contents: DeviceData
+    /// The contents of the advertisements, in words.
+    private(set) var data: String
     /// The weakest and the strongest report.
     private(set) var range: ClosedRange<Int8>?
-    /// The strength by which the table is sorted: it follows the average in steps, so that rows do not change places
-    /// all the time.
+    /// The strength at the last sorting: it follows the average in steps, so that rows do not change places all the
+    /// time. The table shows it, and is in its order.
     private(set) var heldStrength: Int?
     /// The strength over more reports than the scan result's average.
     private var slowStrength: Double?
     private var words: String
 
     /// The difference from the average, in dB, at which that strength follows.
-    private static let stickiness = 6.0
+    private static let stickiness = 3.0
     /// The difference of the averages, in dB, at which a device comes nearer or goes away.
     private static let slope = 3.0
 
     init(_ scanResult: ScanResult) {
         self.scanResult = scanResult
         name = Self.shown(scanResult.name)
-        says = DeviceLine(scanResult).says
+        contents = DeviceData(scanResult)
+        data = contents.text
         words = ""
         measure()
         describe()
@@ -44,12 +46,23 @@ struct ScreenRow: Sendable {
         measure()
         guard isNews else { return }
         name = Self.shown(newest.name)
-        says = DeviceLine(newest).says
+        contents.take(newest)
+        data = contents.text
         describe()
     }
 
     /// The smoothed strength in dBm.
     var strength: Int? { scanResult.averageRSSI.map { Int($0.rounded()) } }
+
+    /// The strength that the table shows.
+    var shownStrength: Int? { heldStrength ?? strength }
+
+    /// Takes the average over for the order of the table, if it differs enough.
+    mutating func holdStrength() {
+        guard let average = scanResult.averageRSSI else { return }
+        if let heldStrength, abs(average - Double(heldStrength)) < Self.stickiness { return }
+        heldStrength = Int(average.rounded())
+    }
 
     var trend: Trend {
         guard let average = scanResult.averageRSSI, let slowStrength else { return .steady }
@@ -85,12 +98,10 @@ struct ScreenRow: Sendable {
         }
         guard let average = scanResult.averageRSSI else { return }
         slowStrength = slowStrength.map { $0 + (average - $0) / 16 } ?? average
-        if let heldStrength, abs(average - Double(heldStrength)) < Self.stickiness { return }
-        heldStrength = Int(average.rounded())
     }
 
     private mutating func describe() {
-        let parts = [name, scanResult.id.peer?.address.description, scanResult.id.peer?.kind.rawValue, says]
+        let parts = [name, scanResult.id.peer?.address.description, scanResult.id.peer?.kind.rawValue, data]
         words = parts.compactMap(\.self).joined(separator: "\n").lowercased()
     }
 }

@@ -54,7 +54,7 @@ struct ServedDevice: Sendable {
         }
         guard !services.isEmpty else {
             throw Failure(
-                message: "\(file.printable) declares no service. A line such as `service 180f` begins one.",
+                message: "\(file.printable) declares no service", hint: "A line such as `service 180f` begins one.",
                 status: .badData)
         }
     }

@@ -55,6 +55,15 @@ import Testing
         #expect(try RestorationState(bytes: RestorationState().bytes) == RestorationState())
     }
 
+    @Test func aPartOfANameIsKept() throws {
+        for (prefix, part) in [("ab", "ub"), (nil, "ub"), ("ab", nil), (nil, nil)] as [(String?, String?)] {
+            var filter = ScanFilter()
+            (filter.namePrefix, filter.nameContains) = (prefix, part)
+            let state = RestorationState(scan: PersistedScan(ScanSettings.balanced.matching(filter)))
+            #expect(try RestorationState(bytes: state.bytes) == state)
+        }
+    }
+
     @Test func timesOfRecoverySurvive() throws {
         var state = try Self.sample()
         state.recoveryTimes = Array(1_790_000_000...1_790_000_009)

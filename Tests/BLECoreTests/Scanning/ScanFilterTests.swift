@@ -56,6 +56,17 @@ import Testing
         #expect(try !matches(.name(""), report(1, [])))
     }
 
+    @Test func aPartOfTheNameMatchesInAnyCase() throws {
+        #expect(try passing(.name(containing: "5072_")) == passing(.name(startingWith: "GVH5072")))
+        #expect(try passing(.name(containing: "gvh5072")) == passing(.name(startingWith: "GVH5072")))
+        #expect(try passing(.name(containing: "gvh5072x")).isEmpty)
+        // Together with exact names it is one kind.
+        var either = ScanFilter.name("ABBLE")
+        either.nameContains = "gvh5072"
+        #expect(try passing(either).count == 1 + passing(.name(startingWith: "GVH5072")).count)
+        #expect(try !matches(.name(containing: ""), report(1, [])))
+    }
+
     @Test func manufacturerDataByItsBeginning() throws {
         #expect(try passing(.company(0x0499, startingWith: [3])).contains(ruuvi))
         #expect(try !passing(.company(0x0499, startingWith: [5])).contains(ruuvi))

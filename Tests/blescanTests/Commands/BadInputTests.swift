@@ -8,6 +8,16 @@ import Testing
     @Test func wrongUsage() async throws {
         let session = try await Golden.session([
             ["frobnicate"],
+            ["scn"],
+            ["connect"],
+            ["--json", "explore", "demo:battery"],
+            ["--plain", "explore", "demo:battery"],
+            ["read", "demo:battery", "2a19", "--watch", "1s"],
+            ["notify", "demo:battery", "2a19", "-n", "2"],
+            ["notify", "demo:battery", "2a19", "--raw"],
+            ["write", "demo:uart", "0x0008", "--u64", "1"],
+            ["scan", "--min-rssi", "70"],
+            ["scan", "--company", "4c00"],
             ["scan", "--count", "0"],
             ["scan", "--count", "-1"],
             ["scan", "--for", "soon"],
@@ -18,7 +28,7 @@ import Testing
             ["scan", "--service", "hart-rate"],
             ["scan", "--service", "battery-level"],
             ["scan", "--address", "AA:BB"],
-            ["scan", "--company", "Apple"],
+            ["scan", "--company", "tea"],
             ["scan", "--each", "second"],
             ["scan", "--passive", "--long-range"],
             ["replay"],
@@ -121,7 +131,7 @@ import Testing
     @Test(arguments: ["decode", "replay"]) func whatCannotBeReadIsReported(command: String) async throws {
         let outcome = try await BuiltProgram.run([command, "/proc/self/mem"])
         #expect(outcome.status == 65)
-        #expect(outcome.errors.contains("cannot read /proc/self/mem: Input/output error."))
+        #expect(outcome.errors.contains("cannot read /proc/self/mem: Input/output error\n"))
     }
 
     /// One object on standard error; standard output has results only.

@@ -148,7 +148,7 @@ import Testing
         #expect(objects.map { $0["hex"] as? String } == ["0648", "0649", "164a0103", "0648", "0649"])
         for object in objects {
             #expect(object["v"] as? Int == 1)
-            #expect(object["kind"] as? String == "notification")
+            #expect(object["event"] as? String == "notification")
             #expect(object["handle"] as? Int == 3)
         }
         let conversation = try await peer.conversation()

@@ -5,27 +5,29 @@ import Testing
     private static let good = "02010603030d18060950756c7365"
 
     @Test(arguments: [
-        ([good, "nonsense", good], "1 line of 3 could not be decoded; the output says why."),
-        (["0g", good, "043e0101"], "2 lines of 3 could not be decoded; the output says why."),
-        (["043e"], "1 line of 1 could not be decoded; the output says why."),
+        ([good, "nonsense", good], "1 line of 3 could not be decoded"),
+        (["0g", good, "043e0101"], "2 lines of 3 could not be decoded"),
+        (["043e"], "1 line of 1 could not be decoded"),
     ])
     func badLinesAreCounted(_ lines: [String], _ message: String) async throws {
         let text = lines.joined(separator: "\n") + "\n"
         let outcome = try await BuiltProgram.run(["decode"], input: text)
         #expect(outcome.status == 65)
-        #expect(outcome.errors == "blescan: \(message)\n")
+        #expect(outcome.errors == "blescan: \(message)\nhint: The output says why.\n")
         #expect(outcome.output.contains("Flags") == lines.contains(Self.good), "what is good is shown")
         let objects = try await BuiltProgram.run(["decode", "--json"], input: text)
         #expect(objects.status == 65)
         #expect(try objects.objects().count == lines.count)
-        #expect(objects.errors == #"{"v":1,"error":"\#(message)","status":65}"# + "\n")
+        #expect(
+            objects.errors
+                == #"{"v":1,"error":"\#(message)","hint":"The output says why.","code":"badData","status":65}"# + "\n")
     }
 
     /// Lines are counted as editors count them.
     @Test func badLinesAreNamed() async throws {
         let text = "# a comment\n\n\(Self.good)\n0g\n043e0101\n"
         let outcome = try await BuiltProgram.run(["decode"], input: text)
-        #expect(outcome.output.contains("!    line 4: not hexadecimal: character 2 is not a hexadecimal digit\n"))
+        #expect(outcome.output.contains("!    line 4: not hexadecimal: 'g' is not a hex digit\n"))
         #expect(outcome.output.contains("!    line 5: "))
         let objects = try await BuiltProgram.run(["decode", "--json"], input: text)
         #expect(try objects.objects().map { $0["line"] as? Int } == [3, 4, 5])

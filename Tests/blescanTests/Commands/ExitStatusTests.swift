@@ -24,6 +24,8 @@ import Testing
         Ending(
             description: "one of several is not there", status: 1, arguments: ["read", "demo:battery", "2a19", "2a6e"]),
         Ending(
+            description: "nothing came", status: 1, arguments: ["notify", "demo:heart-rate", "2a05", "--for", "200ms"]),
+        Ending(
             description: "no such packets", status: 1, arguments: ["replay", "-", "--only", "adv"], input: "< 02 0502\n"
         ),
         Ending(description: "wrong usage", status: 64, arguments: ["read"]),
@@ -34,7 +36,7 @@ import Testing
         Ending(description: "no capture", status: 65, arguments: ["replay", "-"], input: "no capture\n"),
         Ending(description: "no adapter", status: 69, arguments: ["scan", "--adapter", "hci9999"]),
         Ending(
-            description: "no such socket", status: 69, arguments: ["explore", "unix:/nowhere/peer.sock"]),
+            description: "no such socket", status: 64, arguments: ["explore", "unix:/nowhere/peer.sock"]),
         Ending(
             description: "results not written", status: 74, arguments: ["read", "demo:battery", "2a19"],
             output: .file("/dev/full")),

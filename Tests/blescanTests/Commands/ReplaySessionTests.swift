@@ -59,7 +59,7 @@ struct ReplaySessionTests {
         #expect(packets == 39)
         let again = try await BuiltProgram.run(["replay", Self.recording, "--as-fixture", folder["three"]])
         #expect(again.status == 64)
-        #expect(again.errors.contains("is there already, and --as-fixture replaces nothing"))
+        #expect(again.errors.contains("already exists, and --as-fixture never overwrites"))
     }
 
     @Test("A fixture of a recording that is cut off says so")
@@ -98,13 +98,13 @@ struct ReplaySessionTests {
         #expect(checked.output.isEmpty)
         #expect(
             checked.errors
-                == "blescan: \(folder["twice"]), line 3: > Read Response (0x0b) 1 byte [0b02]. No request is waiting for this response. "
-                + "`blescan replay --only att` shows what led to it.\n")
+                == "blescan: \(folder["twice"]), line 3: > Read Response (0x0b) 1 byte [0b02]. No request is waiting for this response\n"
+                + "hint: `blescan replay --only att` shows what led to it.\n")
         let object = try #require(
             try await BuiltProgram.run(["replay", folder["twice"], "--check", "--json"]).objects().first)
         #expect(object["agrees"] as? Bool == false)
         #expect(object["n"] as? Int == 3)
-        #expect(object["bytes"] as? String == "0b02")
+        #expect(object["hex"] as? String == "0b02")
     }
 
     @Test("The content says what a file is, not its name")

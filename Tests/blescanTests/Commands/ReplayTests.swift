@@ -49,7 +49,7 @@ struct ReplayTests {
                 try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any])
             #expect(line.hasPrefix("{\"v\":1,"))
             let reports = try #require(object["reports"] as? [[String: Any]])
-            return reports.compactMap { ($0["data"] as? [String: Any])?["localName"] as? String }
+            return reports.compactMap { $0["localName"] as? String }
         }
         #expect(Set(names) == ["Virtual HRM", "Kitchen"])
     }
@@ -68,7 +68,8 @@ struct ReplayTests {
         #expect(noCapture.errors.contains("btmon -w"))
         #expect(try await replay("/nowhere/at/all").status == 64)
         #expect(try await replay(Self.fixtures.path).status == 64)
-        #expect(try await replay().status == 64)
+        // Standard input is empty here.
+        #expect(try await replay().status == 65)
         #expect(try await replay("--hex", "0201").status == 0)
         #expect(
             try await replay(Self.fixtures.appending(path: "att/gar-cl-bv-05-c.dialogue").path, "--only", "adv").status

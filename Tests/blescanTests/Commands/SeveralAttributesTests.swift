@@ -57,7 +57,7 @@ import Testing
         let objects = try outcome.objects()
         #expect(Set(objects.compactMap { $0["handle"] as? Int }) == [3, 6])
         #expect(Set(objects.compactMap { $0["uuid"] as? String }) == ["fff1", "2a6e"])
-        #expect(Set(objects.compactMap { $0["kind"] as? String }) == ["notification", "indication"])
+        #expect(Set(objects.compactMap { $0["event"] as? String }) == ["notification", "indication"])
     }
 
     /// The others are disabled again before the command ends.
@@ -79,11 +79,11 @@ import Testing
             outcome.output
                 == """
                 0x0008 Battery Level  40  64 %
-                0x0003                5669727475616c2062617474657279  "Virtual battery"
+                0x0003 Device Name    5669727475616c2062617474657279  "Virtual battery"
 
                 """)
         #expect(outcome.errors.contains("fff9"))
-        #expect(peer.packets.count == 4, "the MTU, and one request a value")
+        #expect(peer.packets.count == 5, "the MTU, one request a value, and one for the type of a handle")
     }
 
     /// The second read uses the handle that the first one has found.
@@ -95,7 +95,7 @@ import Testing
         #expect(objects.allSatisfy { $0["value"] != nil })
     }
 
-    /// The cached type of a handle is shown.
+    /// The cached type of a handle is shown; without a cache the peer is asked, unless only the bytes are wanted.
     @Test func theCacheReportsHandles() async throws {
         let folder = try TestFolder()
         _ = try await BuiltProgram.run(["explore", "demo:heart-rate", "--no-read", "--cache", folder["cache"]])
@@ -104,6 +104,10 @@ import Testing
         ])
         #expect(try outcome.objects().first?["uuid"] as? String == "2a19")
         #expect(try outcome.objects().first?["value"] != nil)
-        #expect(try await BuiltProgram.run(["read", "demo:heart-rate", "0x0018"]).output == "57\n")
+        #expect(try await BuiltProgram.run(["read", "demo:heart-rate", "0x0018"]).output == "57  87 %\n")
+        let peer = try await SocketPeer(.battery)
+        let bytes = try await BuiltProgram.run(["read", "unix:\(peer.path)", "0x0008", "--hex-only"])
+        #expect(bytes.output == "40\n")
+        #expect(peer.packets.count == 2)
     }
 }

@@ -60,7 +60,7 @@ import Testing
     @Test func aPeerThatIsNotThereIsAFailure() async throws {
         let machine = try FakeMachine()
         let outcome = try await machine.doctor(["--connect", "unix:/nowhere/peer.sock", "--json"])
-        #expect(outcome.status == 69)
+        #expect(outcome.status == 64)
         let finding = try #require(try outcome.objects().first { $0["id"] as? String == "connect-failed" })
         #expect((finding["text"] as? String)?.contains("there is no such socket") == true)
     }

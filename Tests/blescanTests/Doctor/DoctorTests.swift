@@ -146,7 +146,7 @@ import Testing
         #expect(nothing.output.contains(#""id":"no-bluetooth""#))
         let nowhere = try await BuiltProgram.run(["doctor", "--root", "/nowhere"])
         #expect(nowhere.status == 64)
-        #expect(nowhere.errors.contains("/nowhere: no such folder."))
+        #expect(nowhere.errors.contains("/nowhere: no such folder"))
     }
 
     @Test func aFileThatIsNoneIsSaid() async throws {

@@ -31,7 +31,7 @@ import Testing
             table(sample) == """
                  LEN  TYPE                      VALUE
                    2  01 Flags                  04  BR/EDR not supported
-                  26  ff Manufacturer data      5900  Nordic Semiconductor ASA
+                  26  ff Manufacturer data      0059  Nordic Semiconductor ASA
                                                 0015 0112233445566778899aabbccddeeff0 ffff ffff c3
 
                 """)
@@ -59,7 +59,7 @@ import Testing
     }
 
     @Test(arguments: [
-        ("02010g", "character 6 is not a hexadecimal digit"), ("02010", "the last byte has one digit only"),
+        ("02010g", "'g' is not a hex digit"), ("02010", "the last byte has one digit only"),
     ])
     func linesThatAreNotHexadecimal(line: String, reason: String) {
         #expect(json(line) == #"{"v":1,"structures":[],"error":"not hexadecimal: \#(reason)"}"# + "\n")
@@ -71,11 +71,13 @@ import Testing
             "043e390d01130001a218efd680410100ff7fae0000000000000000001f02011a1bff4c000c0e081730a873dd01df6b1b032ba6c01006441da5e42348"
         #expect(
             json(line)
-                == #"{"v":1,"reports":[{"address":"41:80:D6:EF:18:A2","addressType":"random","rssi":-82,"eventType":19,"#
-                + #""connectable":true,"scannable":true,"primaryPHY":1,"sid":null,"data":{"flags":26,"#
+                == #"{"v":1,"reports":[{"address":"41:80:D6:EF:18:A2","addressType":"random","#
+                + #""addressKind":"private","rssi":-82,"eventType":19,"#
+                + #""connectable":true,"scannable":true,"primaryPHY":1,"sid":null,"#
+                + #""hex":"02011a1bff4c000c0e081730a873dd01df6b1b032ba6c01006441da5e42348","flags":26,"#
                 + #""manufacturerData":{"004c":"0c0e081730a873dd01df6b1b032ba6c01006441da5e42348"},"#
-                + #""decoded":[{"kind":"apple-continuity","title":"Apple","values":{"messages":["Handoff","nearby info"]}}],"#
-                + #""structures":[[1,"1a"],[255,"4c000c0e081730a873dd01df6b1b032ba6c01006441da5e42348"]]}}]}"# + "\n")
+                + #""decoded":[{"format":"apple-continuity","title":"Apple","values":{"messages":["Handoff","nearby info"]}}],"#
+                + #""structures":[[1,"1a"],[255,"4c000c0e081730a873dd01df6b1b032ba6c01006441da5e42348"]]}]}"# + "\n")
         #expect(table(line).hasPrefix("41:80:D6:EF:18:A2 private  -82 dBm  connectable  scannable\n LEN"))
     }
 

@@ -99,7 +99,7 @@ private let socket = ["write", "unix:/nowhere", "2a19", "--file"]
         let file = folder.appending(path: "visit.btsnoop").path
         let command = ["doctor", "--no-scan", "--connect", "demo:heart-rate", "--record", file]
         let refused = try await Self.run(Self.sudo, command)
-        #expect(refused.status == 77 && refused.errors.contains("Permission denied. Under sudo it would belong"))
+        #expect(refused.status == 77 && refused.errors.contains("Permission denied\nhint: Under sudo it would belong"))
         #expect(!FileManager.default.fileExists(atPath: file))
         try FileManager.default.setAttributes([.posixPermissions: 0o777], ofItemAtPath: folder.path)
         // Whether there is an adapter does not matter.
@@ -124,7 +124,7 @@ private let socket = ["write", "unix:/nowhere", "2a19", "--file"]
         let file = folder.appending(path: "scan.btsnoop").path
         let outcome = try await Self.run(Self.sudo, ["scan", "--record", file])
         #expect(outcome.status == 77)
-        #expect(outcome.errors.contains("Permission denied. Under sudo it would belong to the user who ran it"))
+        #expect(outcome.errors.contains("Permission denied\nhint: Under sudo it would belong to the user who ran it"))
         #expect(!FileManager.default.fileExists(atPath: file))
     }
 
@@ -159,7 +159,7 @@ private let socket = ["write", "unix:/nowhere", "2a19", "--file"]
         #expect(outcome.status == 77)
         #expect(
             outcome.errors
-                == "blescan: cannot open \(file.path): Permission denied. Under sudo it is read by the user who "
+                == "blescan: cannot open \(file.path): Permission denied\nhint: Under sudo it is read by the user who "
                 + "ran it: let that user read it.\n")
     }
 

@@ -31,8 +31,8 @@ import Testing
         #expect(
             first == [
                 #"{"v":1,"t":"2026-11-21T08:00:00.123Z","event":"found","scanner":"attic","adapter":"hci1","seq":1,"dropped":0,"#
-                    + #""address":"A4:C1:38:56:53:84","addressType":"public","kind":"public","rssi":-41,"connectable":false,"#
-                    + #""raw":"020106","flags":6,"structures":[[1,"06"]]}"#
+                    + #""address":"A4:C1:38:56:53:84","addressType":"public","addressKind":"public","rssi":-41,"connectable":false,"#
+                    + #""hex":"020106","flags":6,"structures":[[1,"06"]]}"#
             ])
         #expect(
             beat.map { text([$0]) } == [
@@ -58,7 +58,7 @@ import Testing
         let object = text(json.lines(of: scanResult, .found, adapter: "hci1", at: .zero)).first
         #expect(
             object?.contains(
-                #""address":"77:12:FB:36:5B:CF","addressType":"random","kind":"private","#
+                #""address":"77:12:FB:36:5B:CF","addressType":"random","addressKind":"private","#
                     + #""identity":"A4:C1:38:56:53:84/public","rssi":-41"#) == true)
         var plain = ScanLines(format: .plain, scanner: "attic")
         let line = text(plain.lines(of: scanResult, .found, adapter: "hci1", at: .zero)).first

@@ -236,7 +236,7 @@ import Testing
     @Test func theLastWordsCount() {
         let air = Self.three()
         air.screen.lose(7)
-        #expect(air.screen.closing(after: .seconds(70)) == "3 devices at the end, 3 advertisements in 70 s, 7 lost")
+        #expect(air.screen.closing(after: .seconds(70)) == "3 devices at the end, 3 advertisements in 70 s, 7 dropped")
         #expect(air.screen.closing(after: .seconds(8000)).contains(" in 2 h"))
     }
 }

@@ -85,8 +85,8 @@ import Testing
         let air = Air(columns: 80, rows: 4)
         #expect(
             air.lines() == [
-                "hci0 5C:F3:70:9B:1A:02  active scan  0 devices  0 adv/s  0 lost  ? keys · q quit",
-                " RSSI↓             ADDRESS            TYPE      NAME        SAYS           SEEN", "", "",
+                "hci0  active scan  0 devices  0 adv/s  0 dropped                 ? keys · q quit",
+                " RSSI↓             ADDRESS            NAME        DATA                     SEEN", "", "",
             ])
         air.press(.down, .enter, .character("r"), .pageDown, .end)
         #expect(air.screen.view == .table)

@@ -11,7 +11,8 @@ enum MiBeaconObject {
         copy = value
         if let field = state(type, &copy), copy.isAtEnd { return [field] }
         let name = "object " + Hex.encode([UInt8(type >> 8), UInt8(type & 0xFF)])
-        return [ValueField(name, .text(Hex.encode(value.rest())))]
+        let bytes = value.rest()
+        return [ValueField(name, .text(bytes.isEmpty ? "(empty)" : Hex.encode(bytes)))]
     }
 
     private static func climate(_ type: UInt16, _ value: inout ByteReader) -> [ValueField]? {

@@ -1,0 +1,120 @@
+import ArgumentParser
+import FoundationEssentials
+
+/// The command line word by word, for the message about one that the parser has refused: the parser reports the first
+/// word that it cannot place, which is often the value of an option that does not exist.
+struct CommandWords {
+    /// What the parser says about a command.
+    private struct Command: Decodable {
+        struct Argument: Decodable {
+            struct Name: Decodable {
+                let kind: String
+                let name: String
+            }
+
+            let kind: String
+            let names: [Name]?
+            let parsingStrategy: String?
+
+            var takesValue: Bool { kind == "option" }
+
+            /// Whether the next word is the value, even if it begins with a dash.
+            var takesAnyWord: Bool { parsingStrategy == "unconditional" }
+        }
+
+        let commandName: String
+        let arguments: [Argument]?
+        let subcommands: [Command]?
+    }
+
+    private struct Program: Decodable {
+        let command: Command
+    }
+
+    /// The name of the command; `nil` if the line does not begin with one.
+    let name: String?
+    private let command: Command
+    private let program: Command
+    private let words: ArraySlice<String>
+
+    /// Creates the words of a command line, without the name of the program; `nil` if the parser does not describe its
+    /// commands.
+    init?(_ words: ArraySlice<String>) {
+        let description = Array(Blescan._dumpHelp().utf8)
+        guard let program = try? JSONDecoder().decode(Program.self, from: Data(description)).command else { return nil }
+        let subcommands = program.subcommands ?? []
+        let named = subcommands.first { $0.commandName == words.first }
+        // Without a name it is the default command.
+        guard let command = named ?? subcommands.first(where: { $0.commandName == Scan._commandName }) else {
+            return nil
+        }
+        name = named?.commandName
+        self.command = command
+        self.program = program
+        self.words = named == nil ? words : words.dropFirst()
+    }
+
+    /// Returns the failure that explains the line best; `nil` if all options are known and in their place.
+    var failure: Failure? {
+        var rest = words
+        while let word = rest.popFirst() {
+            if word == "--" { return nil }
+            guard let option = Self.option(word) else {
+                if name == nil, isCommand(word) { return misplaced(word) }
+                continue
+            }
+            guard let argument = argument(option.name) else { return unknown(option.name) }
+            if argument.takesValue, !option.hasValue, let next = rest.first,
+                argument.takesAnyWord || Self.option(next) == nil
+            {
+                rest.removeFirst()
+            }
+        }
+        return nil
+    }
+
+    /// The words that show the help of the command.
+    var help: String {
+        ["blescan", name, "--help"].compactMap(\.self).joined(separator: " ")
+    }
+
+    private func unknown(_ option: String) -> Failure {
+        let names = (command.arguments ?? []).flatMap { $0.names ?? [] }.filter { $0.kind == "long" }.map(\.name)
+        let near = NearNames.slips(String(option.drop { $0 == "-" }), in: names).map { "--" + $0 }
+        let hint = near.isEmpty ? "`\(help)` lists the options." : "Did you mean \(NearNames.list(near))?"
+        return Failure(message: "unknown option \(option)", hint: hint, status: .usage)
+    }
+
+    private func misplaced(_ word: String) -> Failure {
+        let options = words.prefix { $0 != word }
+        let line = ["blescan", word] + words.drop { $0 != word }.dropFirst() + options
+        return Failure(
+            message: "options go after the command", hint: "Write `\(line.joined(separator: " "))`.", status: .usage)
+    }
+
+    private func isCommand(_ word: String) -> Bool {
+        (program.subcommands ?? []).contains { $0.commandName == word }
+    }
+
+    private func argument(_ option: String) -> Command.Argument? {
+        let isLong = option.hasPrefix("--")
+        let name = String(option.drop { $0 == "-" })
+        if name == "help" || name == "h" || name == "version" {
+            return .init(kind: "flag", names: nil, parsingStrategy: nil)
+        }
+        return (command.arguments ?? []).first { argument in
+            (argument.names ?? []).contains { $0.name == name && ($0.kind == "long") == isLong }
+        }
+    }
+
+    /// Returns the option that a word is: its name with the dashes, and whether a value is in the same word.
+    private static func option(_ word: String) -> (name: String, hasValue: Bool)? {
+        guard word.hasPrefix("-"), word.count > 1, !NumberArgument.isNegative(word) else { return nil }
+        guard word.hasPrefix("--") else {
+            // The rest is other short options, or the value.
+            return (String(word.prefix(2)), word.count > 2)
+        }
+        let name = word.prefix { $0 != "=" }
+        return (String(name), name.count < word.count)
+    }
+}

@@ -1,0 +1,73 @@
+/// A line of texts with styles, for a terminal with colours, and for one without.
+struct StyledText: Hashable, Sendable {
+    private struct Piece: Hashable {
+        var text: String
+        var style: ScreenStyle
+    }
+
+    private var pieces: [Piece] = []
+    /// The number of columns.
+    private(set) var width = 0
+
+    init() {}
+
+    init(_ text: String, _ style: ScreenStyle = []) {
+        add(text, style)
+    }
+
+    /// Adds a text. Only printable text may be added: nothing is escaped here.
+    mutating func add(_ text: String, _ style: ScreenStyle = []) {
+        guard !text.isEmpty else { return }
+        pieces.append(Piece(text: text, style: style))
+        width += ScreenText.width(text)
+    }
+
+    /// Adds columns up to this one.
+    mutating func pad(to column: Int) {
+        if column > width { add(String(repeating: " ", count: column - width)) }
+    }
+
+    /// The line without styles, and without blanks at its end.
+    var plain: String {
+        var text = pieces.map(\.text).joined()
+        while text.last == " " { text.removeLast() }
+        return text
+    }
+
+    /// The line as `look` can show it, without blanks at its end.
+    func painted(_ look: ScreenLook) -> String {
+        guard look.isColoured else { return plain }
+        var rest = pieces
+        while let last = rest.last, last.text.allSatisfy({ $0 == " " }) { rest.removeLast() }
+        return rest.map { $0.style.isEmpty ? $0.text : $0.style.sequence + $0.text + "\u{1B}[0m" }.joined()
+    }
+}
+
+extension String {
+    /// Returns the words in lines of at most this number of columns; a word that is longer is cut.
+    func wrapped(to limit: Int) -> [String] {
+        let limit = max(1, limit)
+        var lines: [String] = []
+        for word in split(separator: " ", omittingEmptySubsequences: false) {
+            if let last = lines.last, ScreenText.width(last) + 1 + ScreenText.width(String(word)) <= limit {
+                lines[lines.count - 1] = last + " " + word
+                continue
+            }
+            var rest = word[...]
+            while ScreenText.width(String(rest)) > limit {
+                var end = rest.startIndex
+                var room = limit
+                while end < rest.endIndex {
+                    room -= ScreenText.width(String(rest[end]))
+                    if room < 0, end > rest.startIndex { break }
+                    end = rest.index(after: end)
+                    if room < 0 { break }
+                }
+                lines.append(String(rest[..<end]))
+                rest = rest[end...]
+            }
+            if !rest.isEmpty || lines.isEmpty { lines.append(String(rest)) }
+        }
+        return lines
+    }
+}

@@ -1,0 +1,68 @@
+import Testing
+
+@testable import blescan
+
+/// The message about a command line that the parser refuses.
+@Suite struct CommandWordsTests {
+    private func failure(_ words: String...) throws -> Failure? {
+        try #require(CommandWords(words[...])).failure
+    }
+
+    @Test func anUnknownOptionIsNamedBeforeItsValue() throws {
+        #expect(try failure("read", "demo:battery", "2a19", "--watch", "1s")?.message == "unknown option --watch")
+        #expect(try failure("notify", "demo:battery", "2a19", "-n", "2")?.message == "unknown option -n")
+        #expect(try failure("scan", "--tea=green")?.message == "unknown option --tea")
+        #expect(try failure("--tea")?.message == "unknown option --tea")
+    }
+
+    @Test func onlyNearOptionsAreSuggested() throws {
+        #expect(try failure("read", "--jsno")?.hint == "Did you mean --json?")
+        #expect(try failure("notify", "--raw")?.hint == "`blescan notify --help` lists the options.")
+        #expect(try failure("replay", "--for")?.hint == "`blescan replay --help` lists the options.")
+    }
+
+    @Test func valuesOfOptionsAreNotOptions() throws {
+        #expect(try failure("write", "demo:uart", "0x0008", "--text", "--tea") == nil)
+        #expect(try failure("scan", "--min-rssi", "-70", "--count", "-1") == nil)
+        #expect(try failure("decode", "--", "--tea") == nil)
+        #expect(try failure("decode", "-") == nil)
+        #expect(try failure("scan", "-h") == nil)
+        #expect(try failure("scan", "--name", "read") == nil)
+    }
+
+    @Test func optionsBeforeTheCommandAreMisplaced() throws {
+        let failure = try failure("--json", "explore", "demo:battery")
+        #expect(failure?.message == "options go after the command")
+        #expect(failure?.hint == "Write `blescan explore demo:battery --json`.")
+    }
+}
+
+/// The values of filters.
+@Suite struct FilterArgumentTests {
+    @Test(arguments: ["004c", "4c", "0x4c", "0x004C", "apple", "Apple, Inc.", "APPLE INC"])
+    func aCompanyHasSeveralSpellings(_ text: String) throws {
+        #expect(try CompanyArgument(argument: text).number == 0x004C)
+    }
+
+    @Test func swappedBytesAreNoticed() throws {
+        let error = try #require(throws: BadValue.self) { try CompanyArgument(argument: "4c00") }
+        #expect(error.description.hasPrefix("4c00 is not assigned; did you mean 004c, Apple, Inc.?"))
+        #expect(try CompanyArgument(argument: "0x4c00").number == 0x4C00)
+        #expect(try CompanyArgument(argument: "ffff").number == 0xFFFF)
+    }
+
+    @Test(arguments: ["", "12345", "0x", "-1", "+1", "tea", "0x12g4"]) func otherTextsAreNone(_ text: String) {
+        #expect(throws: BadValue.self) { try CompanyArgument(argument: text) }
+    }
+
+    @Test func severalCompaniesAreListed() throws {
+        let error = try #require(throws: BadValue.self) { try CompanyArgument(argument: "appl") }
+        #expect(error.description.contains("004c Apple, Inc."))
+    }
+
+    @Test func strengthIsNegative() throws {
+        #expect(try RSSIArgument.parse("-70") == -70)
+        let error = try #require(throws: BadValue.self) { try RSSIArgument.parse("70") }
+        #expect(error.description == "RSSI is negative; did you mean -70?")
+    }
+}

@@ -1,0 +1,106 @@
+import BLECore
+import BareBLE
+import Testing
+
+@testable import blescan
+
+/// The tree of `explore` on terminals of any width.
+@Suite struct AttributeScreenTests {
+    private static let widths = [30, 40, 60, 79, 80, 100, 120, 200]
+
+    private static let database = GATTDatabase(
+        services: [
+            GATTService(handles: 0x0001...0x000F, uuid: 0x180A, isPrimary: true),
+            GATTService(
+                handles: 0x0010...0x001F, uuid: BluetoothUUID("6e400001-b5a3-f393-e0a9-e50e24dcca9e"),
+                isPrimary: true),
+            GATTService(
+                handles: 0x0020...0xFFFF, uuid: BluetoothUUID("9d5a0001-3c7e-4b1f-8a26-e4710c95b3d8"),
+                isPrimary: false),
+        ],
+        characteristics: [
+            GATTCharacteristic(
+                declarationHandle: 0x0002, valueHandle: 0x0003, endHandle: 0x000F, properties: [.read], uuid: 0x2A23),
+            GATTCharacteristic(
+                declarationHandle: 0x0011, valueHandle: 0x0012, endHandle: 0x001F,
+                properties: [.write, .writeWithoutResponse],
+                uuid: BluetoothUUID("6e400002-b5a3-f393-e0a9-e50e24dcca9e")),
+            GATTCharacteristic(
+                declarationHandle: 0x0021, valueHandle: 0x0022, endHandle: 0xFFFF,
+                properties: [.read, .write, .notify, .indicate, .broadcast, .extendedProperties],
+                uuid: BluetoothUUID("9d5a0002-3c7e-4b1f-8a26-e4710c95b3d8")),
+        ],
+        descriptors: [GATTDescriptor(handle: 0x0023, uuid: 0x2902)])
+
+    private static func screen(_ width: Int?) -> AttributeScreen {
+        let values: [AttributeHandle: AttributeTree.Reading] = [
+            0x0003: .value([1, 2, 3, 4, 5, 6, 7, 8]),
+            0x0022: .value((0..<200).map { UInt8(truncatingIfNeeded: $0) | 0x80 }),
+            0x0023: .refused(
+                BLEError(
+                    .insufficientSecurity, subject: "peer", during: "read",
+                    because: "refused: insufficient authentication",
+                    attError: .insufficientAuthentication)),
+        ]
+        return AttributeScreen(
+            AttributeTree(
+                peer: "C3:5A:19:0B:7E:21", kind: .static, mtu: 247, connecting: .milliseconds(80),
+                discovering: .milliseconds(120), isFromCache: false, isUnchecked: false, discoveryRequests: 9,
+                allRequests: 15, database: database, services: database.services, values: values, interruption: nil,
+                pairingAdvice: "`blescan pair C3:5A:19:0B:7E:21`"), width: width)
+    }
+
+    @Test(arguments: widths) func noLineIsWider(_ width: Int) {
+        for line in Self.screen(width).styled {
+            #expect(line.width <= width && ScreenText.width(line.plain) <= width, "\(line.plain)")
+        }
+    }
+
+    /// However narrow, the reading of a System ID is whole, and bytes are not cut in the middle.
+    @Test(arguments: widths) func theMeaningStays(_ width: Int) {
+        let lines = Self.screen(width).lines
+        let text = lines.joined().filter { $0 != " " }
+        #expect(text.contains("08:07:06:05:04"), "\(lines)")
+        for line in lines {
+            guard let cut = line.firstRange(of: "…") else { continue }
+            let digits = line[..<cut.lowerBound].reversed().prefix { $0.isHexDigit }
+            #expect(digits.count.isMultiple(of: 2), "\(line)")
+        }
+    }
+
+    @Test(arguments: widths.filter { $0 >= 60 }) func uuidsAreWhole(_ width: Int) {
+        let lines = Self.screen(width).lines
+        for uuid in ["6e400001", "6e400002", "9d5a0001", "9d5a0002"] {
+            #expect(lines.contains { $0.contains(uuid + "-") && !$0.contains("…-") }, "\(uuid)")
+        }
+    }
+
+    @Test func lettersAreExplained() {
+        let narrow = Self.screen(80).lines
+        #expect(narrow.contains { $0.contains("Ww") })
+        #expect(narrow.joined(separator: " ").contains("w write-without-response"))
+        let wide = Self.screen(nil).lines
+        #expect(wide.contains { $0.contains("write write-without-response") })
+        #expect(!wide.contains { $0.hasPrefix("R read") })
+    }
+
+    @Test(arguments: [40, 80, 120]) func aWholePeer(_ width: Int) throws {
+        try Golden.expect(Self.screen(width).lines.joined(separator: "\n") + "\n", matches: "explore-\(width).txt")
+    }
+
+    @Test func stylesAreLeftOutWithoutColours() {
+        let line = StyledText("green", .green)
+        #expect(line.painted(ScreenLook(isColoured: false, isUnicode: true)) == "green")
+        #expect(line.painted(ScreenLook(isColoured: true, isUnicode: true)) == "\u{1B}[32mgreen\u{1B}[0m")
+    }
+}
+
+@Suite struct WrappingTests {
+    @Test(arguments: 1...30) func noLineIsWiderAndNothingIsLost(_ limit: Int) {
+        let text = "a value of several words, 温度計 and 6e400002-b5a3-f393-e0a9-e50e24dcca9e"
+        let lines = text.wrapped(to: limit)
+        // One character of two columns cannot be divided.
+        #expect(lines.allSatisfy { ScreenText.width($0) <= max(2, limit) })
+        #expect(lines.joined().filter { $0 != " " } == text.filter { $0 != " " })
+    }
+}

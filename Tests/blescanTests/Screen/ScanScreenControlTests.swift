@@ -1,0 +1,131 @@
+import BLECore
+import Testing
+
+@testable import blescan
+
+/// What the keys and the width of the terminal do with the table.
+@Suite struct ScanScreenControlTests {
+    private static func three() -> Air {
+        let air = Air()
+        air.hear("C0:00:00:00:00:03", -80, Air.named("Far"))
+        air.hear("C0:00:00:00:00:01", -50, Air.named("Near"))
+        air.hear("C0:00:00:00:00:02", -65)
+        air.pass(.seconds(3))
+        return air
+    }
+
+    @Test func aFrozenTableDoesNotMove() {
+        let air = Self.three()
+        let before = air.lines().dropFirst()
+        air.press(.character(" "))
+        for _ in 0..<20 { air.hear("C0:00:00:00:00:03", -30, Air.named("Far")) }
+        air.hear("C0:00:00:00:00:04", -20, Air.named("New"))
+        air.pass(.seconds(200))
+        #expect(air.lines()[0].contains("FROZEN"))
+        #expect(Array(air.lines().dropFirst()) == Array(before))
+        air.press(.character("p"))
+        #expect(!air.lines()[0].contains("FROZEN"))
+        air.hear("C0:00:00:00:00:05", -20, Air.named("Next"))
+        air.pass(.seconds(3))
+        #expect(air.order() == ["Next"], "the silent have gone meanwhile")
+    }
+
+    @Test func aFrozenDeviceCanBeRead() {
+        let air = Self.three()
+        air.press(.character(" "), .down, .enter)
+        air.pass(.seconds(500))
+        #expect(air.lines()[0].contains("Near"))
+        air.press(.escape)
+        #expect(air.order() == ["Near", "C0:00:00:00:00:02", "Far"])
+    }
+
+    @Test func theOrderIsReversed() {
+        let air = Self.three()
+        air.press(.character("S"))
+        #expect(air.order() == ["Far", "C0:00:00:00:00:02", "Near"])
+        #expect(air.lines()[1].contains("RSSI↑"))
+        air.press(.character("S"))
+        #expect(air.order() == ["Near", "C0:00:00:00:00:02", "Far"])
+    }
+
+    @Test func theUnnamedAreHidden() {
+        let air = Self.three()
+        air.press(.character("d"))
+        #expect(air.order() == ["Near", "Far"])
+        #expect(air.lines().last == "2 of 3 devices  with a name · d show all")
+        air.press(.character("d"))
+        #expect(air.order().count == 3)
+    }
+
+    /// What the table is sorted by is what it shows.
+    @Test func theStrengthsShownAreInOrder() throws {
+        let air = Air(columns: 100, rows: 12)
+        for round in 0..<60 {
+            for device in 1...5 {
+                let strength = Int8(-50 - 3 * device + (round * device * 7) % 11 - 5)
+                air.hear("C0:00:00:00:00:0\(device)", strength)
+            }
+            air.pass(.milliseconds(300))
+            guard round > 10 else { continue }
+            let shown = air.lines()[2...6].compactMap { Int($0.split(separator: " ").first ?? "") }
+            #expect(shown.count == 5 && shown == shown.sorted(by: >))
+        }
+    }
+
+    @Test func aWideTerminalIsUsed() {
+        let air = Air(columns: 200, rows: 12)
+        air.hear("C0:00:00:00:00:01", -50, Air.named(String(repeating: "n", count: 18)))
+        let heading = air.lines()[1]
+        #expect(heading.count == 199, "the columns end at the right edge")
+    }
+
+    @Test(arguments: [60, 80, 120]) func theKeysCanAlwaysBeFound(_ columns: Int) {
+        let air = Air(columns: columns, rows: 12)
+        air.screen.heading.source = "a-capture-with-a-very-long-name-indeed.btsnoop"
+        air.screen.heading.mode = "end of the recording, which is cut off"
+        air.screen.heading.brief = "cut off"
+        #expect(air.lines()[0].contains("? keys"), "\(air.lines()[0])")
+    }
+
+    /// No word of a device is cut on its page, however narrow the terminal.
+    @Test(arguments: [30, 40, 60, 80]) func thePageOfADeviceIsWrapped(_ columns: Int) {
+        let air = Air(columns: columns, rows: 60)
+        air.hear("D0:35:33:33:44:03", -50, Air.govee)
+        air.press(.down, .enter)
+        let text = air.lines().dropFirst().joined(separator: " ").split(separator: " ").joined()
+        #expect(text.contains("battery100%"))
+        #expect(!text.contains("…"))
+    }
+
+    @Test func neighboursAreReachedFromThePage() {
+        let air = Self.three()
+        air.press(.down, .enter, .right)
+        #expect(air.lines()[0].hasPrefix("C0:00:00:00:00:02"))
+        air.press(.right, .right)
+        #expect(air.lines()[0].hasPrefix("C0:00:00:00:00:03"))
+        air.press(.left, .left, .left)
+        #expect(air.lines()[0].hasPrefix("C0:00:00:00:00:01"))
+    }
+
+    /// A sensor that alternates between a measurement and a beacon shows the measurement first, always.
+    @Test func theMeaningIsSteady() {
+        let air = Air(columns: 120, rows: 12)
+        let beacon: [UInt8] = [26, 0xFF, 0x4C, 0, 2, 0x15] + [UInt8](repeating: 7, count: 16) + [0, 1, 0, 2, 0xC5]
+        for round in 0..<6 {
+            air.hear("D0:35:33:33:44:03", -50, round % 2 == 0 ? Air.govee : beacon)
+            air.pass(.milliseconds(500))
+            #expect(air.lines()[2].contains("19.0 °C  48.8 %  battery 100 %"), "\(air.lines()[2])")
+        }
+    }
+
+    @Test func shortIntervalsHaveMilliseconds() {
+        #expect(DeviceLine.seconds(.milliseconds(20)) == "20 ms")
+        #expect(DeviceLine.seconds(.milliseconds(2540)) == "2.5 s")
+    }
+}
+
+extension Air {
+    /// The advertisement of a Govee H5105.
+    static let govee: [UInt8] =
+        [2, 1, 6] + named("GVH5105_4403") + [3, 3, 0x88, 0xEC, 9, 0xFF, 1, 0, 1, 1, 2, 0xE8, 0x18, 0x64]
+}
