@@ -173,22 +173,22 @@ _blescan() {
     unset 'unparsed_words[0]'
     unparsed_words=("${unparsed_words[@]}")
     case "${subcommand}" in
-    scan|explore|read|write|notify|serve|advertise|pair|forget|bonds|decode|replay|doctor|selftest|help)
+    scan|explore|read|write|notify|talk|serve|advertise|pair|forget|bonds|decode|replay|doctor|selftest|help)
         # Offer subcommand argument completions
         "_blescan_${subcommand}"
         ;;
     *)
         # Offer subcommand completions
-        COMPREPLY+=($(compgen -W 'scan explore read write notify serve advertise pair forget bonds decode replay doctor selftest help' -- "${cur}"))
+        COMPREPLY+=($(compgen -W 'scan explore read write notify talk serve advertise pair forget bonds decode replay doctor selftest help' -- "${cur}"))
         ;;
     esac
 }
 
 _blescan_scan() {
     repeating_flags=()
-    non_repeating_flags=(--redact --json --passive --long-range --plain --version -h --help)
+    non_repeating_flags=(--redact --json -j --passive --long-range --plain --version -h --help)
     repeating_options=(--service --address --company)
-    non_repeating_options=(--for --count --each --format --scanner-id --heartbeat --name --min-rssi --adapter --bonds --record --color)
+    non_repeating_options=(--for --count -n --each --format --scanner-id --heartbeat --name --min-rssi --adapter -i --bonds --record --color)
     __blescan_offer_flags_options 0
 
     # Offer option value completions
@@ -196,7 +196,7 @@ _blescan_scan() {
     '--for')
         return
         ;;
-    '--count')
+    '--count'|'-n')
         return
         ;;
     '--each')
@@ -228,7 +228,7 @@ _blescan_scan() {
     '--min-rssi')
         return
         ;;
-    '--adapter')
+    '--adapter'|'-i')
         return
         ;;
     '--bonds')
@@ -246,13 +246,20 @@ _blescan_scan() {
 
 _blescan_explore() {
     repeating_flags=()
-    non_repeating_flags=(--no-read --pair --no-bond --trace --json --version -h --help)
-    repeating_options=()
-    non_repeating_options=(--mtu --cache --passkey --adapter --timeout --bonds --record)
+    non_repeating_flags=(--no-read --flat --pair --no-bond --trace -v --json -j --version -h --help)
+    repeating_options=(--service)
+    non_repeating_options=(--color --mtu --cache --passkey --adapter -i --timeout -t --bonds --record)
     __blescan_offer_flags_options 1
 
     # Offer option value completions
     case "${prev}" in
+    '--service')
+        return
+        ;;
+    '--color')
+        __blescan_add_completions -W 'auto'$'\n''always'$'\n''never'
+        return
+        ;;
     '--mtu')
         return
         ;;
@@ -262,10 +269,10 @@ _blescan_explore() {
     '--passkey')
         return
         ;;
-    '--adapter')
+    '--adapter'|'-i')
         return
         ;;
-    '--timeout')
+    '--timeout'|'-t')
         return
         ;;
     '--bonds')
@@ -279,9 +286,9 @@ _blescan_explore() {
 
 _blescan_read() {
     repeating_flags=()
-    non_repeating_flags=(--hex-only --pair --no-bond --trace --json --version -h --help)
+    non_repeating_flags=(--hex-only --pair --no-bond --trace -v --json -j --version -h --help)
     repeating_options=()
-    non_repeating_options=(--mtu --cache --passkey --adapter --timeout --bonds --record)
+    non_repeating_options=(--mtu --cache --passkey --adapter -i --timeout -t --bonds --record)
     __blescan_offer_flags_options -1
 
     # Offer option value completions
@@ -295,10 +302,10 @@ _blescan_read() {
     '--passkey')
         return
         ;;
-    '--adapter')
+    '--adapter'|'-i')
         return
         ;;
-    '--timeout')
+    '--timeout'|'-t')
         return
         ;;
     '--bonds')
@@ -312,9 +319,9 @@ _blescan_read() {
 
 _blescan_write() {
     repeating_flags=()
-    non_repeating_flags=(--without-response --pair --no-bond --trace --json --version -h --help)
+    non_repeating_flags=(--big-endian --without-response --pair --no-bond --trace -v --json -j --version -h --help)
     repeating_options=()
-    non_repeating_options=(--hex --text --u8 --u16 --u32 --i8 --i16 --i32 --file --mtu --cache --passkey --adapter --timeout --bonds --record)
+    non_repeating_options=(--hex --text --u8 --u16 --u32 --u64 --i8 --i16 --i32 --i64 --f32 --f64 --file --mtu --cache --passkey --adapter -i --timeout -t --bonds --record)
     __blescan_offer_flags_options 2
 
     # Offer option value completions
@@ -334,6 +341,9 @@ _blescan_write() {
     '--u32')
         return
         ;;
+    '--u64')
+        return
+        ;;
     '--i8')
         return
         ;;
@@ -341,6 +351,15 @@ _blescan_write() {
         return
         ;;
     '--i32')
+        return
+        ;;
+    '--i64')
+        return
+        ;;
+    '--f32')
+        return
+        ;;
+    '--f64')
         return
         ;;
     '--file')
@@ -355,10 +374,10 @@ _blescan_write() {
     '--passkey')
         return
         ;;
-    '--adapter')
+    '--adapter'|'-i')
         return
         ;;
-    '--timeout')
+    '--timeout'|'-t')
         return
         ;;
     '--bonds')
@@ -372,17 +391,20 @@ _blescan_write() {
 
 _blescan_notify() {
     repeating_flags=()
-    non_repeating_flags=(--indications --pair --no-bond --trace --json --version -h --help)
-    repeating_options=()
-    non_repeating_options=(--count --for --mtu --cache --passkey --adapter --timeout --bonds --record)
+    non_repeating_flags=(--indications --pair --no-bond --trace -v --json -j --version -h --help)
+    repeating_options=(--after)
+    non_repeating_options=(--count -n --for --mtu --cache --passkey --adapter -i --timeout -t --bonds --record)
     __blescan_offer_flags_options -1
 
     # Offer option value completions
     case "${prev}" in
-    '--count')
+    '--count'|'-n')
         return
         ;;
     '--for')
+        return
+        ;;
+    '--after')
         return
         ;;
     '--mtu')
@@ -394,10 +416,46 @@ _blescan_notify() {
     '--passkey')
         return
         ;;
-    '--adapter')
+    '--adapter'|'-i')
         return
         ;;
-    '--timeout')
+    '--timeout'|'-t')
+        return
+        ;;
+    '--bonds')
+        return
+        ;;
+    '--record')
+        return
+        ;;
+    esac
+}
+
+_blescan_talk() {
+    repeating_flags=()
+    non_repeating_flags=(--pair --no-bond --trace -v --json -j --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--file --mtu --cache --passkey --adapter -i --timeout -t --bonds --record)
+    __blescan_offer_flags_options -1
+
+    # Offer option value completions
+    case "${prev}" in
+    '--file')
+        return
+        ;;
+    '--mtu')
+        return
+        ;;
+    '--cache')
+        return
+        ;;
+    '--passkey')
+        return
+        ;;
+    '--adapter'|'-i')
+        return
+        ;;
+    '--timeout'|'-t')
         return
         ;;
     '--bonds')
@@ -478,9 +536,9 @@ _blescan_advertise() {
 
 _blescan_pair() {
     repeating_flags=()
-    non_repeating_flags=(--trace --json --version -h --help)
+    non_repeating_flags=(--trace -v --json -j --version -h --help)
     repeating_options=()
-    non_repeating_options=(--passkey --require --name --adapter --timeout --bonds --record)
+    non_repeating_options=(--passkey --require --name --adapter -i --timeout -t --bonds --record)
     __blescan_offer_flags_options 1
 
     # Offer option value completions
@@ -495,10 +553,10 @@ _blescan_pair() {
     '--name')
         return
         ;;
-    '--adapter')
+    '--adapter'|'-i')
         return
         ;;
-    '--timeout')
+    '--timeout'|'-t')
         return
         ;;
     '--bonds')
@@ -545,7 +603,7 @@ _blescan_bonds() {
 
 _blescan_decode() {
     repeating_flags=()
-    non_repeating_flags=(--json --version -h --help)
+    non_repeating_flags=(--json -j --version -h --help)
     repeating_options=()
     non_repeating_options=(--hex)
     __blescan_offer_flags_options 1
@@ -560,9 +618,9 @@ _blescan_decode() {
 
 _blescan_replay() {
     repeating_flags=()
-    non_repeating_flags=(--check --screen --as-scan --json --redact --version -h --help)
+    non_repeating_flags=(--check --screen --as-scan --json -j --redact --version -h --help)
     repeating_options=(--service --address --company)
-    non_repeating_options=(--only --as-fixture --speed --color --hex --count --each --format --scanner-id --name --min-rssi)
+    non_repeating_options=(--only --as-fixture --speed --color --hex --count -n --each --format --scanner-id --name --min-rssi)
     __blescan_offer_flags_options 1
 
     # Offer option value completions
@@ -584,7 +642,7 @@ _blescan_replay() {
     '--hex')
         return
         ;;
-    '--count')
+    '--count'|'-n')
         return
         ;;
     '--each')

@@ -144,6 +144,9 @@ extension Bonds: ConfinedCommand {
 }
 
 extension Explore: ConnectingCommand {}
+extension Talk: ConnectingCommand {
+    var namesFiles: Bool { file != nil || options.cache != nil || options.recording.record != nil }
+}
 extension Read: ConnectingCommand {}
 extension Notify: ConnectingCommand {}
 extension Write: ConnectingCommand {

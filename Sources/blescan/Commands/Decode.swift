@@ -29,7 +29,7 @@ struct Decode: AsyncParsableCommand {
     @Option(name: .long, help: ArgumentHelp("The payload itself, instead of a file.", valueName: "bytes"))
     var hex: String?
 
-    @Flag(name: .long, help: "Print one JSON object per line, in the order of the input.")
+    @Flag(name: [.long, .customShort("j")], help: "Print one JSON object per line, in the order of the input.")
     var json = false
 
     func validate() throws {

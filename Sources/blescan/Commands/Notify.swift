@@ -6,7 +6,10 @@ import BareBLE
 struct Notify: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Print values as the peer sends them.",
-        usage: "blescan notify <peer> <attribute> ... [--count <n>] [<options>]",
+        usage: """
+            blescan notify <peer> <attribute> ... [--after <attribute>=<bytes>]
+            [--count <n>] [<options>]
+            """,
         discussion: """
             EXAMPLES
               sudo blescan notify AA:BB:CC:DD:EE:FF 2a37
@@ -30,7 +33,7 @@ struct Notify: AsyncParsableCommand {
     var attribute: [AttributeArgument]
 
     @Option(
-        parsing: .unconditional,
+        name: [.long, .customShort("n")], parsing: .unconditional,
         help: ArgumentHelp("Stop after this number of values, of all attributes together.", valueName: "n"),
         transform: NumberArgument.count)
     var count: Int?
@@ -40,6 +43,13 @@ struct Notify: AsyncParsableCommand {
         help: ArgumentHelp("Stop after this time: 10s, 500ms, 2m; a bare number is seconds.", valueName: "time"),
         transform: DurationArgument.init(argument:))
     var duration: DurationArgument?
+
+    @Option(
+        help: ArgumentHelp(
+            "Once subscribed, write these bytes, which make the peer respond. May be given several times.",
+            valueName: "attribute=bytes"),
+        transform: AfterArgument.init(argument:))
+    var after: [AfterArgument] = []
 
     @Flag(help: "Prefer indications where the characteristic has both.")
     var indications = false
@@ -62,7 +72,13 @@ struct Notify: AsyncParsableCommand {
             let known = await peripheral.database
             let labels = AttributeLabels(
                 values.handles.map { ($0, known?.type(at: $0)) }, isAlone: values.handles.count == 1)
-            let received = await command.printed(values, labels)
+            let received: Result<Int, any Error>
+            do {
+                for request in command.after { try await command.write(request, to: peripheral, database) }
+                received = await command.printed(values, labels)
+            } catch {
+                received = .failure(error)
+            }
             // After ^C the task is cancelled, but the peer must still be asked to stop.
             let unsubscription = await Task { try await values.unsubscribe() }.result
             let count = try received.get()
@@ -81,6 +97,22 @@ struct Notify: AsyncParsableCommand {
             throw Failure(
                 message: "no value came in \(duration)",
                 hint: "The peer sends when something changes; allow more time with --for.", status: .notFound)
+        }
+    }
+
+    /// Writes with a response where the characteristic has one.
+    private func write(
+        _ request: AfterArgument, to peripheral: Peripheral, _ database: GATTDatabase
+    ) async throws(BLEError) {
+        let reference = request.attribute.reference
+        let target = reference.valueHandle(in: database).flatMap { database.characteristic(valueHandle: $0) }
+        let isCommand = target.map { !$0.properties.contains(.write) && $0.properties.contains(.writeWithoutResponse) }
+        do throws(BLEError) {
+            try await peripheral.write(
+                request.bytes, to: reference, isCommand == true ? .withoutResponse : .withResponse,
+                timeout: options.valueTimeout)
+        } catch {
+            throw await request.attribute.advised(error, peripheral)
         }
     }
 
@@ -157,13 +189,16 @@ struct Notify: AsyncParsableCommand {
             }
         }
         defer { deadline?.cancel() }
+        let lines = OperationOutput(peer: peer.description, isJSON: options.json)
         var received = 0
         for try await value in values {
             if received == 0 { Console.progress.end() }
             if value.droppedBefore > 0, !options.json {
                 Console.note("\(value.droppedBefore.counted("value")) dropped here")
             }
-            switch try await output.write(line(of: value, labels)) {
+            switch try await output.write(
+                lines.line(of: value, labels.uuids[value.handle], label: labels.text(of: value.handle)))
+            {
             case .written: received += 1
             case .closed: Interrupt.end(.done)
             case .givenUp: break
@@ -172,23 +207,5 @@ struct Notify: AsyncParsableCommand {
             if received == limit { break }
         }
         return received
-    }
-
-    private func line(of value: ReceivedValue, _ labels: AttributeLabels) -> [UInt8] {
-        let time = Timestamp.now()
-        let uuid = labels.uuids[value.handle]
-        let meaning = ValueDescription.of(value.bytes, uuid: uuid)
-        guard options.json else {
-            let parts = [time, labels.text(of: value.handle), Hex.encode(value.bytes), meaning?.line]
-            return Array(Console.spelled(parts.compactMap(\.self).joined(separator: "  ")).utf8)
-        }
-        return JSONLine.object([
-            "v": 1, "t": .string(time), "peer": .string(peer.description), "handle": .integer(Int(value.handle)),
-            "uuid": uuid.map { .string($0.description) },
-            "name": uuid.flatMap(AssignedNumbers.name).map { .string($0) },
-            "event": value.isIndication ? "indication" : "notification", "hex": .string(Hex.encode(value.bytes)),
-            "value": meaning?.json,
-            "dropped": value.droppedBefore > 0 ? .integer(value.droppedBefore) : nil,
-        ]).bytes
     }
 }

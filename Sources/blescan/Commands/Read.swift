@@ -67,24 +67,16 @@ struct Read: AsyncParsableCommand {
     }
 
     private func show(_ found: [Reading]) {
+        let output = OperationOutput(peer: peer.description, isJSON: options.json)
         let labels = AttributeLabels(found.map { ($0.handle, $0.uuid) }, isAlone: attribute.count == 1)
         for reading in found {
             let uuid = labels.uuids[reading.handle]
-            let meaning = ValueDescription.of(reading.value, uuid: uuid)
-            if options.json {
-                Console.out(
-                    JSONLine.object([
-                        "v": 1, "peer": .string(peer.description), "handle": .integer(Int(reading.handle)),
-                        "uuid": uuid.map { .string($0.description) },
-                        "name": uuid.flatMap(AssignedNumbers.name).map { .string($0) },
-                        "hex": .string(Hex.encode(reading.value)),
-                        "value": meaning?.json,
-                    ]).text)
-            } else if hexOnly {
+            if hexOnly, !options.json {
                 Console.out(Hex.encode(reading.value))
             } else {
-                let parts = [labels.text(of: reading.handle), Hex.encode(reading.value), meaning?.line]
-                Console.out(parts.compactMap(\.self).joined(separator: "  "))
+                Console.out(
+                    output.line(
+                        ofReading: reading.value, at: reading.handle, uuid, label: labels.text(of: reading.handle)))
             }
         }
     }

@@ -84,7 +84,9 @@ struct Replay: AsyncParsableCommand {
     @Flag(help: "Print the advertisements as `scan` does, instead of packets.")
     var asScan = false
 
-    @Flag(help: "Print one JSON object per packet, or for each link that was written, or for the check.")
+    @Flag(
+        name: [.long, .customShort("j")],
+        help: "Print one JSON object per packet, or for each link that was written, or for the check.")
     var json = false
 
     @Option(

@@ -11,7 +11,7 @@ struct Scan: AsyncParsableCommand {
             EXAMPLES
               sudo blescan                                        a live table, until q
               sudo blescan scan --for 5s --json                   one JSON object per line
-              sudo blescan scan --service heart-rate --count 1    the first heart rate belt
+              sudo blescan scan --service heart-rate --count 1    a heart rate belt
               sudo blescan scan --json --heartbeat 30s | mosquitto_pub -l -t site/7/ble
 
             On a terminal there is a live table, in which ? shows the keys. Elsewhere,
@@ -33,7 +33,7 @@ struct Scan: AsyncParsableCommand {
 
     @OptionGroup var lines: LineOptions
 
-    @Flag(help: "The same as --format json.")
+    @Flag(name: [.long, .customShort("j")], help: "The same as --format json.")
     var json = false
 
     @Option(
@@ -53,6 +53,7 @@ struct Scan: AsyncParsableCommand {
     var longRange = false
 
     @Option(
+        name: [.long, .customShort("i")],
         help: ArgumentHelp("Adapter to use: hci0, or its address.", valueName: "hciN"),
         transform: AdapterArgument.init(argument:))
     var adapter: AdapterArgument?

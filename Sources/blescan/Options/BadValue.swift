@@ -9,7 +9,7 @@ enum NumberArgument {
     ///
     /// - Throws: `BadValue`, which describes valid values.
     static func parse<Number: FixedWidthInteger>(_ text: String) throws(BadValue) -> Number {
-        if let number = Number(text) { return number }
+        if let number = text.dropped(prefix: "0x").map({ Number($0, radix: 16) }) ?? Number(text) { return number }
         if !Number.isSigned, isNegative(text) { throw BadValue(description: "it must not be negative.") }
         throw BadValue(description: "it takes a number from \(Number.min) to \(Number.max).")
     }

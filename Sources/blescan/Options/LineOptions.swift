@@ -16,7 +16,8 @@ enum Verbosity: String, ExpressibleByArgument, CaseIterable, Sendable {
 /// The contents of a scan's lines, and their number.
 struct LineOptions: ParsableArguments {
     @Option(
-        parsing: .unconditional, help: ArgumentHelp("Stop after this number of lines.", valueName: "n"),
+        name: [.long, .customShort("n")], parsing: .unconditional,
+        help: ArgumentHelp("Stop after this number of lines.", valueName: "n"),
         transform: NumberArgument.count)
     var count: Int?
 

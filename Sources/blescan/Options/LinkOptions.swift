@@ -5,12 +5,13 @@ import BareBLE
 /// The options of every command that makes a link.
 struct LinkOptions: ParsableArguments {
     @Option(
+        name: [.long, .customShort("i")],
         help: ArgumentHelp("Adapter to use: hci0, or its address.", valueName: "hciN"),
         transform: AdapterArgument.init(argument:))
     var adapter: AdapterArgument?
 
     @Option(
-        parsing: .unconditional,
+        name: [.long, .customShort("t")], parsing: .unconditional,
         help: ArgumentHelp(
             "Timeout of each step: connect, pair, discovery, every value: 10s, 500ms, 2m; a bare number is seconds.",
             valueName: "time"),
@@ -21,10 +22,10 @@ struct LinkOptions: ParsableArguments {
 
     @OptionGroup var recording: RecordingOptions
 
-    @Flag(help: "Print every ATT packet to standard error.")
+    @Flag(name: [.long, .customShort("v")], help: "Print every ATT packet to standard error.")
     var trace = false
 
-    @Flag(help: "Print one JSON object per line.")
+    @Flag(name: [.long, .customShort("j")], help: "Print one JSON object per line.")
     var json = false
 }
 

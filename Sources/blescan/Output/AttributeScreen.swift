@@ -83,14 +83,16 @@ struct AttributeScreen {
     var lines: [String] { styled.map(\.plain) }
 
     /// The lines for a terminal.
-    var styled: [StyledText] {
+    var styled: [StyledText] { header + table + wrapped(footer) }
+
+    /// The attributes alone.
+    var table: [StyledText] {
         let rows = rows
         let layout = layout(of: rows)
-        var lines = header
-        lines.append(headingLine(layout))
+        var lines = [headingLine(layout)]
         for row in rows { lines += self.lines(of: row, layout) }
         if layout.hasLetters, let legend = Self.legend(of: rows) { lines += wrapped(legend, .dim) }
-        return lines + wrapped(footer)
+        return lines
     }
 
     // MARK: - Layout

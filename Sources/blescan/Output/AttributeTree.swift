@@ -43,6 +43,16 @@ struct AttributeTree: Sendable {
     }
 }
 
+extension AttributeTree {
+    /// The attributes of a peer without values.
+    init(_ database: GATTDatabase, of peer: String, mtu: Int) {
+        self.init(
+            peer: peer, kind: nil, mtu: mtu, connecting: .zero, discovering: .zero, isFromCache: false,
+            isUnchecked: false, discoveryRequests: 0, allRequests: 0, database: database, services: database.services,
+            values: [:], interruption: nil, pairingAdvice: nil)
+    }
+}
+
 // MARK: - Decoded values
 
 extension AttributeTree {

@@ -138,6 +138,7 @@ extension Blescan {
 
     /// Returns the command line with the command that a peer alone stands for.
     private static func words(of words: ArraySlice<String>) -> ArraySlice<String> {
+        if words == ["-V"] { return ["--version"] }
         guard let word = words.first, (try? PeerArgument(argument: word)) != nil else { return words }
         return [Explore._commandName] + words
     }
@@ -189,9 +190,17 @@ extension Blescan {
     /// Failures are not results, so they go to standard error, with `--json` as an object of one line.
     private static func end(_ failure: Failure, code: BLEError.Code? = nil, attError: ATTErrorCode? = nil) -> Never {
         if let status = Interrupt.status { Glibc.exit(status.rawValue) }
+        Console.report(failure, code: code, attError: attError)
+        Glibc.exit(failure.status.rawValue)
+    }
+}
+
+extension Console {
+    /// Reports a failure on standard error; with `--json` as an object.
+    fileprivate static func report(_ failure: Failure, code: BLEError.Code?, attError: ATTErrorCode?) {
         let message = failure.message.hasSuffix(".") ? String(failure.message.dropLast()) : failure.message
-        if Console.isJSONWanted {
-            Console.note(
+        if isJSONWanted {
+            note(
                 JSONLine.object([
                     "v": 1, "error": .string(message), "hint": failure.hint.map { .string($0) },
                     "code": .string(code?.description ?? failure.status.code),
@@ -200,14 +209,28 @@ extension Blescan {
                 ]).text)
         } else {
             // A script may have passed on a device's name.
-            Console.note("blescan: \(message.printable)")
-            if let hint = failure.hint { Console.note("hint: \(hint.printable)") }
+            note("blescan: \(message.printable)")
+            if let hint = failure.hint { note("hint: \(hint.printable)") }
         }
-        Glibc.exit(failure.status.rawValue)
+    }
+
+    /// Reports the failure of one operation of several.
+    static func report(_ error: any Error) {
+        if let error = error as? BLEError {
+            report(Failure(error), code: error.code, attError: error.attError)
+        } else if let failure = error as? Failure {
+            report(failure, code: nil, attError: nil)
+        }
     }
 }
 
 extension Failure {
+    /// Returns whether an error concerns one operation, and others may follow.
+    static func isOfOneOperation(_ error: any Error) -> Bool {
+        if let error = error as? BLEError { return error.code != .disconnected && error.code != .cancelled }
+        return error is Failure
+    }
+
     /// A failure of the library.
     fileprivate init(_ error: BLEError) {
         var message = "could not \(error.operation)"

@@ -13,7 +13,7 @@ import Testing
             ["--json", "explore", "demo:battery"],
             ["--plain", "explore", "demo:battery"],
             ["read", "demo:battery", "2a19", "--watch", "1s"],
-            ["notify", "demo:battery", "2a19", "-n", "2"],
+            ["notify", "demo:battery", "2a19", "-x", "2"],
             ["notify", "demo:battery", "2a19", "--raw"],
             ["write", "demo:uart", "0x0008", "--u64", "1"],
             ["scan", "--min-rssi", "70"],

@@ -10,7 +10,7 @@ import Testing
 
     @Test func anUnknownOptionIsNamedBeforeItsValue() throws {
         #expect(try failure("read", "demo:battery", "2a19", "--watch", "1s")?.message == "unknown option --watch")
-        #expect(try failure("notify", "demo:battery", "2a19", "-n", "2")?.message == "unknown option -n")
+        #expect(try failure("notify", "demo:battery", "2a19", "-x", "2")?.message == "unknown option -x")
         #expect(try failure("scan", "--tea=green")?.message == "unknown option --tea")
         #expect(try failure("--tea")?.message == "unknown option --tea")
     }
@@ -26,6 +26,7 @@ import Testing
         #expect(try failure("scan", "--min-rssi", "-70", "--count", "-1") == nil)
         #expect(try failure("decode", "--", "--tea") == nil)
         #expect(try failure("decode", "-") == nil)
+        #expect(try failure("notify", "demo:battery", "2a19", "-n", "2", "-j") == nil)
         #expect(try failure("scan", "-h") == nil)
         #expect(try failure("scan", "--name", "read") == nil)
     }

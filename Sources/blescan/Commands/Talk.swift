@@ -1,0 +1,127 @@
+import ArgumentParser
+import BLECore
+import BareBLE
+import Glibc
+
+struct Talk: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Perform several operations on one link.",
+        usage: "blescan talk <peer> [<operation> ...] [--file <file>] [<options>]",
+        discussion: """
+            EXAMPLES
+              sudo blescan talk AA:BB:CC:DD:EE:FF
+              blescan talk demo:uart 'notify nordic-uart-tx' \\
+                  'write nordic-uart-rx --text hi' 'wait 1 --for 2s'
+              blescan talk demo:battery 'read 2a19' 'read 2a00' --json
+              blescan talk demo:uart < operations.txt
+
+            Each argument, or each line of the file or of standard input, is an
+            operation:
+
+              read ATTRIBUTE ...                  read values
+              write ATTRIBUTE BYTES               also --text, --u8 … as in write,
+                                                  and --without-response
+              notify ATTRIBUTE ... [--indications]
+                                                  print values as they come
+              stop [ATTRIBUTE ...]                unsubscribe
+              wait [N] [--for TIME]               wait for N values (1), or a time
+              explore                             list the attributes
+              quit                                disconnect
+
+            Words with blanks stand in quotes; lines that begin with # are comments.
+            A wait counts the values that have come since the last one. The first
+            operation that fails ends the command with its status; on a terminal, where
+            a prompt asks for the operations, it goes on.
+            """)
+
+    @Argument(
+        help: "The peer: AA:BB:CC:DD:EE:FF[/random|/public], unix:PATH or demo:NAME.",
+        transform: PeerArgument.init(argument:))
+    var peer: PeerArgument
+
+    @Argument(help: "The operations, each in quotes; without any, standard input.")
+    var operation: [String] = []
+
+    @Option(help: ArgumentHelp("Read the operations from this file; - is standard input.", valueName: "file"))
+    var file: String?
+
+    @OptionGroup var options: ConnectionOptions
+
+    func validate() throws {
+        if file != nil, !operation.isEmpty { throw ValidationError("Give operations or --file, not both.") }
+        for line in operation { try Self.check(line) }
+    }
+
+    /// A mistake in a later operation is found before the first one is performed.
+    private static func check(_ line: String) throws {
+        do {
+            _ = try TalkOperation(line)
+        } catch {
+            throw ValidationError(error.message)
+        }
+    }
+
+    func run() async throws {
+        let command = self
+        let lines =
+            try file.map { $0 == "-" ? nil : try OperationFile($0).lines } ?? (operation.isEmpty ? nil : operation)
+        for line in lines ?? [] { _ = try TalkOperation(line) }
+        try await Connection.run(with: peer, options) { peripheral in
+            try await peripheral.discover(timeout: command.options.timeout?.duration)
+            Console.progress.end()
+            let session = TalkSession(
+                peripheral,
+                OperationOutput(peer: command.peer.description, isJSON: command.options.json, namesOperations: true),
+                timeout: command.options.valueTimeout)
+            let result: Result<Void, any Error>
+            do {
+                if let lines {
+                    for line in lines {
+                        guard let operation = try TalkOperation(line) else { continue }
+                        guard try await session.perform(operation) else { break }
+                    }
+                } else {
+                    try await command.converse(session)
+                }
+                result = .success(())
+            } catch {
+                result = .failure(error)
+            }
+            await session.end()
+            try result.get()
+        }
+    }
+
+    /// Performs the operations of standard input.
+    private func converse(_ session: TalkSession) async throws {
+        let input = LineInput()
+        let isInteractive = isatty(STDIN_FILENO) == 1
+        if isInteractive { Console.note("connected to \(peer); `help` explains the operations, `quit` ends") }
+        while true {
+            if isInteractive { _ = Console.write(Array("\(peer)> ".utf8), to: STDERR_FILENO) }
+            guard let line = await input.next() else { break }
+            do {
+                guard let operation = try TalkOperation(line) else { continue }
+                guard try await session.perform(operation) else { return }
+            } catch {
+                guard isInteractive, !Task.isCancelled, Failure.isOfOneOperation(error) else { throw error }
+                Console.report(error)
+            }
+        }
+        if isInteractive { _ = Console.write([0x0A], to: STDERR_FILENO) }
+        try Task.checkCancellation()
+    }
+}
+
+/// The lines of a file of operations.
+private struct OperationFile {
+    let lines: [String]
+
+    init(_ path: String) throws {
+        var input = try InputLines(path: path, advice: "Check the path.")
+        var lines: [String] = []
+        while let line = input.next() { lines.append(String(decoding: line, as: UTF8.self)) }
+        if let failure = input.failure { throw Failure(cannot: "read", path, for: .reading, errno: failure) }
+        self.lines = lines
+    }
+}

@@ -1,0 +1,76 @@
+import BLELinux
+import Dispatch
+import Glibc
+
+/// Lines that come while something else happens: the wait for one can be cancelled, and keeps no thread of the tasks.
+///
+/// Lines are read in order, by one task.
+final class LineInput: Sendable {
+    private struct State {
+        var bytes: [UInt8] = []
+        var isAtEnd = false
+    }
+
+    /// The number of bytes of a line; a longer one is cut.
+    private static let limit = 65_536
+
+    private let descriptor: Int32
+    private let wake: (reading: Int32, writing: Int32)
+    private let queue = DispatchQueue(label: "input")
+    private let state = Lock(State())
+
+    /// Reads a descriptor, which stays open.
+    init(_ descriptor: Int32 = STDIN_FILENO) {
+        self.descriptor = descriptor
+        var ends: [Int32] = [-1, -1]
+        _ = unsafe pipe(&ends)
+        wake = (ends[0], ends[1])
+    }
+
+    deinit {
+        close(wake.reading)
+        close(wake.writing)
+    }
+
+    /// Returns the next line without its end; `nil` after the last one, and to a cancelled task.
+    func next() async -> String? {
+        await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                queue.async { [self] in continuation.resume(returning: read()) }
+            }
+        } onCancel: {
+            var byte: UInt8 = 0
+            _ = unsafe Glibc.write(wake.writing, &byte, 1)
+        }
+    }
+
+    private func read() -> String? {
+        while true {
+            if let line = state.withLock({ Self.line(from: &$0) }) { return line }
+            if state.withLock(\.isAtEnd) { return nil }
+            var wanted = [
+                pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0),
+                pollfd(fd: wake.reading, events: Int16(POLLIN), revents: 0),
+            ]
+            guard unsafe poll(&wanted, 2, -1) >= 0 || errno == EINTR else { return nil }
+            if wanted[1].revents != 0 { return nil }
+            if wanted[0].revents == 0 { continue }
+            var chunk = [UInt8](repeating: 0, count: 4096)
+            let count = unsafe chunk.withUnsafeMutableBytes { unsafe Glibc.read(descriptor, $0.baseAddress, $0.count) }
+            if count < 0, errno == EINTR || errno == EAGAIN { continue }
+            state.withLock { state in
+                if count > 0 { state.bytes += chunk.prefix(count) } else { state.isAtEnd = true }
+            }
+        }
+    }
+
+    private static func line(from state: inout State) -> String? {
+        guard let end = state.bytes.firstIndex(of: 0x0A) else {
+            guard state.isAtEnd || state.bytes.count >= limit, !state.bytes.isEmpty else { return nil }
+            defer { state.bytes = [] }
+            return String(decoding: state.bytes, as: UTF8.self)
+        }
+        defer { state.bytes.removeFirst(end + 1) }
+        return String(decoding: state.bytes[..<end], as: UTF8.self)
+    }
+}

@@ -1,0 +1,145 @@
+import ArgumentParser
+import BLECore
+import BareBLE
+
+/// One operation of `talk`.
+enum TalkOperation {
+    case read([AttributeArgument])
+    case write(AttributeArgument, [UInt8], WriteKind)
+    case notify([AttributeArgument], SubscriptionKind)
+    case stop([AttributeArgument])
+    case wait(count: Int?, time: DurationArgument?)
+    case explore
+    case help
+    case quit
+
+    /// Parses a line; `nil` for an empty one and a comment.
+    ///
+    /// - Throws: `Failure`, which names what is wrong.
+    init?(_ line: String) throws(Failure) {
+        var words = try TalkWords.split(line)
+        guard let name = words.first, !name.hasPrefix("#") else { return nil }
+        words.removeFirst()
+        switch name {
+        case "read": self = .read(try Self.parsed(ReadWords.self, words, name).attribute)
+        case "write":
+            // The bytes may stand alone: write fff2 dda5.
+            if words.count > 1, !words[1].hasPrefix("-") { words.insert("--hex", at: 1) }
+            let parsed = try Self.parsed(WriteWords.self, words, name)
+            let bytes: [UInt8]
+            do {
+                bytes = try parsed.value.bytes()
+            } catch let failure as Failure {
+                throw failure
+            } catch {
+                throw Self.failure(WriteWords.message(for: error), name)
+            }
+            self = .write(parsed.attribute, bytes, parsed.withoutResponse ? .withoutResponse : .withResponse)
+        case "notify":
+            let parsed = try Self.parsed(NotifyWords.self, words, name)
+            self = .notify(parsed.attribute, parsed.indications ? .indications : .notifications)
+        case "stop": self = .stop(try Self.parsed(StopWords.self, words, name).attribute)
+        case "wait":
+            let parsed = try Self.parsed(WaitWords.self, words, name)
+            self = .wait(count: parsed.count, time: parsed.duration)
+        case "explore": self = .explore
+        case "help", "?": self = .help
+        case "quit", "exit", "q": self = .quit
+        default:
+            let near = NearNames.slips(name, in: Self.names)
+            throw Failure(
+                message: "there is no operation '\(name)'",
+                hint: near.isEmpty
+                    ? "The operations are \(Self.names.joined(separator: ", "))."
+                    : "Did you mean \(NearNames.list(near))?", status: .usage)
+        }
+    }
+
+    private static let names = ["read", "write", "notify", "stop", "wait", "explore", "help", "quit"]
+
+    /// The description of the operations.
+    static let usage = """
+        read ATTRIBUTE ...                  read values
+        write ATTRIBUTE BYTES               write; also --text, --u8 … as in `blescan write`
+        write ATTRIBUTE … --without-response
+        notify ATTRIBUTE ... [--indications] subscribe: values are printed as they come
+        stop [ATTRIBUTE ...]                unsubscribe
+        wait [N] [--for TIME]               wait for N values (1), or for the time
+        explore                             list the attributes
+        quit                                disconnect
+        """
+
+    private static func parsed<Words: ParsableArguments>(
+        _ type: Words.Type, _ words: [String], _ name: String
+    ) throws(Failure) -> Words {
+        do {
+            return try type.parse(words)
+        } catch {
+            throw failure(type.message(for: error), name)
+        }
+    }
+
+    private static func failure(_ message: String, _ name: String) -> Failure {
+        Failure(message: "\(name): \(message)", hint: "`help` explains the operations.", status: .usage)
+    }
+}
+
+private struct ReadWords: ParsableArguments {
+    @Argument(transform: AttributeArgument.init(argument:)) var attribute: [AttributeArgument]
+}
+
+private struct WriteWords: ParsableArguments {
+    @Argument(transform: AttributeArgument.init(argument:)) var attribute: AttributeArgument
+    @OptionGroup var value: ValueOptions
+    @Flag var withoutResponse = false
+}
+
+private struct NotifyWords: ParsableArguments {
+    @Argument(transform: AttributeArgument.init(argument:)) var attribute: [AttributeArgument]
+    @Flag var indications = false
+}
+
+private struct StopWords: ParsableArguments {
+    @Argument(transform: AttributeArgument.init(argument:)) var attribute: [AttributeArgument] = []
+}
+
+private struct WaitWords: ParsableArguments {
+    @Argument(transform: NumberArgument.count) var count: Int?
+    @Option(name: .customLong("for"), parsing: .unconditional, transform: DurationArgument.init(argument:))
+    var duration: DurationArgument?
+
+    func validate() throws {
+        if let count, count < 1 { throw ValidationError("the number of values is from 1.") }
+    }
+}
+
+/// The words of a line, as a shell separates them: by blanks, with quotes around words that contain some.
+enum TalkWords {
+    /// Returns the words of a line.
+    ///
+    /// - Throws: `Failure` for a quote without its end.
+    static func split(_ line: String) throws(Failure) -> [String] {
+        var words: [String] = []
+        var word: String?
+        var quote: Character?
+        for character in line {
+            if let open = quote {
+                if character == open { quote = nil } else { word?.append(character) }
+            } else if character == "'" || character == "\"" {
+                quote = character
+                word = word ?? ""
+            } else if character.isWhitespace {
+                if let whole = word { words.append(whole) }
+                word = nil
+            } else {
+                word = (word ?? "") + String(character)
+            }
+        }
+        guard quote == nil else {
+            throw Failure(
+                message: "a quote has no end: \(line)", hint: "Put quotes around a whole word.", status: .usage)
+        }
+        if let whole = word { words.append(whole) }
+        return words
+    }
+}
