@@ -5,7 +5,7 @@ import Glibc
 
 /// The format of a scan's lines.
 enum LineFormat: String, ExpressibleByArgument, CaseIterable, Sendable {
-    case plain, json, theengs
+    case plain, json, theengs, csv
 }
 
 /// The number of lines of a scan.
@@ -29,9 +29,17 @@ struct LineOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "Output format: plain, json, or theengs, which Theengs Gateway reads on its topic BTtoMQTT/undecoded.",
+            "Output format: plain, json, csv, or theengs, which Theengs Gateway reads on its topic "
+                + "BTtoMQTT/undecoded.",
             valueName: "form"))
     var format: LineFormat?
+
+    @Option(
+        help: ArgumentHelp(
+            "The columns of --format csv, separated by commas: t, address, name, rssi, temperature …; a wrong one lists "
+                + "them all.", valueName: "list"),
+        transform: FieldsArgument.init(argument:))
+    var fields: FieldsArgument?
 
     @Option(
         name: .customLong("scanner-id"),
@@ -54,6 +62,7 @@ struct LineOptions: ParsableArguments {
     ///
     /// - Throws: `ValidationError` for two different ones.
     func format(orJSON json: Bool) throws -> LineFormat? {
+        if fields != nil, json || format != .csv { throw ValidationError("--fields is for --format csv; add that.") }
         guard json else { return format }
         if let format, format != .json {
             throw ValidationError("--json is --format json; leave it out, or --format \(format.rawValue).")
@@ -67,13 +76,15 @@ struct LineOptions: ParsableArguments {
         let host = redact ? "(host)" : Self.cleaned(Self.hostName)
         return ScanLines(
             format: format, scanner: scanner.map(Self.cleaned) ?? (host.isEmpty ? "localhost" : host),
-            redaction: redact ? AdvertisementRedaction() : nil, leavesOutRepetitions: each != .packet)
+            fields: fields?.fields ?? CSVField.usual, redaction: redact ? AdvertisementRedaction() : nil,
+            leavesOutRepetitions: each != .packet)
     }
 
     /// The given options, in their spelling.
     var given: [String] {
         [
             count.map { _ in "--count" }, each.map { _ in "--each" }, format.map { _ in "--format" },
+            fields.map { _ in "--fields" },
             scanner.map { _ in "--scanner-id" }, redact ? "--redact" : nil,
         ].compactMap(\.self)
     }

@@ -21,6 +21,7 @@ struct ScanLines {
 
     let format: LineFormat
     let scanner: String
+    private let fields: [CSVField]
     private(set) var redaction: AdvertisementRedaction?
     /// The number of lines about devices.
     private(set) var count = 0
@@ -37,11 +38,13 @@ struct ScanLines {
     /// - Parameter leavesOutRepetitions: Whether a line for users is left out that differs from the last one about its
     ///   device in time and RSSI alone. In objects everything is new that was.
     init(
-        format: LineFormat, scanner: String, redaction: AdvertisementRedaction? = nil,
+        format: LineFormat, scanner: String, fields: [CSVField] = CSVField.usual,
+        redaction: AdvertisementRedaction? = nil,
         leavesOutRepetitions: Bool = false
     ) {
         said = format == .plain && leavesOutRepetitions ? [:] : nil
         self.format = format
+        self.fields = fields
         self.scanner = scanner
         self.redaction = redaction
     }
@@ -63,6 +66,10 @@ struct ScanLines {
         case .json:
             count += 1
             return [JSONLine(scanResult, event: event, origin: origin(adapter, time)).bytes]
+        case .csv:
+            count += 1
+            let line = CSVLine.bytes(scanResult, fields, event: event, at: Timestamp.text(sinceEpoch: time))
+            return count == 1 ? [CSVLine.header(fields), line] : [line]
         case .theengs:
             let lines = TheengsLine.lines(of: scanResult).prefix(room).map(\.bytes)
             count += lines.count
@@ -82,7 +89,7 @@ struct ScanLines {
         switch format {
         case .plain: Array(heartbeat.text(lines: count, dropped: dropped, at: Timestamp.text(sinceEpoch: time)).utf8)
         case .json: JSONLine(heartbeat, lines: count, origin: origin(adapter, time)).bytes
-        case .theengs: nil
+        case .theengs, .csv: nil
         }
     }
 

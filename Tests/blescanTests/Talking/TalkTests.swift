@@ -148,12 +148,12 @@ import Testing
         #expect(try await program.outcome().status == 0)
     }
 
-    @Test(arguments: ["", "wait\n"]) func itCanBeInterrupted(_ keys: String) async throws {
+    @Test(arguments: ["", "notify 2a19\nwait\n"]) func itCanBeInterrupted(_ keys: String) async throws {
         let terminal = try PseudoTerminal()
         let program = try RunningProgram(["talk", "demo:battery"], errors: terminal, keyboard: terminal)
         try await terminal.shown("demo:battery> ")
         terminal.type(keys)
-        if !keys.isEmpty { try await terminal.shown("wait") }
+        if !keys.isEmpty { try await terminal.shown("subscribed to 0x0008") }
         program.signal(SIGINT)
         #expect(try await program.outcome().status == 130)
     }

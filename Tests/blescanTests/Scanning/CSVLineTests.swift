@@ -1,0 +1,54 @@
+import BLECore
+import Testing
+
+@testable import blescan
+
+/// Lines of a scan for spreadsheets.
+@Suite struct CSVLineTests {
+    private func lines(_ name: String, _ fields: [CSVField], _ data: [UInt8] = []) -> [String] {
+        var table = DeviceTable()
+        let report = AdvertisingReport(
+            address: BluetoothAddress("D0:35:33:33:44:03"), addressType: .random, properties: [.legacy, .connectable],
+            rssi: -41, data: Air.named(name) + data)
+        let outcome = table.record(report, at: .zero)
+        var lines = ScanLines(format: .csv, scanner: "attic", fields: fields)
+        return lines.lines(
+            of: table[outcome?.place ?? 0], .found, adapter: "hci0", at: .milliseconds(1_795_248_000_123)
+        )
+        .map { String(decoding: $0, as: UTF8.self) }
+    }
+
+    @Test func theHeaderComesOnce() {
+        #expect(
+            lines("GVH5105_4403", CSVField.usual, Array(Air.govee.suffix(14))) == [
+                "t,address,addressKind,name,rssi,services,temperature,humidity,battery,decoded",
+                "2026-11-21T08:00:00.123Z,D0:35:33:33:44:03,static,GVH5105_4403,-41,ec88,19.0,48.8,100,"
+                    + "\"Govee H5105: temperature 19.0 °C, humidity 48.8 %, battery 100 %\"",
+            ])
+    }
+
+    /// Nothing that a device calls itself is a formula, another cell, another line, or controls a terminal.
+    @Test(arguments: [
+        ("=cmd|'/C calc'!A0", "'=cmd|'/C calc'!A0"), ("+1", "'+1"), ("-1", "'-1"), ("@SUM", "'@SUM"),
+        ("a,b", "\"a,b\""), ("a\"b", "\"a\"\"b\""), ("a\r\n=b", "a\\u{d}\\u{a}=b"), ("\t=b", "\\u{9}=b"),
+        ("\u{1B}[31m", "\\u{1b}[31m"),
+    ])
+    func namesAreText(_ name: String, _ cell: String) {
+        #expect(lines(name, [.name, .rssi]).last == cell + ",-41")
+    }
+
+    @Test func fieldsAreChosen() throws {
+        let fields = try FieldsArgument(argument: "rssi,connectable,decoded.counter,event,scanResponseHex").fields
+        #expect(lines("x", fields) == ["rssi,connectable,decoded.counter,event,scanResponseHex", "-41,true,,found,"])
+        let error = try #require(throws: BadValue.self) { try FieldsArgument(argument: "t,tea") }
+        #expect(error.description.hasPrefix("there is no field 'tea'. The fields are t, event, address,"))
+        #expect(throws: BadValue.self) { try FieldsArgument(argument: "") }
+    }
+
+    @Test(arguments: [
+        ["--fields", "t"], ["--format", "csv", "--heartbeat", "1s"], ["--format", "json", "--fields", "t"],
+    ])
+    func optionsFitTogether(_ options: [String]) async throws {
+        #expect(try await BuiltProgram.run(["scan"] + options).status == 64)
+    }
+}
