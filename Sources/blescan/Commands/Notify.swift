@@ -54,6 +54,8 @@ struct Notify: AsyncParsableCommand {
     @Flag(help: "Prefer indications where the characteristic has both.")
     var indications = false
 
+    @OptionGroup var times: TimeOptions
+
     @OptionGroup var options: ConnectionOptions
 
     func validate() throws {

@@ -45,6 +45,8 @@ struct Talk: AsyncParsableCommand {
     @Option(help: ArgumentHelp("Read the operations from this file; - is standard input.", valueName: "file"))
     var file: String?
 
+    @OptionGroup var times: TimeOptions
+
     @OptionGroup var options: ConnectionOptions
 
     func validate() throws {

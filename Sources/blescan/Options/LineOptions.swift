@@ -53,6 +53,8 @@ struct LineOptions: ParsableArguments {
                 + "of one or two letters or in unknown encodings, stay in the bytes: look before you publish."))
     var redact = false
 
+    @OptionGroup var times: TimeOptions
+
     func validate() throws {
         if let count, count < 1 { throw ValidationError("--count takes a number from 1.") }
         if let scanner, Self.cleaned(scanner).isEmpty { throw ValidationError("--scanner-id takes a text to show.") }
@@ -86,6 +88,7 @@ struct LineOptions: ParsableArguments {
             count.map { _ in "--count" }, each.map { _ in "--each" }, format.map { _ in "--format" },
             fields.map { _ in "--fields" },
             scanner.map { _ in "--scanner-id" }, redact ? "--redact" : nil,
+            times.utc ? "--utc" : nil,
         ].compactMap(\.self)
     }
 

@@ -1,7 +1,5 @@
-import BLECapture
 import BLECore
 import BLELinux
-import FoundationEssentials
 import Glibc
 
 /// The two streams of the program: results on standard output, everything else on standard error.
@@ -119,39 +117,6 @@ enum Console {
             }
         }
         return 0
-    }
-}
-
-/// Times in the output.
-enum Timestamp {
-    /// The wall clock in RFC 3339 with milliseconds, in UTC.
-    static func now() -> String {
-        text(.now)
-    }
-
-    /// Returns the same for a time since 1970-01-01 00:00 UTC; outside the years 1 to 9999, the nearest of these.
-    static func text(sinceEpoch time: Duration) -> String {
-        let seconds = time.components.seconds
-        guard (0..<253_402_300_800).contains(seconds) else {
-            return text(Date(timeIntervalSince1970: min(max(time / .seconds(1), -62_135_596_800), 253_402_300_799)))
-        }
-        // A capture has a million of them. Foundation computes the date once for each day.
-        let day = seconds / 86_400
-        let date = days.withLock { days in
-            if days.number != day {
-                days = (day, String(text(Date(timeIntervalSince1970: Double(day * 86_400))).prefix(11)))
-            }
-            return days.date
-        }
-        return date + PrintedPacket.timeOfDay(time) + "Z"
-    }
-
-    /// The day of the last time, as its number and as the beginning of the text.
-    private static let days = Lock<(number: Int64, date: String)>((-1, ""))
-
-    private static func text(_ date: Date) -> String {
-        date.formatted(
-            .iso8601.year().month().day().time(includingFractionalSeconds: true).timeZone(separator: .omitted))
     }
 }
 

@@ -22,11 +22,10 @@ struct OperationOutput: Sendable {
 
     /// Returns the line about a value that the peer has sent.
     func line(of value: ReceivedValue, _ uuid: BluetoothUUID?, label: String?) -> [UInt8] {
-        let time = Timestamp.now()
         let meaning = ValueDescription.of(value.bytes, uuid: uuid)
-        guard isJSON else { return plain([time, label, Hex.encode(value.bytes), meaning?.line]) }
+        guard isJSON else { return plain([Timestamp.localNow(), label, Hex.encode(value.bytes), meaning?.line]) }
         return JSONLine.object([
-            "v": 1, "t": .string(time), "peer": .string(peer), "handle": .integer(Int(value.handle)),
+            "v": 1, "t": .string(Timestamp.now()), "peer": .string(peer), "handle": .integer(Int(value.handle)),
             "uuid": uuid.map { .string($0.description) }, "name": name(uuid),
             "event": value.isIndication ? "indication" : "notification", "hex": .string(Hex.encode(value.bytes)),
             "value": meaning?.json,

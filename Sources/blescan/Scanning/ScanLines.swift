@@ -62,13 +62,13 @@ struct ScanLines {
         case .plain:
             guard isNews(scanResult) else { return [] }
             count += 1
-            return [Array(Console.spelled(PlainLine.text(of: scanResult, at: Timestamp.text(sinceEpoch: time))).utf8)]
+            return [Array(Console.spelled(PlainLine.text(of: scanResult, at: Timestamp.local(sinceEpoch: time))).utf8)]
         case .json:
             count += 1
             return [JSONLine(scanResult, event: event, origin: origin(adapter, time)).bytes]
         case .csv:
             count += 1
-            let line = CSVLine.bytes(scanResult, fields, event: event, at: Timestamp.text(sinceEpoch: time))
+            let line = CSVLine.bytes(scanResult, fields, event: event, at: Timestamp.local(sinceEpoch: time))
             return count == 1 ? [CSVLine.header(fields), line] : [line]
         case .theengs:
             let lines = TheengsLine.lines(of: scanResult).prefix(room).map(\.bytes)
@@ -87,7 +87,7 @@ struct ScanLines {
     /// Returns the heartbeat line; `nil` if the format has none.
     mutating func line(of heartbeat: Heartbeat, adapter: String, at time: Duration) -> [UInt8]? {
         switch format {
-        case .plain: Array(heartbeat.text(lines: count, dropped: dropped, at: Timestamp.text(sinceEpoch: time)).utf8)
+        case .plain: Array(heartbeat.text(lines: count, dropped: dropped, at: Timestamp.local(sinceEpoch: time)).utf8)
         case .json: JSONLine(heartbeat, lines: count, origin: origin(adapter, time)).bytes
         case .theengs, .csv: nil
         }

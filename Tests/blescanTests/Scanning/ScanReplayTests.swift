@@ -38,6 +38,20 @@ import Testing
         #expect(times == times.sorted())
     }
 
+    /// Times for users are in their time zone; those in objects are not.
+    @Test func timesAreLocal() async throws {
+        func first(_ options: [String], _ zone: String) async throws -> String {
+            let command = ["replay", Fixtures.threeDevices, "--as-scan", "--count", "1"] + options
+            let outcome = try await BuiltProgram.run(command, environment: ["TZ": zone])
+            return outcome.output.split(whereSeparator: { " \n".contains($0) }).first.map(String.init) ?? ""
+        }
+        #expect(try await first([], "IST-5:30") == "2026-11-21T14:12:23.239+05:30")
+        #expect(try await first([], "NST3:30") == "2026-11-21T05:12:23.239-03:30")
+        #expect(try await first([], "UTC0") == "2026-11-21T08:42:23.239Z")
+        #expect(try await first(["--utc"], "IST-5:30") == "2026-11-21T08:42:23.239Z")
+        #expect(try await first(["--json"], "IST-5:30").contains("2026-11-21T08:42:23.239Z"))
+    }
+
     @Test func filtersLeaveOutWhoDoesNotMatch() async throws {
         #expect(try await heard([]) == [kitchen, belt, beacon])
         #expect(try await heard(["--service", "heart-rate"]) == [belt])

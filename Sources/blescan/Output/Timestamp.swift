@@ -1,0 +1,74 @@
+import ArgumentParser
+import BLECapture
+import BLECore
+import BLELinux
+import FoundationEssentials
+import Glibc
+
+/// Times in the output.
+enum Timestamp {
+    /// The wall clock in RFC 3339 with milliseconds, in UTC.
+    static func now() -> String {
+        text(.now)
+    }
+
+    /// Returns the same for a time since 1970-01-01 00:00 UTC; outside the years 1 to 9999, the nearest of these.
+    static func text(sinceEpoch time: Duration) -> String {
+        let seconds = time.components.seconds
+        guard (0..<253_402_300_800).contains(seconds) else {
+            return text(Date(timeIntervalSince1970: min(max(time / .seconds(1), -62_135_596_800), 253_402_300_799)))
+        }
+        // A capture has a million of them. Foundation computes the date once for each day.
+        let day = seconds / 86_400
+        let date = days.withLock { days in
+            if days.number != day {
+                days = (day, String(text(Date(timeIntervalSince1970: Double(day * 86_400))).prefix(11)))
+            }
+            return days.date
+        }
+        return date + PrintedPacket.timeOfDay(time) + "Z"
+    }
+
+    /// Returns a time for users: in their time zone, with its difference from UTC, or with `--utc` as in objects.
+    static func local(sinceEpoch time: Duration) -> String {
+        let offset = isUTCWanted ? 0 : offset(at: time.components.seconds)
+        guard offset != 0 else { return text(sinceEpoch: time) }
+        let shifted = text(sinceEpoch: time + .seconds(offset)).dropLast()
+        let minutes = abs(offset) / 60
+        let (hour, minute) = (minutes / 60, minutes % 60)
+        return shifted + (offset < 0 ? "-" : "+") + (hour < 10 ? "0" : "") + "\(hour)" + (minute < 10 ? ":0" : ":")
+            + "\(minute)"
+    }
+
+    /// Returns the seconds by which the time zone is ahead of UTC.
+    private static func offset(at seconds: Int64) -> Int {
+        var moment = time_t(clamping: seconds)
+        var fields = unsafe tm()
+        guard (0..<253_402_300_800).contains(seconds), unsafe localtime_r(&moment, &fields) != nil else { return 0 }
+        return unsafe fields.tm_gmtoff
+    }
+
+    /// Returns the present time for users.
+    static func localNow() -> String {
+        var time = timespec()
+        guard unsafe clock_gettime(CLOCK_REALTIME, &time) == 0 else { return now() }
+        return local(sinceEpoch: .seconds(time.tv_sec) + .nanoseconds(time.tv_nsec))
+    }
+
+    /// Whether `--utc` is given.
+    private static let isUTCWanted = CommandLine.arguments.dropFirst().prefix { $0 != "--" }.contains("--utc")
+
+    /// The day of the last time, as its number and as the beginning of the text.
+    private static let days = Lock<(number: Int64, date: String)>((-1, ""))
+
+    private static func text(_ date: Date) -> String {
+        date.formatted(
+            .iso8601.year().month().day().time(includingFractionalSeconds: true).timeZone(separator: .omitted))
+    }
+}
+
+/// `--utc`, for every command with times for users; `Timestamp` looks for it.
+struct TimeOptions: ParsableArguments {
+    @Flag(help: "Print times in UTC, not in the time zone of this machine or of TZ.")
+    var utc = false
+}
