@@ -66,9 +66,7 @@ struct Notify: AsyncParsableCommand {
         let command = self
         let (received, isInterrupted) = try await Connection.run(with: peer, options) { peripheral in
             let database = try await peripheral.discover(timeout: command.options.timeout?.duration)
-            for case .handle(let handle) in command.attribute.map(\.reference) {
-                try command.expectValue(at: handle, in: database)
-            }
+            for attribute in command.attribute { try attribute.expectValue(in: database) }
             let values = try await command.subscribe(to: peripheral, database)
             Console.progress.update("\(command.peer): subscribed, waiting for values")
             let known = await peripheral.database
@@ -148,23 +146,6 @@ struct Notify: AsyncParsableCommand {
             guard let handle = reference.valueHandle(in: database) else { return true }
             return seen.insert(handle).inserted
         }
-    }
-
-    /// To the library a descriptor's handle would stand for its characteristic, which is not what the user wrote.
-    private func expectValue(at handle: AttributeHandle, in database: GATTDatabase) throws(Failure) {
-        guard let characteristic = database.characteristic(containing: handle), characteristic.valueHandle != handle
-        else {
-            return
-        }
-        let descriptor = database.descriptors(of: characteristic).first { $0.handle == handle }
-        let kind = handle == characteristic.declarationHandle ? "declaration" : "descriptor"
-        let name = descriptor.flatMap { AssignedNumbers.descriptorName($0.uuid) } ?? kind
-        let owner = [AssignedNumbers.characteristicName(characteristic.uuid), characteristic.uuid.description]
-        let value = CharacteristicReference.handle(characteristic.valueHandle)
-        throw Failure(
-            message: "\(CharacteristicReference.handle(handle)) is the \(name) of "
-                + "\(owner.compactMap(\.self).joined(separator: " ")), whose value is at \(value)",
-            hint: "Subscribe to that.", status: .notFound)
     }
 
     /// Prints beside the event loop, never on it: a reader that is slow, or has stopped, stops neither the link nor

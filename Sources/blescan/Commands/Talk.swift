@@ -51,46 +51,66 @@ struct Talk: AsyncParsableCommand {
 
     func validate() throws {
         if file != nil, !operation.isEmpty { throw ValidationError("Give operations or --file, not both.") }
-        for line in operation { try Self.check(line) }
-    }
-
-    /// A mistake in a later operation is found before the first one is performed.
-    private static func check(_ line: String) throws {
-        do {
-            _ = try TalkOperation(line)
-        } catch {
-            throw ValidationError(error.message)
-        }
     }
 
     func run() async throws {
         let command = self
-        let lines =
-            try file.map { $0 == "-" ? nil : try OperationFile($0).lines } ?? (operation.isEmpty ? nil : operation)
-        for line in lines ?? [] { _ = try TalkOperation(line) }
+        // A mistake in a later operation is found before the first one is performed.
+        let operations = try lines()?.compactMap { line throws(Failure) in try TalkOperation(line) }
         try await Connection.run(with: peer, options) { peripheral in
             try await peripheral.discover(timeout: command.options.timeout?.duration)
             Console.progress.end()
+            let output = LineOutput()
             let session = TalkSession(
                 peripheral,
                 OperationOutput(peer: command.peer.description, isJSON: command.options.json, namesOperations: true),
-                timeout: command.options.valueTimeout)
-            let result: Result<Void, any Error>
-            do {
-                if let lines {
-                    for line in lines {
-                        guard let operation = try TalkOperation(line) else { continue }
-                        guard try await session.perform(operation) else { break }
-                    }
-                } else {
-                    try await command.converse(session)
+                to: output, timeout: command.options.valueTimeout)
+            let result = await Result.of {
+                try await withTaskCancellationHandler {
+                    try await command.perform(operations, session, peripheral)
+                } onCancel: {
+                    output.giveUp()
                 }
-                result = .success(())
-            } catch {
-                result = .failure(error)
             }
             await session.end()
             try result.get()
+        }
+    }
+
+    /// Returns the operations of the arguments or of the file; `nil` for those of standard input.
+    private func lines() throws -> [String]? {
+        if let file, file != "-" { return try OperationFile(file).lines }
+        return operation.isEmpty ? nil : operation
+    }
+
+    /// Performs the operations until the link ends.
+    private func perform(
+        _ operations: [TalkOperation]?, _ session: TalkSession, _ peripheral: Peripheral
+    ) async throws {
+        let command = self
+        try await withThrowingTaskGroup(of: DisconnectReason??.self) { group in
+            group.addTask {
+                guard let operations else {
+                    try await command.converse(session)
+                    return .none
+                }
+                for operation in operations where try await !session.perform(operation) { break }
+                return .none
+            }
+            // Between operations nothing else would notice it.
+            group.addTask { .some(await peripheral.disconnected()) }
+            let first = try await group.next() ?? .none
+            group.cancelAll()
+            guard case .some(let reason) = first, !Task.isCancelled else { return }
+            // The operation that it has ended says more.
+            do {
+                _ = try await group.next()
+            } catch let error as BLEError where error.code == .disconnected {
+                throw error
+            } catch {}
+            throw BLEError(
+                .disconnected, subject: peer.description, during: "go on",
+                because: reason.map { "the link has ended: \($0)" } ?? "the link has ended", hint: "Connect again.")
         }
     }
 
@@ -104,6 +124,11 @@ struct Talk: AsyncParsableCommand {
             guard let line = await input.next() else { break }
             do {
                 guard let operation = try TalkOperation(line) else { continue }
+                if operation.readsStandardInput {
+                    throw Failure(
+                        message: "standard input has the operations, and cannot be the value of one",
+                        hint: "Name a file, or give the operations as arguments.", status: .usage)
+                }
                 guard try await session.perform(operation) else { return }
             } catch {
                 guard isInteractive, !Task.isCancelled, Failure.isOfOneOperation(error) else { throw error }
@@ -125,5 +150,16 @@ private struct OperationFile {
         while let line = input.next() { lines.append(String(decoding: line, as: UTF8.self)) }
         if let failure = input.failure { throw Failure(cannot: "read", path, for: .reading, errno: failure) }
         self.lines = lines
+    }
+}
+
+extension Result where Failure == any Error {
+    /// Returns the result of `body`.
+    fileprivate static func of(_ body: () async throws -> Success) async -> Self {
+        do {
+            return .success(try await body())
+        } catch {
+            return .failure(error)
+        }
     }
 }

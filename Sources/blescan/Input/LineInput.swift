@@ -9,6 +9,8 @@ final class LineInput: Sendable {
     private struct State {
         var bytes: [UInt8] = []
         var isAtEnd = false
+        /// Whether the rest of a line that was cut is still to come.
+        var isSkipping = false
     }
 
     /// The number of bytes of a line; a longer one is cut.
@@ -65,12 +67,15 @@ final class LineInput: Sendable {
     }
 
     private static func line(from state: inout State) -> String? {
-        guard let end = state.bytes.firstIndex(of: 0x0A) else {
-            guard state.isAtEnd || state.bytes.count >= limit, !state.bytes.isEmpty else { return nil }
-            defer { state.bytes = [] }
-            return String(decoding: state.bytes, as: UTF8.self)
+        while true {
+            let end = state.bytes.firstIndex(of: 0x0A)
+            guard end != nil || state.bytes.count >= limit || state.isAtEnd && !state.bytes.isEmpty else { return nil }
+            let line = state.bytes[..<(end ?? state.bytes.count)]
+            let isRest = state.isSkipping
+            state.isSkipping = end == nil
+            defer { state.bytes.removeFirst(end.map { $0 + 1 } ?? state.bytes.count) }
+            // What was cut off is no other line.
+            if !isRest { return String(decoding: line.prefix(limit), as: UTF8.self) }
         }
-        defer { state.bytes.removeFirst(end + 1) }
-        return String(decoding: state.bytes[..<end], as: UTF8.self)
     }
 }

@@ -63,7 +63,10 @@ struct CommandWords {
                 if name == nil, isCommand(word) { return misplaced(word) }
                 continue
             }
-            guard let argument = argument(option.name) else { return unknown(option.name) }
+            guard let argument = argument(option.name) else {
+                if name == nil, let word = rest.first(where: isCommand) { return misplaced(word) }
+                return unknown(option.name)
+            }
             if argument.takesValue, !option.hasValue, let next = rest.first,
                 argument.takesAnyWord || Self.option(next) == nil
             {
@@ -75,7 +78,7 @@ struct CommandWords {
 
     /// The words that show the help of the command.
     var help: String {
-        ["blescan", name, "--help"].compactMap(\.self).joined(separator: " ")
+        "blescan \(name ?? command.commandName) --help"
     }
 
     private func unknown(_ option: String) -> Failure {

@@ -28,6 +28,10 @@ struct FilterOptions: ParsableArguments {
         transform: RSSIArgument.parse)
     var minimumRSSI: Int8?
 
+    func validate() throws {
+        if name == "" { throw ValidationError("--name takes a part of a name.") }
+    }
+
     /// The given options, in their spelling.
     var given: [String] {
         [

@@ -146,12 +146,16 @@ struct NumberBytes: Hashable, Sendable {
     }
 
     static func float(_ text: String) throws -> NumberBytes {
-        guard let number = Float(text) else { throw BadValue(description: "it takes a number such as 21.5.") }
+        guard let number = Float(text), number.isFinite else {
+            throw BadValue(description: "it takes a number such as 21.5.")
+        }
         return NumberBytes(number.bitPattern)
     }
 
     static func double(_ text: String) throws -> NumberBytes {
-        guard let number = Double(text) else { throw BadValue(description: "it takes a number such as 21.5.") }
+        guard let number = Double(text), number.isFinite else {
+            throw BadValue(description: "it takes a number such as 21.5.")
+        }
         return NumberBytes(number.bitPattern)
     }
 }

@@ -48,6 +48,24 @@ extension AttributeArgument {
             return error
         }
     }
+
+    /// To the library a descriptor's handle would stand for its characteristic, which is not what the user wrote.
+    func expectValue(in database: GATTDatabase) throws(Failure) {
+        guard case .handle(let handle) = reference, let characteristic = database.characteristic(containing: handle),
+            characteristic.valueHandle != handle
+        else {
+            return
+        }
+        let descriptor = database.descriptors(of: characteristic).first { $0.handle == handle }
+        let kind = handle == characteristic.declarationHandle ? "declaration" : "descriptor"
+        let name = descriptor.flatMap { AssignedNumbers.descriptorName($0.uuid) } ?? kind
+        let owner = [AssignedNumbers.characteristicName(characteristic.uuid), characteristic.uuid.description]
+        let value = CharacteristicReference.handle(characteristic.valueHandle)
+        throw Failure(
+            message: "\(CharacteristicReference.handle(handle)) is the \(name) of "
+                + "\(owner.compactMap(\.self).joined(separator: " ")), whose value is at \(value)",
+            hint: "Subscribe to that.", status: .notFound)
+    }
 }
 
 extension BLEError {

@@ -26,6 +26,8 @@ struct DeviceData: Sendable {
     private static let limit = 4
 
     private var entries: [Entry] = []
+    /// The kinds of entries in the newest report.
+    private var current: Set<String> = []
     private var services: [BluetoothUUID] = []
     private var isConnectable = false
 
@@ -39,9 +41,11 @@ struct DeviceData: Sendable {
         services = scanResult.serviceUUIDs
         isConnectable = scanResult.isConnectable
         entries.removeAll { now - $0.lastSeen > Self.staysFor }
+        current = []
         let payload = scanResult.payload
         payload.forEachStructure { type, value in
             guard let entry = Self.entry(type, value, in: payload, at: now) else { return }
+            current.insert(entry.kind)
             if let place = entries.firstIndex(where: { $0.kind == entry.kind }) {
                 entries[place] = entry
             } else {
@@ -53,6 +57,11 @@ struct DeviceData: Sendable {
         {
             entries.remove(at: place)
         }
+    }
+
+    /// A report was heard again that says the same as the newest one.
+    mutating func repeated(at now: BootInstant) {
+        for index in entries.indices where current.contains(entries[index].kind) { entries[index].lastSeen = now }
     }
 
     /// The words, without characters that could control a terminal.

@@ -147,10 +147,9 @@ extension Blescan {
     private static func wrongUsage(_ text: String, _ words: ArraySlice<String>) -> Failure {
         let words = CommandWords(words)
         if let failure = words?.failure { return failure }
-        // The parser's messages are sentences.
-        let isSentence = text.first?.isUppercase == true && text.dropFirst().first?.isUppercase == false
-        let message = isSentence ? text.prefix(1).lowercased() + text.dropFirst() : text
-        return Failure(message: message, hint: words.map { "`\($0.help)` explains the options." }, status: .usage)
+        return Failure(
+            message: Failure.message(ofParser: text), hint: words.map { "`\($0.help)` explains the options." },
+            status: .usage)
     }
 
     private static func noCommand(_ word: String) -> Failure {
@@ -225,6 +224,13 @@ extension Console {
 }
 
 extension Failure {
+    /// Returns a message of the parser as those of this program are: its first alternative, not as a sentence.
+    static func message(ofParser text: String) -> String {
+        let text = text.split(separator: "\n").first.map(String.init) ?? text
+        let isSentence = text.first?.isUppercase == true && text.dropFirst().first?.isUppercase == false
+        return isSentence ? text.prefix(1).lowercased() + text.dropFirst() : text
+    }
+
     /// Returns whether an error concerns one operation, and others may follow.
     static func isOfOneOperation(_ error: any Error) -> Bool {
         if let error = error as? BLEError { return error.code != .disconnected && error.code != .cancelled }

@@ -106,16 +106,32 @@ enum CSVLine {
         case .responseHex: scanResult.scanResponse.map { Hex.encode($0.data) } ?? ""
         case .decoded: text(decoded.map(\.description).joined(separator: "; "))
         case .measurement(let key):
-            decoded.lazy.compactMap { $0.fields.first { $0.key == key } }.first.map { text($0.json.text, isOurs: true) }
-                ?? ""
+            decoded.lazy.compactMap { $0.fields.first { $0.key == key } }.first.map(value) ?? ""
         }
     }
 
-    /// Returns a text as a cell.
-    static func text(_ text: String, isOurs: Bool = false) -> String {
-        var text = text.printable
-        if !isOurs, let first = text.first, "=+-@".contains(first) { text = "'" + text }
-        guard text.contains(where: { ",\"".contains($0) }) else { return text }
-        return "\"" + text.replacing("\"", with: "\"\"") + "\""
+    /// Returns a device's text as a cell.
+    static func text(_ text: String) -> String {
+        // Spreadsheets skip blanks before a formula, and take full-width signs too.
+        let start = text.unicodeScalars.first { !$0.properties.isWhitespace }
+        let isFormula = start.map { "=+-@\u{FF1D}\u{FF0B}\u{FF0D}\u{FF20}".unicodeScalars.contains($0) } ?? false
+        return quoted((isFormula ? "'" : "") + text.printable)
+    }
+
+    /// Scalar by scalar: a mark after a comma or a quote makes another character of it, and no other separator.
+    private static func quoted(_ text: String) -> String {
+        guard text.utf8.contains(where: { $0 == 0x2C || $0 == 0x22 }) else { return text }
+        var cell = "\"".unicodeScalars
+        for scalar in text.unicodeScalars {
+            if scalar == "\"" { cell.append(scalar) }
+            cell.append(scalar)
+        }
+        cell.append("\"")
+        return String(cell)
+    }
+
+    private static func value(_ field: ValueField) -> String {
+        if case .string(let text) = field.json { return self.text(text) }
+        return quoted(field.json.text)
     }
 }

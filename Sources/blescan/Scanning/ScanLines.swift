@@ -49,6 +49,9 @@ struct ScanLines {
         self.redaction = redaction
     }
 
+    /// The line before all others; `nil` if the format has none.
+    var header: [UInt8]? { format == .csv ? CSVLine.header(fields) : nil }
+
     /// Returns the lines about a device, without newlines: one, or with Theengs one for each entry of its data.
     ///
     /// `time` is when it was heard, since 1970-01-01 00:00 UTC. There are at most `limit` lines in total.
@@ -69,7 +72,7 @@ struct ScanLines {
         case .csv:
             count += 1
             let line = CSVLine.bytes(scanResult, fields, event: event, at: Timestamp.local(sinceEpoch: time))
-            return count == 1 ? [CSVLine.header(fields), line] : [line]
+            return [line]
         case .theengs:
             let lines = TheengsLine.lines(of: scanResult).prefix(room).map(\.bytes)
             count += lines.count

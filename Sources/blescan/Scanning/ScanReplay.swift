@@ -30,6 +30,7 @@ struct ScanReplay: ~Copyable {
     ///
     /// - Throws: `Failure` for a file that cannot be read, and for one without a matching advertiser.
     mutating func run(_ path: String) throws {
+        if let header = lines.header { Console.out(header) }
         do {
             let warning = try Recording.read(path) {
                 show($0)

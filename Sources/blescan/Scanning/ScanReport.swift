@@ -62,6 +62,7 @@ actor ScanReport {
     nonisolated func run(_ scan: ScanSequence, each verbosity: Verbosity, heartbeat: Duration?) async throws -> ScanEnd
     {
         let (notices, continuation) = AsyncStream.makeStream(of: ScanNotice.self, bufferingPolicy: .bufferingNewest(16))
+        if let header = await lines.header { try await print(header) }
         try await withThrowingTaskGroup(of: Bool.self) { group in
             group.addTask {
                 try await self.listen(to: scan.noticing { continuation.yield($0) }, verbosity)

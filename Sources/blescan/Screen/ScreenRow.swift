@@ -44,7 +44,7 @@ struct ScreenRow: Sendable {
             || scanResult.isConnectable != newest.isConnectable
         scanResult = newest
         measure()
-        guard isNews else { return }
+        guard isNews else { return contents.repeated(at: newest.lastSeen) }
         name = Self.shown(newest.name)
         contents.take(newest)
         data = contents.text

@@ -5,7 +5,7 @@ import BareBLE
 /// One operation of `talk`.
 enum TalkOperation {
     case read([AttributeArgument])
-    case write(AttributeArgument, [UInt8], WriteKind)
+    case write(AttributeArgument, ValueOptions, WriteKind)
     case notify([AttributeArgument], SubscriptionKind)
     case stop([AttributeArgument])
     case wait(count: Int?, time: DurationArgument?)
@@ -20,21 +20,17 @@ enum TalkOperation {
         var words = try TalkWords.split(line)
         guard let name = words.first, !name.hasPrefix("#") else { return nil }
         words.removeFirst()
+        if words.contains("--help") || words == ["-h"] {
+            self = .help
+            return
+        }
         switch name {
         case "read": self = .read(try Self.parsed(ReadWords.self, words, name).attribute)
         case "write":
             // The bytes may stand alone: write fff2 dda5.
             if words.count > 1, !words[1].hasPrefix("-") { words.insert("--hex", at: 1) }
             let parsed = try Self.parsed(WriteWords.self, words, name)
-            let bytes: [UInt8]
-            do {
-                bytes = try parsed.value.bytes()
-            } catch let failure as Failure {
-                throw failure
-            } catch {
-                throw Self.failure(WriteWords.message(for: error), name)
-            }
-            self = .write(parsed.attribute, bytes, parsed.withoutResponse ? .withoutResponse : .withResponse)
+            self = .write(parsed.attribute, parsed.value, parsed.withoutResponse ? .withoutResponse : .withResponse)
         case "notify":
             let parsed = try Self.parsed(NotifyWords.self, words, name)
             self = .notify(parsed.attribute, parsed.indications ? .indications : .notifications)
@@ -42,9 +38,9 @@ enum TalkOperation {
         case "wait":
             let parsed = try Self.parsed(WaitWords.self, words, name)
             self = .wait(count: parsed.count, time: parsed.duration)
-        case "explore": self = .explore
-        case "help", "?": self = .help
-        case "quit", "exit", "q": self = .quit
+        case "explore", "help", "?", "quit", "exit", "q":
+            _ = try Self.parsed(NoWords.self, words, name)
+            self = name == "explore" ? .explore : ["help", "?"].contains(name) ? .help : .quit
         default:
             let near = NearNames.slips(name, in: Self.names)
             throw Failure(
@@ -53,6 +49,12 @@ enum TalkOperation {
                     ? "The operations are \(Self.names.joined(separator: ", "))."
                     : "Did you mean \(NearNames.list(near))?", status: .usage)
         }
+    }
+
+    /// Whether it takes its bytes from standard input.
+    var readsStandardInput: Bool {
+        if case .write(_, let value, _) = self { return value.file == "-" }
+        return false
     }
 
     private static let names = ["read", "write", "notify", "stop", "wait", "explore", "help", "quit"]
@@ -80,9 +82,13 @@ enum TalkOperation {
     }
 
     private static func failure(_ message: String, _ name: String) -> Failure {
-        Failure(message: "\(name): \(message)", hint: "`help` explains the operations.", status: .usage)
+        Failure(
+            message: "\(name): \(Failure.message(ofParser: message))", hint: "`help` explains the operations.",
+            status: .usage)
     }
 }
+
+private struct NoWords: ParsableArguments {}
 
 private struct ReadWords: ParsableArguments {
     @Argument(transform: AttributeArgument.init(argument:)) var attribute: [AttributeArgument]

@@ -4,8 +4,10 @@
 // the wait for values, which counts those that have come since the last wait; the end of all subscriptions.
 //
 // Invariants:
-// - A value is counted by one wait only.
-// - A link that was lost ends the operation that runs, and every later one, with that error.
+// - A value is counted by one wait only, and a deadline ends the wait that it belongs to only.
+// - A subscription that has ended is no longer there; a wait for values without one ends with the error of the last.
+//
+// Writing blocks while the reader does not read. It happens beside the tasks' threads, and ^C gives it up.
 
 import BLECore
 import BareBLE
@@ -13,22 +15,24 @@ import BareBLE
 /// The state of `talk`: its subscriptions, and the values that no wait has counted.
 actor TalkSession {
     private struct Waiter {
+        let number: Int
         let count: Int
         let continuation: CheckedContinuation<Bool, any Error>
     }
 
     private let peripheral: Peripheral
     private let output: OperationOutput
+    private let lines: LineOutput
     private let timeout: Duration
     private var subscriptions: [AttributeHandle: (values: ValueSequence, task: Task<Void, Never>)] = [:]
     private var uncounted = 0
     private var waiter: Waiter?
-    /// The error that ended a subscription.
-    private var failure: (any Error)?
+    private var waits = 0
 
-    init(_ peripheral: Peripheral, _ output: OperationOutput, timeout: Duration) {
+    init(_ peripheral: Peripheral, _ output: OperationOutput, to lines: LineOutput, timeout: Duration) {
         self.peripheral = peripheral
         self.output = output
+        self.lines = lines
         self.timeout = timeout
     }
 
@@ -39,7 +43,7 @@ actor TalkSession {
         switch operation {
         case .read(let attributes):
             for attribute in attributes { try await read(attribute, isAlone: attributes.count == 1) }
-        case .write(let attribute, let bytes, let kind): try await write(attribute, bytes, kind)
+        case .write(let attribute, let value, let kind): try await write(attribute, try value.bytes(), kind)
         case .notify(let attributes, let kind): try await subscribe(to: attributes, kind)
         case .stop(let attributes): try await unsubscribe(from: attributes)
         case .wait(let count, let time): try await wait(for: count, time)
@@ -52,20 +56,26 @@ actor TalkSession {
 
     /// Ends all subscriptions.
     func end() async {
-        try? await unsubscribe(from: [])
+        for handle in subscriptions.keys.sorted() { try? await unsubscribe(from: handle) }
+    }
+
+    private func print(_ line: [UInt8]) async throws {
+        if try await lines.write(line) == .closed { Interrupt.end(.done) }
     }
 
     // MARK: Operations
 
     private func read(_ attribute: AttributeArgument, isAlone: Bool) async throws {
+        let line: [UInt8]
         do throws(BLEError) {
             let reading = try await peripheral.readAttribute(attribute.reference, timeout: timeout)
             let uuid = reading.uuid
             let label = isAlone ? nil : await self.label(reading.handle, uuid)
-            Console.out(output.line(ofReading: reading.value, at: reading.handle, uuid, label: label))
+            line = output.line(ofReading: reading.value, at: reading.handle, uuid, label: label)
         } catch {
             throw await attribute.advised(error, peripheral)
         }
+        try await print(line)
     }
 
     private func write(_ attribute: AttributeArgument, _ bytes: [UInt8], _ kind: WriteKind) async throws {
@@ -76,13 +86,15 @@ actor TalkSession {
         }
         let database = await peripheral.database
         let handle = attribute.reference.valueHandle(in: database)
-        Console.out(
+        try await print(
             output.line(
                 ofWriting: bytes, to: attribute, at: handle, handle.flatMap { database?.type(at: $0) }, kind))
     }
 
     private func subscribe(to attributes: [AttributeArgument], _ kind: SubscriptionKind) async throws {
+        let database = try await peripheral.discover(timeout: timeout)
         for attribute in attributes {
+            try attribute.expectValue(in: database)
             let values: ValueSequence
             do throws(BLEError) {
                 values = try await peripheral.subscribe(
@@ -99,9 +111,10 @@ actor TalkSession {
             let label = await self.label(handle, uuid)
             let task = Task { [weak self] in
                 do {
-                    for try await value in values { await self?.received(value, uuid, label) }
+                    for try await value in values { try await self?.received(value, uuid, label) }
+                    await self?.ended(handle, by: nil)
                 } catch {
-                    await self?.ended(by: error)
+                    await self?.ended(handle, by: error)
                 }
             }
             subscriptions[handle] = (values, task)
@@ -111,50 +124,60 @@ actor TalkSession {
 
     private func unsubscribe(from attributes: [AttributeArgument]) async throws {
         let database = await peripheral.database
-        let handles =
-            attributes.isEmpty
-            ? Array(subscriptions.keys) : attributes.compactMap { $0.reference.valueHandle(in: database) }
-        for handle in handles.sorted() {
-            guard let subscription = subscriptions.removeValue(forKey: handle) else {
+        let handles = try attributes.map { attribute throws(Failure) in
+            guard let handle = attribute.reference.valueHandle(in: database), subscriptions[handle] != nil else {
                 throw Failure(
-                    message: "there is no subscription to \(CharacteristicReference.handle(handle))",
-                    hint: "`notify` begins one.", status: .notFound)
+                    message: "there is no subscription to \(attribute.text)", hint: "`notify` begins one.",
+                    status: .notFound)
             }
-            // After ^C the task is cancelled, but the peer must still be asked to stop.
-            try await Task { try await subscription.values.unsubscribe() }.value
-            await subscription.task.value
-            if !output.isJSON { Console.note("unsubscribed from \(CharacteristicReference.handle(handle))") }
+            return handle
         }
+        for handle in attributes.isEmpty ? subscriptions.keys.sorted() : handles {
+            try await unsubscribe(from: handle)
+        }
+    }
+
+    private func unsubscribe(from handle: AttributeHandle) async throws {
+        guard let subscription = subscriptions.removeValue(forKey: handle) else { return }
+        // After ^C the task is cancelled, but the peer must still be asked to stop.
+        try await Task { try await subscription.values.unsubscribe() }.value
+        await subscription.task.value
+        if !output.isJSON { Console.note("unsubscribed from \(CharacteristicReference.handle(handle))") }
     }
 
     private func explore() async throws {
         let database = try await peripheral.discover(level: .full, timeout: timeout)
         let tree = AttributeTree(database, of: output.peer, mtu: await peripheral.mtu)
         if output.isJSON {
-            Console.out(tree.json.text)
+            try await print(tree.json.bytes)
         } else {
-            for line in AttributeScreen(tree, width: Console.width).table { Console.out(line.plain) }
+            for line in AttributeScreen(tree, width: Console.width).table {
+                try await print(Array(Console.spelled(line.plain).utf8))
+            }
         }
     }
 
     // MARK: Values
 
-    private func received(_ value: ReceivedValue, _ uuid: BluetoothUUID?, _ label: String) {
+    private func received(_ value: ReceivedValue, _ uuid: BluetoothUUID?, _ label: String) async throws {
         if value.droppedBefore > 0, !output.isJSON {
             Console.note("\(value.droppedBefore.counted("value")) dropped here")
         }
-        Console.out(output.line(of: value, uuid, label: label))
+        try await print(output.line(of: value, uuid, label: label))
         uncounted += 1
         guard let waiter, uncounted >= waiter.count else { return }
         uncounted -= waiter.count
-        resume(returning: true)
+        end(waiter.number, with: .success(true))
     }
 
-    private func ended(by error: any Error) {
-        failure = failure ?? error
-        guard let waiter else { return }
-        self.waiter = nil
-        waiter.continuation.resume(throwing: error)
+    private func ended(_ handle: AttributeHandle, by error: (any Error)?) {
+        subscriptions[handle] = nil
+        guard subscriptions.isEmpty, let waiter else { return }
+        if let error {
+            end(waiter.number, with: .failure(error))
+        } else if waiter.count < .max {
+            end(waiter.number, with: .failure(Self.nothingToWaitFor))
+        }
     }
 
     private func wait(for count: Int?, _ time: DurationArgument?) async throws {
@@ -164,42 +187,42 @@ actor TalkSession {
             uncounted -= needed
             return
         }
-        if time == nil, subscriptions.isEmpty {
-            throw Failure(
-                message: "there is no subscription to wait for", hint: "`notify ATTRIBUTE` begins one.", status: .usage)
-        }
+        if needed < .max, subscriptions.isEmpty { throw Self.nothingToWaitFor }
+        waits += 1
+        let number = waits
         let deadline = time.map { time in
             Task {
                 try await Task.sleep(for: time.duration)
-                resume(returning: false)
+                end(number, with: .success(false))
             }
         }
         defer { deadline?.cancel() }
         let hasCome = try await withTaskCancellationHandler {
             try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Bool, any Error>) in
-                if let failure { return continuation.resume(throwing: failure) }
                 if Task.isCancelled { return continuation.resume(throwing: CancellationError()) }
-                waiter = Waiter(count: needed, continuation: continuation)
+                waiter = Waiter(number: number, count: needed, continuation: continuation)
             }
         } onCancel: {
-            Task { await self.ended(by: CancellationError()) }
+            Task { await self.end(number, with: .failure(CancellationError())) }
         }
-        guard !hasCome, let count else {
-            // What came during a pause has been waited for.
-            if count == nil { uncounted = 0 }
-            return
-        }
+        guard !hasCome else { return }
         let came = uncounted
+        // What came meanwhile has been waited for.
         uncounted = 0
+        guard let count else { return }
         throw Failure(
             message: "only \(came) of \(count.counted("value")) came", hint: "Allow more time with --for.",
             status: .timedOut)
     }
 
-    private func resume(returning hasCome: Bool) {
-        guard let waiter else { return }
+    private static var nothingToWaitFor: Failure {
+        Failure(message: "there is no subscription to wait for", hint: "`notify ATTRIBUTE` begins one.", status: .usage)
+    }
+
+    private func end(_ number: Int, with result: Result<Bool, any Error>) {
+        guard let waiter, waiter.number == number else { return }
         self.waiter = nil
-        waiter.continuation.resume(returning: hasCome)
+        waiter.continuation.resume(with: result)
     }
 
     private func label(_ handle: AttributeHandle, _ uuid: BluetoothUUID?) async -> String {

@@ -35,6 +35,9 @@ import Testing
         let failure = try failure("--json", "explore", "demo:battery")
         #expect(failure?.message == "options go after the command")
         #expect(failure?.hint == "Write `blescan explore demo:battery --json`.")
+        #expect(
+            try self.failure("--timeout", "5", "explore", "demo:battery")?.message == "options go after the command")
+        #expect(try self.failure("--tea")?.hint == "`blescan scan --help` lists the options.")
     }
 }
 

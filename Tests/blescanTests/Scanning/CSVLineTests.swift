@@ -1,4 +1,5 @@
 import BLECore
+import TestSupport
 import Testing
 
 @testable import blescan
@@ -31,7 +32,8 @@ import Testing
     @Test(arguments: [
         ("=cmd|'/C calc'!A0", "'=cmd|'/C calc'!A0"), ("+1", "'+1"), ("-1", "'-1"), ("@SUM", "'@SUM"),
         ("a,b", "\"a,b\""), ("a\"b", "\"a\"\"b\""), ("a\r\n=b", "a\\u{d}\\u{a}=b"), ("\t=b", "\\u{9}=b"),
-        ("\u{1B}[31m", "\\u{1b}[31m"),
+        ("\u{1B}[31m", "\\u{1b}[31m"), ("a,\u{301}b", "\"a,\u{301}b\""), ("\"\u{301}", "\"\"\"\u{301}\""),
+        ("=\u{301}cmd", "'=\u{301}cmd"), ("\u{FF1D}1", "'\u{FF1D}1"), (" =1", "' =1"),
     ])
     func namesAreText(_ name: String, _ cell: String) {
         #expect(lines(name, [.name, .rssi]).last == cell + ",-41")

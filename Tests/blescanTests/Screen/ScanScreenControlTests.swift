@@ -118,6 +118,20 @@ import Testing
         }
     }
 
+    /// What is repeated stays, however long ago it was new.
+    @Test func whatIsRepeatedStays() {
+        let air = Air(columns: 120, rows: 12)
+        for _ in 0..<75 {
+            air.hear("D0:35:33:33:44:03", -50, Air.govee)
+            air.pass(.seconds(1))
+        }
+        air.hear("D0:35:33:33:44:03", -50, [2, 1, 6, 5, 0xFF, 0x34, 0x12, 1, 2])
+        #expect(air.lines()[2].contains("19.0 °C"), "\(air.lines()[2])")
+        air.pass(.seconds(70))
+        air.hear("D0:35:33:33:44:03", -50, [2, 1, 6, 5, 0xFF, 0x34, 0x12, 1, 3])
+        #expect(!air.lines()[2].contains("19.0 °C"))
+    }
+
     @Test func shortIntervalsHaveMilliseconds() {
         #expect(DeviceLine.seconds(.milliseconds(20)) == "20 ms")
         #expect(DeviceLine.seconds(.milliseconds(2540)) == "2.5 s")

@@ -96,12 +96,38 @@ import Testing
         ("reed 2a00", 64, "Did you mean read?"),
         ("write 0x0008 0g", 64, "'g' is not a hex digit"), ("read 'x", 64, "a quote has no end"),
         ("read", 64, "missing"),
+        ("stop 2a37", 1, "no subscription to 2a37"), ("explore --bogus", 64, "unknown option"),
+        ("quit now", 64, "unexpected argument"), ("notify 0x000b", 1, "whose value is at 0x000a"),
+        ("write nordic-uart-rx --file -", 64, "standard input has the operations"),
     ])
     func failuresHaveTheirStatus(_ operation: String, _ status: Int32, _ words: String) async throws {
         let outcome = try await BuiltProgram.run(["talk", "demo:uart"], input: operation + "\nread 2a00\n")
         #expect(outcome.status == status, "\(outcome.errors)")
         #expect(outcome.errors.lowercased().contains(words.lowercased()), "\(outcome.errors)")
         #expect(outcome.output.isEmpty)
+    }
+
+    @Test func bytesComeFromStandardInput() async throws {
+        let outcome = try await BuiltProgram.run(
+            ["talk", "demo:uart", "write nordic-uart-rx --file -"], input: "hi")
+        #expect(outcome.output == "wrote 2 bytes to nordic-uart-rx (0x0008)\n")
+    }
+
+    @Test func helpIsShownInPlace() async throws {
+        let outcome = try await BuiltProgram.run(["talk", "demo:uart"], input: "read --help\n")
+        #expect(outcome.status == 0 && outcome.errors.contains("read ATTRIBUTE ..."))
+    }
+
+    /// Between operations, too.
+    @Test func aLinkLostAtThePromptIsReported() async throws {
+        let peripheral = VirtualPeripheral(.uart)
+        let peer = try SocketPeer(link: try await peripheral.connect())
+        let terminal = try PseudoTerminal(columns: 200)
+        let program = try RunningProgram(["talk", "unix:\(peer.path)"], errors: terminal, keyboard: terminal)
+        try await terminal.shown("> ")
+        await peripheral.disconnect()
+        #expect(try await program.outcome().status == 74)
+        try await terminal.shown("the link has ended")
     }
 
     /// A mistake in a later argument is found before there is a link.
