@@ -76,7 +76,9 @@ let package = Package(
         ),
         .target(
             name: "CoreBluetooth",
-            dependencies: ["BareBLE", "BLECore", "BLELinux", .product(name: "Logging", package: "swift-log")],
+            dependencies: [
+                "BareBLE", "BareBLECrypto", "BLECore", "BLELinux", .product(name: "Logging", package: "swift-log"),
+            ],
             swiftSettings: strict
         ),
         .executableTarget(

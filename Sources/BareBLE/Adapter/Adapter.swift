@@ -131,6 +131,8 @@ package actor Adapter {
 
     /// What is known of the controller, or is safe to assume.
     var traits: ControllerTraits { identification.traits }
+    /// Whether the controller is known to connect on secondary channels.
+    package var hasExtendedConnect: Bool { traits.hasExtendedConnect }
 
     /// The adapter's address, once it has been found.
     package var address: BluetoothAddress? { info?.address }
