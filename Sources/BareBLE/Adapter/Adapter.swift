@@ -71,6 +71,7 @@ package actor Adapter {
     var links = LinkTable()
     var eventMasks = EventMasks()
     var monitor: PresenceMonitor
+    let deviceEvents = DeviceEvents()
     let waiting: Waiters<Wake>
     var pairing = CurrentPairing()
     var centrals = CentralPairings()
@@ -116,6 +117,7 @@ package actor Adapter {
     isolated deinit {
         if let timer { loop.cancel(timer) }
         monitor.stopTimer(loop)
+        deviceEvents.end(on: loop)
         acceptor.end()
         closeSockets()
         closeManagement()
