@@ -33,7 +33,7 @@ GROUPS = {
     "recovery": ("extended", 1, ("belt", "crowd", "lock")),
     "pairing": ("extended", 1, ("lock",)),
     "centrals": ("extended", 2, ("caller",)),
-    "corebluetooth": ("extended", 1, ("belt", "caller")),
+    "corebluetooth": ("extended", 2, ("belt", "caller")),
 }
 # The programs that a group needs, where it does not need all of them.
 PROGRAMS = {"pairing": (PAIRING, BLESCAN), "centrals": (BLESCAN, TRIALS), "corebluetooth": (WALK, BLESCAN, TRIALS),

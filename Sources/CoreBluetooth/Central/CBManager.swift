@@ -170,6 +170,7 @@ open class CBManager: NSObject, @unchecked Sendable {
             return old
         }
         observers.changed(.state, on: self, from: old, to: new)
+        if new == .poweredOn { adapterIsReady() }
         // In one step, so that a delegate that is set meanwhile is notified here, or when it is set.
         let hasDelegate = reporting.withLock { reporting in
             reporting.isUnreported = reporting.delegate == nil
@@ -187,6 +188,9 @@ open class CBManager: NSObject, @unchecked Sendable {
         let restored = reporting.withLock { $0.delegate == nil ? nil : $0.restored.take() }
         if let restored { reportRestored(restored) }
     }
+
+    /// Continues what waits for the adapter. Each kind of manager has its own.
+    func adapterIsReady() {}
 
     /// Ends what needs the adapter. Each kind of manager has its own.
     func adapterIsLost() {}

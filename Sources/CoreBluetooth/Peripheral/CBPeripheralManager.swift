@@ -280,11 +280,12 @@ open class CBPeripheralManager: CBManager, @unchecked Sendable {
         endAdvertising()
     }
 
-    override func reportState() {
+    override func adapterIsReady() {
         let restored = own.withLock { $0.restored.take() }
-        if state == .poweredOn, let restored, begin(restored) { own.withLock { $0.quietStart = $0.start } }
-        delegate?.peripheralManagerDidUpdateState(self)
+        if let restored, begin(restored) { own.withLock { $0.quietStart = $0.start } }
     }
+
+    override func reportState() { delegate?.peripheralManagerDidUpdateState(self) }
 
     override func reportRestored(_ restored: [String: Any]) {
         delegate?.peripheralManager(self, willRestoreState: restored)

@@ -54,5 +54,19 @@ def an_ios_program_serves_a_central_of_bumble():
         program.finish()
 
 
+@test
+def ios_programs_talk_to_each_other_over_two_adapters():
+    control(HCI_UP, index=1)
+    server = Program("serve", program=WALK, env={**os.environ, "BAREBLE_ADAPTER": "hci1"})
+    try:
+        server.wait_for(lambda lines: lines == ["added true", "advertising true"], "it advertises")
+        client = Program("measure", program=WALK, env={**os.environ, "BAREBLE_ADAPTER": "hci0"}).finish().must(0)
+        same(client.out.splitlines(), ["connected", "21.5", "written true", "22.0", "disconnected true"], "steps of the central")
+        server.wait_for(lambda lines: "subscribed true" in lines and "written 2" in lines, "steps of the peripheral")
+    finally:
+        server.child.kill()
+        server.finish()
+
+
 if __name__ == "__main__":
     main(before=quiet)
