@@ -6,7 +6,7 @@ TOOLS  := Tests/Tools
 PREFIX ?= /usr/local
 # Without the last option the program would load libraries that another user has put beside it.
 CONFIG := -c release --static-swift-stdlib --disable-local-rpath
-FORMATTED := Package.swift Sources Tests Docs/examples
+FORMATTED := Package.swift Sources Tests Docs/examples Docs/companions
 
 .DEFAULT_GOAL := help
 .PHONY: help run build test test-fast test-vm simulate embedded api reliability man lint format bench soak sanitize fuzz coverage mutations docs deb install uninstall install-corebluetooth uninstall-corebluetooth clean

@@ -3,7 +3,7 @@
     N passed, N failed, N skipped
 
 Steps: unit (all Swift tests, debug), api (the public interface and the catalogue of faults are as Docs/api.md and
-Docs/reliability.md say), examples (the daemons in Docs/examples, built, tested and run), simulation (ten thousand seeds,
+Docs/reliability.md say), examples (the daemons in Docs/examples, built, tested and run; the modules in Docs/companions), simulation (ten thousand seeds,
 release), sanitized (the core's tests, release, with the address sanitizer), fuzz (every parser and whole sessions, some seconds each), embedded (BLECore as Embedded Swift),
 linkage (what a daemon links), load (a fraction of `make soak`), packaging (manual pages, completions, the Debian package in
 a chroot, and packages on the installed module CoreBluetooth), kernel (blescan and a daemon in a virtual machine).
@@ -152,6 +152,9 @@ def examples():
     package = ["--package-path", "Docs/examples", "--scratch-path", ".build/examples"]
     yield ["swift", "build", *package, "--build-tests"], {}
     yield ["swift", "test", *package, "--skip-build", "--disable-xctest", "--no-parallel"], {}
+    companions = ["--package-path", "Docs/companions", "--scratch-path", ".build/companions"]
+    yield ["swift", "build", *companions, "--build-tests"], {}
+    yield ["swift", "test", *companions, "--skip-build", "--disable-xctest", "--no-parallel"], {}
 
 
 def simulation():

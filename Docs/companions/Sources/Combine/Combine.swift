@@ -1,3 +1,6 @@
+// The names are those of Apple's modules, whose documentation describes them.
+// swift-format-ignore-file: AllPublicDeclarationsHaveDocumentation, AlwaysUseLowerCamelCase
+
 // Combine by OpenCombine, with what that lacks and code next to CoreBluetooth uses.
 
 @_exported import CoreBluetooth

@@ -1,3 +1,6 @@
+// The names are those of Apple's modules, whose documentation describes them.
+// swift-format-ignore-file: AllPublicDeclarationsHaveDocumentation, AlwaysUseLowerCamelCase
+
 import Foundation
 
 /// A lock around a value.

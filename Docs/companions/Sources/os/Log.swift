@@ -1,3 +1,6 @@
+// The names are those of Apple's modules, whose documentation describes them.
+// swift-format-ignore-file: AllPublicDeclarationsHaveDocumentation, AlwaysUseLowerCamelCase
+
 // The part of Apple's logging that code next to CoreBluetooth uses, to standard error.
 
 import Foundation
