@@ -1,7 +1,9 @@
 // The names and the comments are those of programs, not of a library.
 // swift-format-ignore-file: AlwaysUseLowerCamelCase, AllPublicDeclarationsHaveDocumentation, NeverForceUnwrap
 
-import CoreBluetooth
+// Headers of Apple's framework, by their names.
+import CoreBluetooth.CBCentralManager
+import CoreBluetooth.CBUUID
 
 /// Reads the temperature of a `Thermometer`, subscribes to it, and writes to it.
 public class ThermometerReader: NSObject, CBCentralManagerDelegate, CBPeripheralDelegate {
