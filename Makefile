@@ -6,13 +6,13 @@ TOOLS  := Tests/Tools
 PREFIX ?= /usr/local
 # Without the last option the program would load libraries that another user has put beside it.
 CONFIG := -c release --static-swift-stdlib --disable-local-rpath
-FORMATTED := Package.swift Sources Tests Docs/examples
+FORMATTED := Package.swift Sources Tests Docs/examples Docs/companions
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test test-fast test-vm simulate embedded api reliability man lint format bench soak sanitize fuzz coverage mutations docs deb install uninstall clean
+.PHONY: help run build test test-fast test-vm simulate embedded api reliability man lint format bench soak sanitize fuzz coverage mutations docs deb install uninstall install-corebluetooth uninstall-corebluetooth clean
 
 help: ## List the targets
-	@awk -F ':[^#]*## ' '/^[a-z-]+:[^#]*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':[^#]*## ' '/^[a-z-]+:[^#]*## / { printf "  make %-23s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: build ## Build a release and show the main functions: a live scan, or recorded packets and a virtual peripheral
 	@$(TOOLS)/show-main-job .build/release/blescan
@@ -95,6 +95,14 @@ install: build ## Install blescan, its manual pages and completions below PREFIX
 
 uninstall: ## Remove what install put below PREFIX
 	@$(TOOLS)/install-files uninstall "$(DESTDIR)$(PREFIX)"
+
+install-corebluetooth: ## Install the module CoreBluetooth below PREFIX, with a toolset for packages whose manifests do not name it
+	@$(TOOLS)/require python3 libbluetooth-dev
+	swift build $(CONFIG) --product corebluetooth-scanner
+	@$(TOOLS)/install-corebluetooth install "$(PREFIX)" "$(DESTDIR)"
+
+uninstall-corebluetooth: ## Remove what install-corebluetooth put below PREFIX
+	@$(TOOLS)/install-corebluetooth uninstall "$(PREFIX)" "$(DESTDIR)"
 
 clean: ## Remove everything that was built
 	rm -rf .build

@@ -74,9 +74,13 @@ let package = Package(
             dependencies: ["BareBLE", "BLECapture", "BLECore", "BLELinux", "BLEProfiles"],
             swiftSettings: strict
         ),
+        .target(name: "CoreBluetoothHeaders"),
         .target(
             name: "CoreBluetooth",
-            dependencies: ["BareBLE", "BLECore", "BLELinux", .product(name: "Logging", package: "swift-log")],
+            dependencies: [
+                "BareBLE", "BareBLECrypto", "BLECore", "BLELinux", "CoreBluetoothHeaders",
+                .product(name: "Logging", package: "swift-log"),
+            ],
             swiftSettings: strict
         ),
         .executableTarget(
@@ -123,6 +127,12 @@ let package = Package(
             name: "benchmarks",
             dependencies: ["BareBLE", "BareBLETestKit", "BLECore"],
             path: "Tests/Benchmarks/Swift",
+            swiftSettings: strict
+        ),
+        .executableTarget(
+            name: "facade-benchmark",
+            dependencies: ["BareBLE", "BareBLETestKit", "BLECore", "CoreBluetooth"],
+            path: "Tests/Benchmarks/Facade",
             swiftSettings: strict
         ),
         .target(name: "FaultySystem", path: "Tests/FaultySystem"),
@@ -191,6 +201,17 @@ let package = Package(
             name: "corebluetooth-scanner",
             dependencies: ["CoreBluetooth"],
             path: "Tests/CoreBluetoothClients/Scanner"
+        ),
+        .executableTarget(
+            name: "corebluetooth-dispatch-scanner",
+            dependencies: ["CoreBluetooth"],
+            path: "Tests/CoreBluetoothClients/DispatchScanner"
+        ),
+        .executableTarget(
+            name: "corebluetooth-walk",
+            dependencies: ["ClientInSwift5", "CoreBluetooth"],
+            path: "Tests/CoreBluetoothClients/Walk",
+            swiftSettings: [.swiftLanguageMode(.v5)]
         ),
         .testTarget(
             name: "CoreBluetoothTests",

@@ -72,6 +72,18 @@ package struct HCISocket: ~Copyable, Sendable {
         owned = descriptor
     }
 
+    /// Opens the kernel's own events (HCI_EV_STACK_INTERNAL) about adapters that come, go, and are switched on and off.
+    ///
+    /// - Throws: `SystemCallError`; with EPERM without CAP_NET_RAW.
+    package static func deviceEvents() throws(SystemCallError) -> HCISocket {
+        let socket = try HCISocket(channel: .raw, adapter: nil)
+        let wanted = HCIFilter(events: [0xFD])
+        try socket.setFilter(wanted)
+        // Of a process that may not see them, the kernel removes them from the filter without an error.
+        guard try socket.filter() == wanted else { throw SystemCallError(call: "HCI_FILTER", errno: EPERM) }
+        return socket
+    }
+
     /// Adopts a descriptor that stands in for a controller.
     package init(adopting descriptor: Int32) {
         let flags = fcntl(descriptor, F_GETFL)

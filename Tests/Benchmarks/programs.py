@@ -22,7 +22,8 @@ SMALL = ["--toolset", "Docs/examples/small.json", "--scratch-path", ".build/smal
 
 def build():
     BUILD.mkdir(parents=True, exist_ok=True)
-    for product, options, folder in (("benchmarks", [], "release"), ("sample-daemon", SMALL, "small/release")):
+    for product, options, folder in (
+            ("benchmarks", [], "release"), ("facade-benchmark", [], "release"), ("sample-daemon", SMALL, "small/release")):
         call([*SWIFT, *options, "--product", product])
         # As it would be installed; and valgrind stumbles over some debugging information.
         call(["strip", f"{ROOT}/.build/{folder}/{product}", "-o", f"{BUILD}/{product}"])

@@ -87,6 +87,16 @@ import Testing
         await line.link.disconnect()
     }
 
+    @Test func aScheduledStreamIsOpenWithItsEvent() async throws {
+        let line = try await Line()
+        let states = await onThread { OpeningWalk(line.channel.outputStream).run() }
+        #expect(states == [.opening, .open])
+        // Without a run loop there is no event to wait for.
+        line.channel.inputStream.open()
+        #expect(line.channel.inputStream.streamStatus == .open)
+        await line.link.disconnect()
+    }
+
     @Test func theEndComesOnceAndAfterTheBytes() async throws {
         let line = try await Line()
         line.channel.inputStream.open()
@@ -201,5 +211,28 @@ private final class StreamWalk: NSObject, StreamDelegate {
         if eventCode == .hasSpaceAvailable, position < sent.count {
             position += write(sent[position...], to: channel.outputStream)
         }
+    }
+}
+
+/// Opens a scheduled stream, and keeps its status after the call and with the event.
+private final class OpeningWalk: NSObject, StreamDelegate {
+    private let stream: OutputStream
+    private var states: [Stream.Status] = []
+
+    init(_ stream: OutputStream) {
+        self.stream = stream
+    }
+
+    func run() -> [Stream.Status] {
+        stream.delegate = self
+        stream.schedule(in: .current, forMode: .default)
+        stream.open()
+        states.append(stream.streamStatus)
+        while states.count < 2, RunLoop.current.run(mode: .default, before: .distantFuture) {}
+        return states
+    }
+
+    func stream(_ aStream: Stream, handle eventCode: Stream.Event) {
+        if eventCode == .openCompleted { states.append(aStream.streamStatus) }
     }
 }

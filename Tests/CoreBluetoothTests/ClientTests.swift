@@ -63,6 +63,55 @@ import Testing
         }
     }
 
+    @Test func aBridgeServesBothRoles() async throws {
+        try await Bench.run { bench in
+            _ = await bench.radio.add(.uart)
+            let bridge = UARTBridge(queue: bench.queue)
+            await wait(for: "advertising true", 1, on: bench.queue) {
+                bridge.onStep = $0
+            } begin: {
+                bridge.start()
+            }
+            let phone = await bench.radio.addCentral()
+            try await phone.connect()
+            try await phone.subscribe(to: "6E400003-B5A3-F393-E0A9-E50E24DCCA9E")
+            let handle = try await phone.characteristic("6E400002-B5A3-F393-E0A9-E50E24DCCA9E").value
+            // The device echoes.
+            for number in 0..<200 as Range<UInt8> { await phone.command([number], at: handle) }
+            for number in 0..<200 as Range<UInt8> { #expect(try await phone.nextValue().bytes == [number]) }
+        }
+    }
+
+    @Test func aHeartRateApplicationContinuesAfterARestart() async throws {
+        let folder = try TemporaryFolder()
+        var settings = CoreBluetoothHost.Settings(environment: [:])
+        settings.stateDirectory = folder.path
+        let first = settings
+        try await Bench.run(first) { bench in
+            let device = await bench.radio.add(.heartRate)
+            let (monitor, view) = (HeartRateMonitor(), HeartRateView())
+            monitor.delegate = view
+            monitor.begin(on: bench.queue)
+            while view.rates.count < 3 { try await bench.time.clock.sleep(for: .milliseconds(100)) }
+            await bench.radio.disconnect(device)
+            while view.rates.count < 6 { try await bench.time.clock.sleep(for: .milliseconds(100)) }
+            #expect(view.states == ["connected", "lost", "connected"])
+            #expect(view.places.last == "chest")
+            let rest = try TemporaryFolder(copyOf: folder)
+            monitor.end()
+            while view.states.last != "ended" { try await bench.time.clock.sleep(for: .milliseconds(100)) }
+            var second = first
+            second.stateDirectory = rest.path
+            try await bench.runAgain(second) { bench in
+                let (monitor, view) = (HeartRateMonitor(), HeartRateView())
+                monitor.delegate = view
+                monitor.begin(on: bench.queue)
+                while view.rates.isEmpty { try await bench.time.clock.sleep(for: .milliseconds(100)) }
+                #expect(view.states == ["restored", "connected"])
+            }
+        }
+    }
+
     /// Waits for the `count`-th step with this text, after `begin`.
     private func wait(
         for text: String, _ count: Int, on queue: DispatchQueue, observe: (@escaping (String) -> Void) -> Void,
@@ -81,6 +130,24 @@ import Testing
                 }
             }
             begin()
+        }
+    }
+}
+
+/// The view of a heart-rate application.
+private final class HeartRateView: HeartRateMonitorDelegate, Sendable {
+    private let state = Lock<(states: [String], rates: [Int], places: [String?])>(([], [], []))
+
+    var states: [String] { state.withLock { $0.states } }
+    var rates: [Int] { state.withLock { $0.rates } }
+    var places: [String?] { state.withLock { $0.places } }
+
+    func monitor(_ monitor: HeartRateMonitor, didChange status: String) { state.withLock { $0.states.append(status) } }
+
+    func monitor(_ monitor: HeartRateMonitor, didReceive rate: Int, at location: String?) {
+        state.withLock { state in
+            state.rates.append(rate)
+            state.places.append(location)
         }
     }
 }

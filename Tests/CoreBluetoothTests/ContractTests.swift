@@ -329,6 +329,37 @@ import Testing
         }
     }
 
+    /// The kernel announces changes of adapters, so nothing looks for them.
+    @Test func s7AnIdleManagerWakesNothingUp() async throws {
+        try await Bench.run { bench in
+            await bench.radio.announceChanges()
+            let (manager, recorder) = try await bench.manager()
+            let adapter = await bench.central.adapter
+            #expect(await !adapter.isWatched)
+            await bench.radio.powerOff()
+            await bench.time.settle()
+            #expect(recorder.lines == ["state 4"])
+            await bench.radio.powerOn()
+            await bench.time.settle()
+            #expect(recorder.lines == ["state 4", "state 5"])
+            await bench.radio.unplug()
+            await bench.time.settle()
+            #expect(recorder.lines.last == "state 2")
+            await bench.radio.plugIn(isUp: true)
+            await bench.time.settle()
+            #expect(recorder.lines.last == "state 5")
+            #expect(await !adapter.isWatched)
+            // A scan needs more than announcements.
+            manager.scanForPeripherals(withServices: nil)
+            await bench.time.settle()
+            #expect(await adapter.isWatched)
+            manager.stopScan()
+            await bench.time.settle()
+            try await bench.time.clock.sleep(for: .seconds(5))
+            #expect(await !adapter.isWatched)
+        }
+    }
+
     @Test func s7AResetIsResettingAndThenPoweredOn() async throws {
         try await Bench.run { bench in
             _ = await bench.radio.add(.heartRate)
@@ -571,7 +602,7 @@ import Testing
 
     @Test(arguments: [true, false]) func s10WritesWithoutResponseKeepTheirOrder(_ obeysFlag: Bool) async throws {
         try await Bench.run { bench in
-            let (written, last) = (Lock<[UInt32]>([]), 2_000 as UInt32)
+            let (written, last) = (Lock<[UInt32]>([]), (obeysFlag ? 10_000 : 2_000) as UInt32)
             let line = VirtualDevice(
                 name: "Line",
                 services: [
@@ -607,7 +638,7 @@ import Testing
             }
             recorder.react { if $0 == "isReady" { write() } }
             bench.queue.sync { write() }
-            for _ in 0..<10_000 where next.withLock({ $0 }) <= last {
+            for _ in 0..<100_000 where next.withLock({ $0 }) <= last {
                 try await bench.time.clock.sleep(for: .milliseconds(10))
             }
             // A read comes after all of them.
@@ -727,6 +758,43 @@ import Testing
         }
     }
 
+    /// The queue of the first manager runs nothing while the values wait there.
+    @Test func s13ABlockedQueueHoldsNoOtherManager() async throws {
+        try await Bench.run { bench in
+            let device = await bench.radio.add(.uart)
+            let (first, one) = try await bench.manager()
+            let mine = try await bench.connect(first, one)
+            let other = Recorder(bench.time)
+            let second = CBCentralManager(delegate: other, queue: DispatchQueue(label: "other"))
+            try await other.wait(for: "state 5")
+            let yours = try #require(second.retrievePeripherals(withIdentifiers: [mine.identifier]).first)
+            yours.delegate = other
+            second.connect(yours)
+            try await other.wait(for: "didConnect")
+            let transmit = CBUUID(string: "6E400003-B5A3-F393-E0A9-E50E24DCCA9E")
+            mine.setNotifyValue(true, for: try #require(try await bench.discover(mine, one)[transmit]))
+            try await one.wait(for: "didUpdateNotificationStateFor")
+            let found = try await bench.discover(yours, other)
+            yours.setNotifyValue(true, for: try #require(found[transmit]))
+            try await other.wait(for: "didUpdateNotificationStateFor")
+            let receive = try #require(found[CBUUID(string: "6E400002-B5A3-F393-E0A9-E50E24DCCA9E")])
+            bench.queue.suspend()
+            // More than wait comfortably on a queue.
+            for number in 0..<600 {
+                yours.writeValue(Data([UInt8(number & 0xFF)]), for: receive, type: .withoutResponse)
+            }
+            try await other.wait(for: "didUpdateValueFor", count: 600)
+            await bench.radio.disconnect(device)
+            try await other.wait(for: "didDisconnect CB 7")
+            #expect(mine.state == .connected)
+            bench.queue.resume()
+            try await one.wait(for: "didDisconnect CB 7")
+            let values = one.lines.filter { $0.hasPrefix("didUpdateValueFor") }
+            #expect(values.count == 600)
+            #expect(one.lines.last?.hasPrefix("didDisconnect") == true)
+        }
+    }
+
     @Test func s13AManagerThatIsDroppedEndsItsConnections() async throws {
         try await Bench.run { bench in
             let device = await bench.radio.add(.heartRate)
@@ -760,6 +828,29 @@ import Testing
             try await recorder.wait(for: "didDisconnect nil false 0")
             try await bench.time.clock.sleep(for: .seconds(60))
             #expect(recorder.lines.count == 3)
+        }
+    }
+
+    /// The controller is asked with the first scan.
+    @Test func theFeaturesAreThoseOfTheController() async throws {
+        try await Bench.run { bench in
+            let (manager, recorder) = try await bench.manager()
+            #expect(!CBCentralManager.supports(.extendedScanAndConnect))
+            #expect(CBCentralManager.supports([]))
+            _ = await bench.radio.add(.heartRate)
+            manager.scanForPeripherals(withServices: nil)
+            try await recorder.wait(for: "didDiscover")
+            #expect(CBCentralManager.supports(.extendedScanAndConnect))
+            #expect(!CBCentralManager.supports(.channelSounding))
+            #expect(!CBCentralManager.supports([.extendedScanAndConnect, .channelSounding]))
+        }
+        try await Bench.run { bench in
+            await bench.radio.setPersonality(.bluetooth4)
+            let (manager, recorder) = try await bench.manager()
+            _ = await bench.radio.add(.heartRate)
+            manager.scanForPeripherals(withServices: nil)
+            try await recorder.wait(for: "didDiscover")
+            #expect(!CBCentralManager.supports(.extendedScanAndConnect))
         }
     }
 

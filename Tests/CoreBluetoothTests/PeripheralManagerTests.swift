@@ -224,6 +224,47 @@ import Testing
         }
     }
 
+    /// The part of a long update for a central that takes nothing waits. That for another one does not, so that the next
+    /// update comes after it.
+    @Test func noPartOfALongUpdateIsOvertaken() async throws {
+        try await Bench.run { bench in
+            let (manager, recorder, _, dynamic) = try await offer(bench)
+            // Another manager has room of its own.
+            let second = CBPeripheralManager(delegate: recorder, queue: bench.queue)
+            try await recorder.wait(for: "state 5")
+            let service = CBMutableService(type: CBUUID(string: "FFD0"), primary: true)
+            let other = CBMutableCharacteristic(
+                type: CBUUID(string: "FFD1"), properties: .notify, value: nil, permissions: .readable)
+            service.characteristics = [other]
+            second.add(service)
+            try await recorder.wait(for: "didAdd FFD0 nil")
+            let slow = await bench.radio.addCentral()
+            try await slow.connect()
+            try await slow.subscribe(to: 0xFFF2)
+            try await slow.subscribe(to: 0xFFD1)
+            let fast = try await connect(bench)
+            try await fast.subscribe(to: 0xFFD1)
+            try await recorder.wait(for: "didSubscribeTo", count: 3)
+            #expect(other.subscribedCentrals?.map(\.maximumUpdateValueLength) == [20, 514])
+            await slow.pause()
+            var sent = 0
+            while sent < 100_000, manager.updateValue(Data([1]), for: dynamic, onSubscribedCentrals: nil) {
+                sent += 1
+                await bench.time.settle()
+            }
+            #expect(sent < 100_000)
+            let long = [UInt8](repeating: 7, count: 100)
+            #expect(second.updateValue(Data(long), for: other, onSubscribedCentrals: nil))
+            #expect(second.updateValue(Data([8]), for: other, onSubscribedCentrals: nil))
+            #expect(try await fast.nextValue().bytes == long)
+            #expect(try await fast.nextValue().bytes == [8])
+            await slow.resume()
+            for _ in 0..<sent { _ = try await slow.nextValue() }
+            #expect(try await slow.nextValue().bytes == Array(long.prefix(20)))
+            #expect(try await slow.nextValue().bytes == [8])
+        }
+    }
+
     @Test func servicesComeAndGo() async throws {
         try await Bench.run { bench in
             let (manager, recorder, offered, dynamic) = try await offer(bench)

@@ -3,10 +3,10 @@
     N passed, N failed, N skipped
 
 Steps: unit (all Swift tests, debug), api (the public interface and the catalogue of faults are as Docs/api.md and
-Docs/reliability.md say), examples (the daemons in Docs/examples, built, tested and run), simulation (ten thousand seeds,
+Docs/reliability.md say), examples (the daemons in Docs/examples, built, tested and run; the modules in Docs/companions), simulation (ten thousand seeds,
 release), sanitized (the core's tests, release, with the address sanitizer), fuzz (every parser and whole sessions, some seconds each), embedded (BLECore as Embedded Swift),
-linkage (what a daemon links), load (a fraction of `make soak`), packaging (manual pages, completions, and the Debian package in
-a chroot), kernel (blescan and a daemon in a virtual machine).
+linkage (what a daemon links), load (a fraction of `make soak`), packaging (manual pages, completions, the Debian package in
+a chroot, and packages on the installed module CoreBluetooth), kernel (blescan and a daemon in a virtual machine).
 For `make sanitize`, each with a build of its own in .build/STEP: addresses, threads, undefined (all Swift tests with that sanitizer),
 optimised (all Swift tests in a release build).
 
@@ -152,6 +152,9 @@ def examples():
     package = ["--package-path", "Docs/examples", "--scratch-path", ".build/examples"]
     yield ["swift", "build", *package, "--build-tests"], {}
     yield ["swift", "test", *package, "--skip-build", "--disable-xctest", "--no-parallel"], {}
+    companions = ["--package-path", "Docs/companions", "--scratch-path", ".build/companions"]
+    yield ["swift", "build", *companions, "--build-tests"], {}
+    yield ["swift", "test", *companions, "--skip-build", "--disable-xctest", "--no-parallel"], {}
 
 
 def simulation():
@@ -200,11 +203,14 @@ def packaging():
     yield [*RELEASE, "blescan"], {}
     yield [*RELEASE, "bareble-recover"], {}
     yield ["Tests/Tools/check-deb"], {}
+    yield [*RELEASE, "corebluetooth-scanner"], {}
+    yield ["Tests/Tools/check-corebluetooth"], {}
 
 
 # What has the time of this machine, and so needs it for itself. In the other guests time is counted in instructions.
 HOST_TIME = [["legacy"], ["pairing", "--kernel", "6.1"]]
-COUNTED = ["extended", "doctor", "daemon", "dual", "recovery", "pairing", "centrals"]
+COUNTED = ["extended", "doctor", "daemon", "dual", "recovery", "pairing", "centrals",
+           "corebluetooth"]
 
 
 def kernel():

@@ -19,6 +19,7 @@ LISTENER = ROOT / ".build" / "examples" / "debug" / "advertisement-logger"
 RECOVER = ROOT / ".build" / "release" / "bareble-recover"
 TRIALS = ROOT / ".build" / "debug" / "link-trials"
 PAIRING = ROOT / ".build" / "debug" / "pairing-trials"
+WALK = ROOT / ".build" / "debug" / "corebluetooth-walk"
 SUITES = r"\.Kernel[A-Za-z]*Tests"  # the Swift tests that need real adapters, each to itself
 LOGS = ROOT / ".build" / "checks"
 # What runs on which radio, with how many controllers. Few boots: starting the guest takes longer than most tests, so a group may have
@@ -32,9 +33,11 @@ GROUPS = {
     "recovery": ("extended", 1, ("belt", "crowd", "lock")),
     "pairing": ("extended", 1, ("lock",)),
     "centrals": ("extended", 2, ("caller",)),
+    "corebluetooth": ("extended", 2, ("belt", "caller")),
 }
 # The programs that a group needs, where it does not need all of them.
-PROGRAMS = {"pairing": (PAIRING, BLESCAN), "centrals": (BLESCAN, TRIALS), "recovery": (BLESCAN, LOGGER, TRIALS, PAIRING)}
+PROGRAMS = {"pairing": (PAIRING, BLESCAN), "centrals": (BLESCAN, TRIALS), "corebluetooth": (WALK, BLESCAN, TRIALS),
+            "recovery": (BLESCAN, LOGGER, TRIALS, PAIRING)}
 # Their guests have all files in memory, which a sleep leaves as they are.
 SLEEPING = ("recovery",)
 # With one processor at a time, two connects of one run ended in `busy` there: who reacts to an event may be ahead of the kernel itself.
@@ -80,7 +83,8 @@ def run_group(bed, name, only, cycles, series=None):
         log=LOGS / f"kernel-{label.replace(' on ', '-')}.log", show=show, environment={
             "PYTHONDONTWRITEBYTECODE": "1", "BAREBLE_KERNEL_TESTS": "1", "HEART_RATE_LOGGER": str(LOGGER),
             "ADVERTISEMENT_LOGGER": str(LISTENER), "BAREBLE_RECOVER": str(RECOVER),
-            "LINK_TRIALS": str(TRIALS), "PAIRING_TRIALS": str(PAIRING), "VM_CYCLES": str(cycles)},
+            "LINK_TRIALS": str(TRIALS), "PAIRING_TRIALS": str(PAIRING),
+            "COREBLUETOOTH_WALK": str(WALK), "VM_CYCLES": str(cycles)},
         in_memory=needed(name) if name in SLEEPING else None, host_time=name in HOST_TIME)
     if (status != 0 and not counts["not ok"]) or (not counts["ok"] and not only):
         print(f"not ok kernel, {label}: the tests ended with status {status} after {counts['ok']} passed", flush=True)

@@ -152,12 +152,26 @@ extension Adapter {
 
     // MARK: Coming and going
 
-    /// Looks at the adapter every two seconds while anything depends on it.
+    /// Looks at the adapter every two seconds while it is used, and while it is followed and the kernel announces nothing.
     func watchPresence() {
-        guard scan.hasScans || initiator.isBusy || monitor.isFollowed || advertiser.setCount > 0 else {
+        guard scan.hasScans || initiator.isBusy || advertiser.setCount > 0 || followsByLooking() else {
             return monitor.stopTimer(loop)
         }
         monitor.startTimer(loop) { [weak self] in self?.assumeIsolated { $0.lookAgain() } }
+    }
+
+    /// Whether something follows the adapter's presence that the kernel does not announce.
+    private func followsByLooking() -> Bool {
+        guard monitor.isFollowed else {
+            deviceEvents.end(on: loop)
+            return false
+        }
+        return !deviceEvents.begin(system, on: loop) { [weak self] in
+            self?.assumeIsolated {
+                $0.monitor.stopTimer($0.loop)
+                $0.lookAgain()
+            }
+        }
     }
 
     private func lookAgain() {

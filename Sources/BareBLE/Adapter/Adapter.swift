@@ -71,6 +71,7 @@ package actor Adapter {
     var links = LinkTable()
     var eventMasks = EventMasks()
     var monitor: PresenceMonitor
+    let deviceEvents = DeviceEvents()
     let waiting: Waiters<Wake>
     var pairing = CurrentPairing()
     var centrals = CentralPairings()
@@ -116,6 +117,7 @@ package actor Adapter {
     isolated deinit {
         if let timer { loop.cancel(timer) }
         monitor.stopTimer(loop)
+        deviceEvents.end(on: loop)
         acceptor.end()
         closeSockets()
         closeManagement()
@@ -131,6 +133,8 @@ package actor Adapter {
 
     /// What is known of the controller, or is safe to assume.
     var traits: ControllerTraits { identification.traits }
+    /// Whether the controller is known to connect on secondary channels.
+    package var hasExtendedConnect: Bool { traits.hasExtendedConnect }
 
     /// The adapter's address, once it has been found.
     package var address: BluetoothAddress? { info?.address }

@@ -33,9 +33,10 @@ extension Central {
         get async { await adapter.state }
     }
 
-    /// The state of the adapter: first the present one, then each change, up to two seconds late.
+    /// The state of the adapter: first the present one, then each change.
     ///
-    /// While a task iterates, the adapter is polled every two seconds.
+    /// With CAP_NET_RAW the kernel announces changes, and nothing wakes up in between. Without it the adapter is polled every
+    /// two seconds while a task iterates, and changes are reported as late.
     public nonisolated var adapterStates: AdapterStateSequence {
         BLESequence { [self] in
             let observer = AdapterObserver(self)

@@ -85,6 +85,8 @@ package struct AdapterSystem: Sendable {
     package var openManagement: @Sendable () throws(SystemCallError) -> ManagementSocket
     /// Whether bluetoothd has the management interface open, as far as that can be seen.
     package var runsBluetoothd: @Sendable () -> Bool
+    /// Opens the kernel's announcements about adapters; `nil` if this process may not have them.
+    package var openDeviceEvents: @Sendable () -> HCISocket? = { nil }
 
     /// Whether a link to this address is up on an adapter, of this or another program.
     package func hasLink(_ index: UInt16, _ address: BluetoothAddress) -> Bool { linkHandle(index, address) != nil }
@@ -160,5 +162,12 @@ package struct AdapterSystem: Sendable {
         openManagement: { () throws(SystemCallError) in try ManagementSocket() },
         runsBluetoothd: {
             HCISocket.openSockets()?.contains { $0.format == .control && $0.program == "bluetoothd" } ?? false
+        },
+        openDeviceEvents: {
+            do throws(SystemCallError) {
+                return try HCISocket.deviceEvents()
+            } catch {
+                return nil
+            }
         })
 }

@@ -55,7 +55,7 @@ package final class StateFile: Sendable {
     ///   - isOtherVersion: Whether an error says that the bytes are intact, but of another version.
     ///   - decode: Decodes the bytes.
     /// - Throws: `BLEError` with `.notPermitted`, `.system`.
-    func load<Value>(
+    package func load<Value>(
         limit: Int, what: String, otherwise consequence: String, isOtherVersion: (MalformedPacket) -> Bool,
         decode: ([UInt8]) throws(MalformedPacket) -> Value
     ) throws(BLEError) -> Loaded<Value> {

@@ -52,6 +52,12 @@ public struct StateStore: Hashable, Sendable {
         return try StateFile(directory: directory, name: name, lockPath: lockPath)
     }
 
+    /// Opens another file of the store, whose name is the identifier and this ending, with a lock of its own.
+    package func openFile(_ ending: String) throws(BLEError) -> StateFile {
+        let name = identifier + ending
+        return try open(name, lockPath: "\(directory)/\(name)-lock")
+    }
+
     /// Opens the file with what bonded centrals have configured.
     package func openClients() throws(BLEError) -> StateFile {
         // No name of a lock of another identifier.

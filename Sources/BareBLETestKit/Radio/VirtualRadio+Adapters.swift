@@ -71,6 +71,7 @@ extension VirtualRadio {
         guard let index = index(of: name) else { return }
         machine.withLock { $0.adapters.removeAll { $0.index == index } }
         fallSilent(index)
+        announce(index, 2)
         perform(management.adapterRemoved(index))
         for (_, client) in (controllers[index]?.clients ?? [:]).sorted(by: { $0.key < $1.key }) {
             client.commands.close()
@@ -97,6 +98,7 @@ extension VirtualRadio {
                 ControllerInfo(index: new, name: "hci\(new)", address: controller.address, isUp: isUp))
             machine.adapters.sort { $0.index < $1.index }
         }
+        announce(new, 1)
         let hasLowEnergy = machine.withLock { !$0.withoutLowEnergy.contains(new) }
         perform(management.adapterAdded(new, controller.address, isUp: isUp, hasLowEnergy: hasLowEnergy))
     }
@@ -138,6 +140,7 @@ extension VirtualRadio {
     /// Switches an adapter; its links end when it is switched off.
     func setPower(_ index: UInt16, _ isUp: Bool) {
         machine.withLock { _ = $0.setPower(of: index, isUp) }
+        announce(index, isUp ? 3 : 4)
         if !isUp {
             fallSilent(index)
             controllers[index]?.isSetUp = false
@@ -204,6 +207,26 @@ extension VirtualRadio {
         } catch {
             return .failure(SystemCallError(call: "socketpair", errno: EMFILE))
         }
+    }
+
+    /// Has changes of adapters announced, as the kernel does to programs with CAP_NET_RAW.
+    package func announceChanges() { announcements = [:] }
+
+    func openDeviceEvents() -> Int32? {
+        guard announcements != nil, let (ours, theirs) = try? PeerLink.open(on: loop) else { return nil }
+        lastClient += 1
+        let number = lastClient
+        announcements?[number] = ours
+        ours.start(
+            packet: { _ in },
+            ended: { [weak self] in self?.assumeIsolated { $0.announcements?[number] = nil } })
+        return theirs
+    }
+
+    /// Announces that an adapter has come (1) or gone (2), or is on (3) or off (4).
+    private func announce(_ index: UInt16, _ change: UInt8) {
+        let packet = [0x04, 0xFD, 0x06, 0x01, 0x00, change, 0x00, UInt8(index & 0xFF), UInt8(index >> 8)]
+        for (_, socket) in (announcements ?? [:]).sorted(by: { $0.key < $1.key }) { socket.send(packet) }
     }
 
     private func clientLeft(_ number: UInt64, _ index: UInt16) {

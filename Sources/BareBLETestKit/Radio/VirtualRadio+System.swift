@@ -95,6 +95,7 @@ extension VirtualRadio {
             // The call comes from any thread.
             Task(executorPreference: self.loop) { await self.powerChanged(index) }
         }
+        system.openDeviceEvents = { self.assumeIsolated { $0.openDeviceEvents() }.map { HCISocket(adopting: $0) } }
         system.privileges = {
             let permissions = self.machine.withLock { $0.permissions }
             let bits: [(VirtualPermissions, Privileges.Capability)] = [

@@ -53,6 +53,8 @@ public actor VirtualRadio {
     /// The unplugged adapters.
     var unplugged: [(index: UInt16, controller: VirtualController)] = []
     var lastClient: UInt64 = 0
+    /// The sockets on which changes of adapters are announced; `nil` if they are not.
+    var announcements: [UInt64: PeerLink]?
     var management = VirtualManagement()
     /// Whether bluetoothd is seen to have the management interface open.
     var runsBluetoothd = false

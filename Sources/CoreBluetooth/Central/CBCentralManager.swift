@@ -1,7 +1,6 @@
 internal import BLELinux
 internal import BareBLE
 internal import Logging
-internal import Synchronization
 
 /// Scans for devices, and connects to them.
 ///
@@ -29,23 +28,19 @@ open class CBCentralManager: CBManager, @unchecked Sendable {
     }
 
     private struct State {
-        weak var delegate: (any CBCentralManagerDelegate)?
-        /// Whether the state was reported while there was no delegate.
-        var isUnreported = false
         var isScanning = false
         /// The number of the newest scan.
         var scan: UInt64 = 0
+        /// What is scanned for, for the next run of the program.
+        var kept: CentralManagerState.Scan?
         /// The peripheral objects of this manager that are alive.
         var peripherals: [PeerID: WeakPeripheral] = [:]
         /// The number of peripheral objects from which on those that are gone are forgotten.
         var pruneAt = 64
     }
 
-    private static let lastID = Atomic<UInt64>(0)
-
-    let callbacks: CallbackQueue
-    private let id = ManagerID(central: CBCentralManager.lastID.add(1, ordering: .relaxed).newValue)
-    private let own: Lock<State>
+    private let own = Lock(State())
+    private let keeper: StateKeeper<CentralManagerState>?
 
     /// Creates a manager without a delegate, on the main queue.
     public convenience init() {
@@ -63,48 +58,36 @@ open class CBCentralManager: CBManager, @unchecked Sendable {
 
     /// Creates a manager.
     ///
+    /// With `CBCentralManagerOptionRestoreIdentifierKey`, the manager continues what one with this identifier did when the
+    /// program ended: its scan, and its connections, which are established again as soon as the devices are in range. The
+    /// delegate receives them by `centralManager(_:willRestoreState:)`, before the state. The state is kept in the directory
+    /// of `CoreBluetoothHost.Settings`; without one nothing is restored, which the log states.
+    ///
     /// - Parameters:
     ///   - delegate: The delegate, which the manager does not keep.
     ///   - queue: The queue for the callbacks; `nil` for the main queue, which needs `RunLoop.main.run()` or `dispatchMain()`.
     ///   - options: With `CBCentralManagerOptionShowPowerAlertKey`, the adapter is switched on, if the process has
-    ///     CAP_NET_ADMIN. `CBCentralManagerOptionRestoreIdentifierKey` is accepted, and logged: nothing is restored.
+    ///     CAP_NET_ADMIN. `CBCentralManagerOptionRestoreIdentifierKey` as above. Others have no effect on Linux.
     public init(
         delegate: (any CBCentralManagerDelegate)?, queue: DispatchQueue?, options: [String: Any]? = nil
     ) {
-        let host = CoreBluetoothHost.current
-        callbacks = CallbackQueue(queue ?? .main, loop: host.hub.loop)
-        own = Lock(State())
-        super.init(on: host)
-        self.delegate = delegate
-        if options?[CBCentralManagerOptionRestoreIdentifierKey] != nil {
-            host.logger.warning("state restoration is not available on Linux: the restore identifier has no effect")
+        let opened = (options?[CBCentralManagerOptionRestoreIdentifierKey] as? String).flatMap {
+            CoreBluetoothHost.current.states.open($0, kind: "central", as: CentralManagerState.self)
         }
-        let powerOn = (options?[CBCentralManagerOptionShowPowerAlertKey] as? NSNumber)?.boolValue ?? false
-        let (weak, id, callbacks) = (WeakManager(self), id, callbacks)
-        host.hub.post { $0.add(weak, id, callbacks, powerOn: powerOn) }
+        keeper = opened?.keeper
+        super.init(on: queue)
+        anyDelegate = delegate
+        register(powerOn: options?[CBCentralManagerOptionShowPowerAlertKey])
+        if let former = opened?.former { restore(former) }
+        start()
     }
 
-    deinit {
-        let id = id
-        host.hub.post { $0.remove(id) }
-    }
-
-    // MARK: Delegate
+    deinit { keeper?.keep(CentralManagerState()) }
 
     /// The delegate. A delegate that is set after the state was reported is notified of it.
     open weak var delegate: (any CBCentralManagerDelegate)? {
-        get { own.withLock { $0.delegate } }
-        set {
-            if let newValue { DelegateCheck.warnIfMethodsOfSubclassesAreLost(newValue, host: host) }
-            let isUnreported = own.withLock { state in
-                state.delegate = newValue
-                guard newValue != nil else { return false }
-                defer { state.isUnreported = false }
-                return state.isUnreported
-            }
-            guard isUnreported else { return }
-            callbacks.post { [weak self] in if let self { delegate?.centralManagerDidUpdateState(self) } }
-        }
+        get { anyDelegate as? any CBCentralManagerDelegate }
+        set { anyDelegate = newValue }
     }
 
     // MARK: Scanning
@@ -114,9 +97,11 @@ open class CBCentralManager: CBManager, @unchecked Sendable {
 
     /// Returns a Boolean value that indicates whether all of the features are supported.
     ///
-    /// The call cannot examine an adapter, so `.extendedScanAndConnect` is reported as supported: BareBLE
-    /// uses it where the controller has it. Channel Sounding is never supported.
-    open class func supports(_ features: Feature) -> Bool { !features.contains(.channelSounding) }
+    /// The controller is asked with the first scan or connection of the process, and `.extendedScanAndConnect` is not
+    /// reported as supported before. Channel Sounding is never supported.
+    open class func supports(_ features: Feature) -> Bool {
+        features.isSubset(of: CoreBluetoothHost.existing?.hub.features.value ?? [])
+    }
 
     /// Scans for devices, instead of the scan before.
     ///
@@ -128,21 +113,28 @@ open class CBCentralManager: CBManager, @unchecked Sendable {
     ///   - options: `CBCentralManagerScanOptionAllowDuplicatesKey` and `CBCentralManagerScanOptionSolicitedServiceUUIDsKey`.
     open func scanForPeripherals(withServices serviceUUIDs: [CBUUID]?, options: [String: Any]? = nil) {
         guard isPoweredOn() else { return }
+        let solicited = options?[CBCentralManagerScanOptionSolicitedServiceUUIDsKey] as? [CBUUID]
+        let duplicates = options?[CBCentralManagerScanOptionAllowDuplicatesKey] as? NSNumber
+        scan(
+            CentralManagerState.Scan(
+                services: (serviceUUIDs ?? []).map(\.uuidString), solicited: (solicited ?? []).map(\.uuidString),
+                allowsDuplicates: duplicates?.boolValue ?? false))
+    }
+
+    private func scan(_ scan: CentralManagerState.Scan) {
         let number = own.withLock { state in
             state.scan += 1
+            state.kept = scan
             return state.scan
         }
         setScanning(true)
         var filter = ScanFilter.any
-        filter.services = Set((serviceUUIDs ?? []).map(\.value))
-        let solicited = options?[CBCentralManagerScanOptionSolicitedServiceUUIDsKey] as? [CBUUID]
-        filter.solicitedServices = Set((solicited ?? []).map(\.value))
-        let duplicates = options?[CBCentralManagerScanOptionAllowDuplicatesKey] as? NSNumber
-        let allowsDuplicates = duplicates?.boolValue ?? false
+        filter.services = Set(scan.services.compactMap { BluetoothUUID($0) })
+        filter.solicitedServices = Set(scan.solicited.compactMap { BluetoothUUID($0) })
         let request = ScanRequest(
             number: number, filter: filter,
-            settings: ScanSettings.balanced.duplicates(allowsDuplicates ? .all : .changed),
-            allowsDuplicates: allowsDuplicates)
+            settings: ScanSettings.balanced.duplicates(scan.allowsDuplicates ? .all : .changed),
+            allowsDuplicates: scan.allowsDuplicates)
         let id = id
         host.hub.post { $0.scan(id, request) }
     }
@@ -150,10 +142,18 @@ open class CBCentralManager: CBManager, @unchecked Sendable {
     /// Stops the scan. No device is reported afterwards.
     open func stopScan() {
         guard isPoweredOn() else { return }
-        own.withLock { $0.scan += 1 }
-        setScanning(false)
+        forgetScan()
         let id = id
         host.hub.post { $0.stopScan(id) }
+    }
+
+    /// What was heard by the scan until now is not reported any more.
+    private func forgetScan() {
+        own.withLock { state in
+            state.scan += 1
+            state.kept = nil
+        }
+        setScanning(false)
     }
 
     private func setScanning(_ isOn: Bool) {
@@ -161,7 +161,8 @@ open class CBCentralManager: CBManager, @unchecked Sendable {
             defer { state.isScanning = isOn }
             return state.isScanning
         }
-        observers.changed(.isScanning, on: self, from: old, to: isOn)
+        if old != isOn { observers.changed(.isScanning, on: self, from: old, to: isOn) }
+        keepState()
     }
 
     // MARK: Connecting
@@ -239,28 +240,55 @@ open class CBCentralManager: CBManager, @unchecked Sendable {
         }
     }
 
-    override func adapterChanged(_ new: CBManagerState) {
-        guard new != state else { return }
-        if new != .poweredOn {
-            own.withLock { $0.scan += 1 }
-            if isScanning { setScanning(false) }
+    override func adapterIsLost() { forgetScan() }
+
+    override func reportState() { delegate?.centralManagerDidUpdateState(self) }
+
+    override func reportRestored(_ restored: [String: Any]) {
+        delegate?.centralManager(self, willRestoreState: restored)
+    }
+
+    // MARK: Restoring
+
+    /// Keeps the scan and the connections for the next run of the program.
+    func keepState() {
+        guard let keeper else { return }
+        let (scan, peripherals) = own.withLock { state in
+            (state.kept, state.peripherals.values.compactMap(\.object))
         }
-        setState(new)
-        // In one step, so that a delegate that is set meanwhile is notified here, or when it is set.
-        let delegate = own.withLock { state in
-            state.isUnreported = state.delegate == nil
-            return state.delegate
+        let devices = peripherals.compactMap(\.kept).sorted { $0.identifier.uuidString < $1.identifier.uuidString }
+        keeper.keep(CentralManagerState(devices: devices, scan: scan))
+    }
+
+    private func restore(_ former: CentralManagerState) {
+        var restored: [String: Any] = [:]
+        let peripherals = former.devices.compactMap { device -> CBPeripheral? in
+            guard let peer = PeerIdentifier.peer(of: device.identifier) else { return nil }
+            if let name = device.name, host.names[peer] == nil { host.names[peer] = name }
+            let peripheral = peripheral(peer)
+            peripheral.connect(LinkOptions(startDelay: .zero, reconnects: device.reconnects))
+            return peripheral
         }
-        delegate?.centralManagerDidUpdateState(self)
+        restored[CBCentralManagerRestoredStatePeripheralsKey] = peripherals
+        if let scan = former.scan {
+            restored[CBCentralManagerRestoredStateScanServicesKey] = scan.services.compactMap {
+                BluetoothUUID($0).map(CBUUID.init)
+            }
+            var options: [String: Any] = [
+                CBCentralManagerScanOptionAllowDuplicatesKey: NSNumber(value: scan.allowsDuplicates)
+            ]
+            if !scan.solicited.isEmpty {
+                options[CBCentralManagerScanOptionSolicitedServiceUUIDsKey] = scan.solicited.compactMap {
+                    BluetoothUUID($0).map(CBUUID.init)
+                }
+            }
+            restored[CBCentralManagerRestoredStateScanOptionsKey] = options
+            self.scan(scan)
+        }
+        setRestored(restored)
     }
 
     // MARK: Misuse
-
-    private func isPoweredOn() -> Bool {
-        if state == .poweredOn { return true }
-        Misuse.log("\(self) can only accept this command while in the powered on state", host: host)
-        return false
-    }
 
     private func isOwn(_ peripheral: CBPeripheral) -> Bool {
         if peripheral.managerID == id { return true }
@@ -286,7 +314,7 @@ extension CBCentralManager {
     func scanFailed(_ error: BLEError, in scan: UInt64) {
         guard own.withLock({ $0.scan == scan }) else { return }
         host.logger.error("the scan has ended: \(error)")
-        setScanning(false)
+        forgetScan()
     }
 
     func connectionEvent(_ event: CBConnectionEvent, _ peer: PeerID) {

@@ -8,7 +8,17 @@
     /// In any state but `.poweredOn` scans and connections have ended, without callbacks of their own.
     func centralManagerDidUpdateState(_ central: CBCentralManager)
 
-    /// Reports what the system has restored. It is never called on Linux.
+    /// Reports what a manager with a restore identifier continues after a restart of the program, before the state is
+    /// reported.
+    ///
+    /// It is called if the run before has left a state. Links end with a program on Linux: the peripherals are in the state
+    /// `.connecting`, have no services, and are reported as connected when they are in range.
+    ///
+    /// - Parameters:
+    ///   - central: The manager.
+    ///   - dict: The values of `CBCentralManagerRestoredStatePeripheralsKey`, and, if it scans,
+    ///     `CBCentralManagerRestoredStateScanServicesKey` and `CBCentralManagerRestoredStateScanOptionsKey`. Keep references
+    ///     to the peripherals.
     func centralManager(_ central: CBCentralManager, willRestoreState dict: [String: Any])
 
     /// Reports a device that a scan has heard.

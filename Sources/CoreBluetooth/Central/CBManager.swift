@@ -77,13 +77,43 @@ public enum CBPeripheralManagerAuthorizationStatus: Int, Sendable {
 
 /// A central manager or a peripheral manager.
 open class CBManager: NSObject, @unchecked Sendable {
+    private struct Reporting {
+        weak var delegate: (any NSObjectProtocol)?
+        /// Whether the state was reported while there was no delegate.
+        var isUnreported = false
+        /// What the run before has left, until the delegate has it.
+        var restored: [String: Any]?
+    }
+
     private let managerState = Lock(CBManagerState.unknown)
+    private let reporting = Lock(Reporting())
+    let id = ManagerID.next()
     let host: CoreBluetoothHost
+    let callbacks: CallbackQueue
     let observers = KeyValueObservers()
 
-    init(on host: CoreBluetoothHost) {
-        self.host = host
+    init(on queue: DispatchQueue?) {
+        host = CoreBluetoothHost.current
+        callbacks = CallbackQueue(queue ?? .main, loop: host.hub.loop)
         super.init()
+    }
+
+    deinit {
+        let id = id
+        host.hub.post { $0.remove(id) }
+    }
+
+    /// Adds the manager to the hub. Its calls are accepted, and nothing is reported before `start`.
+    func register(powerOn: Any?) {
+        let powerOn = (powerOn as? NSNumber)?.boolValue ?? false
+        let (weak, id, callbacks) = (WeakManager(self), id, callbacks)
+        host.hub.post { $0.add(weak, id, callbacks, powerOn: powerOn) }
+    }
+
+    /// Has the state reported from now on; the last step of an initializer.
+    func start() {
+        let id = id
+        host.hub.post { $0.start(id) }
     }
 
     /// The state of the adapter: `.unknown` at first; each change is reported to the delegate, in the same block of its
@@ -100,20 +130,74 @@ open class CBManager: NSObject, @unchecked Sendable {
     @available(*, deprecated, message: "Use the class property of the same name.")
     open var authorization: CBManagerAuthorization { Self.authorization }
 
-    /// Changes the state, and informs the observers; called on the delegate's queue.
-    func setState(_ state: CBManagerState) {
-        let old = managerState.withLock { old in
-            defer { old = state }
-            return old
-        }
-        observers.changed(.state, on: self, from: old, to: state)
-    }
-
-    /// The adapter's state has changed; called on the delegate's queue. Each kind of manager informs its delegate.
-    func adapterChanged(_ new: CBManagerState) {
-        setState(new)
-    }
-
     /// The class and the address of the object, for logs.
     override open var description: String { "<\(objectName(self))>" }
+
+    /// Whether commands are accepted; if not, that is logged.
+    func isPoweredOn() -> Bool {
+        if state == .poweredOn { return true }
+        Misuse.log("\(self) can only accept this command while in the powered on state", host: host)
+        return false
+    }
+
+    // MARK: Delegate
+
+    /// The delegate of either kind of manager. One that is set after the state was reported is notified of it.
+    var anyDelegate: (any NSObjectProtocol)? {
+        get { reporting.withLock { $0.delegate } }
+        set {
+            if let newValue { DelegateCheck.warnIfMethodsOfSubclassesAreLost(newValue, host: host) }
+            let isUnreported = reporting.withLock { reporting in
+                reporting.delegate = newValue
+                guard newValue != nil else { return false }
+                defer { reporting.isUnreported = false }
+                return reporting.isUnreported
+            }
+            if isUnreported { callbacks.post { [weak self] in self?.report() } }
+        }
+    }
+
+    /// Has the delegate receive what the run before has left, before it is notified of the first state.
+    func setRestored(_ restored: [String: Any]) { reporting.withLock { $0.restored = restored } }
+
+    /// The adapter's state has changed; called on the delegate's queue.
+    final func adapterChanged(_ new: CBManagerState) {
+        guard new != state else { return }
+        reportRestored()
+        if new != .poweredOn { adapterIsLost() }
+        let old = managerState.withLock { old in
+            defer { old = new }
+            return old
+        }
+        observers.changed(.state, on: self, from: old, to: new)
+        if new == .poweredOn { adapterIsReady() }
+        // In one step, so that a delegate that is set meanwhile is notified here, or when it is set.
+        let hasDelegate = reporting.withLock { reporting in
+            reporting.isUnreported = reporting.delegate == nil
+            return !reporting.isUnreported
+        }
+        if hasDelegate { report() }
+    }
+
+    private func report() {
+        reportRestored()
+        reportState()
+    }
+
+    private func reportRestored() {
+        let restored = reporting.withLock { $0.delegate == nil ? nil : $0.restored.take() }
+        if let restored { reportRestored(restored) }
+    }
+
+    /// Continues what waits for the adapter. Each kind of manager has its own.
+    func adapterIsReady() {}
+
+    /// Ends what needs the adapter. Each kind of manager has its own.
+    func adapterIsLost() {}
+
+    /// Notifies the delegate of the state. Each kind of manager has its own.
+    func reportState() {}
+
+    /// Gives the delegate what the run before has left. Each kind of manager has its own.
+    func reportRestored(_ restored: [String: Any]) {}
 }

@@ -23,7 +23,6 @@ open class CBPeripheral: CBPeer, @unchecked Sendable {
         weak var delegate: (any CBPeripheralDelegate)?
         var name: String?
         var state = CBPeripheralState.disconnected
-        var services: [CBService]?
         var link: VirtualLink?
         var mtu = 23
     }
@@ -35,6 +34,7 @@ open class CBPeripheral: CBPeer, @unchecked Sendable {
     let weakSelf = WeakPeripheral()
     private let callbacks: CallbackQueue
     private let own: Lock<State>
+    private let attributes = DiscoveredAttributes()
 
     init(_ peer: PeerID, of manager: CBCentralManager, id: ManagerID) {
         self.manager = manager
@@ -55,6 +55,7 @@ open class CBPeripheral: CBPeer, @unchecked Sendable {
                 host: host)
         }
         host.hub.post { $0.drop(link) }
+        manager?.keepState()
     }
 
     // MARK: Properties
@@ -77,7 +78,7 @@ open class CBPeripheral: CBPeer, @unchecked Sendable {
 
     /// The services that have been discovered, in the order of their handles; `nil` before, and after the link has ended.
     /// Generic Access and Generic Attribute are the system's, and not among them.
-    open var services: [CBService]? { own.withLock { $0.services } }
+    open var services: [CBService]? { attributes.services }
 
     /// The strength of the signal; always `nil`.
     @available(*, deprecated, message: "Use readRSSI() and peripheral(_:didReadRSSI:error:).")
@@ -119,7 +120,7 @@ open class CBPeripheral: CBPeer, @unchecked Sendable {
                 await link.observeServices(of: peripheral)
             }
             return Self.report(result) { peripheral, found in
-                peripheral.add(found)
+                peripheral.setServices(peripheral.attributes.services(adding: found, to: peripheral))
             } finish: { peripheral, error in
                 peripheral.delegate?.peripheral(peripheral, didDiscoverServices: error)
             }
@@ -140,11 +141,8 @@ open class CBPeripheral: CBPeer, @unchecked Sendable {
             }
             return Self.report(result) { peripheral, found in
                 let wanted = found.filter { include in include.uuid.map { uuids?.contains($0) ?? true } ?? false }
-                let services = wanted.compactMap { include in
-                    include.uuid.map { peripheral.service(at: include.handles, type: $0) }
-                }
-                let known = (service.includedServices ?? []).filter { one in !services.contains { $0 === one } }
-                service.setIncludedServices(Self.ordered(known + services))
+                service.setIncludedServices(
+                    peripheral.attributes.services(including: wanted, in: service, of: peripheral))
             } finish: { peripheral, error in
                 peripheral.delegate?.peripheral(peripheral, didDiscoverIncludedServicesFor: service, error: error)
             }
@@ -164,7 +162,7 @@ open class CBPeripheral: CBPeer, @unchecked Sendable {
                 try await peripheral.discoverCharacteristics(uuids, of: remote)
             }
             return Self.report(result) { _, found in
-                Self.add(found, to: service)
+                DiscoveredAttributes.add(found, to: service)
             } finish: { peripheral, error in
                 peripheral.delegate?.peripheral(peripheral, didDiscoverCharacteristicsFor: service, error: error)
             }
@@ -179,7 +177,7 @@ open class CBPeripheral: CBPeer, @unchecked Sendable {
                 try await peripheral.discoverDescriptors(of: remote)
             }
             return Self.report(result) { _, found in
-                Self.add(found, to: characteristic)
+                DiscoveredAttributes.add(found, to: characteristic)
             } finish: { peripheral, error in
                 peripheral.delegate?.peripheral(peripheral, didDiscoverDescriptorsFor: characteristic, error: error)
             }
@@ -347,6 +345,7 @@ extension CBPeripheral {
         }
         guard let old else { return }
         observers.changed(.state, on: self, from: old, to: CBPeripheralState.connecting)
+        manager?.keepState()
         host.hub.post { $0.connect(link) }
     }
 
@@ -359,6 +358,7 @@ extension CBPeripheral {
         }
         guard let (link, old) = change else { return }
         observers.changed(.state, on: self, from: old, to: CBPeripheralState.disconnecting)
+        manager?.keepState()
         host.hub.post { $0.disconnect(link) }
     }
 
@@ -417,71 +417,9 @@ extension CBPeripheral {
 // MARK: - The attributes
 
 extension CBPeripheral {
-    /// The services of the system, which are not shown.
-    private static let hidden: Set<BluetoothUUID> = [BluetoothUUID(0x1800 as UInt16), BluetoothUUID(0x1801 as UInt16)]
-
-    /// Adds services that were discovered to those that are known.
-    private func add(_ found: [GATTService]) {
-        let old = services
-        let new = found.filter { !Self.hidden.contains($0.uuid) }.map { service in
-            old?.first {
-                $0.remote?.handles.lowerBound == service.handles.lowerBound && $0.remote?.uuid == service.uuid
-            }
-                ?? CBService(
-                    type: CBUUID(service.uuid), isPrimary: service.isPrimary, remote: service, peripheral: self)
-        }
-        let rest = (old ?? []).filter { one in !new.contains { $0 === one } }
-        setServices(Self.ordered(rest + new))
-    }
-
     private func setServices(_ services: [CBService]?) {
-        let old = own.withLock { state in
-            defer { state.services = services }
-            return state.services
-        }
+        let old = attributes.set(services)
         observers.changed(.services, on: self, from: old as Any, to: services as Any)
-    }
-
-    /// Returns the service with these handles: the known object, or a new one for a secondary service.
-    private func service(at handles: ClosedRange<AttributeHandle>, type: BluetoothUUID) -> CBService {
-        var open = services ?? []
-        while let service = open.popLast() {
-            if service.remote?.handles.lowerBound == handles.lowerBound { return service }
-            open += service.includedServices ?? []
-        }
-        return CBService(
-            type: CBUUID(type), isPrimary: false, remote: GATTService(handles: handles, uuid: type, isPrimary: false),
-            peripheral: self)
-    }
-
-    private static func ordered(_ services: [CBService]) -> [CBService] {
-        services.sorted { ($0.remote?.handles.lowerBound ?? 0) < ($1.remote?.handles.lowerBound ?? 0) }
-    }
-
-    private static func add(_ found: [GATTCharacteristic], to service: CBService) {
-        let old = service.characteristics ?? []
-        let new = found.map { characteristic in
-            old.first { $0.remote?.valueHandle == characteristic.valueHandle }
-                ?? CBCharacteristic(
-                    type: CBUUID(characteristic.uuid),
-                    .init(
-                        service: service,
-                        properties: CBCharacteristicProperties(rawValue: UInt(characteristic.properties.rawValue))),
-                    remote: characteristic)
-        }
-        let rest = old.filter { one in !new.contains { $0 === one } }
-        service.setCharacteristics(
-            (rest + new).sorted { ($0.remote?.valueHandle ?? 0) < ($1.remote?.valueHandle ?? 0) })
-    }
-
-    private static func add(_ found: [GATTDescriptor], to characteristic: CBCharacteristic) {
-        let old = characteristic.descriptors ?? []
-        characteristic.setDescriptors(
-            found.map { descriptor in
-                old.first { $0.remote?.handle == descriptor.handle }
-                    ?? CBDescriptor(
-                        type: CBUUID(descriptor.uuid), .init(characteristic: characteristic), remote: descriptor)
-            })
     }
 
     private func remote(of service: CBService) -> GATTService? {
@@ -521,7 +459,16 @@ extension CBPeripheral {
         }
         guard let old else { return false }
         if old != new { observers.changed(.state, on: self, from: old, to: new) }
+        manager?.keepState()
         return true
+    }
+
+    /// What the next run of the program is to know of a connection; `nil` if there is none.
+    var kept: CentralManagerState.Device? {
+        let (link, state, name) = own.withLock { ($0.link, $0.state, $0.name) }
+        guard let link, state == .connected || state == .connecting else { return nil }
+        return CentralManagerState.Device(
+            identifier: identifier, name: name, reconnects: link.options.reconnects)
     }
 
     func connected(_ link: VirtualLink, mtu: Int) {
@@ -586,24 +533,14 @@ extension CBPeripheral {
     }
 
     func received(_ bytes: [UInt8], from handle: AttributeHandle) {
-        guard let characteristic = characteristic(at: handle), characteristic.isNotifying else { return }
+        guard let characteristic = attributes.characteristic(at: handle), characteristic.isNotifying else { return }
         characteristic.setValue(Data(bytes))
         delegate?.peripheral(self, didUpdateValueFor: characteristic, error: nil)
     }
 
-    private func characteristic(at handle: AttributeHandle) -> CBCharacteristic? {
-        var open = services ?? []
-        while let service = open.popLast() {
-            if let found = service.characteristics?.first(where: { $0.remote?.valueHandle == handle }) { return found }
-            open += service.includedServices ?? []
-        }
-        return nil
-    }
-
     func servicesChanged(_ handles: ClosedRange<AttributeHandle>) {
-        let old = services ?? []
-        let invalidated = old.filter { $0.remote?.handles.overlaps(handles) ?? false }
-        setServices(old.filter { service in !invalidated.contains { $0 === service } })
+        let (rest, invalidated) = attributes.services(without: handles)
+        setServices(rest)
         delegate?.peripheral(self, didModifyServices: invalidated)
     }
 }

@@ -30,7 +30,21 @@ final class StreamEvents: @unchecked Sendable {
 
     var status: Stream.Status { state.withLock { $0.status } }
 
+    /// Whether bytes can be moved: also while `.openCompleted` is on its way.
+    var isUsable: Bool { status == .open || status == .opening }
+
     func setStatus(_ status: Stream.Status) { state.withLock { $0.status = status } }
+
+    /// Opens the stream; returns `false` if that was done before. In a run loop the stream is open with its event.
+    func open() -> Bool {
+        let isFirst = state.withLock { state in
+            guard state.status == .notOpen else { return false }
+            state.status = state.runLoops.isEmpty ? .open : .opening
+            return true
+        }
+        if isFirst { signal(.openCompleted) }
+        return isFirst
+    }
 
     func schedule(in loop: RunLoop, _ mode: RunLoop.Mode) {
         state.withLock { $0.runLoops.append((loop, mode)) }
@@ -88,6 +102,8 @@ final class StreamEvents: @unchecked Sendable {
             state.isScheduled = false
             guard !state.runLoops.isEmpty, state.status != .closed else { return (nil, nil) }
             swap(&delivered, &state.waiting)
+            // `.openCompleted` is the first event of all.
+            if state.status == .opening { state.status = .open }
             return (state.stream, state.delegate)
         }
         guard let stream else { return }
@@ -125,12 +141,10 @@ final class ChannelInputStream: InputStream {
         if case .failed(let error) = pipe.inputEnd { error } else { nil }
     }
 
-    override var hasBytesAvailable: Bool { events.status == .open && pipe.bytesAvailable > 0 }
+    override var hasBytesAvailable: Bool { events.isUsable && pipe.bytesAvailable > 0 }
 
     override func open() {
-        guard events.status == .notOpen else { return }
-        events.setStatus(.open)
-        events.signal(.openCompleted)
+        guard events.open() else { return }
         if pipe.bytesAvailable > 0 { events.signal(.hasBytesAvailable) }
         events.signalEnd(pipe.inputEnd)
     }
@@ -147,7 +161,7 @@ final class ChannelInputStream: InputStream {
     /// Reads at most `len` bytes that have come: 0 at the end, -1 after an error, and also 0 while there are none, so ask
     /// `hasBytesAvailable` first.
     override func read(_ buffer: UnsafeMutablePointer<UInt8>, maxLength len: Int) -> Int {
-        guard events.status == .open else { return -1 }
+        guard events.isUsable else { return -1 }
         let bytes = pipe.take(len)
         for (index, byte) in bytes.enumerated() { unsafe buffer[index] = byte }
         if bytes.isEmpty, case .failed = pipe.inputEnd { return -1 }
@@ -197,12 +211,10 @@ final class ChannelOutputStream: OutputStream {
 
     private var room: Int { pipe?.room ?? 0 }
 
-    override var hasSpaceAvailable: Bool { events.status == .open && room > 0 }
+    override var hasSpaceAvailable: Bool { events.isUsable && room > 0 }
 
     override func open() {
-        guard events.status == .notOpen else { return }
-        events.setStatus(.open)
-        events.signal(.openCompleted)
+        guard events.open() else { return }
         if room > 0 { events.signal(.hasSpaceAvailable) }
     }
 
@@ -217,7 +229,7 @@ final class ChannelOutputStream: OutputStream {
 
     /// Takes as many of the bytes as there is room for, possibly none; -1 after an error. It never waits.
     override func write(_ buffer: UnsafePointer<UInt8>, maxLength len: Int) -> Int {
-        guard events.status == .open else { return -1 }
+        guard events.isUsable else { return -1 }
         if case .failed? = pipe?.outputEnd { return -1 }
         let count = unsafe pipe?.put(UnsafeBufferPointer(start: buffer, count: max(0, len))) ?? 0
         if room > 0 { events.signal(.hasSpaceAvailable) }

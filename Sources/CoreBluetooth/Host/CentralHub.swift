@@ -14,6 +14,7 @@
 internal import BLELinux
 internal import BareBLE
 internal import Logging
+internal import Synchronization
 
 /// The adapter, the scans and the links of a process.
 actor CentralHub {
@@ -21,7 +22,11 @@ actor CentralHub {
     private struct Entry {
         let manager: WeakManager
         let callbacks: CallbackQueue
+        /// Whether the manager has restored what it had, and is to be notified of the state.
+        var isStarted = false
         var scan: Task<Void, Never>?
+        /// The scan to begin when the adapter's state is known.
+        var early: ScanRequest?
         /// The devices whose connections are reported; `nil` if none are.
         var connectionEvents: ConnectionEventFilter?
     }
@@ -31,10 +36,14 @@ actor CentralHub {
     private nonisolated let server: ServerHub
     /// The devices that are connected, for the calls that return them at once.
     nonisolated let connected = ConnectedPeers()
+    /// What the controller is known to be able to do.
+    nonisolated let features = KnownFeatures()
     private nonisolated let mailbox = Lock<[@Sendable (isolated CentralHub) -> Void]>([])
 
     private var managers: [ManagerID: Entry] = [:]
     private var links: [PeerID: PeerLink] = [:]
+    /// Links to connect when the adapter's state is known.
+    private var early: [VirtualLink] = []
     /// The state that was reported last; `nil` until it is known.
     private(set) var state: CBManagerState?
     private var watch: Task<Void, Never>?
@@ -75,11 +84,10 @@ actor CentralHub {
 
     // MARK: Managers
 
-    /// Adds a manager, which the state is reported to as soon as it is known.
+    /// Adds a manager, which the state is reported to from its start on.
     func add(_ manager: WeakManager, _ id: ManagerID, _ callbacks: CallbackQueue, powerOn: Bool) {
         managers[id] = Entry(manager: manager, callbacks: callbacks)
         if powerOn { Task(executorPreference: loop) { [central] in try? await central.ready(powerOn: true) } }
-        if let state { report(state, to: managers[id]) }
         guard watch == nil else { return }
         watch = Task(executorPreference: loop) { [weak self, central] in
             do throws(BLEError) {
@@ -90,9 +98,16 @@ actor CentralHub {
         }
     }
 
+    /// Reports the state to a manager as soon as it is known.
+    func start(_ id: ManagerID) {
+        managers[id]?.isStarted = true
+        if let state { report(state, to: managers[id]) }
+    }
+
     /// Removes a manager: its scan and its connections end, without callbacks.
     func remove(_ id: ManagerID) {
         managers.removeValue(forKey: id)?.scan?.cancel()
+        early.removeAll { $0.manager == id }
         for link in links.values { link.assumeIsolated { $0.leave(all: id) } }
         if managers.isEmpty {
             watch?.cancel()
@@ -107,6 +122,7 @@ actor CentralHub {
         guard state != self.state else { return }
         self.state = state
         if state != .poweredOn { endEverything() }
+        beginEarly()
         server.assumeIsolated { $0.adapterChanged(state) }
         for id in managers.keys.sorted() { report(state, to: managers[id]) }
     }
@@ -123,6 +139,16 @@ actor CentralHub {
         adapterChanged(now)
     }
 
+    /// Begins what managers have restored.
+    private func beginEarly() {
+        for id in managers.keys.sorted() {
+            if let request = managers[id]?.early.take() { scan(id, request) }
+        }
+        let links = early
+        early = []
+        for link in links { connect(link) }
+    }
+
     private func endEverything() {
         for id in managers.keys {
             managers[id]?.scan?.cancel()
@@ -132,7 +158,7 @@ actor CentralHub {
     }
 
     private func report(_ state: CBManagerState, to entry: Entry?) {
-        guard let entry else { return }
+        guard let entry, entry.isStarted else { return }
         entry.callbacks.post { [manager = entry.manager] in manager.object?.adapterChanged(state) }
     }
 
@@ -141,12 +167,16 @@ actor CentralHub {
     /// Starts a scan of a manager, instead of the one before.
     func scan(_ id: ManagerID, _ request: ScanRequest) {
         managers[id]?.scan?.cancel()
+        if state == nil { managers[id]?.early = request }
         guard let entry = managers[id], state == .poweredOn else { return }
         let (central, manager, callbacks) = (central, entry.manager, entry.callbacks)
         managers[id]?.scan = Task(executorPreference: loop) {
             var reported = ReportedDevices()
+            var isFirst = true
             do throws(BLEError) {
                 for try await event in central.scan(request.filter, request.settings) {
+                    if isFirst { await self.noteFeatures() }
+                    isFirst = false
                     switch event {
                     case .found(let result), .updated(let result):
                         guard let peer = result.identity ?? result.peer else { continue }
@@ -166,28 +196,44 @@ actor CentralHub {
         }
     }
 
+    /// The controller has been asked what it can do.
+    private func noteFeatures() {
+        let adapter = central.assumeIsolated { $0.adapter }
+        features.set(isExtended: adapter.assumeIsolated { $0.hasExtendedConnect })
+    }
+
     /// Stops the scan of a manager.
     func stopScan(_ id: ManagerID) {
         managers[id]?.scan?.cancel()
         managers[id]?.scan = nil
+        managers[id]?.early = nil
     }
 
     // MARK: Links
 
     /// Connects a virtual link, now or when the device is in range.
     func connect(_ link: VirtualLink) {
+        guard state != nil else { return early.append(link) }
         guard state == .poweredOn, managers[link.manager] != nil else { return link.assumeIsolated { $0.abandon() } }
         peerLink(to: link.peer).assumeIsolated { $0.join(link) }
     }
 
     /// Disconnects a virtual link, or cancels its attempt.
     func disconnect(_ link: VirtualLink) {
+        if forgetEarly(link) { return link.assumeIsolated { $0.end(nil) } }
         links[link.peer]?.assumeIsolated { $0.leave(link) }
     }
 
     /// Disconnects a virtual link whose peripheral object is gone.
     func drop(_ link: VirtualLink) {
+        if forgetEarly(link) { return }
         links[link.peer]?.assumeIsolated { $0.drop(link) }
+    }
+
+    private func forgetEarly(_ link: VirtualLink) -> Bool {
+        guard let index = early.firstIndex(where: { $0 === link }) else { return false }
+        early.remove(at: index)
+        return true
     }
 
     private func peerLink(to peer: PeerID) -> PeerLink {
@@ -212,7 +258,9 @@ actor CentralHub {
     /// Reports a connection, or its end, to the managers that asked for it.
     func happened(_ event: CBConnectionEvent, to peer: PeerID, services: Set<BluetoothUUID>) {
         switch event {
-        case .peerConnected: connected.insert(peer, services: services)
+        case .peerConnected:
+            noteFeatures()
+            connected.insert(peer, services: services)
         case .peerDisconnected: connected.remove(peer)
         }
         for id in managers.keys.sorted() {
@@ -264,6 +312,15 @@ struct ConnectionEventFilter: Sendable {
     }
 }
 
+/// What the controller is known to be able to do.
+final class KnownFeatures: Sendable {
+    private let features = Lock(CBCentralManager.Feature())
+
+    var value: CBCentralManager.Feature { features.withLock { $0 } }
+
+    func set(isExtended: Bool) { features.withLock { $0 = isExtended ? .extendedScanAndConnect : [] } }
+}
+
 extension CBManagerState {
     init(_ state: AdapterState) {
         switch state {
@@ -275,24 +332,14 @@ extension CBManagerState {
     }
 }
 
-/// The number of a manager among those of its kind.
+/// The number of a manager, in the order in which they were made.
 struct ManagerID: Hashable, Comparable, Sendable {
+    private static let last = Atomic<UInt64>(0)
     private let number: UInt64
-    private let isCentral: Bool
 
-    init(central number: UInt64) {
-        self.number = number
-        isCentral = true
-    }
+    static func next() -> ManagerID { ManagerID(number: last.add(1, ordering: .relaxed).newValue) }
 
-    init(peripheral number: UInt64) {
-        self.number = number
-        isCentral = false
-    }
-
-    static func < (left: ManagerID, right: ManagerID) -> Bool {
-        (left.isCentral ? 0 : 1, left.number) < (right.isCentral ? 0 : 1, right.number)
-    }
+    static func < (left: ManagerID, right: ManagerID) -> Bool { left.number < right.number }
 }
 
 /// A reference to a manager that does not keep it.

@@ -1,53 +1,114 @@
 internal import BLELinux
 package import BareBLE
-internal import Logging
+internal import BareBLECrypto
+package import Logging
 
-/// The system below the managers: one central of BareBLE for the process, which they all share.
+/// The system below the managers: one adapter for the process, which they all share.
 ///
-/// It is created with the first manager, on the adapter that the environment variable `BAREBLE_ADAPTER` names (`hci1`, or an
-/// address), by default the first one. Tests give it a central on a virtual radio.
-package final class CoreBluetoothHost: Sendable {
+/// It is created with the first manager. What Apple's systems decide in their settings and their dialogs, a program decides
+/// here, or the environment does for one that is not changed.
+public final class CoreBluetoothHost: Sendable {
+    /// What the managers of a process use.
+    public struct Settings: Sendable {
+        /// The adapter: a name such as `hci1`, or an address; `nil` for the first one.
+        public var adapter: String?
+        /// How devices pair; `nil` if they do not: then an operation for which a device demands security fails, with
+        /// `CBATTError.insufficientAuthentication` or `.insufficientEncryption`.
+        public var pairing: Pairing?
+        /// The directory, which must exist, of what managers with restore identifiers keep; `nil` to keep nothing.
+        public var stateDirectory: String?
+
+        /// Creates the settings that the environment states.
+        ///
+        /// `BAREBLE_ADAPTER` is the adapter. `BAREBLE_BONDS` is the directory of the bonds: with it devices pair, without a
+        /// question to anybody; with `BAREBLE_ALLOW_PAIRING=1` centrals may pair too. `BAREBLE_STATE` is the directory of
+        /// what managers keep; without it, the one that systemd gives the service (`STATE_DIRECTORY`).
+        public init() {
+            self.init(environment: ProcessInfo.processInfo.environment)
+        }
+
+        package init(environment: [String: String]) {
+            func value(_ name: String) -> String? { environment[name].flatMap { $0.isEmpty ? nil : $0 } }
+            adapter = value("BAREBLE_ADAPTER")
+            stateDirectory =
+                value("BAREBLE_STATE") ?? value("STATE_DIRECTORY")?.split(separator: ":").first.map(String.init)
+            pairing = value("BAREBLE_BONDS").map { Pairing(directory: $0) }
+            pairing?.allowsCentrals = value("BAREBLE_ALLOW_PAIRING") == "1"
+        }
+    }
+
     /// The host of the current task, for tests; it takes precedence over the one of the process.
     @TaskLocal package static var scoped: CoreBluetoothHost?
 
-    private static let shared = Lock<CoreBluetoothHost?>(nil)
+    private static let shared = Lock<(host: CoreBluetoothHost?, settings: Settings?)>((nil, nil))
 
     let hub: CentralHub
     let server: ServerHub
     let logger: Logger
+    /// Where managers with restore identifiers keep their state.
+    let states: ManagerStates
     /// The names that devices have advertised or given, for objects that are made later.
     let names = KnownNames()
 
-    /// Creates a host on a central.
-    package init(_ central: Central) {
-        server = ServerHub(central)
+    /// Creates a host on a central, which was made with the configuration of these settings.
+    package init(_ central: Central, _ settings: Settings = Settings(environment: [:])) {
+        server = ServerHub(central, settings.pairing?.centralOptions)
         hub = CentralHub(central, server)
         logger = central.configuration.logger
+        states = ManagerStates(settings.stateDirectory, loop: central.loop, logger: logger)
+    }
+
+    /// Has the managers of this process use other settings than those of the environment.
+    ///
+    /// Call it before the first manager is created; later it has no effect, and logs one line.
+    public static func configure(_ settings: Settings) {
+        let isInUse = shared.withLock { shared in
+            if shared.host == nil { shared.settings = settings }
+            return shared.host != nil
+        }
+        guard isInUse else { return }
+        Misuse.log("CoreBluetoothHost.configure(_:) has no effect after the first manager was created")
     }
 
     /// Has all managers that are created later use this central.
     package static func use(_ central: Central) {
-        shared.withLock { $0 = CoreBluetoothHost(central) }
+        shared.withLock { $0.host = CoreBluetoothHost(central) }
     }
+
+    /// The host, if there is one already.
+    static var existing: CoreBluetoothHost? { scoped ?? shared.withLock { $0.host } }
 
     /// The host for a manager that is created now.
     static var current: CoreBluetoothHost {
         if let scoped { return scoped }
         return shared.withLock { shared in
-            if let shared { return shared }
-            let host = CoreBluetoothHost(Central(defaultConfiguration))
-            shared = host
+            if let host = shared.host { return host }
+            let settings = shared.settings ?? Settings()
+            let host = CoreBluetoothHost(
+                Central(configuration(settings, logger: Logger(label: "CoreBluetooth"))), settings)
+            shared.host = host
             return host
         }
     }
 
-    private static var defaultConfiguration: Configuration {
+    /// Returns the configuration of a central for these settings.
+    package static func configuration(_ settings: Settings, logger: Logger) -> Configuration {
         var configuration = Configuration()
-        configuration.logger = Logger(label: "CoreBluetooth")
-        guard let adapter = ProcessInfo.processInfo.environment["BAREBLE_ADAPTER"], !adapter.isEmpty else {
-            return configuration
+        configuration.logger = logger
+        if let adapter = settings.adapter {
+            configuration.adapter = BluetoothAddress(adapter).map(AdapterSelector.address) ?? .named(adapter)
         }
-        configuration.adapter = BluetoothAddress(adapter).map(AdapterSelector.address) ?? .named(adapter)
+        guard let pairing = settings.pairing else { return configuration }
+        do throws(BLEError) {
+            var security = SecurityConfiguration(bonds: try BondStore(directory: pairing.directory))
+            security.onDemand = PairingOptions(agent: pairing.agent)
+            configuration.security = security
+            // Bonded devices keep their identifiers while their addresses change.
+            configuration.addressHash = { $0.hash }
+            configuration.writeSignature = { $0.code }
+        } catch {
+            logger.error("devices do not pair, and links to bonded ones are not encrypted: \(error)")
+        }
         return configuration
     }
 

@@ -48,9 +48,7 @@ actor PeerLink {
     /// Adds a user, which is notified at once if the link is up.
     func join(_ link: VirtualLink) {
         users.append(link)
-        if let connection, !isEnding {
-            Task(executorPreference: loop) { await self.admit(link, to: connection) }
-        }
+        if let connection, !isEnding { admit(link, to: connection) }
         guard !isRunning else { return }
         isRunning = true
         Task(executorPreference: loop) { await self.run() }
@@ -144,9 +142,7 @@ actor PeerLink {
         // An attempt that was cancelled for want of users may have found new ones meanwhile.
         guard error.code != .cancelled else { return }
         guard ![.adapterDown, .noAdapter, .blocked].contains(error.code) else { return await reportLoss() }
-        let failed = users
-        users = []
-        for link in failed { await link.failed(error.connectionError) }
+        reportFailure(error.connectionError)
     }
 
     private func use(_ peripheral: Peripheral) async {
@@ -158,7 +154,7 @@ actor PeerLink {
         connection = peripheral
         let advertised = await hub.central.scanResult(of: peer)?.serviceUUIDs ?? []
         await hub.happened(.peerConnected, to: peer, services: Set(advertised))
-        for link in users { await admit(link, to: peripheral) }
+        for link in users { admit(link, to: peripheral) }
         let reason = await peripheral.disconnected() ?? .requested
         connection = nil
         await hub.happened(.peerDisconnected, to: peer, services: Set(advertised))
@@ -167,7 +163,7 @@ actor PeerLink {
         guard !isEnding else { return }
         let lost = users
         users = lost.filter(\.options.reconnects)
-        for link in lost { await link.lost(reason.translated) }
+        report(reason.translated, to: lost)
     }
 
     /// A link that ends with its adapter is not reported. Users that join from now on want one after its return.
@@ -177,9 +173,19 @@ actor PeerLink {
         await hub.adapterWasLost()
     }
 
-    private func admit(_ link: VirtualLink, to peripheral: Peripheral) async {
-        let mtu = await peripheral.mtu
-        guard connection === peripheral, users.contains(where: { $0 === link }) else { return }
-        await link.begin(peripheral, mtu: mtu)
+    private func reportFailure(_ error: CBError) {
+        let failed = users
+        users = []
+        for link in failed { link.assumeIsolated { $0.failed(error) } }
+    }
+
+    /// None of the links waits for the queue of another one.
+    private func report(_ error: CBError?, to lost: [VirtualLink]) {
+        for link in lost { link.assumeIsolated { $0.lost(error) } }
+    }
+
+    private func admit(_ link: VirtualLink, to peripheral: Peripheral) {
+        let mtu = peripheral.assumeIsolated { $0.mtu }
+        link.assumeIsolated { $0.begin(peripheral, mtu: mtu) }
     }
 }

@@ -34,11 +34,13 @@ actor ServerHub {
     private nonisolated let central: Central
     private nonisolated let loop: EventLoop
     private nonisolated let logger: Logger
-    private var managers: [UInt64: Entry] = [:]
+    /// How centrals may pair; `nil` if they may not.
+    private nonisolated let pairing: CentralPairingOptions?
+    private var managers: [ManagerID: Entry] = [:]
     private var local: LocalPeripheral?
     private var watch: Task<Void, Never>?
     /// The objects of the published characteristics, and their managers.
-    private var characteristics: [AttributeHandle: (object: CBMutableCharacteristic, manager: UInt64)] = [:]
+    private var characteristics: [AttributeHandle: (object: CBMutableCharacteristic, manager: ManagerID)] = [:]
     private var centrals: [ConnectedCentral.ID: CBCentral] = [:]
     private var lastPlaceholder: UInt64 = 0
 
@@ -48,19 +50,20 @@ actor ServerHub {
         unsafe central.unownedExecutor
     }
 
-    init(_ central: Central) {
+    init(_ central: Central, _ pairing: CentralPairingOptions?) {
         self.central = central
+        self.pairing = pairing
         loop = central.loop
         logger = central.configuration.logger
     }
 
     // MARK: Managers
 
-    func add(_ manager: WeakManager, _ id: UInt64, _ callbacks: CallbackQueue) {
+    func add(_ manager: WeakManager, _ id: ManagerID, _ callbacks: CallbackQueue) {
         managers[id] = Entry(manager: manager, callbacks: callbacks)
     }
 
-    func remove(_ id: UInt64) {
+    func remove(_ id: ManagerID) {
         withdrawAll(of: id)
         stopAdvertising(of: id)
         for psm in managers[id]?.listeners.keys.sorted() ?? [] { endListener(psm, of: id) }
@@ -92,7 +95,8 @@ actor ServerHub {
 
     // MARK: Services
 
-    func publish(_ service: CBMutableService, for id: UInt64) {
+    /// Publishes a service. One that the run before has published is not reported.
+    func publish(_ service: CBMutableService, for id: ManagerID, isRestored: Bool = false) {
         guard let entry = managers[id] else { return }
         let local = server()
         do {
@@ -105,14 +109,18 @@ actor ServerHub {
                 object.setPublished(true)
                 characteristics[characteristic.id] = (object, id)
             }
-            entry.post { $0.delegate?.peripheralManager($0, didAdd: service, error: nil) }
+            entry.post { manager in
+                manager.changed(service, isPublished: true)
+                if !isRestored { manager.delegate?.peripheralManager(manager, didAdd: service, error: nil) }
+            }
         } catch {
+            if isRestored { return logger.error("\(service) of the run before is not published: \(error)") }
             let translated = (error as? BLEError)?.translated ?? error
             entry.post { $0.delegate?.peripheralManager($0, didAdd: service, error: translated) }
         }
     }
 
-    func withdraw(_ service: CBMutableService, of id: UInt64) {
+    func withdraw(_ service: CBMutableService, of id: ManagerID) {
         guard let index = managers[id]?.services.firstIndex(where: { $0.object === service }),
             let published = managers[id]?.services.remove(at: index).published, let local
         else { return }
@@ -124,6 +132,7 @@ actor ServerHub {
             return logger.error("the service was not removed: \(error)")
         }
         service.setPublished(false)
+        managers[id]?.post { $0.changed(service, isPublished: false) }
         for characteristic in published.characteristics {
             guard let object = characteristics.removeValue(forKey: characteristic.id)?.object else { continue }
             object.setPublished(false)
@@ -131,12 +140,12 @@ actor ServerHub {
         }
     }
 
-    func withdrawAll(of id: UInt64) {
+    func withdrawAll(of id: ManagerID) {
         // A service that includes others was added after them.
         for (service, _) in managers[id]?.services.reversed() ?? [] { withdraw(service, of: id) }
     }
 
-    private func definition(of service: CBMutableService, for id: UInt64) throws -> LocalService {
+    private func definition(of service: CBMutableService, for id: ManagerID) throws -> LocalService {
         guard managers[id]?.services.contains(where: { $0.object === service }) == false else {
             throw invalid("the service \(service.uuid) was added before")
         }
@@ -158,7 +167,8 @@ actor ServerHub {
             batchHandler: { [weak self] requests in try await self?.write(requests) })
     }
 
-    private func definition(of characteristic: CBMutableCharacteristic, for id: UInt64) throws -> LocalCharacteristic {
+    private func definition(of characteristic: CBMutableCharacteristic, for id: ManagerID) throws -> LocalCharacteristic
+    {
         let (properties, permissions, value) = characteristic.state.withLock {
             ($0.properties, $0.permissions, $0.value)
         }
@@ -280,7 +290,7 @@ actor ServerHub {
 
     func update(
         _ value: [UInt8], of characteristic: CBMutableCharacteristic, to targets: [ConnectedCentral.ID]?,
-        for id: UInt64
+        for id: ManagerID
     ) {
         guard let entry = managers[id] else { return }
         let ended: @Sendable () -> Void = { [manager = entry.manager] in
@@ -290,22 +300,31 @@ actor ServerHub {
             logger.error("API MISUSE: \(characteristic) was not added, so its value is not sent")
             return ended()
         }
-        Task(executorPreference: loop) { [logger] in
-            do throws(BLEError) {
-                let receivers = await local.centrals.filter { targets?.contains($0.id) ?? true }
-                if value.count <= 20 || receivers.allSatisfy({ min($0.maximumUpdateLength, 512) >= value.count }) {
-                    try await local.update(value, of: .handle(handle), to: targets)
-                } else {
-                    for receiver in receivers {
-                        let part = Array(value.prefix(min(receiver.maximumUpdateLength, 512)))
-                        try await local.update(part, of: .handle(handle), to: [receiver.id])
-                    }
+        // All parts begin now, so that none comes after the part of a later update.
+        let sent = parts(of: value, to: targets, of: local).map { part, targets in
+            Task(executorPreference: loop) { [logger] in
+                do throws(BLEError) {
+                    try await local.update(part, of: .handle(handle), to: targets)
+                } catch {
+                    logger.error("a value was not sent: \(error)")
                 }
-            } catch {
-                logger.error("a value was not sent: \(error)")
             }
+        }
+        Task(executorPreference: loop) {
+            for task in sent { await task.value }
             ended()
         }
+    }
+
+    /// Returns a value as each central can receive it: one part for all if it fits.
+    private func parts(
+        of value: [UInt8], to targets: [ConnectedCentral.ID]?, of local: LocalPeripheral
+    ) -> [([UInt8], [ConnectedCentral.ID]?)] {
+        if value.count <= 20 { return [(value, targets)] }
+        let receivers = local.assumeIsolated { $0.centrals }.filter { targets?.contains($0.id) ?? true }
+        let limits = receivers.map { ($0.id, min($0.maximumUpdateLength, 512)) }
+        if limits.allSatisfy({ $0.1 >= value.count }) { return [(value, targets)] }
+        return limits.map { (Array(value.prefix($0.1)), [$0.0]) }
     }
 
     // MARK: Events
@@ -354,7 +373,7 @@ actor ServerHub {
     // MARK: Advertising
 
     /// Advertises, and reports the end of the request `start`, once, also if a later request is there by then.
-    func advertise(_ name: String?, _ services: [BluetoothUUID], start: UInt64, for id: UInt64) {
+    func advertise(_ name: String?, _ services: [BluetoothUUID], start: UInt64, for id: ManagerID) {
         guard let entry = managers[id] else { return }
         managers[id]?.advertising += 1
         let number = entry.advertising + 1
@@ -363,6 +382,7 @@ actor ServerHub {
         if let name { elements.append(.localName(name, mayBeShortened: true)) }
         let (local, advertisement) = (server(), Advertisement(AdvertisementData(elements)))
         Task(executorPreference: loop) {
+            await self.allowPairing(with: local)
             do throws(BLEError) {
                 let lease = try await local.advertise(advertisement)
                 guard await self.keep(lease, number, of: id) else {
@@ -380,13 +400,22 @@ actor ServerHub {
         }
     }
 
-    private func keep(_ lease: AdvertisementLease, _ number: Int, of id: UInt64) -> Bool {
+    private func allowPairing(with local: LocalPeripheral) async {
+        guard let pairing, await !local.allowsPairing else { return }
+        do throws(BLEError) {
+            try await local.allowPairing(pairing)
+        } catch {
+            logger.error("centrals cannot pair: \(error)")
+        }
+    }
+
+    private func keep(_ lease: AdvertisementLease, _ number: Int, of id: ManagerID) -> Bool {
         guard managers[id]?.advertising == number else { return false }
         managers[id]?.lease = lease
         return true
     }
 
-    func stopAdvertising(of id: UInt64) {
+    func stopAdvertising(of id: ManagerID) {
         guard managers[id] != nil else { return }
         managers[id]?.advertising += 1
         guard let lease = managers[id]?.lease else { return }
@@ -416,7 +445,7 @@ actor ServerHub {
 
     // MARK: Channels
 
-    func publishChannel(isEncrypted: Bool, for id: UInt64) {
+    func publishChannel(isEncrypted: Bool, for id: ManagerID) {
         guard let entry = managers[id] else { return }
         let local = server()
         Task(executorPreference: loop) {
@@ -433,7 +462,7 @@ actor ServerHub {
         }
     }
 
-    private func keep(_ listener: ChannelListener, of id: UInt64) -> Bool {
+    private func keep(_ listener: ChannelListener, of id: ManagerID) -> Bool {
         guard let entry = managers[id] else { return false }
         managers[id]?.listeners[listener.psm] = listener
         Task(executorPreference: loop) { [weak self, loop] in
@@ -450,7 +479,7 @@ actor ServerHub {
         return true
     }
 
-    func withdrawChannel(_ psm: CBL2CAPPSM, for id: UInt64) {
+    func withdrawChannel(_ psm: CBL2CAPPSM, for id: ManagerID) {
         guard let entry = managers[id] else { return }
         guard endListener(psm, of: id) else {
             let error = CBError(
@@ -461,7 +490,7 @@ actor ServerHub {
     }
 
     @discardableResult
-    private func endListener(_ psm: CBL2CAPPSM, of id: UInt64) -> Bool {
+    private func endListener(_ psm: CBL2CAPPSM, of id: ManagerID) -> Bool {
         guard let listener = managers[id]?.listeners.removeValue(forKey: psm) else { return false }
         Task(executorPreference: loop) { await listener.stop() }
         return true

@@ -8,7 +8,8 @@
 // - Count what waits, for `canSendWriteWithoutResponse` and for the bound of the queue.
 //
 // Invariants
-// - The phase goes from `waiting` to `up` to `over`; with `reconnects`, from `up` back to `waiting`.
+// - The phase goes from `waiting` to `up` to `over`; with `reconnects`, from `up` back to `waiting`. A link that was lost is
+//   `draining` until the values that came before are with the delegate's queue; the next link begins after that.
 // - The flow has a lock of its own, because callers read it on their threads; everything else belongs to the loop.
 // - The peripheral object is referred to weakly; it owns this link.
 
@@ -40,6 +41,7 @@ actor VirtualLink {
     private enum Phase {
         case waiting
         case up(Peripheral)
+        case draining(next: (peripheral: Peripheral, mtu: Int)?)
         case over
     }
 
@@ -97,7 +99,13 @@ actor VirtualLink {
 
     /// The link is up.
     func begin(_ peripheral: Peripheral, mtu: Int) {
-        guard case .waiting = phase else { return }
+        switch phase {
+        case .waiting: break
+        case .draining:
+            phase = .draining(next: (peripheral, mtu))
+            return
+        case .up, .over: return
+        }
         phase = .up(peripheral)
         flow.reset()
         post { [weak self] in if let self { $0.connected(self, mtu: mtu) } }
@@ -121,12 +129,31 @@ actor VirtualLink {
     }
 
     /// The link was lost. With `reconnects`, it waits for the next one.
-    func lost(_ error: CBError?) async {
+    func lost(_ error: CBError?) {
+        switch phase {
+        case .waiting, .up: break
+        case .draining:
+            // The next link has ended before the end of this one could be reported: that stands for both.
+            phase = .draining(next: nil)
+            return
+        case .over: return
+        }
+        // The values that came before are reported before. Other links do not wait for this one's queue.
+        let tasks = subscriptions.values.compactMap(\.task)
+        phase = .draining(next: nil)
+        guard !tasks.isEmpty else { return drained(error) }
+        Task(executorPreference: host.hub.loop) {
+            for task in tasks { await task.value }
+            await self.drained(error)
+        }
+    }
+
+    private func drained(_ error: CBError?) {
+        guard case .draining(let next) = phase else { return }
         let reconnects = options.reconnects
-        // The values that came before are reported before.
-        for subscription in subscriptions.values { await subscription.task?.value }
         guard close(reconnects ? .waiting : .over) else { return }
         post { [self] in $0.disconnected(self, error, isReconnecting: reconnects) }
+        if let next { begin(next.peripheral, mtu: next.mtu) }
     }
 
     /// The link has ended, and there is no callback for it.

@@ -1,7 +1,6 @@
 internal import BLELinux
 internal import BareBLE
 internal import Logging
-internal import Synchronization
 
 /// Offers services to centrals, and advertises them.
 ///
@@ -10,9 +9,6 @@ internal import Synchronization
 /// nothing but log one line.
 open class CBPeripheralManager: CBManager, @unchecked Sendable {
     private struct State {
-        weak var delegate: (any CBPeripheralManagerDelegate)?
-        /// Whether the state was reported while there was no delegate.
-        var isUnreported = false
         var isAdvertising = false
         /// Whether advertising was asked for, and neither failed nor ended.
         var wantsAdvertising = false
@@ -22,15 +18,20 @@ open class CBPeripheralManager: CBManager, @unchecked Sendable {
         var updates = 0
         /// Whether an update was refused for want of room.
         var isFull = false
+        /// The services that were added, and what is advertised, for the next run of the program.
+        var services: [CBMutableService] = []
+        var advertisement: PeripheralManagerState.Advertisement?
+        /// What the run before has advertised, until the adapter is on.
+        var restored: PeripheralManagerState.Advertisement?
+        /// The number of the request that advertises it, which is not reported.
+        var quietStart: UInt64?
     }
 
     /// The number of updates that may wait, and down to which they must go before there is room again.
     private static let (updateLimit, updateLow) = (20, 4)
-    private static let lastID = Atomic<UInt64>(0)
 
-    let callbacks: CallbackQueue
-    private let id = CBPeripheralManager.lastID.add(1, ordering: .relaxed).newValue
-    private let own: Lock<State>
+    private let own = Lock(State())
+    private let keeper: StateKeeper<PeripheralManagerState>?
 
     /// Creates a manager without a delegate, on the main queue.
     public convenience init() {
@@ -48,52 +49,42 @@ open class CBPeripheralManager: CBManager, @unchecked Sendable {
 
     /// Creates a manager.
     ///
+    /// With `CBPeripheralManagerOptionRestoreIdentifierKey`, the manager publishes the services, and advertises what a
+    /// manager with this identifier did when the program ended. The delegate receives them by
+    /// `peripheralManager(_:willRestoreState:)`, before the state. Links and subscriptions end with the program. The state is
+    /// kept in the directory of `CoreBluetoothHost.Settings`; without one nothing is restored, which the log states.
+    ///
     /// - Parameters:
     ///   - delegate: The delegate, which the manager does not keep.
     ///   - queue: The queue for the callbacks; `nil` for the main queue.
     ///   - options: With `CBPeripheralManagerOptionShowPowerAlertKey`, the adapter is switched on, if the process has
-    ///     CAP_NET_ADMIN. `CBPeripheralManagerOptionRestoreIdentifierKey` is accepted, and logged: nothing is restored.
+    ///     CAP_NET_ADMIN. `CBPeripheralManagerOptionRestoreIdentifierKey` as above.
     public init(
         delegate: (any CBPeripheralManagerDelegate)?, queue: DispatchQueue?, options: [String: Any]? = nil
     ) {
-        let host = CoreBluetoothHost.current
-        callbacks = CallbackQueue(queue ?? .main, loop: host.hub.loop)
-        own = Lock(State())
-        super.init(on: host)
-        self.delegate = delegate
-        if options?[CBPeripheralManagerOptionRestoreIdentifierKey] != nil {
-            host.logger.warning("state restoration is not available on Linux: the restore identifier has no effect")
+        let opened = (options?[CBPeripheralManagerOptionRestoreIdentifierKey] as? String).flatMap {
+            CoreBluetoothHost.current.states.open($0, kind: "peripheral", as: PeripheralManagerState.self)
         }
-        let powerOn = (options?[CBPeripheralManagerOptionShowPowerAlertKey] as? NSNumber)?.boolValue ?? false
+        keeper = opened?.keeper
+        super.init(on: queue)
+        anyDelegate = delegate
         let (weak, id, callbacks, server) = (WeakManager(self), id, callbacks, host.server)
-        host.hub.post { hub in
-            server.assumeIsolated { $0.add(weak, id, callbacks) }
-            hub.add(weak, ManagerID(peripheral: id), callbacks, powerOn: powerOn)
-        }
+        host.hub.post { _ in server.assumeIsolated { $0.add(weak, id, callbacks) } }
+        register(powerOn: options?[CBPeripheralManagerOptionShowPowerAlertKey])
+        if let former = opened?.former { restore(former) }
+        start()
     }
 
     deinit {
+        keeper?.keep(PeripheralManagerState())
         let (id, server) = (id, host.server)
-        host.hub.post { hub in
-            hub.remove(ManagerID(peripheral: id))
-            server.assumeIsolated { $0.remove(id) }
-        }
+        host.hub.post { _ in server.assumeIsolated { $0.remove(id) } }
     }
 
     /// The delegate. A delegate that is set after the state was reported is notified of it.
     open weak var delegate: (any CBPeripheralManagerDelegate)? {
-        get { own.withLock { $0.delegate } }
-        set {
-            if let newValue { DelegateCheck.warnIfMethodsOfSubclassesAreLost(newValue, host: host) }
-            let isUnreported = own.withLock { state in
-                state.delegate = newValue
-                guard newValue != nil else { return false }
-                defer { state.isUnreported = false }
-                return state.isUnreported
-            }
-            guard isUnreported else { return }
-            callbacks.post { [weak self] in if let self { delegate?.peripheralManagerDidUpdateState(self) } }
-        }
+        get { anyDelegate as? any CBPeripheralManagerDelegate }
+        set { anyDelegate = newValue }
     }
 
     /// Returns the permission of this process.
@@ -113,24 +104,33 @@ open class CBPeripheralManager: CBManager, @unchecked Sendable {
     ///   on Apple's systems; anything else is not advertised. A name that does not fit is shortened.
     open func startAdvertising(_ advertisementData: [String: Any]?) {
         guard isPoweredOn() else { return }
+        let services = advertisementData?[CBAdvertisementDataServiceUUIDsKey] as? [CBUUID] ?? []
+        let advertisement = PeripheralManagerState.Advertisement(
+            name: advertisementData?[CBAdvertisementDataLocalNameKey] as? String, services: services.map(\.uuidString))
+        guard !begin(advertisement) else { return }
+        let error = CBError(
+            .alreadyAdvertising,
+            userInfo: [NSLocalizedDescriptionKey: "The manager advertises already; stop that first."])
+        callbacks.post { [weak self] in
+            if let self { delegate?.peripheralManagerDidStartAdvertising(self, error: error) }
+        }
+    }
+
+    /// Returns `false` if the manager advertises already.
+    private func begin(_ advertisement: PeripheralManagerState.Advertisement) -> Bool {
         let start = own.withLock { state -> UInt64? in
             guard !state.wantsAdvertising else { return nil }
             state.wantsAdvertising = true
+            state.advertisement = advertisement
             state.start += 1
             return state.start
         }
-        guard let start else {
-            let error = CBError(
-                .alreadyAdvertising,
-                userInfo: [NSLocalizedDescriptionKey: "The manager advertises already; stop that first."])
-            return callbacks.post { [weak self] in
-                if let self { delegate?.peripheralManagerDidStartAdvertising(self, error: error) }
-            }
-        }
-        let services = (advertisementData?[CBAdvertisementDataServiceUUIDsKey] as? [CBUUID] ?? []).map(\.value)
-        let name = advertisementData?[CBAdvertisementDataLocalNameKey] as? String
-        let (id, server) = (id, host.server)
+        guard let start else { return false }
+        keepState()
+        let services = advertisement.services.compactMap { BluetoothUUID($0) }
+        let (name, id, server) = (advertisement.name, id, host.server)
         host.hub.post { _ in server.assumeIsolated { $0.advertise(name, services, start: start, for: id) } }
+        return true
     }
 
     /// Stops advertising. Links stay up. A start that is not reported yet is reported with `CBError.operationCancelled`, or
@@ -145,9 +145,11 @@ open class CBPeripheralManager: CBManager, @unchecked Sendable {
     private func endAdvertising() {
         own.withLock { state in
             state.wantsAdvertising = false
+            state.advertisement = nil
             state.start += 1
         }
         setAdvertising(false)
+        keepState()
     }
 
     private func setAdvertising(_ isOn: Bool) {
@@ -249,27 +251,57 @@ open class CBPeripheralManager: CBManager, @unchecked Sendable {
         host.hub.post { _ in server.assumeIsolated { $0.withdrawChannel(psm, for: id) } }
     }
 
-    private func isPoweredOn() -> Bool {
-        if state == .poweredOn { return true }
-        Misuse.log("\(self) can only accept this command while in the powered on state", host: host)
-        return false
+    // MARK: Restoring
+
+    private func keepState() {
+        guard let keeper else { return }
+        let (services, advertisement) = own.withLock { ($0.services, $0.advertisement) }
+        keeper.keep(PeripheralManagerState(services, advertisement))
+    }
+
+    private func restore(_ former: PeripheralManagerState) {
+        let services = former.objects
+        var restored: [String: Any] = [CBPeripheralManagerRestoredStateServicesKey: services]
+        restored[CBPeripheralManagerRestoredStateAdvertisementDataKey] = former.advertisement?.data
+        own.withLock { $0.restored = former.advertisement }
+        let (id, server) = (id, host.server)
+        host.hub.post { _ in
+            server.assumeIsolated { server in
+                for service in services { server.publish(service, for: id, isRestored: true) }
+            }
+        }
+        setRestored(restored)
     }
 
     // MARK: On the delegate's queue
 
-    override func adapterChanged(_ new: CBManagerState) {
-        guard new != state else { return }
-        if new != .poweredOn { endAdvertising() }
-        setState(new)
-        // In one step, so that a delegate that is set meanwhile is notified here, or when it is set.
-        let delegate = own.withLock { state in
-            state.isUnreported = state.delegate == nil
-            return state.delegate
+    override func adapterIsLost() {
+        own.withLock { $0.restored = nil }
+        endAdvertising()
+    }
+
+    override func adapterIsReady() {
+        let restored = own.withLock { $0.restored.take() }
+        if let restored, begin(restored) { own.withLock { $0.quietStart = $0.start } }
+    }
+
+    override func reportState() { delegate?.peripheralManagerDidUpdateState(self) }
+
+    override func reportRestored(_ restored: [String: Any]) {
+        delegate?.peripheralManager(self, willRestoreState: restored)
+    }
+
+    /// A service was published, or withdrawn.
+    func changed(_ service: CBMutableService, isPublished: Bool) {
+        own.withLock { state in
+            state.services.removeAll { $0 === service }
+            if isPublished { state.services.append(service) }
         }
-        delegate?.peripheralManagerDidUpdateState(self)
+        keepState()
     }
 
     func advertisingBegan(_ error: (any Error)?, start: UInt64) {
+        let isQuiet = own.withLock { $0.quietStart == start }
         let isOn = own.withLock { state -> Bool? in
             // The program has stopped it meanwhile, and may have started it again.
             guard state.start == start else { return nil }
@@ -277,6 +309,12 @@ open class CBPeripheralManager: CBManager, @unchecked Sendable {
             return state.wantsAdvertising
         }
         if let isOn { setAdvertising(isOn) }
+        if let error, isOn != nil {
+            own.withLock { $0.advertisement = nil }
+            keepState()
+            if isQuiet { host.logger.error("what the run before has advertised is not advertised: \(error)") }
+        }
+        guard !isQuiet else { return }
         delegate?.peripheralManagerDidStartAdvertising(self, error: error)
     }
 

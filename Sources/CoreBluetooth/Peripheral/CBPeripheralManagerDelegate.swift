@@ -8,7 +8,16 @@
     /// withdrawn, and have to be added again.
     func peripheralManagerDidUpdateState(_ peripheral: CBPeripheralManager)
 
-    /// Reports what the system has restored. It is never called on Linux.
+    /// Reports what a manager with a restore identifier continues after a restart of the program, before the state is
+    /// reported.
+    ///
+    /// It is called if the run before has left a state. The services are published again already, so do not add them; and
+    /// what was advertised is advertised again as soon as the adapter is on. Centrals connect and subscribe again.
+    ///
+    /// - Parameters:
+    ///   - peripheral: The manager.
+    ///   - dict: The values of `CBPeripheralManagerRestoredStateServicesKey`, and, if it advertises,
+    ///     `CBPeripheralManagerRestoredStateAdvertisementDataKey`.
     func peripheralManager(_ peripheral: CBPeripheralManager, willRestoreState dict: [String: Any])
 
     /// Reports that advertising has begun, or why it could not.

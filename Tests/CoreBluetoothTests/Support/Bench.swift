@@ -14,18 +14,33 @@ struct Bench: Sendable {
     let log: KeptLog
 
     /// Runs `body` with a bench, whose host the managers of `body` use.
-    static func run(_ body: @escaping @Sendable (Bench) async throws -> Void) async throws {
+    static func run(
+        _ settings: CoreBluetoothHost.Settings = CoreBluetoothHost.Settings(environment: [:]),
+        _ body: @escaping @Sendable (Bench) async throws -> Void
+    ) async throws {
         try await VirtualTime.run { time in
-            let log = KeptLog()
-            var configuration = Configuration()
-            configuration.logger = log.logger
-            let radio = VirtualRadio(time: time)
-            let central = Central(configuration, radio: radio)
-            let bench = Bench(time: time, radio: radio, central: central, log: log)
-            try await CoreBluetoothHost.$scoped.withValue(CoreBluetoothHost(central)) {
-                try await body(bench)
-            }
+            try await Bench(time, VirtualRadio(time: time), settings).use(settings, body)
         }
+    }
+
+    private init(_ time: VirtualTime, _ radio: VirtualRadio, _ settings: CoreBluetoothHost.Settings) {
+        self.time = time
+        self.radio = radio
+        log = KeptLog()
+        central = Central(CoreBluetoothHost.configuration(settings, logger: log.logger), radio: radio)
+    }
+
+    private func use(
+        _ settings: CoreBluetoothHost.Settings, _ body: @Sendable (Bench) async throws -> Void
+    ) async throws {
+        try await CoreBluetoothHost.$scoped.withValue(CoreBluetoothHost(central, settings)) { try await body(self) }
+    }
+
+    /// Runs `body` with a program that begins on the same radio, beside the one before.
+    func runAgain(
+        _ settings: CoreBluetoothHost.Settings, _ body: @Sendable (Bench) async throws -> Void
+    ) async throws {
+        try await Bench(time, radio, settings).use(settings, body)
     }
 
     /// Creates a manager with a recorder, and waits until it is powered on.

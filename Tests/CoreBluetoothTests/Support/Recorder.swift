@@ -24,6 +24,7 @@ final class Recorder: NSObject, CBCentralManagerDelegate, CBPeripheralDelegate, 
         var errors: [any Error] = []
         var requests: [CBATTRequest] = []
         var channels: [CBL2CAPChannel] = []
+        var restored: [[String: Any]] = []
         var waiting: [(id: Int, line: String, count: Int, continuation: CheckedContinuation<Bool, Never>)] = []
         var lastID = 0
         /// Called on the delegate's queue with each line.
@@ -44,6 +45,7 @@ final class Recorder: NSObject, CBCentralManagerDelegate, CBPeripheralDelegate, 
     var errors: [any Error] { state.withLock { $0.errors } }
     var requests: [CBATTRequest] { state.withLock { $0.requests } }
     var channels: [CBL2CAPChannel] { state.withLock { $0.channels } }
+    var restored: [[String: Any]] { state.withLock { $0.restored } }
 
     func clear() {
         state.withLock { state in
@@ -127,6 +129,10 @@ final class Recorder: NSObject, CBCentralManagerDelegate, CBPeripheralDelegate, 
     // MARK: Central manager
 
     func centralManagerDidUpdateState(_ central: CBCentralManager) { note("state \(central.state.rawValue)") }
+
+    func centralManager(_ central: CBCentralManager, willRestoreState dict: [String: Any]) {
+        note("willRestoreState \(central.state.rawValue)") { $0.restored.append(dict) }
+    }
 
     func centralManager(
         _ central: CBCentralManager, didDiscover peripheral: CBPeripheral, advertisementData: [String: Any],
@@ -232,6 +238,10 @@ final class Recorder: NSObject, CBCentralManagerDelegate, CBPeripheralDelegate, 
 
     func peripheralManagerDidUpdateState(_ peripheral: CBPeripheralManager) {
         note("state \(peripheral.state.rawValue)")
+    }
+
+    func peripheralManager(_ peripheral: CBPeripheralManager, willRestoreState dict: [String: Any]) {
+        note("willRestoreState") { $0.restored.append(dict) }
     }
 
     func peripheralManagerDidStartAdvertising(_ peripheral: CBPeripheralManager, error: (any Error)?) {

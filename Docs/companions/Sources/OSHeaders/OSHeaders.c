@@ -1,0 +1,1 @@
+// The target is a map of modules, see include; the package manager needs a file to compile.

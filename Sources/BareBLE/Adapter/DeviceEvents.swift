@@ -1,0 +1,54 @@
+internal import BLELinux
+
+// The kernel's own announcements: an adapter has come or gone, or was switched on or off.
+//
+// Invariants
+// - They say that something has changed, never what: whoever follows an adapter looks at it after each.
+// - The socket is open while something follows an adapter that nothing else looks at. Without CAP_NET_RAW there is none, and the
+//   adapter is polled.
+
+/// A source of events about the adapters of this machine.
+final class DeviceEvents {
+    private var socket: HCISocket?
+    private var buffer = [UInt8](repeating: 0, count: 64)
+    /// Whether the kernel has refused the socket, so that it is not asked again.
+    private var isRefused = false
+
+    /// Whether changes are announced.
+    var isOpen: Bool { socket != nil }
+
+    /// Begins to call `changed` after each announcement; returns whether it could.
+    func begin(_ system: AdapterSystem, on loop: EventLoop, changed: @escaping EventLoop.Handler) -> Bool {
+        if isOpen { return true }
+        guard !isRefused, let opened = system.openDeviceEvents() else {
+            isRefused = true
+            return false
+        }
+        let descriptor = opened.descriptor
+        socket = consume opened
+        let failure = loop.onReadable(descriptor) { [weak self, weak loop] in
+            guard let self, let loop else { return }
+            if !drain() { end(on: loop) }
+            changed()
+        }
+        if failure != nil { socket = nil }
+        return isOpen
+    }
+
+    func end(on loop: EventLoop) {
+        guard let descriptor = socket?.descriptor else { return }
+        loop.letGo(descriptor)
+        socket = nil
+    }
+
+    /// Reads all announcements; returns whether there may be more.
+    private func drain() -> Bool {
+        while true {
+            switch socket?.receive(into: &buffer) {
+            case .packet: continue
+            case .wouldBlock: return true
+            case .gone, nil: return false
+            }
+        }
+    }
+}

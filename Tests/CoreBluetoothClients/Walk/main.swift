@@ -1,0 +1,38 @@
+// The names and the comments are those of programs, not of a library.
+// swift-format-ignore-file: AlwaysUseLowerCamelCase, AllPublicDeclarationsHaveDocumentation, NeverForceUnwrap
+
+// Both roles for the command line, for the tests on the kernel's sockets: `corebluetooth-walk read` finds a heart-rate belt, reads
+// its location, receives three values and disconnects; `corebluetooth-walk serve` offers a temperature until it is ended, and
+// `corebluetooth-walk measure` reads it, receives one and disconnects. Each step is a line.
+
+import ClientInSwift5
+import CoreBluetooth
+
+setvbuf(stdout, nil, _IOLBF, 0)
+let reader = BeltReader(queue: .main)
+let thermometer = Thermometer(queue: .main)
+let thermometerReader = ThermometerReader(queue: .main)
+
+switch CommandLine.arguments.dropFirst().first {
+case "read":
+    reader.onStep = { step in
+        print(step)
+        if step == "rate", reader.rates.count == 3 { reader.stop() }
+        if step.hasPrefix("disconnected") { exit(step == "disconnected true" ? 0 : 1) }
+    }
+    reader.start()
+case "serve":
+    thermometer.onStep = { print($0) }
+    thermometer.start()
+case "measure":
+    thermometerReader.onStep = { step in
+        print(step)
+        if step == "22.0" { thermometerReader.stop() }
+        if step.hasPrefix("disconnected") { exit(step == "disconnected true" ? 0 : 1) }
+    }
+    thermometerReader.start()
+default:
+    print("usage: corebluetooth-walk read|serve|measure")
+    exit(64)
+}
+RunLoop.main.run()

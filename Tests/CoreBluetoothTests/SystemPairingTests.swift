@@ -1,0 +1,216 @@
+import BLECore
+import BLELinux
+import BareBLE
+import BareBLETestKit
+import CoreBluetooth
+import Testing
+
+/// Pairing by the system, as a program finds it: an operation that a device refuses for lack of security is repeated after
+/// pairing, where the host is configured for it.
+@Suite(.timeLimit(.minutes(10))) struct SystemPairingTests {
+    private let sealed = CBUUID(string: "FFF1")
+
+    private static func lock(
+        _ security: VirtualSecurity = VirtualSecurity(), _ protection: VirtualProtection = .encrypted
+    ) -> VirtualDevice {
+        var device = VirtualDevice(
+            name: "Lock",
+            services: [
+                VirtualService(
+                    0xFFF0,
+                    [
+                        VirtualCharacteristic(
+                            0xFFF1, [.read, .write, .notify], value: [7],
+                            plan: NotifyPlan([[8]], every: .seconds(1)), protection: protection)
+                    ])
+            ])
+        device.security = security
+        return device
+    }
+
+    private static func settings(
+        _ folder: TemporaryFolder, _ change: (inout CoreBluetoothHost.Pairing) -> Void = { _ in }
+    ) -> CoreBluetoothHost.Settings {
+        var settings = CoreBluetoothHost.Settings(environment: [:])
+        settings.pairing = CoreBluetoothHost.Pairing(directory: folder.path)
+        if var pairing = settings.pairing {
+            change(&pairing)
+            settings.pairing = pairing
+        }
+        return settings
+    }
+
+    private func connect(_ bench: Bench) async throws -> (CBCentralManager, Recorder, CBPeripheral, CBCharacteristic) {
+        let (manager, recorder) = try await bench.manager()
+        let peripheral = try await bench.connect(manager, recorder)
+        let value = try #require(try await bench.discover(peripheral, recorder)[sealed])
+        return (manager, recorder, peripheral, value)
+    }
+
+    @Test func s12ARefusedOperationPairsAndIsRepeated() async throws {
+        let folder = try TemporaryFolder()
+        try await Bench.run(Self.settings(folder)) { bench in
+            let device = await bench.radio.add(Self.lock())
+            let (manager, recorder, peripheral, value) = try await connect(bench)
+            peripheral.readValue(for: value)
+            try await recorder.wait(for: "didUpdateValueFor FFF1 [7]")
+            peripheral.setNotifyValue(true, for: value)
+            peripheral.writeValue(Data([9]), for: value, type: .withResponse)
+            try await recorder.wait(for: "didWriteValueFor FFF1 nil")
+            try await recorder.wait(for: "didUpdateValueFor FFF1 [8]")
+            #expect(await device.pairingCount == 1)
+            // The next link is encrypted with the bond.
+            manager.cancelPeripheralConnection(peripheral)
+            try await recorder.wait(for: "didDisconnect nil")
+            recorder.clear()
+            manager.connect(peripheral)
+            try await recorder.wait(for: "didConnect")
+            let again = try #require(try await bench.discover(peripheral, recorder)[sealed])
+            peripheral.readValue(for: again)
+            try await recorder.wait(for: "didUpdateValueFor FFF1 [9]")
+            #expect(await device.pairingCount == 1)
+            #expect(recorder.errors.isEmpty)
+        }
+    }
+
+    @Test func s12WithoutConfigurationTheErrorIsReported() async throws {
+        try await Bench.run { bench in
+            let device = await bench.radio.add(Self.lock())
+            let (manager, recorder, peripheral, value) = try await connect(bench)
+            peripheral.readValue(for: value)
+            try await recorder.wait(for: "didUpdateValueFor FFF1 ATT 5")
+            peripheral.setNotifyValue(true, for: value)
+            try await recorder.wait(for: "didUpdateNotificationStateFor FFF1 false ATT 5")
+            #expect(await device.pairingCount == 0)
+            _ = manager
+        }
+    }
+
+    @Test(arguments: [true, false]) func s12TheHostAsksForThePasskey(_ isRight: Bool) async throws {
+        let folder = try TemporaryFolder()
+        let asked = Lock<[UUID]>([])
+        let settings = Self.settings(folder) { pairing in
+            pairing.enter = { device in
+                asked.withLock { $0.append(device) }
+                return isRight ? "012345" : nil
+            }
+        }
+        try await Bench.run(settings) { bench in
+            let security = VirtualSecurity(capability: .displayOnly, passkey: 12_345)
+            let device = await bench.radio.add(Self.lock(security, .authenticated))
+            let (manager, recorder, peripheral, value) = try await connect(bench)
+            peripheral.readValue(for: value)
+            try await recorder.wait(for: "didUpdateValueFor FFF1 \(isRight ? "[7]" : "ATT 5")")
+            #expect(asked.withLock { $0 } == [peripheral.identifier])
+            #expect(await device.pairingCount == (isRight ? 1 : 0))
+            _ = manager
+        }
+    }
+
+    @Test(arguments: [true, false]) func s12TheHostAsksToCompareNumbers(_ isSame: Bool) async throws {
+        let folder = try TemporaryFolder()
+        let numbers = Lock<[String]>([])
+        let settings = Self.settings(folder) { pairing in
+            pairing.show = { _, _ in }
+            pairing.compare = { _, number in
+                numbers.withLock { $0.append(number) }
+                return isSame
+            }
+        }
+        try await Bench.run(settings) { bench in
+            _ = await bench.radio.add(Self.lock(VirtualSecurity(capability: .displayYesNo), .authenticated))
+            let (manager, recorder, peripheral, value) = try await connect(bench)
+            peripheral.readValue(for: value)
+            try await recorder.wait(for: "didUpdateValueFor FFF1 \(isSame ? "[7]" : "ATT 5")")
+            #expect(numbers.withLock { $0.map(\.count) } == [6])
+            _ = manager
+        }
+    }
+
+    @Test func s12ABondedDeviceKeepsItsIdentifier() async throws {
+        let folder = try TemporaryFolder()
+        try await Bench.run(Self.settings(folder)) { bench in
+            let identity = PeerID(address: BluetoothAddress(rawValue: 0x1122_3344_55C6), type: .public)
+            var security = VirtualSecurity()
+            security.identity = VirtualIdentity(identity, key: Array(0x20...0x2F))
+            let device = await bench.radio.add(Self.lock(security))
+            _ = await bench.radio.rotateAddress(of: device)
+            let (manager, recorder, peripheral, value) = try await connect(bench)
+            peripheral.readValue(for: value)
+            try await recorder.wait(for: "didUpdateValueFor FFF1 [7]")
+            manager.cancelPeripheralConnection(peripheral)
+            try await recorder.wait(for: "didDisconnect")
+            for _ in 0..<2 {
+                _ = await bench.radio.rotateAddress(of: device)
+                recorder.forget()
+                recorder.clear()
+                manager.scanForPeripherals(withServices: nil)
+                try await recorder.wait(for: "didDiscover")
+                manager.stopScan()
+                #expect(
+                    try recorder.peripheral().identifier.uuidString == "42415245-424C-8000-8045-1122334455C6")
+            }
+        }
+    }
+
+    @Test(arguments: [true, false]) func s12ACentralPairsForAnEncryptedCharacteristic(_ isAllowed: Bool) async throws {
+        let folder = try TemporaryFolder()
+        try await Bench.run(Self.settings(folder) { $0.allowsCentrals = isAllowed }) { bench in
+            let recorder = Recorder(bench.time)
+            let manager = CBPeripheralManager(delegate: recorder, queue: bench.queue)
+            try await recorder.wait(for: "state 5")
+            let service = CBMutableService(type: CBUUID(string: "FFF0"), primary: true)
+            service.characteristics = [
+                CBMutableCharacteristic(
+                    type: sealed, properties: [.read, .notifyEncryptionRequired], value: nil,
+                    permissions: .readEncryptionRequired)
+            ]
+            manager.add(service)
+            manager.startAdvertising(nil)
+            try await recorder.wait(for: "didStartAdvertising nil")
+            recorder.react { line in
+                guard line.hasPrefix("didReceiveRead"), let request = recorder.requests.last else { return }
+                request.value = Data([3])
+                manager.respond(to: request, withResult: .success)
+            }
+            let phone = await bench.radio.addCentral()
+            try await phone.connect()
+            await bench.time.settle()
+            let before = await code { () async throws(VirtualCentralError) in _ = try await phone.read(0xFFF1) }
+            #expect(before == .insufficientAuthentication)
+            #expect(recorder.count(of: "didReceiveRead") == 0)
+            await bench.radio.pair(phone)
+            try await bench.time.clock.sleep(for: .seconds(1))
+            let after = await code { () async throws(VirtualCentralError) in
+                _ = try await phone.read(0xFFF1)
+                try await phone.subscribe(to: 0xFFF1)
+            }
+            #expect(after == (isAllowed ? nil : .insufficientAuthentication))
+            #expect(try await bench.central.bonds().count == (isAllowed ? 1 : 0))
+        }
+    }
+
+    private func code(_ body: () async throws(VirtualCentralError) -> Void) async -> ATTErrorCode? {
+        do throws(VirtualCentralError) {
+            try await body()
+        } catch {
+            if case .refused(_, _, let code) = error { return code }
+            Issue.record(error)
+        }
+        return nil
+    }
+
+    @Test func s12TheEnvironmentConfiguresPrograms() {
+        let settings = CoreBluetoothHost.Settings(environment: [
+            "BAREBLE_ADAPTER": "hci1", "BAREBLE_BONDS": "/var/lib/app", "BAREBLE_ALLOW_PAIRING": "1",
+            "STATE_DIRECTORY": "/var/lib/a:/var/lib/b",
+        ])
+        #expect(settings.adapter == "hci1")
+        #expect(settings.pairing?.directory == "/var/lib/app")
+        #expect(settings.pairing?.allowsCentrals == true)
+        #expect(settings.stateDirectory == "/var/lib/a")
+        let empty = CoreBluetoothHost.Settings(environment: ["BAREBLE_BONDS": ""])
+        #expect(empty.pairing == nil)
+        #expect(empty.stateDirectory == nil)
+    }
+}
