@@ -171,7 +171,7 @@ extension Adapter {
         perform(initiator.timePassed())
         perform(security.timePassed())
         perform(advertiser.timePassed())
-        perform(recovery.timePassed(now, isListening: scan.isScanning && !initiator.isBusy))
+        perform(recovery.timePassed(now, isListening: scan.isListening && !initiator.isBusy))
     }
 }
 

@@ -1,5 +1,7 @@
 // What a seed brings. Each seed leaves out a random part of what may happen, so that what is left happens often.
 
+import BLECore
+
 extension Script {
     /// The script of a seed.
     init(seed: UInt64) {
@@ -16,6 +18,8 @@ extension Script {
         let usual = kinds.some(of: [PeerKind.vendor, .adversary, .slow, .amnesiac]) + [.honest]
         peers = (0..<count).map { _ in kinds.chance(40) ? .honest : kinds.pick(usual) }
         steps = applications(&schedule) + disturbances(&schedule)
+        var limits = Numbers(seed: seed, .recovery)
+        recovery = limits.pick([.rescan] + Self.recoveryLimits)
         addNeighbour()
         addSecurity()
         addLostBonds()
