@@ -1,6 +1,7 @@
 // What a seed brings. Each seed leaves out a random part of what may happen, so that what is left happens often.
 
 import BLECore
+import BareBLETestKit
 
 extension Script {
     /// The script of a seed.
@@ -127,6 +128,10 @@ extension Script {
         var numbers = Numbers(seed: seed, .security)
         guard neighbours.isEmpty, numbers.chance(40) else { return }
         security = numbers.chance(80) ? Array(adapters.indices) : [numbers.pick(0...adapters.count - 1)]
+        // A bonded peer with private addresses is found by a scan alone.
+        let hearing = adapters.indices.filter { personality($0).scansBesideLinks && personality($0).deafness == nil }
+        security = security.filter(hearing.contains)
+        guard !security.isEmpty else { return }
         var verbs: [Verb] = [.pair, .pair, .connectPairing, .connectBonded, .forget]
         if numbers.chance(30) { verbs.append(.crash) }
         for index in 0..<numbers.pick(2...8) + peers.count {
