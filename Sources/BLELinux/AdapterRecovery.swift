@@ -8,8 +8,10 @@ internal import Glibc
 // Invariants
 // - The adapter is named by its address: a name such as `hci0` may belong to another one by the time of the step.
 // - A step leaves nothing switched off: what it has blocked, unauthorized or unbound it restores, also after a failure.
-// - The calls block: 10 s and one call of the kernel after a step, until the adapter is back; the helper is waited for longer than
-//   its unit lets it run.
+// - A reset of the port that loses the adapter takes its folders away with it. Where the port is was read before, so the step is
+//   finished by the port: the device there is authorized again, and where there is none, the port is disabled and enabled.
+// - The calls block: 10 s and one call of the kernel after a step, until the adapter is back, and twice as long after a port that has
+//   lost it; the helper is waited for longer than its unit lets it run.
 
 /// Takes steps of recovery.
 package struct AdapterRecovery: Sendable {
@@ -18,9 +20,10 @@ package struct AdapterRecovery: Sendable {
     /// Returns all adapters.
     private let list: @Sendable () throws(SystemCallError) -> [ControllerInfo]
     private let power: @Sendable (UInt16, Bool) throws(SystemCallError) -> Void
-
+    /// Resets the port of the USB device with this node.
+    private let reset: @Sendable (Int32) throws(SystemCallError) -> Void
     /// How long an adapter may take to come back.
-    private static let returnTime: Duration = .seconds(10)
+    private let returnTime: Duration
 
     /// Steps on this machine; or on a pretended one, for tests.
     package init(
@@ -31,11 +34,17 @@ package struct AdapterRecovery: Sendable {
         power: @escaping @Sendable (UInt16, Bool) throws(SystemCallError) -> Void = {
             (index, isOn) throws(SystemCallError) in
             if isOn { try Controllers.powerUp(index) } else { try Controllers.powerDown(index) }
-        }
+        },
+        reset: @escaping @Sendable (Int32) throws(SystemCallError) -> Void = { node throws(SystemCallError) in
+            try SystemCallError.check("USBDEVFS_RESET", ble_ioctl_number(node, ble_USBDEVFS_RESET, 0))
+        },
+        returnTime: Duration = .seconds(10)
     ) {
         self.root = root
         self.list = list
         self.power = power
+        self.reset = reset
+        self.returnTime = returnTime
     }
 
     /// Takes a step, by the helper program where this process may not and `helper` names its socket.
@@ -57,7 +66,7 @@ package struct AdapterRecovery: Sendable {
         case .rescan, .eventMasks: throw .notApplicable
         case .power: try cyclePower(adapter)
         case .radioSwitch: try cycleSwitch(adapter)
-        case .usbPort: try resetPort(adapter)
+        case .usbPort: return try resetPort(adapter)
         case .driver: try bindAgain(adapter)
         }
         try awaitReturn(of: adapter)
@@ -88,14 +97,37 @@ package struct AdapterRecovery: Sendable {
         guard let device = usbDevice(of: adapter), let bus = number("busnum", of: device),
             let place = number("devnum", of: device)
         else { throw .notApplicable }
+        // The folder of the port is the hub's, and stays.
+        let port = Self.resolved(device + "/port")
         let node = "\(root)/dev/bus/usb/\(Self.threeDigits(bus))/\(Self.threeDigits(place))"
         let file = try Self.opened(node)
         do throws(SystemCallError) {
-            try SystemCallError.check(
-                "USBDEVFS_RESET", ble_ioctl_number(file.number, ble_USBDEVFS_RESET, 0))
+            try reset(file.number)
         } catch {
-            throw RecoveryFailure(error)
+            // The device has gone with the reset.
+            guard error.meaning == .adapterGone else { throw RecoveryFailure(error) }
         }
+        do throws(RecoveryFailure) {
+            return try awaitReturn(of: adapter)
+        } catch {
+            guard error == .adapterGone else { throw error }
+        }
+        try enumerateAgain(device, at: port)
+        try awaitReturn(of: adapter)
+    }
+
+    /// Has the kernel set up the device at a port again: the one that is there, or what the port finds when it is enabled.
+    private func enumerateAgain(_ device: String, at port: String?) throws(RecoveryFailure) {
+        if SystemFiles.text(device + "/authorized") != nil {
+            return try writeTwice("0", "1", to: device + "/authorized", pause: .seconds(1))
+        }
+        let name = device.split(separator: "/").last.map(String.init) ?? device
+        guard let port, SystemFiles.text(port + "/disable") != nil else {
+            throw .failed(
+                "nothing answers at USB port \(name) any more, and this kernel cannot enable the port again: "
+                    + "unplug the adapter and plug it in again")
+        }
+        try writeTwice("1", "0", to: port + "/disable", pause: .seconds(1))
     }
 
     private func bindAgain(_ adapter: ControllerInfo) throws(RecoveryFailure) {
@@ -114,7 +146,7 @@ package struct AdapterRecovery: Sendable {
     }
 
     private func awaitReturn(of adapter: ControllerInfo) throws(RecoveryFailure) {
-        let end = ble_boot_nanoseconds() + Int64(Self.returnTime / .nanoseconds(1))
+        let end = ble_boot_nanoseconds() + Int64(returnTime / .nanoseconds(1))
         while true {
             // Where several adapters have the address, the number has to be the same as well.
             let found = ((try? list()) ?? []).filter { Self.isSame($0, adapter) }

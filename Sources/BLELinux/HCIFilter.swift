@@ -34,6 +34,9 @@ package struct HCIFilter: Hashable, Sendable {
     /// For the socket that reads LE events: advertising reports, and the beginnings and updates of links.
     package static let reports = HCIFilter(events: [0x3E])
 
+    /// As `reports`, and data both ways: to notice data that comes ahead of its link.
+    package static let reportsAndData = HCIFilter(events: [0x3E], data: true)
+
     /// Passes every event, and data both ways; for recording.
     package static let everything: HCIFilter = {
         var filter = HCIFilter(events: [], data: true)

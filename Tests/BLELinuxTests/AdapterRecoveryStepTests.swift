@@ -1,4 +1,5 @@
 import BLECore
+import Foundation
 import Glibc
 import TestSupport
 import Testing
@@ -18,6 +19,16 @@ import Testing
         init(_ adapters: [ControllerInfo], failing failure: SystemCallError? = nil) {
             self.adapters = Lock(adapters)
             self.failure = failure
+        }
+
+        /// - Parameter reset: What happens when the port is reset.
+        func recovery(
+            root: String, reset: @escaping @Sendable () throws(SystemCallError) -> Void
+        ) -> AdapterRecovery {
+            AdapterRecovery(
+                root: root, list: { () throws(SystemCallError) in self.adapters.withLock { $0 } },
+                power: { _, _ throws(SystemCallError) in }, reset: { _ throws(SystemCallError) in try reset() },
+                returnTime: .zero)
         }
 
         func recovery(root: String) -> AdapterRecovery {
@@ -104,6 +115,69 @@ import Testing
             return
         }
         #expect(text.contains("USBDEVFS_RESET"))
+    }
+
+    /// A machine with the adapter at port 3 of a hub.
+    private func machineWithPort() -> FakeTree {
+        var tree = FakeTree()
+        for (file, text) in [("idVendor", "0a12"), ("busnum", "1"), ("devnum", "12"), ("authorized", "x")] {
+            tree.write("hub/1-3/\(file)", text)
+        }
+        tree.write("hub/1-3/1-3:1.0/interface", "")
+        tree.write("hub/1-0:1.0/usb1-port3/disable", "x")
+        tree.link("hub/1-3/port", to: "\(tree.path)/hub/1-0:1.0/usb1-port3")
+        tree.write("dev/bus/usb/001/012", "")
+        tree.write("sys/class/bluetooth/hci3/address", "")
+        tree.link("sys/class/bluetooth/hci3/device", to: "\(tree.path)/hub/1-3/1-3:1.0")
+        return tree
+    }
+
+    private func text(_ file: String, _ tree: borrowing FakeTree) -> String? {
+        SystemFiles.text("\(tree.path)/\(file)")
+    }
+
+    /// What a reset takes away, and what then has to bring the adapter back.
+    @Test(
+        .row("W56"),
+        arguments: [("sys", "hub/1-3/authorized", "1"), ("hub/1-3", "hub/1-0:1.0/usb1-port3/disable", "0")])
+    func aPortThatHasLostItsAdapterIsSetUpAgain(lost: String, file: String, expected: String) throws {
+        let tree = machineWithPort()
+        let path = tree.path
+        let machine = Machine([])
+        let failure = #expect(throws: RecoveryFailure.self) {
+            try machine.recovery(root: path) { () throws(SystemCallError) in
+                try? FileManager.default.removeItem(atPath: "\(path)/\(lost)")
+                throw SystemCallError(call: "USBDEVFS_RESET", errno: ENODEV)
+            }.take(.usbPort, adapter)
+        }
+        #expect(failure == .adapterGone)
+        #expect(SystemFiles.text("\(path)/\(file)") == expected)
+        // The other way was not tried.
+        let others = ["hub/1-3/authorized", "hub/1-0:1.0/usb1-port3/disable"].filter { $0 != file }
+        for other in others { #expect([nil, "x"].contains(SystemFiles.text("\(path)/\(other)"))) }
+    }
+
+    @Test(.row("W56")) func aPortThatNothingBringsBackIsNamed() throws {
+        let tree = machineWithPort()
+        let path = tree.path
+        let failure = #expect(throws: RecoveryFailure.self) {
+            try Machine([]).recovery(root: path) { () throws(SystemCallError) in
+                try? FileManager.default.removeItem(atPath: "\(path)/hub")
+            }.take(.usbPort, adapter)
+        }
+        guard case .failed(let text)? = failure else {
+            Issue.record("\(String(describing: failure))")
+            return
+        }
+        #expect(text.contains("USB port 1-3") && text.contains("plug it in again"))
+    }
+
+    /// One that comes back by itself is left alone.
+    @Test func aPortThatKeepsItsAdapterIsOnlyReset() throws {
+        let tree = machineWithPort()
+        try Machine([adapter]).recovery(root: tree.path) { () throws(SystemCallError) in }.take(.usbPort, adapter)
+        #expect(text("hub/1-3/authorized", tree) == "x")
+        #expect(text("hub/1-0:1.0/usb1-port3/disable", tree) == "x")
     }
 
     @Test func aMissingRightIsNamed() {

@@ -146,6 +146,8 @@ package struct ConnectRetry {
     /// There is no new link: the attempt failed, or there was no need for one.
     package mutating func notInitiated(_ failure: Initiator.Failure?, hasLink: Bool, at now: BootInstant) -> Step {
         let isLast = attempt >= Self.attempts
+        // Where the kernel has the link, only this program has missed that it came up.
+        if failure == .endUnreported(.timedOut) { return hasLink ? attach(nil, at: now) : .peerNotHeard }
         switch failure?.status {
         case nil where failure == nil, .connectionAlreadyExists?: break
         case .connectionFailedToBeEstablished? where !isLast && now < deadline: return pause(at: now)

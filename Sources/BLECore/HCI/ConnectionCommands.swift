@@ -16,9 +16,11 @@ package struct LEInitiation: Hashable, Sendable {
     package let parameters: ConnectionParameters
 
     /// Creates initiation parameters. By default, the controller listens half of the time (30 ms of every 60 ms): one that
-    /// listens without a break leaves a Wi-Fi radio on the same antenna no time.
+    /// listens without a break leaves a Wi-Fi radio on the same antenna no time. Where there is one, 15 ms of every 60 ms
+    /// (`windowBesideWiFi`) leave it more (row W50).
     package init(
-        peer: PeerID, ownAddressType: AddressType = .public, scanInterval: UInt16 = 96, scanWindow: UInt16 = 48,
+        peer: PeerID, ownAddressType: AddressType = .public, scanInterval: UInt16 = 96,
+        scanWindow: UInt16 = usualWindow,
         parameters: ConnectionParameters = .balanced
     ) {
         self.peerAddress = peer.address
@@ -28,6 +30,11 @@ package struct LEInitiation: Hashable, Sendable {
         self.scanWindow = min(scanWindow, scanInterval)
         self.parameters = parameters
     }
+
+    /// The usual scan window, in units of 0.625 ms.
+    package static let usualWindow: UInt16 = 48
+    /// The scan window beside a Wi-Fi radio on the same antenna, in units of 0.625 ms.
+    package static let windowBesideWiFi: UInt16 = 24
 }
 
 /// Initiates a connection on the 1M PHY. Only one attempt may be pending; it ends with LE Connection Complete.

@@ -17,7 +17,8 @@
 //   over.
 // - Completions of other peers' links are not ours, and a link in which this host is the peripheral never is. A failed
 //   attempt may be reported without an address.
-// - Cancel refused with Command Disallowed says that no attempt is pending: its completion is on its way, or was lost.
+// - Cancel refused with Command Disallowed says that no attempt is pending: its completion is on its way, or was lost. Where it
+//   does not come, the attempt ends as `endUnreported`: a link may be up that neither the kernel nor any program knows (row W52).
 // - A cancel without a response is repeated once, unless Create Connection had no response either. A silent controller
 //   may then continue: the attempt ends as `cancelUnconfirmed`, and so does the state. The controller refuses every other
 //   attempt for as long as it initiates, which may be until the peer is heard. So the cancel is sent again before the
@@ -75,13 +76,16 @@ package struct Initiator: ~Copyable {
         case adapterLost
         /// The attempt was cancelled, for the reason given, and the controller did not confirm that: it may continue.
         indirect case cancelUnconfirmed(Failure)
+        /// The attempt was cancelled, for the reason given, and the controller says that none is pending. It has not reported the
+        /// end: a link to the peer may be up that nobody holds.
+        indirect case endUnreported(Failure)
 
         /// The controller's status, when it gave one.
         package var status: HCIStatus? {
             switch self {
             case .refused(let failure): failure.status
             case .failed(let status): status
-            case .busy, .timedOut, .cancelled, .adapterLost, .cancelUnconfirmed: nil
+            case .busy, .timedOut, .cancelled, .adapterLost, .cancelUnconfirmed, .endUnreported: nil
             }
         }
     }
@@ -111,7 +115,8 @@ package struct Initiator: ~Copyable {
         case pending(Attempt)
         /// Cancel was sent for the first or the second time; the end comes by `until`.
         case cancelling(Attempt, Failure, tries: Int, until: BootInstant)
-        /// The controller has confirmed that nothing is pending any more; what became of the attempt comes by `until`.
+        /// The controller has confirmed that nothing is pending any more; what became of the attempt comes by `until`. Otherwise it
+        /// ends with the failure.
         case ending(Attempt, Failure, until: BootInstant)
         /// The controller may still initiate an attempt whose cancel it did not confirm.
         case cancelUnconfirmed(PendingCancel)
@@ -281,7 +286,7 @@ package struct Initiator: ~Copyable {
             return complete.status.isSuccess ? disconnect(complete, reason) : []
         case .pending:
             return finish(complete.status.isSuccess ? .success(complete) : .failure(.failed(complete.status)))
-        case .cancelling(_, let reason, _, _), .ending(_, let reason, _):
+        case .cancelling(_, let reason, _, _), .ending(_, .endUnreported(let reason), _), .ending(_, let reason, _):
             return complete.status.isSuccess ? disconnect(complete, reason) : finish(.failure(reason))
         }
     }
@@ -422,7 +427,8 @@ extension Initiator {
         at now: BootInstant
     ) -> [Action] {
         guard let failure, failure.status != .commandDisallowed else {
-            state = .ending(attempt, reason, until: max(end, now + Self.endTimeout))
+            let unreported = failure == nil ? reason : .endUnreported(reason)
+            state = .ending(attempt, unreported, until: max(end, now + Self.endTimeout))
             return []
         }
         if failure.status != nil { return finish(.failure(reason)) }

@@ -122,12 +122,16 @@ package struct LinkTable {
         var updateTurns: [LinkUpdate.Kind: [UInt64]] = [:]
         /// The tasks that wait for the link's end.
         var endWaiters: [UInt64] = []
+        /// Packets of data that came for the handle since the last connection attempt began, while no link was known to have it.
+        var packetsAhead = 0
     }
 
     private var entries: [ConnectionHandle: Entry] = [:]
     /// Why links have ended, by number, until their owners ask.
     private var reasons: [UInt64: HCIStatus] = [:]
     private var lastNumber: UInt64 = 0
+    /// Packets of data that came ahead of the Connection Complete of their links, whose first packets the kernel drops (row W44).
+    package private(set) var packetsAhead = 0
 
     package init() {}
 
@@ -289,6 +293,7 @@ extension LinkTable {
     /// A connection attempt begins: ends that nothing has claimed belong to no later link.
     package mutating func attemptBegins() {
         for (handle, entry) in entries {
+            entries[handle]?.packetsAhead = 0
             if case .endedUnseen(let reason) = entry.state { entries[handle]?.state = .ended(reason) }
         }
     }
@@ -296,6 +301,8 @@ extension LinkTable {
     /// A Connection Complete was read. What waits at the socket for ends must have been read before.
     package mutating func began(_ complete: LEConnectionComplete) {
         guard complete.status.isSuccess else { return }
+        packetsAhead += entries[complete.handle]?.packetsAhead ?? 0
+        entries[complete.handle]?.packetsAhead = 0
         encryptionEnded(complete.handle)
         entries[complete.handle]?.encryptionFailure = nil
         switch entries[complete.handle]?.state {
@@ -306,6 +313,14 @@ extension LinkTable {
             entries[complete.handle]?.state = .registered(link)
         case .unknown, .seen, .ended, nil:
             entries[complete.handle, default: Entry()].state = .seen(complete.parameters)
+        }
+    }
+
+    /// Data came for a handle: ahead of the link's Connection Complete, where that follows.
+    package mutating func dataSeen(on handle: ConnectionHandle) {
+        switch entries[handle]?.state {
+        case .registered, .seen: return
+        case .unknown, .ended, .endedUnseen, nil: entries[handle, default: Entry()].packetsAhead += 1
         }
     }
 

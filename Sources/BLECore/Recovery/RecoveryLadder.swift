@@ -28,7 +28,7 @@
 // - Trouble is over when nobody wants to hear any more, and when the adapter was switched off or unplugged by somebody else.
 
 /// Decides about the recovery of an adapter.
-package struct RecoveryLadder {
+package struct RecoveryLadder: ~Copyable {
     package enum Event: Hashable, Sendable {
         case began(RecoveryStep, because: RecoveryReason)
         case failed(RecoveryStep, RecoveryFailure)
@@ -48,25 +48,32 @@ package struct RecoveryLadder {
     }
 
     private enum State {
+        /// It works, as far as is known.
         case healthy
-        case performing(RecoveryStep)
+        /// The step is being taken.
+        case performing(RecoveryStep, Trouble)
+        /// The step is being taken, for a trouble whose end nobody waits for any more.
+        case finishing(RecoveryStep)
         /// The step was taken; whether it has helped is looked at then.
-        case judging(RecoveryStep, until: BootInstant)
+        case judging(RecoveryStep, Trouble, until: BootInstant)
         /// Everything that is permitted was in vain; the next run begins then.
-        case exhausted(next: BootInstant?)
+        case exhausted(Trouble, next: BootInstant?)
     }
 
     private struct Trouble {
-        var reason: RecoveryReason
-        var began: BootInstant
-        var wasExhausted = false
-        /// Nobody waits for its end any more.
-        var isOver = false
+        let reason: RecoveryReason
+        let began: BootInstant
+        /// Whether it was reported that everything permitted was in vain.
+        var isReported = false
+
+        /// How long nothing was heard when it was noticed; `nil` where that is not the trouble.
+        var silence: Duration? {
+            if case .silence(let time) = reason { time } else { nil }
+        }
     }
 
     private let policy: RecoveryPolicy
     private var state = State.healthy
-    private var trouble: Trouble?
     private var timeouts: [BootInstant] = []
     /// When runs in a row began, the last eight.
     package private(set) var runs: [BootInstant] = []
@@ -76,13 +83,22 @@ package struct RecoveryLadder {
     package init(_ policy: RecoveryPolicy) { self.policy = policy }
 
     /// Whether reports and responses matter.
-    package var isInTrouble: Bool { trouble != nil }
+    package var isInTrouble: Bool {
+        if case .healthy = state { false } else { true }
+    }
 
     package var nextDeadline: BootInstant? {
         switch state {
-        case .healthy, .performing: nil
-        case .judging(_, let until): until
-        case .exhausted(let next): next
+        case .healthy, .performing, .finishing: nil
+        case .judging(_, _, let until): until
+        case .exhausted(_, let next): next
+        }
+    }
+
+    private var trouble: Trouble? {
+        switch state {
+        case .healthy, .finishing: nil
+        case .performing(_, let trouble), .judging(_, let trouble, _), .exhausted(let trouble, _): trouble
         }
     }
 
@@ -98,15 +114,17 @@ extension RecoveryLadder {
     /// No report with data has come for so long; the scan is begun again by its session.
     package mutating func silent(for time: Duration, at now: BootInstant) -> [Action] {
         guard policy.permits(.rescan) else { return [] }
-        if case .exhausted = state, case .silence = trouble?.reason {
-            state = .performing(.eventMasks)
+        switch state {
+        case .exhausted(let trouble, _) where trouble.silence != nil:
+            state = .performing(.eventMasks, trouble)
             return [.perform(.eventMasks)]
+        case .healthy:
+            let reason = RecoveryReason.silence(time)
+            let trouble = Trouble(reason: reason, began: now)
+            state = .judging(.rescan, trouble, until: now + Self.patience(after: .rescan))
+            return [.notify(.began(.rescan, because: reason))]
+        case .performing, .finishing, .judging, .exhausted: return []
         }
-        guard trouble == nil else { return [] }
-        let reason = RecoveryReason.silence(time)
-        trouble = Trouble(reason: reason, began: now)
-        state = .judging(.rescan, until: now + Self.patience(after: .rescan))
-        return [.notify(.began(.rescan, because: reason))]
     }
 
     /// A command had no response.
@@ -114,31 +132,31 @@ extension RecoveryLadder {
         timeouts.removeAll { now - $0 > Self.timeoutWindow }
         timeouts.append(now)
         guard timeouts.count >= Self.timeoutLimit, policy.permits(.power) else { return [] }
-        let reason = RecoveryReason.commandTimeouts(timeouts.count)
-        switch (state, trouble?.reason) {
-        case (.performing, _), (_, .commandTimeouts): return []
-        case (.healthy, _), (.judging, _), (.exhausted, _):
-            trouble = Trouble(reason: reason, began: trouble?.began ?? now)
-            return take(.power, at: now)
+        switch state {
+        case .performing, .finishing: return []
+        case .healthy, .judging, .exhausted:
+            if let trouble, trouble.silence == nil { return [] }
+            let reason = RecoveryReason.commandTimeouts(timeouts.count)
+            return take(.power, for: Trouble(reason: reason, began: trouble?.began ?? now), at: now)
         }
     }
 
     /// A command has its response.
     package mutating func responded(at now: BootInstant) -> [Action] {
         timeouts = []
-        guard case .commandTimeouts = trouble?.reason else { return [] }
+        guard let trouble, trouble.silence == nil else { return [] }
         return recovered(at: now)
     }
 
     /// A report with data has come.
     package mutating func heard(at now: BootInstant) -> [Action] {
-        guard case .silence = trouble?.reason else { return [] }
+        guard trouble?.silence != nil else { return [] }
         return recovered(at: now)
     }
 
     /// Nobody wants to hear any more.
     package mutating func scanEnded() {
-        guard case .silence = trouble?.reason else { return }
+        guard trouble?.silence != nil else { return }
         giveUp()
     }
 
@@ -150,13 +168,18 @@ extension RecoveryLadder {
 
     /// The step that was to be taken is done, or could not be.
     package mutating func stepFinished(_ failure: RecoveryFailure?, at now: BootInstant) -> [Action] {
-        guard case .performing(let step) = state, let trouble else { return [] }
+        let step: RecoveryStep
+        let trouble: Trouble?
+        switch state {
+        case .performing(let taken, let cause): (step, trouble) = (taken, cause)
+        case .finishing(let taken): (step, trouble) = (taken, nil)
+        case .healthy, .judging, .exhausted: return []
+        }
         let report: [Action] = failure.map { [.notify(.failed(step, $0))] } ?? []
         // Without the adapter there is nothing to recover: what comes back begins from the start. The driver may bring one back
         // that its port has not.
         let isGone = failure == .adapterGone && !(step == .usbPort && policy.permits(.driver))
-        if trouble.isOver || isGone {
-            self.trouble = nil
+        guard let trouble, !isGone else {
             state = .healthy
             return report
         }
@@ -165,42 +188,41 @@ extension RecoveryLadder {
             // Nothing was done: that was no run, and no harsher step is due.
             if step == .power { runs.removeLast() }
             refusedUntil = now + Self.refusalPause
-            return report + exhausted(at: now)
-        default: break
+            return report + exhausted(trouble, at: now)
+        case let failure?: return report + proceed(after: step, failure, for: trouble, at: now)
+        case nil:
+            timeouts = []
+            state = .judging(step, trouble, until: now + Self.patience(after: step))
+            return trouble.silence == nil ? [.probe] : []
         }
-        if let failure { return report + proceed(after: step, failure, at: now) }
-        timeouts = []
-        state = .judging(step, until: now + Self.patience(after: step))
-        if case .commandTimeouts = trouble.reason { return report + [.probe] }
-        return report
     }
 
     /// Called when time has passed.
     ///
-    /// - Parameter isListening: Whether a step can be judged: a scan runs, and does not make way for a connect.
+    /// - Parameter isListening: Whether a step can be judged: the radio listens, and does not make way for a connect.
     package mutating func timePassed(_ now: BootInstant, isListening: Bool) -> [Action] {
-        guard let deadline = nextDeadline, deadline <= now, let trouble else { return [] }
+        guard let deadline = nextDeadline, deadline <= now else { return [] }
         switch state {
-        case .healthy, .performing: return []
-        case .judging(let step, _):
-            if !isListening, case .silence = trouble.reason {
-                state = .judging(step, until: now + Self.patience(after: step))
-                return []
-            }
-            if step == .eventMasks, case .silence(let time) = trouble.reason {
-                let earliest = trouble.began + (Self.silenceBeforePower - time)
-                if now < earliest, policy.permits(.power) {
-                    state = .judging(step, until: earliest)
+        case .healthy, .performing, .finishing: return []
+        case .judging(let step, let trouble, _):
+            if let silence = trouble.silence {
+                if !isListening {
+                    state = .judging(step, trouble, until: now + Self.patience(after: step))
+                    return []
+                }
+                let earliest = trouble.began + (Self.silenceBeforePower - silence)
+                if step == .eventMasks, now < earliest, policy.permits(.power) {
+                    state = .judging(step, trouble, until: earliest)
                     return []
                 }
             }
-            return proceed(after: step, nil, at: now)
-        case .exhausted:
-            if !isListening, case .silence = trouble.reason {
-                state = .exhausted(next: now + Self.patience(after: .power))
+            return proceed(after: step, nil, for: trouble, at: now)
+        case .exhausted(let trouble, _):
+            if trouble.silence != nil, !isListening {
+                state = .exhausted(trouble, next: now + Self.patience(after: .power))
                 return []
             }
-            return take(.power, at: now)
+            return take(.power, for: trouble, at: now)
         }
     }
 }
@@ -210,57 +232,54 @@ extension RecoveryLadder {
 extension RecoveryLadder {
     /// Takes the next step; there is a failure where the last one could not be taken.
     private mutating func proceed(
-        after step: RecoveryStep, _ failure: RecoveryFailure?, at now: BootInstant
+        after step: RecoveryStep, _ failure: RecoveryFailure?, for trouble: Trouble, at now: BootInstant
     ) -> [Action] {
         switch step {
-        case .rescan: return take(.eventMasks, at: now)
-        case .eventMasks: return take(.power, at: now)
-        case .power: return take(failure == .blocked ? .radioSwitch : .usbPort, at: now)
-        case .radioSwitch: return take(.usbPort, at: now)
-        case .usbPort: return take(.driver, at: now)
-        case .driver: return exhausted(at: now)
+        case .rescan: take(.eventMasks, for: trouble, at: now)
+        case .eventMasks: take(.power, for: trouble, at: now)
+        case .power: take(failure == .blocked ? .radioSwitch : .usbPort, for: trouble, at: now)
+        case .radioSwitch: take(.usbPort, for: trouble, at: now)
+        case .usbPort: take(.driver, for: trouble, at: now)
+        case .driver: exhausted(trouble, at: now)
         }
     }
 
-    private mutating func take(_ step: RecoveryStep, at now: BootInstant) -> [Action] {
-        guard let reason = trouble?.reason, policy.permits(step) else { return exhausted(at: now) }
+    private mutating func take(_ step: RecoveryStep, for trouble: Trouble, at now: BootInstant) -> [Action] {
+        guard policy.permits(step) else { return exhausted(trouble, at: now) }
         if step == .power {
-            guard nextRun(at: now) <= now else { return exhausted(at: now) }
+            guard nextRun(at: now) <= now else { return exhausted(trouble, at: now) }
             if let last = runs.last, now - last >= Self.hour { runs = [] }
             runs = (runs + [now]).suffix(Self.runMemory)
         }
-        state = .performing(step)
-        return [.notify(.began(step, because: reason)), .perform(step)]
+        state = .performing(step, trouble)
+        return [.notify(.began(step, because: trouble.reason)), .perform(step)]
     }
 
-    private mutating func exhausted(at now: BootInstant) -> [Action] {
-        guard let trouble else { return [] }
+    private mutating func exhausted(_ trouble: Trouble, at now: BootInstant) -> [Action] {
+        var trouble = trouble
         let next: BootInstant? = policy.permits(.power) ? max(nextRun(at: now), now + Self.pauses[0]) : nil
-        state = .exhausted(next: next)
-        guard !trouble.wasExhausted else { return [] }
-        self.trouble?.wasExhausted = true
-        return [.notify(.exhausted(because: trouble.reason, next: next.map { $0 - now }))]
+        let isNews = !trouble.isReported
+        trouble.isReported = true
+        state = .exhausted(trouble, next: next)
+        return isNews ? [.notify(.exhausted(because: trouble.reason, next: next.map { $0 - now }))] : []
     }
 
     private mutating func recovered(at now: BootInstant) -> [Action] {
-        guard let trouble else { return [] }
-        let step: RecoveryStep?
+        let (step, trouble): (RecoveryStep?, Trouble)
         switch state {
-        case .healthy, .performing: return []
-        case .judging(let taken, _): step = taken
-        case .exhausted: step = nil
+        case .healthy, .performing, .finishing: return []
+        case .judging(let taken, let cause, _): (step, trouble) = (taken, cause)
+        case .exhausted(let cause, _): (step, trouble) = (nil, cause)
         }
-        self.trouble = nil
         state = .healthy
         return [.notify(.recovered(by: step, after: now - trouble.began))]
     }
 
     private mutating func giveUp() {
-        if case .performing = state {
-            trouble?.isOver = true
-        } else {
-            trouble = nil
-            state = .healthy
+        switch state {
+        case .performing(let step, _): state = .finishing(step)
+        case .finishing: break
+        case .healthy, .judging, .exhausted: state = .healthy
         }
     }
 

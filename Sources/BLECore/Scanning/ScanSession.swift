@@ -26,6 +26,9 @@
 //   initiating a connection just then.
 // - A report without data does not show that the controller works: stuck controllers continue to send those (row H16).
 //   Silence is noticed after 90 s, and after 30 s where more than one report in a second was usual in the last ten minutes.
+// - Two programs that take the scan from each other listen all the same, and would otherwise never notice that the controller is
+//   silent: the time without data continues over such a disturbance, unless the controller refuses the scan, which says that it
+//   does something else. It is looked at when the scan is re-armed.
 // - A scan whose end the controller did not confirm is disabled again, before the next connection attempt or after a
 //   pause.
 // - `pause` and `stop` are acknowledged exactly once, by `paused` and `ended`, when the radio no longer scans for us.
@@ -102,6 +105,8 @@ package struct ScanSession: ~Copyable {
     private var pausing = Pausing.no
     private var attempts = 0
     private var stalls = 0
+    /// Since when no data came, or the scan runs, while another program disturbs it; `nil` while none does.
+    private var quietSince: BootInstant?
     private let rearmsWhenSilent: Bool
     private var rate = ReportRate()
     /// The set of commands that other programs and the kernel use, as far as that was seen since the power-up.
@@ -130,6 +135,9 @@ package struct ScanSession: ~Copyable {
         if case .scanning = state { return true }
         return false
     }
+
+    /// Whether the radio listens for this session, or for another program that has just changed the scan.
+    package var isListening: Bool { isScanning || quietSince != nil }
 
     /// Whether nothing runs and no command is out.
     package var isResting: Bool {
@@ -172,18 +180,21 @@ extension ScanSession {
         goal = .scan(plan)
         attempts = 0
         stalls = 0
+        quietSince = nil
         return actions + proceed(at: now)
     }
 
     /// Ends the scan; acknowledged by `ended`.
     package mutating func stop(at now: BootInstant) -> [Action] {
         goal = .ended
+        quietSince = nil
         return proceed(at: now)
     }
 
     /// Makes way for a connection attempt; acknowledged by `paused`.
     package mutating func pause(at now: BootInstant) -> [Action] {
         pausing = .requested
+        quietSince = nil
         return proceed(at: now)
     }
 
@@ -225,8 +236,9 @@ extension ScanSession {
         case .enabling(let plan, _):
             state = .enabling(plan, wasDisturbed: true)
             return []
-        case .scanning(_, let since, _):
+        case .scanning(_, let since, let lastReport):
             if now - since >= Self.healthy { attempts = 0 }
+            quietSince = lastReport
             state = .waiting(until: now + nextPause(), isBusy: false)
             return [.notify(.disturbed(by: opcode))]
         }
@@ -245,19 +257,28 @@ extension ScanSession {
         guard hasData else { return }
         stalls = 0
         rate.add(at: now)
+        if quietSince != nil { quietSince = now }
         if case .scanning(let plan, let since, _) = state { state = .scanning(plan, since: since, lastReport: now) }
     }
 
     /// Called when time has passed.
     package mutating func timePassed(_ now: BootInstant) -> [Action] {
         guard let deadline = nextDeadline, deadline <= now else { return [] }
-        if case .waiting = state { return proceed(at: now) }
+        if case .waiting = state { return noteSilence(at: now) + proceed(at: now) }
         guard case .scanning(let plan, let since, let lastReport) = state else { return [] }
         stalls += 1
         let event = Event.stalled(count: stalls, after: patience(at: lastReport))
         if rearmsWhenSilent { return [.notify(event)] + disable() }
         state = .scanning(plan, since: since, lastReport: now)
         return [.notify(event)]
+    }
+
+    /// Reports that no data came for too long while another program disturbed the scan.
+    private mutating func noteSilence(at now: BootInstant) -> [Action] {
+        guard let quietSince, quietSince + patience(at: quietSince) <= now else { return [] }
+        self.quietSince = now
+        stalls += 1
+        return [.notify(.stalled(count: stalls, after: patience(at: quietSince)))]
     }
 
     /// Ends the scan that runs, and begins it again.
@@ -276,6 +297,7 @@ extension ScanSession {
         state = .asleep
         controller = claimed
         foreignSet = nil
+        quietSince = nil
         return acknowledge()
     }
 
@@ -345,10 +367,12 @@ extension ScanSession {
         guard target != nil else { return disable() }
         if failure != nil, !wasDisturbed { return retry(nil, at: now) }
         if wasDisturbed {
+            quietSince = quietSince ?? now
             state = .waiting(until: now + nextPause(), isBusy: false)
             return [.notify(.started)]
         }
-        state = .scanning(plan, since: now, lastReport: now)
+        state = .scanning(plan, since: now, lastReport: quietSince ?? now)
+        quietSince = nil
         return [.notify(.started)] + proceed(at: now)
     }
 
@@ -416,6 +440,7 @@ extension ScanSession {
     /// Waits before the next attempt; without a failure another program holds the scanner.
     private mutating func retry(_ failure: HCICommandFailure?, at now: BootInstant) -> [Action] {
         let pause = nextPause()
+        quietSince = nil
         state = .waiting(until: now + pause, isBusy: failure == nil)
         guard let failure else { return [.notify(.scanBusy(retry: pause))] }
         return [.notify(.unable(failure, retry: pause))]

@@ -112,6 +112,7 @@ extension Adapter {
         defer { initiator.passTurn() }
         // The adapter may have gone while others had their turns.
         if hasWaited { try await prepare(during: "connect") }
+        try await awaitRoom(for: target, until: limit)
         if try self.target(target.address, demand) != target { return .bondChanged }
         retry.beginTurn(at: loop.now())
         if target.means == .kernel {
@@ -222,6 +223,45 @@ extension Adapter {
         }
     }
 
+    // MARK: The number of links
+
+    /// The handles of the links that are up on the adapter, of all programs.
+    var linksUp: [ConnectionHandle] {
+        let known = info.flatMap { system.linkHandles($0.index) } ?? []
+        // The kernel lists a link for some time after the controller has reported its end.
+        return known.filter { links.lastEnd(of: $0) == nil }
+    }
+
+    /// Waits for the end of a link where as many are up as may be, or as the controller can have.
+    private func awaitRoom(for target: ConnectTarget, until limit: BootInstant?) async throws(BLEError) {
+        var patience: BootInstant?
+        while linkLimit.isKnown, !hasLink(to: target) {
+            let up = linksUp
+            let now = loop.now()
+            let end: BootInstant?
+            switch linkLimit.advice(links: up.count) {
+            case .proceed: return
+            case .wait(let time):
+                let last = patience ?? min(now + time, limit ?? now + time)
+                if last <= now { return }
+                (patience, end) = (last, last)
+            case .full(let most):
+                if let limit, limit <= now { throw BLEError(fullOf: up.count, limit: most, peer: target.peer) }
+                end = limit
+            }
+            let look = now + Self.roomPause
+            let (wake, number) = await suspend(until: min(end ?? look, look)) { number in
+                for handle in up { _ = links.awaitEnd(of: handle, number) }
+            }
+            for handle in up { links.cancelAwaitingEnd(of: handle, number) }
+            if case .cancelled = wake { throw cancelledError(during: "connect") }
+            guard presence == .up else { throw downError(during: "connect") }
+        }
+    }
+
+    /// How often the links are looked at while a connect waits for the end of one: other programs' may end unseen.
+    private static let roomPause: Duration = .seconds(10)
+
     private func pauseScan(until deadline: BootInstant) async {
         guard scan.makeWay() else { return }
         _ = await suspend(until: min(deadline, loop.now() + .seconds(3))) { number in
@@ -244,15 +284,31 @@ extension Adapter {
         if hasLink(to: target) { return nil }
         // A device with private addresses is initiated by the one that it was heard with.
         let onAir = (target.isBonded ? addressOnAir(of: target.peer) : nil) ?? target.address
-        let initiation = LEInitiation(peer: onAir, ownAddressType: traits.ownAddressType, parameters: parameters)
+        let initiation = LEInitiation(
+            peer: onAir, ownAddressType: traits.ownAddressType,
+            scanWindow: system.sharesAntenna(name) ? LEInitiation.windowBesideWiFi : LEInitiation.usualWindow,
+            parameters: parameters)
         // A controller uses one set of commands from power-up on.
         let isExtended = traits.hasExtendedConnect && !scan.hasFallenBack
         let isLongRange = isExtended && scan.scanResult(of: target.peer)?.advertisement?.primaryPHY == .leCoded
         let attempt = Initiator.Attempt(
             initiation, phys: isLongRange ? [.le1M, .leCoded] : .le1M, isExtended: isExtended, deadline: deadline)
         links.attemptBegins()
-        defer { watchPresence() }
+        // The kernel copies the data of all links for that.
+        let watchesData = !links.hasLinks
+        if watchesData { hci.passData(true) }
+        defer {
+            if watchesData { hci.passData(false) }
+            watchPresence()
+        }
+        let ahead = links.packetsAhead
         let result = await initiator.initiate(attempt)
+        judge(result, target)
+        if links.packetsAhead > ahead {
+            logger.warning(
+                "data came ahead of the link, and the kernel has dropped it",
+                metadata: ["adapter": "\(name)", "peer": "\(target.peer)", "packets": "\(links.packetsAhead - ahead)"])
+        }
         guard isExtended, case .failure(.refused(let refusal)) = result, refusal.status == .unknownCommand else {
             return result
         }
@@ -260,6 +316,24 @@ extension Adapter {
         identification.lacksExtendedConnect()
         logger.info("the controller does not know its extended connect", metadata: ["adapter": "\(name)"])
         return await initiator.initiate(Initiator.Attempt(initiation, isExtended: false, deadline: deadline))
+    }
+
+    /// Learns from the end of an attempt.
+    private func judge(
+        _ result: Result<LEConnectionComplete, Initiator.Failure>, _ target: ConnectTarget
+    ) {
+        switch result {
+        case .success(let complete):
+            if linkLimit.isKnown { linkLimit.held(beside: linksUp.count { $0 != complete.handle }) }
+            initiator.forgetSuspicion(of: target.peer)
+        case .failure(let failure):
+            if let status = failure.status, status.saysTooManyLinks { linkLimit.refused(beside: linksUp.count) }
+            let isUnreported = if case .endUnreported = failure { true } else { false }
+            guard isUnreported || failure.status == .connectionAlreadyExists, !hasLink(to: target) else { return }
+            guard initiator.suspectLink(to: target.peer) else { return }
+            logger.warning(
+                "a link may be up that nobody holds", metadata: ["adapter": "\(name)", "peer": "\(target.peer)"])
+        }
     }
 
     /// Makes sure that no attempt is pending whose cancel the controller did not confirm, before the next one.

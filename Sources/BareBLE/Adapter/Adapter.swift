@@ -13,6 +13,7 @@ package import Logging
 // | `ConnectionInitiator` | the connection attempt, its cancel, the turns of connects, and the tasks that wait for these |
 // | `ControllerIdentification` | what the controller can do, and whether it is being asked |
 // | `LinkTable` (BLECore) | one entry for each connection handle |
+// | `LinkLimit` (BLECore) | how many links the controller can have |
 // | `EventMasks` (BLECore) | which events the controller has to send |
 // | `RecoveryCoordinator` | the steps that make a silent adapter receive again, and the sequences that report them |
 // | `AdvertiseCoordinator` | the advertising session, and the tasks that start and stop its sets |
@@ -69,6 +70,7 @@ package actor Adapter {
     let advertiser: AdvertiseCoordinator
     let recovery: RecoveryCoordinator
     var links = LinkTable()
+    var linkLimit: LinkLimit
     var eventMasks = EventMasks()
     var monitor: PresenceMonitor
     let deviceEvents = DeviceEvents()
@@ -88,7 +90,8 @@ package actor Adapter {
     package init(
         _ selector: AdapterSelector, loop: EventLoop, logger: Logger,
         trace: (@Sendable (TracedHCIPacket) -> Void)? = nil, security: SecurityConfiguration? = nil,
-        addressHash: AddressResolver.Hash? = nil, recovery: RecoveryPolicy = .rescan, system: AdapterSystem = .kernel
+        addressHash: AddressResolver.Hash? = nil, recovery: RecoveryPolicy = .rescan, maximumLinks: Int? = nil,
+        system: AdapterSystem = .kernel
     ) {
         self.loop = loop
         log = AdapterLog(logger)
@@ -101,6 +104,7 @@ package actor Adapter {
         advertiser = AdvertiseCoordinator(on: loop, reservingBy: system.reserveHandle)
         self.addressHash = addressHash
         self.recovery = RecoveryCoordinator(recovery)
+        linkLimit = LinkLimit(maximumLinks)
         hci = HCIChannel(trace: trace) { loop.now() }
         let bonds = BondedDevices(security, on: loop, logger: logger)
         self.bonds = bonds
@@ -175,7 +179,7 @@ extension Adapter {
         perform(initiator.timePassed())
         perform(security.timePassed())
         perform(advertiser.timePassed())
-        perform(recovery.timePassed(now, isListening: scan.isScanning && !initiator.isBusy))
+        perform(recovery.timePassed(now, isListening: scan.isListening && !initiator.isBusy))
     }
 }
 
@@ -189,6 +193,7 @@ extension Adapter {
             case .foreignCommand(let command): if let command { eventMasks.received(command) }
             case .foreign(let opcode, let status): foreignCompletion(opcode, status)
             case .received(let event): received(event)
+            case .data(let handle): links.dataSeen(on: handle)
             case .lost(let presence): lost(presence)
             }
         }
@@ -365,6 +370,7 @@ extension Adapter {
             case .received(.connectionUpdateComplete(let complete)): wake(links.updated(complete))
             case .received(.phyUpdateComplete(let complete)): wake(links.updated(complete))
             case .received: break
+            case .data(let handle): links.dataSeen(on: handle)
             case .lost, .finished, .foreign, .foreignCommand: perform([event])
             }
         }

@@ -61,6 +61,13 @@ public struct AdapterStatistics: Hashable, Sendable {
     public var losses = 0
     /// Commands to which the controller did not respond.
     public var commandTimeouts = 0
+    /// Connection attempts after which a link may have been up that neither the kernel nor a program holds: the controller has
+    /// not reported their end, or says that it has a link that nobody knows. The device is silent then, and such a link ends with its
+    /// supervision timeout or when the adapter is switched off.
+    public var suspectedLinks = 0
+    /// Packets that came ahead of the event that reports their link. The kernel drops them: a request of the peer among them gets no
+    /// response. Looked at while this program has no other link.
+    public var packetsAheadOfLinks = 0
     /// Faults that the controller reported.
     public var hardwareErrors = 0
     /// Packets that are no events, and events that do not fit their layout; ignored.
@@ -90,6 +97,8 @@ public struct AdapterStatistics: Hashable, Sendable {
         body(failedStarts, "failed attempts to scan")
         body(losses, "losses of the adapter")
         body(commandTimeouts, "commands without a response")
+        body(suspectedLinks, "links that may be up and that nobody holds")
+        body(packetsAheadOfLinks, "packets ahead of their links")
         body(hardwareErrors, "hardware errors")
         body(droppedByKernel, "packets that the kernel dropped")
         body(malformedEvents, "malformed events")
@@ -114,6 +123,8 @@ extension Adapter {
         security.count(in: &statistics)
         statistics.recoverySteps = recovery.stepCount
         statistics.losses = monitor.losses
+        statistics.suspectedLinks = initiator.suspectedLinks
+        statistics.packetsAheadOfLinks = links.packetsAhead
         statistics.maskedEvents = eventMasks.repeatCount
         statistics.droppedEvents = droppedEvents.count
         return statistics

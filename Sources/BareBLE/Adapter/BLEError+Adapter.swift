@@ -77,13 +77,12 @@ extension BLEError {
 
     /// The controller could not make a link.
     ///
-    /// - Parameter links: How many links this program has.
+    /// - Parameter links: How many links are up on the adapter, where it cannot have more.
     init(_ failure: Initiator.Failure, peer: PeerID, adapter: String, links: Int) {
         if let status = failure.status, status.saysTooManyLinks {
             self.init(
                 .busy, subject: "\(peer)", during: "connect",
-                because:
-                    "\(status.name.lowercased()), with \(links) \(links == 1 ? "link" : "links") of this program up",
+                because: "\(status.name.lowercased()), with \(links) \(links == 1 ? "link" : "links") up",
                 hint: "Disconnect a device first; many controllers hold few links.", hciStatus: status)
             return
         }
@@ -104,7 +103,14 @@ extension BLEError {
                 during: "connect")
         case .cancelUnconfirmed(.timedOut), .cancelUnconfirmed(.cancelUnconfirmed):
             self.init(cancelUnconfirmedBy: adapter)
-        case .cancelUnconfirmed(let reason):
+        case .endUnreported(.timedOut):
+            self.init(
+                .timedOut, subject: "\(peer)", during: "connect",
+                because: "the controller has not reported how the connection attempt ended",
+                hint:
+                    "A link may be up that nobody holds. If the peer stays silent, switch the adapter off and on as root: "
+                    + "`hciconfig \(adapter) down && hciconfig \(adapter) up`.", origin: .adapter)
+        case .cancelUnconfirmed(let reason), .endUnreported(let reason):
             self.init(reason, peer: peer, adapter: adapter, links: links)
         case .refused(let failure):
             self.init(failure, subject: adapter, during: "connect")
@@ -167,6 +173,14 @@ extension BLEError {
             hciStatus: status, errorNumber: errno == 0 ? nil : errno, origin: code == .timedOut ? .peer : nil)
     }
 
+    /// As many links are up as this program may use.
+    init(fullOf links: Int, limit: Int, peer: PeerID) {
+        self.init(
+            .busy, subject: "\(peer)", during: "connect",
+            because: "\(links) \(links == 1 ? "link" : "links") up, and \(limit) may be",
+            hint: "Disconnect a device first, or raise `Configuration.maximumLinks`.")
+    }
+
     /// Each link that came up was handed to another program's socket.
     init(channelTakenOf peer: PeerID, adapter: String) {
         self.init(
@@ -216,7 +230,8 @@ extension Adapter {
     /// The error for a connection attempt that the controller could not make.
     func error(_ failure: Initiator.Failure, _ peer: PeerID) -> BLEError {
         if failure == .adapterLost, presence == .down { return downError(during: "connect") }
-        return BLEError(failure, peer: peer, adapter: name, links: links.linkCount)
+        let isFull = failure.status?.saysTooManyLinks ?? false
+        return BLEError(failure, peer: peer, adapter: name, links: isFull ? linksUp.count : 0)
     }
 
     /// The error for a socket that could not be attached to a link.

@@ -35,6 +35,11 @@ final class ConnectionInitiator: @unchecked Sendable {
     /// The task that waits for the machine.
     private var waiter: UInt64?
     private var actionHandler: (@Sendable ([Action]) -> Void)?
+    /// How many times a link may have come up that nobody holds.
+    private(set) var suspectedLinks = 0
+    /// The peers of those that may still be up.
+    private var suspects: Set<PeerID> = []
+    private static let suspectLimit = 64
 
     init(on loop: EventLoop) {
         self.loop = loop
@@ -44,6 +49,18 @@ final class ConnectionInitiator: @unchecked Sendable {
 
     /// Has a handler perform the actions that follow from a task: its attempt begins, or is cancelled.
     func onActions(_ handler: @escaping @Sendable ([Action]) -> Void) { actionHandler = handler }
+
+    /// Counts a link that may be up and that nobody holds, once.
+    ///
+    /// - Returns: Whether that is news.
+    func suspectLink(to peer: PeerID) -> Bool {
+        guard suspects.count < Self.suspectLimit, suspects.insert(peer).inserted else { return false }
+        suspectedLinks += 1
+        return true
+    }
+
+    /// A link to the peer has come up, so no other one is.
+    func forgetSuspicion(of peer: PeerID) { suspects.remove(peer) }
 
     /// Whether an attempt has begun and not ended.
     var isBusy: Bool { machine.isBusy }
@@ -142,7 +159,10 @@ final class ConnectionInitiator: @unchecked Sendable {
     }
 
     /// The adapter was unplugged, switched off or reset.
-    func adapterLost() -> [Action] { perform(machine.adapterLost()) }
+    func adapterLost() -> [Action] {
+        suspects = []
+        return perform(machine.adapterLost())
+    }
 
     func timePassed() -> [Action] { perform(machine.timePassed(loop.now())) }
 

@@ -40,6 +40,8 @@ final class HCIChannel {
         case foreign(HCIOpcode, HCIStatus?)
         /// An event that is no response.
         case received(HCIEvent)
+        /// Data of the link with this handle passes, in either direction; only while `passData` asks for it.
+        case data(ConnectionHandle)
         /// The kernel says that the adapter is switched off or gone.
         case lost(Adapter.Presence)
     }
@@ -147,6 +149,12 @@ final class HCIChannel {
 
     // MARK: Reading
 
+    /// Has the data of links pass too, on the socket for LE events, or no longer. It is counted, and neither kept nor traced.
+    func passData(_ isPassed: Bool) {
+        // A simulated controller has no filter, and sends what a test wants.
+        try? sockets?.reports.setFilter(isPassed ? .reportsAndData : .reports)
+    }
+
     /// Reads what waits at the socket for commands.
     func readCommands(_ body: ([Event]) -> Void) {
         for _ in 0..<Self.packetsPerTurn {
@@ -158,7 +166,7 @@ final class HCIChannel {
             case .foreignCommand:
                 wipe()
                 body([event])
-            case .received, .foreign, .finished: body([event])
+            case .received, .foreign, .finished, .data: body([event])
             }
         }
     }
@@ -195,6 +203,7 @@ final class HCIChannel {
                 report(packet, isOutgoing: true)
                 return .foreignCommand(Self.eventMaskCommand(packet))
             }
+            if let handle = Self.dataHandle(packet) { return .data(handle) }
             report(packet, isOutgoing: false)
             guard length == count, count > 1, inbound.first == HCIPacketType.event.rawValue,
                 let event = try? HCIEvent(packet.extracting(droppingFirst: 1))
@@ -210,6 +219,14 @@ final class HCIChannel {
             }
             return .received(event)
         }
+    }
+
+    /// Returns the handle of the link that a packet of data belongs to.
+    private static func dataHandle(_ packet: Span<UInt8>) -> ConnectionHandle? {
+        var reader = ByteReader(packet)
+        guard reader.u8() == HCIPacketType.asynchronousData.rawValue, let handle = reader.u16() else { return nil }
+        // The other bits are flags.
+        return handle & 0x0FFF
     }
 
     /// Returns a command that sets an event mask. All others may contain a key, of which no copy is made.

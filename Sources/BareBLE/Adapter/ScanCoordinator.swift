@@ -122,6 +122,8 @@ final class ScanCoordinator {
     var isResting: Bool { session?.isResting ?? true }
 
     var isScanning: Bool { session?.isScanning ?? false }
+    /// Whether the radio listens, for this program or for another one that has just changed the scan.
+    var isListening: Bool { session?.isListening ?? false }
 
     private func setStarter(of id: ScanID, _ number: UInt64?) {
         guard let index = subscriptions.firstIndex(where: { $0.id == id }) else { return }

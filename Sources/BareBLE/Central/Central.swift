@@ -36,7 +36,8 @@ public actor Central {
         self.loop = .shared
         self.adapter = Adapter(
             configuration.adapter, loop: loop, logger: configuration.logger, trace: configuration.traceHCI,
-            security: configuration.security, addressHash: configuration.addressHash, recovery: configuration.recovery)
+            security: configuration.security, addressHash: configuration.addressHash, recovery: configuration.recovery,
+            maximumLinks: configuration.maximumLinks)
         loop.start()
     }
 
@@ -46,7 +47,8 @@ public actor Central {
         self.loop = loop
         self.adapter = Adapter(
             configuration.adapter, loop: loop, logger: configuration.logger, trace: configuration.traceHCI,
-            security: configuration.security, addressHash: configuration.addressHash, recovery: configuration.recovery)
+            security: configuration.security, addressHash: configuration.addressHash, recovery: configuration.recovery,
+            maximumLinks: configuration.maximumLinks)
     }
 
     /// Creates a central with an existing adapter.

@@ -71,6 +71,8 @@ package struct VirtualController: Sendable {
     private var leEvents = LEEventMask.initial
     private var reportCount = 0
     private var eventCount = 0
+    private var orderedCount = 0
+    private var hiddenLinks: Int
     /// The devices that were reported last, while it filters duplicates.
     private var reported: [PeerID]?
     /// Whether the extended set of commands is in use since the reset; `nil` for neither.
@@ -92,6 +94,7 @@ package struct VirtualController: Sendable {
         self.address = address
         self.personality = personality
         advertiser = VirtualAdvertiser(hasSets: personality.listsExtendedCommands)
+        hiddenLinks = personality.hiddenLinks
         advertiser.linkLimit = personality.linkLimit
     }
 
@@ -341,10 +344,11 @@ extension VirtualController {
 
     /// Resets everything, without an event.
     package mutating func reset() {
-        let (limit, count) = (linkLimit, reportCount)
+        let (limit, count, hidden) = (linkLimit, reportCount, hiddenLinks)
         self = VirtualController(address: address, personality: personality)
         linkLimit = limit
         reportCount = count
+        hiddenLinks = hidden
     }
 
     /// The kernel has reset the controller and sets it up.
@@ -438,6 +442,34 @@ extension VirtualController {
         guard let period = personality.losesEvery else { return packet }
         eventCount += 1
         return eventCount.isMultiple(of: period) ? nil : packet
+    }
+
+    /// How much later an event comes than it should.
+    package mutating func delay(of packet: [UInt8]) -> Duration? {
+        guard packet.count > 4, packet[0] == HCIPacketType.event.rawValue, packet[1] != 0x0E, packet[1] != 0x0F else {
+            return nil
+        }
+        if let lead = personality.dataLead, Self.handle(ofLinkIn: packet) != nil { return lead }
+        guard let period = personality.reordersEvery else { return nil }
+        orderedCount += 1
+        return orderedCount.isMultiple(of: period) ? Self.reorderedDelay : nil
+    }
+
+    private static let reorderedDelay: Duration = .milliseconds(12)
+
+    /// The handle of the link that an event says is up; `nil` for any other event.
+    package static func handle(ofLinkIn packet: [UInt8]) -> ConnectionHandle? {
+        guard packet.count > 6, packet[1] == 0x3E, packet[3] == 0x01 || packet[3] == 0x0A, packet[4] == 0 else {
+            return nil
+        }
+        return ConnectionHandle(packet[5]) | ConnectionHandle(packet[6]) << 8
+    }
+
+    /// Whether the beginning of the next link is lost for everybody.
+    package mutating func hidesLink() -> Bool {
+        guard hiddenLinks > 0 else { return false }
+        hiddenLinks -= 1
+        return true
     }
 
     private func isUnmasked(code: UInt8, subevent: UInt8) -> Bool {

@@ -90,6 +90,14 @@ public struct VirtualPersonality: Hashable, Sendable {
     public var deafness: Deafness?
     /// One event of this number is lost, responses excepted; `nil` for none.
     public var losesEvery: Int?
+    /// One event of this number comes 12 ms late, after what follows it, responses excepted; `nil` for none.
+    public var reordersEvery: Int?
+    /// The time by which the first data of a link, which the kernel drops, comes ahead of the link's Connection Complete; `nil`
+    /// for the right order.
+    public var dataLead: Duration?
+    /// The number of links, from the first on, whose Connection Complete is lost for the kernel too. The controller and the peer
+    /// keep them until the adapter is switched off.
+    public var hiddenLinks = 0
     /// The RSSI of all reports; 127 where it is not available.
     public var rssi: Int8?
     /// A Boolean value that indicates whether reserved bits of reports are set.
@@ -204,6 +212,9 @@ extension VirtualPersonality {
     /// Intel AX201: uses one set of commands from its reset on. Rows W07 and W11; bluez/bluez#577.
     public static let intelAX201 = with { $0.latchesCommandSet = true }
 
+    /// Intel AX210: data comes ahead of Connection Complete. Row W44; bluez/bluez#2155.
+    public static let intelAX210 = with { $0.dataLead = .milliseconds(12) }
+
     /// Apple BCM4378: sets reserved bits in reports. Row W18; bluez/bluetooth-next#607.
     public static let bcm4378 = with { $0.setsReservedBits = true }
 
@@ -219,7 +230,7 @@ extension VirtualPersonality {
         ("raspberryPiUART", .raspberryPiUART), ("raspberryPiGoneDeaf", .raspberryPiGoneDeaf),
         ("rtl8761buGoneDeaf", .rtl8761buGoneDeaf), ("rtl8723bu", .rtl8723bu), ("csr8510", .csr8510),
         ("csr8510Clone", .csr8510Clone), ("intelAX200", .intelAX200),
-        ("intelAX201", .intelAX201), ("bcm4378", .bcm4378),
+        ("intelAX201", .intelAX201), ("intelAX210", .intelAX210), ("bcm4378", .bcm4378),
         ("zephyrUSB", .zephyrUSB),
     ]
 

@@ -117,10 +117,26 @@ extension VirtualRadio {
         management.lowEnergyChanged(index, isOn)
     }
 
+    /// Returns a Boolean value that indicates whether others may bond with an adapter.
+    package func isBondable(_ name: String = "hci0") -> Bool { index(of: name).map(management.isBondable) ?? false }
+
+    /// Makes an adapter bondable, as the kernel does when it switches one on that nothing manages, or not.
+    package func setBondable(_ isOn: Bool, _ name: String = "hci0") {
+        if let index = index(of: name) { management.bondableChanged(index, isOn) }
+    }
+
+    /// Has an adapter share its antenna with Wi-Fi, or not.
+    package func setSharedAntenna(_ isShared: Bool, _ name: String = "hci0") {
+        _ = machine.withLock { machine in
+            if isShared { machine.besideWiFi.update(with: name) } else { machine.besideWiFi.remove(name) }
+        }
+    }
+
     /// Makes an adapter's controller ignore commands, or respond again.
     package func silence(_ isSilent: Bool, _ name: String = "hci0") {
         guard let index = index(of: name) else { return }
         controllers[index]?.isSilent = isSilent
+        if !isSilent { powerChanged(index) }
     }
 
     // MARK: Internals
@@ -168,6 +184,8 @@ extension VirtualRadio {
         for call in controllers[index]?.kernelCalls ?? [] { call.fate.withLock { $0 = ECONNABORTED } }
         controllers[index]?.kernelCalls = []
         controllers[index]?.controller.reset()
+        for peripheral in controllers[index]?.hiddenPeers ?? [] { change(peripheral) { $0.isLinked = false } }
+        controllers[index]?.hiddenPeers = []
         scheduleAdvertisements()
         advertisingChanged(index)
     }
@@ -294,8 +312,23 @@ extension VirtualRadio {
     /// Sends an event to all programs that use the adapter: LE events on one socket, all others on the other.
     func send(_ packet: [UInt8], _ index: UInt16) {
         guard let packet = controllers[index]?.controller.shape(packet) else { return }
+        guard let delay = controllers[index]?.controller.delay(of: packet) else { return pass(packet, index) }
+        if controllers[index]?.controller.personality.dataLead != nil,
+            let handle = VirtualController.handle(ofLinkIn: packet)
+        {
+            // The peer's request for an MTU of 517.
+            let request: [UInt8] = [0x02] + (handle | 0x2000).littleEndianBytes + [7, 0, 3, 0, 4, 0, 0x02, 0x05, 0x02]
+            pass(request, index)
+        }
+        _ = loop.schedule(at: loop.now() + delay) { [weak self] in
+            self?.assumeIsolated { $0.pass(packet, index) }
+        }
+    }
+
+    /// Passes a packet to all programs that use the adapter.
+    private func pass(_ packet: [UInt8], _ index: UInt16) {
         for (_, client) in (controllers[index]?.clients ?? [:]).sorted(by: { $0.key < $1.key }) {
-            let isLowEnergy = packet.first == HCIPacketType.event.rawValue && packet.dropFirst().first == 0x3E
+            let isLowEnergy = packet.first != HCIPacketType.event.rawValue || packet.dropFirst().first == 0x3E
             (isLowEnergy ? client.reports : client.commands).send(packet)
         }
         exchanged?(false)

@@ -84,6 +84,11 @@ extension VirtualRadio {
         let status = placements[index].refusals.isEmpty ? .success : placements[index].refusals.removeFirst()
         if controllers[adapter]?.controller.call?.peer == peer {
             guard let (handle, actions) = controllers[adapter]?.controller.answer(status, rssi: rssi) else { return }
+            if handle != nil, controllers[adapter]?.controller.hidesLink() == true {
+                controllers[adapter]?.hiddenPeers.append(peripheral)
+                change(peripheral) { $0.isLinked = true }
+                return scheduleAdvertisements()
+            }
             if let handle { begin(handle, adapter, peripheral, peer) }
             perform(actions, adapter)
             if let handle { handOnInitiated(adapter, handle, peer) }

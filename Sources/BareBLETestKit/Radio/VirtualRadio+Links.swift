@@ -91,7 +91,9 @@ extension VirtualRadio {
     /// Connects a socket from the adapter with this address, to an established link or by the kernel's own means.
     func connect(
         from own: BluetoothAddress, to peer: PeerID, timeout: Duration, security: SocketSecurity.Level?
-    ) -> Result<(descriptor: Int32, fate: Lock<Int32?>, isConnecting: Bool), SystemCallError> {
+    ) -> Result<
+        (descriptor: Int32, fate: Lock<Int32?>, isConnecting: Bool, handle: ConnectionHandle?), SystemCallError
+    > {
         let adapter = machine.withLock { machine in machine.adapters.first { $0.address == own && $0.isUp }?.index }
         guard let adapter, let running = controllers[adapter] else { return failure(EHOSTUNREACH) }
         if machine.withLock({ $0.withoutLowEnergy.contains(adapter) }) { return failure(ECONNREFUSED) }
@@ -103,7 +105,7 @@ extension VirtualRadio {
             let (ours, theirs) = try LinkSocket.pair()
             if let known {
                 let isWaiting = attach(adapter, known.key, LinkEndpoint(theirs), ours, security)
-                return .success((ours, known.value.fate, isWaiting))
+                return .success((ours, known.value.fate, isWaiting, known.key))
             }
             if let actions = controllers[adapter]?.controller.kernelInitiates() { perform(actions, adapter) }
             let fate = Lock<Int32?>(nil)
@@ -114,7 +116,7 @@ extension VirtualRadio {
                 self?.assumeIsolated { $0.giveUp(call, adapter) }
             }
             scheduleAdvertisements()
-            return .success((ours, fate, true))
+            return .success((ours, fate, true, nil))
         } catch {
             return .failure(error)
         }

@@ -29,6 +29,7 @@ extension VirtualRadio {
             var socket = LinkSocket(adopting: beginning.descriptor)
             let fate = beginning.fate
             socket.reportedReason = { fate.withLock(\.self) }
+            socket.reportedHandle = beginning.handle
             // A full socket polls like one that is connecting.
             while beginning.isConnecting, socket.send([UInt8](repeating: 0, count: 1000)) == .sent {}
             socket.isConnecting = beginning.isConnecting
@@ -76,6 +77,7 @@ extension VirtualRadio {
             }
         }
         system.linkHandles = { index in self.assumeIsolated { $0.controllers[index]?.links.keys.sorted() } }
+        system.sharesAntenna = { name in self.machine.withLock { $0.besideWiFi.contains(name) } }
         system.powerDown = { index throws(SystemCallError) in
             let isThere = self.machine.withLock { $0.setPower(of: index, false) }
             if !isThere { throw SystemCallError(call: "HCIDEVDOWN", errno: ENODEV) }

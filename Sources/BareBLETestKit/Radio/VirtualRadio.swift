@@ -76,6 +76,8 @@ public actor VirtualRadio {
         var permissions: VirtualPermissions = [.commands, .administration]
         /// The adapters with LE disabled.
         var withoutLowEnergy: Set<UInt16> = []
+        /// The names of the adapters that share their antennas with Wi-Fi.
+        var besideWiFi: Set<String> = []
     }
 
     /// A controller with its listeners and links.
@@ -83,6 +85,8 @@ public actor VirtualRadio {
         var controller: VirtualController
         var clients: [UInt64: Client] = [:]
         var links: [ConnectionHandle: RadioLink] = [:]
+        /// The peers of links that only the controller knows.
+        var hiddenPeers: [VirtualPeripheral] = []
         /// Connections left to the kernel.
         var kernelCalls: [KernelCall] = []
         /// The instants of the next advertising events, by the handles of the sets that are on air.
@@ -268,6 +272,7 @@ extension Central {
             adapter: Adapter(
                 configuration.adapter, loop: radio.loop, logger: configuration.logger,
                 trace: configuration.traceHCI, security: configuration.security,
-                addressHash: configuration.addressHash, recovery: configuration.recovery, system: radio.system))
+                addressHash: configuration.addressHash, recovery: configuration.recovery,
+                maximumLinks: configuration.maximumLinks, system: radio.system))
     }
 }

@@ -371,6 +371,15 @@ extension VirtualManagement {
         hosts[adapter]?.hasLowEnergy = isOn
     }
 
+    /// Whether others may bond with an adapter.
+    package func isBondable(_ adapter: UInt16) -> Bool { hosts[adapter]?.isBondable ?? false }
+
+    /// Makes an adapter, which is under management from then on, bondable or not; no program is notified.
+    package mutating func bondableChanged(_ adapter: UInt16, _ isOn: Bool) {
+        manage(adapter)
+        hosts[adapter]?.isBondable = isOn
+    }
+
     /// Whether the adapter has a Security Manager.
     package func hasSecurityManager(_ adapter: UInt16) -> Bool { hosts[adapter]?.hasSecurityManager ?? false }
 

@@ -135,7 +135,8 @@ extension VirtualRadio {
 
     /// Reports a change of an adapter's power to the kernel's Security Manager.
     func powerChanged(_ adapter: UInt16) {
-        if isUp(adapter), controllers[adapter]?.isSetUp == false {
+        // A controller that does not respond cannot be set up.
+        if isUp(adapter), controllers[adapter]?.isSetUp == false, controllers[adapter]?.isSilent == false {
             controllers[adapter]?.isSetUp = true
             perform(controllers[adapter]?.controller.kernelSetsUp() ?? [], adapter)
         }

@@ -36,7 +36,8 @@ enum ManagementInterface {
         return found
     }
 
-    private static func response<Command: ManagementCommand>(
+    /// Returns the kernel's response to a command; `nil` if it refuses it, or does not respond in time.
+    static func response<Command: ManagementCommand>(
         to command: Command, of index: UInt16?, from socket: inout ManagementSocket
     ) async -> Command.Response? {
         guard case .sent = socket.send(command, adapter: index) else { return nil }

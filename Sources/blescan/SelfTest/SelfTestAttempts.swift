@@ -109,21 +109,21 @@ extension SelfTestRunner {
         guard scanner != nil else { return .notRun(Self.noScan) }
         var measured = SelfTestAttempt()
         _ = try await scanOn(ScanPlan(.passive))
-        var reply = try await ask(connectToNobody)
+        var reply = try await access.ask(connectToNobody)
         if connectsExtended, reply.status == HCIStatus.unknownCommand.rawValue {
             measured.refusedExtended = reply
             connectsExtended = false
-            reply = try await ask(connectToNobody)
+            reply = try await access.ask(connectToNobody)
         }
         measured.whileScanning = reply
         if !reply.isSuccess {
             try await scanOff()
-            measured.alone = try await ask(connectToNobody)
+            measured.alone = try await access.ask(connectToNobody)
         }
         if [measured.whileScanning, measured.alone].contains(where: { $0?.isSuccess ?? false }) {
-            measured.second = try await ask(connectToNobody)
+            measured.second = try await access.ask(connectToNobody)
             if measured.alone != nil, let scanner {
-                measured.scanParameters = try await ask(scanner.parameters(for: ScanPlan(.passive)))
+                measured.scanParameters = try await access.ask(scanner.parameters(for: ScanPlan(.passive)))
             }
             try await cancel(&measured)
         }
@@ -134,19 +134,19 @@ extension SelfTestRunner {
     }
 
     private func cancel(_ measured: inout SelfTestAttempt) async throws(SelfTestEnd) {
-        for packet in await channel.drain() {
+        for packet in await access.channel.drain() {
             if case .event(.connectionComplete(let complete)) = packet.content {
                 measured.early = complete.status.rawValue
             }
         }
         let start = machine.loop.now()
-        measured.cancel = try await ask(HCICommandPacket(LECreateConnectionCancel()))
-        guard measured.early == nil || measured.cancel?.isSuccess == true else { return attemptEnded() }
-        measured.completion = try await wait(for: .seconds(3)) { packet -> SelfTestAttempt.Completion? in
+        measured.cancel = try await access.ask(HCICommandPacket(LECreateConnectionCancel()))
+        guard measured.early == nil || measured.cancel?.isSuccess == true else { return access.attemptEnded() }
+        measured.completion = try await access.wait(for: .seconds(3)) { packet -> SelfTestAttempt.Completion? in
             guard case .event(.connectionComplete(let complete)) = packet.content else { return nil }
             return SelfTestAttempt.Completion(status: complete.status.rawValue, time: packet.time - start)
         }
-        if measured.completion != nil { attemptEnded() }
+        if measured.completion != nil { access.attemptEnded() }
     }
 }
 
@@ -213,16 +213,16 @@ extension SelfTestRunner {
             random.ownAddressType = .random
             var plan = ScanPlan(.passive)
             plan.isActive = true
-            let parameters = try await ask(random.parameters(for: plan))
+            let parameters = try await access.ask(random.parameters(for: plan))
             randomAddress = parameters
             if parameters.isSuccess {
-                randomAddress = try await ask(random.scanOn(for: plan))
+                randomAddress = try await access.ask(random.scanOn(for: plan))
                 try await scanOff()
             }
-            if let scanner { _ = try await ask(scanner.parameters(for: ScanPlan(.passive))) }
+            if let scanner { _ = try await access.ask(scanner.parameters(for: ScanPlan(.passive))) }
         }
-        let unknown = try await ask(HCICommandPacket(opcode: Self.unknownCommand, parameters: []))
-        let link = try await ask(HCICommandPacket(HCIReadRSSI(handle: Self.unknownLink)))
+        let unknown = try await access.ask(HCICommandPacket(opcode: Self.unknownCommand, parameters: []))
+        let link = try await access.ask(HCICommandPacket(HCIReadRSSI(handle: Self.unknownLink)))
         return SelfTestRefusals(randomAddress: randomAddress, unknown: unknown, link: link).judged()
     }
 }

@@ -76,6 +76,13 @@ struct SelfTestHeard: Hashable, Sendable {
         advertisers[peer] = advertiser
     }
 
+    /// Reports in a second, without those of some advertisers.
+    func rate(without others: Set<PeerID>) -> Double {
+        guard time > .zero else { return 0 }
+        let left = others.reduce(reports) { $0 - (advertisers[$1]?.reports ?? 0) }
+        return Double(left) / (time / .seconds(1))
+    }
+
     /// Reports in a second.
     var rate: Double { time > .zero ? Double(reports) / (time / .seconds(1)) : 0 }
 }

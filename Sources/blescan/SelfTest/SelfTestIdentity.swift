@@ -42,7 +42,7 @@ extension SelfTestJudgement {
 
 extension SelfTestRunner {
     func identity() async throws(SelfTestEnd) -> SelfTestJudgement {
-        let reply = try await ask(HCICommandPacket(HCIReadLocalVersion()))
+        let reply = try await access.ask(HCICommandPacket(HCIReadLocalVersion()))
         let version = reply.decoded(HCIReadLocalVersion.self)
         report.adapter.version = version
         if let version {
@@ -116,7 +116,7 @@ extension SelfTestRunner {
         var measured = SelfTestResponses()
         for _ in 0..<5 {
             for command in Self.harmless {
-                measured.replies.append(try await ask(command))
+                measured.replies.append(try await access.ask(command))
                 // A controller that is dead costs the deadline of each further one.
                 if measured.replies.count(where: { $0.end == .silence }) > 2 { return measured.judged() }
             }
@@ -229,19 +229,21 @@ extension SelfTestJudgement {
 extension SelfTestRunner {
     func capabilities() async throws(SelfTestEnd) -> SelfTestJudgement {
         var measured = SelfTestCapabilities()
-        measured.features = try await ask(HCICommandPacket(LEReadLocalFeatures())).decoded(LEReadLocalFeatures.self)
-        measured.commands = try await ask(HCICommandPacket(HCIReadLocalSupportedCommands()))
+        measured.features = try await access.ask(HCICommandPacket(LEReadLocalFeatures())).decoded(
+            LEReadLocalFeatures.self)
+        measured.commands = try await access.ask(HCICommandPacket(HCIReadLocalSupportedCommands()))
             .decoded(HCIReadLocalSupportedCommands.self)
         for query in SelfTestCapabilities.queries
         where measured.commands?.contains(octet: query.octet, bit: query.bit) ?? false {
-            measured.replies[query.opcode] = try await ask(HCICommandPacket(opcode: query.opcode, parameters: []))
+            measured.replies[query.opcode] = try await access.ask(
+                HCICommandPacket(opcode: query.opcode, parameters: []))
         }
         measured.isOlderIntel = ControllerLog(facts.kernelMessages ?? [], adapter: adapter.name).isOlderIntel
         features = measured.features
         commands = measured.commands
         report.capabilities = measured.capabilities
         if let features = measured.features {
-            let address = try await ask(HCICommandPacket(HCIReadAddress())).decoded(HCIReadAddress.self)
+            let address = try await access.ask(HCICommandPacket(HCIReadAddress())).decoded(HCIReadAddress.self)
             scanner = ScanSession.Controller(
                 features: features, commands: measured.commands,
                 ownAddressType: address ?? .zero == .zero ? .random : .public)
@@ -297,10 +299,11 @@ extension SelfTestRunner {
             measured.obstacle = obstacle
         } else if machine.system.privileges().has(.netAdmin) {
             if let failure = try await powerCycle() {
-                if !isUp { throw .off }
+                if !access.isUp { throw .off }
                 measured.obstacle = "the adapter could not be switched off and on: \(failure)"
             } else {
                 measured.mask = try await maskOfKernel()
+                if let mask = measured.mask { access.noteKernelMask(mask) }
             }
         } else {
             measured.obstacle = "switching the adapter off and on, to see it, needs CAP_NET_ADMIN"
@@ -315,7 +318,7 @@ extension SelfTestRunner {
     /// Switches on what the kernel has masked, as programs on BareBLE do: its events do not come.
     func unmask() async throws(SelfTestEnd) {
         guard let wantedMask else { return }
-        _ = try await ask(HCICommandPacket(LESetEventMask(wantedMask)))
+        _ = try await access.ask(HCICommandPacket(LESetEventMask(wantedMask)))
     }
 
     /// Switches the adapter off and on.
@@ -323,14 +326,14 @@ extension SelfTestRunner {
     /// - Returns: The error of the kernel, if any.
     func powerCycle() async throws(SelfTestEnd) -> SystemCallError? {
         if Task.isCancelled { throw .interrupted }
-        if let failure = await power(on: false) { return failure }
-        await channel.forget()
-        return await power(on: true)
+        if let failure = await access.power(on: false) { return failure }
+        await access.channel.forget()
+        return await access.power(on: true)
     }
 
     /// Reads the kernel's commands of the last power-up.
     private func maskOfKernel() async throws(SelfTestEnd) -> LEEventMask? {
-        try await wait(for: .milliseconds(300)) { packet -> LEEventMask? in
+        try await access.wait(for: .milliseconds(300)) { packet -> LEEventMask? in
             guard case .command(let command) = packet.content, command.opcode == .leSetEventMask else { return nil }
             var reader = ByteReader(command.parameters.span)
             return reader.u64().map { LEEventMask(rawValue: $0) }

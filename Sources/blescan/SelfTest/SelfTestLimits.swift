@@ -80,7 +80,7 @@ extension SelfTestRunner {
     }
 
     private func waitForEnds(of devices: [Peripheral]) async throws(SelfTestEnd) -> Int {
-        if !devices.isEmpty { _ = try await wait(for: .seconds(5)) { _ -> Bool? in nil } }
+        if !devices.isEmpty { _ = try await access.wait(for: .seconds(5)) { _ -> Bool? in nil } }
         var alive = 0
         for device in devices where await device.disconnectReason == nil { alive += 1 }
         return alive
@@ -95,7 +95,7 @@ extension SelfTestRunner {
                 measured.obstacle = "the peer does not advertise under another address (\(refusal))"
                 return
             }
-            await channel.forget()
+            await access.channel.forget()
             do throws(BLEError) {
                 let device = try await centralUnderTest().connect(
                     PeerID(address: address, type: .random), ConnectOptions(timeout: .seconds(8), mtu: 23))
@@ -194,25 +194,25 @@ extension SelfTestRunner {
         var measured = SelfTestAdvertising()
         measured.whileLinked = try await advertiseShortly()
         await unlink()
-        if try await ask(connectToNobody).isSuccess {
-            await channel.forget()
+        if try await access.ask(connectToNobody).isSuccess {
+            await access.channel.forget()
             measured.whileInitiating = try await advertiseShortly()
-            for packet in await channel.drain() {
+            for packet in await access.channel.drain() {
                 if case .event(.connectionComplete(let complete)) = packet.content {
                     measured.attempt = complete.status.rawValue
                 }
             }
             var hasEnded = measured.attempt != nil
             if !hasEnded {
-                _ = try await ask(HCICommandPacket(LECreateConnectionCancel()))
+                _ = try await access.ask(HCICommandPacket(LECreateConnectionCancel()))
                 hasEnded =
-                    try await wait(for: .seconds(1)) { packet -> Bool? in
+                    try await access.wait(for: .seconds(1)) { packet -> Bool? in
                         if case .event(.connectionComplete) = packet.content { return true }
                         return nil
                     } ?? false
             }
             // One that has not is cancelled at the end.
-            if hasEnded { attemptEnded() }
+            if hasEnded { access.attemptEnded() }
         }
         return measured.judged()
     }
@@ -242,9 +242,9 @@ extension SelfTestRunner {
             ]
             off = [HCICommandPacket(LESetAdvertisingEnable(isEnabled: false))]
         }
-        var reply = try await ask(on[0])
-        if reply.isSuccess { reply = try await ask(on[1]) }
-        for command in off { _ = await channel.ask(command) }
+        var reply = try await access.ask(on[0])
+        if reply.isSuccess { reply = try await access.ask(on[1]) }
+        for command in off { _ = await access.channel.ask(command) }
         return reply
     }
 }
@@ -300,12 +300,12 @@ extension SelfTestRunner {
         }
         guard let peer, let link = try await linked() else { return .notRun(Self.noLink) }
         let parameters = ConnectionParameters(intervalMin: 24, intervalMax: 40, latency: 0, timeout: 200)
-        _ = try await ask(HCICommandPacket(LEConnectionUpdate(handle: link.handle, parameters: parameters)))
-        _ = try await wait(for: .seconds(3)) { packet -> Bool? in
+        _ = try await access.ask(HCICommandPacket(LEConnectionUpdate(handle: link.handle, parameters: parameters)))
+        _ = try await access.wait(for: .seconds(3)) { packet -> Bool? in
             if case .event(.connectionUpdateComplete) = packet.content { return true }
             return nil
         }
-        await channel.forget()
+        await access.channel.forget()
         let (silence, index) = (machine.silence, peer.adapter.index)
         let start = machine.loop.now()
         _ = try? await machine.loop.offload { try? silence(index) }
@@ -313,7 +313,7 @@ extension SelfTestRunner {
         let handle = link.handle
         let end: (UInt8, BootInstant)?
         do throws(SelfTestEnd) {
-            end = try await wait(for: SelfTestSupervision.timeout * 4) { packet -> (UInt8, BootInstant)? in
+            end = try await access.wait(for: SelfTestSupervision.timeout * 4) { packet -> (UInt8, BootInstant)? in
                 guard case .event(.disconnectionComplete(let end)) = packet.content, end.handle == handle else {
                     return nil
                 }
@@ -391,7 +391,7 @@ extension SelfTestRunner {
                 measured.times.append(nil)
                 continue
             }
-            let heard = try await listen(for: .seconds(5)) { $0.reports > 0 }
+            let heard = try await access.listen(for: .seconds(5)) { $0.reports > 0 }
             measured.times.append(heard.reports > 0 ? machine.loop.now() - start : nil)
             try await scanOff()
             if let now = try? machine.system.info(adapter.index) {

@@ -44,11 +44,11 @@ extension SelfTestRunner {
         if let link, await link.device.disconnectReason == nil { return link }
         guard let target else { return nil }
         link = nil
-        await channel.forget()
+        await access.channel.forget()
         do throws(BLEError) {
             let device = try await centralUnderTest().connect(target)
             var handle: ConnectionHandle?
-            for packet in await channel.drain() {
+            for packet in await access.channel.drain() {
                 if case .event(.connectionComplete(let complete)) = packet.content, complete.status.isSuccess {
                     handle = complete.handle
                 }
@@ -177,7 +177,7 @@ extension SelfTestRunner {
         var measured = SelfTestConnects()
         let central = centralUnderTest()
         for _ in 0..<Self.connectCount {
-            await channel.forget()
+            await access.channel.forget()
             var connect = SelfTestConnect()
             let start = machine.loop.now()
             var device: Peripheral?
@@ -186,14 +186,14 @@ extension SelfTestRunner {
                 connect.firstResponse = machine.loop.now() - start
             } catch {
                 if error.code == .cancelled { throw .interrupted }
-                if await channel.isGone { break }
+                if await access.channel.isGone { break }
             }
-            connect.add(await channel.drain(), since: start)
+            connect.add(await access.channel.drain(), since: start)
             measured.connects.append(connect)
             await device?.disconnect()
             // Of dead connects, three are enough.
             if measured.connects.count >= 3, measured.connects.allSatisfy({ $0.firstResponse == nil }) { break }
-            _ = try await wait(for: .milliseconds(300)) { packet -> Bool? in
+            _ = try await access.wait(for: .milliseconds(300)) { packet -> Bool? in
                 if case .event(.disconnectionComplete) = packet.content { return true }
                 return nil
             }
@@ -209,6 +209,8 @@ struct SelfTestScanWhileLinked: Hashable, Sendable {
     /// The response to the command that begins it.
     var start: SelfTestChannel.Reply?
     var heard: SelfTestHeard?
+    /// The peer's addresses, whose reports do not count.
+    var peers: Set<PeerID> = []
     /// Reports in a second without a link.
     var rateBefore: Double
 
@@ -222,17 +224,18 @@ struct SelfTestScanWhileLinked: Hashable, Sendable {
             if isBusy { judgement.quirk("W02") }
             return judgement
         }
-        let share = rateBefore > 0 ? heard.rate / rateBefore : nil
+        let rate = heard.rate(without: peers)
+        let share = rateBefore > 0 ? rate / rateBefore : nil
         var judgement = SelfTestJudgement(
             .fit,
-            "\(JSONLine.measure(heard.rate).text) reports/s while a link is up, "
+            "\(JSONLine.measure(rate).text) reports/s of others while a link is up, "
                 + "\(JSONLine.measure(rateBefore).text) without one",
             values: [
-                "perSecond": .measure(heard.rate), "perSecondBefore": .measure(rateBefore),
+                "perSecond": .measure(rate), "perSecondBefore": .measure(rateBefore),
                 "share": share.map { .measure($0) },
             ])
-        // The peer does not advertise meanwhile, and may have been the only one.
-        if let share, share < 0.3, heard.advertisers.count > 0 || rateBefore > 20 {
+        // Of few reports, that share is chance.
+        if let share, share < 0.3, rate > 0 || rateBefore > 20 {
             judgement.remark(
                 "it hears \(Int((share * 100).rounded())) % of the reports while a link is up; 30 % are expected", "W33"
             )
@@ -246,10 +249,12 @@ extension SelfTestRunner {
         if let obstacle = obstacle(needsAdapter: false) { return .notRun(obstacle) }
         guard scanner != nil else { return .notRun(Self.noScan) }
         guard try await linked() != nil else { return .notRun(Self.noLink) }
-        var measured = SelfTestScanWhileLinked(rateBefore: heard?.rate ?? 0)
+        // The peer does not advertise as before while it is linked: its own reports say nothing.
+        let own = Set(heard.map { Array($0.marks.values) } ?? []).union([target].compactMap(\.self))
+        var measured = SelfTestScanWhileLinked(peers: own, rateBefore: heard?.rate(without: own) ?? 0)
         measured.start = try await scanOn(ScanPlan(.passive))
         if measured.start?.isSuccess == true {
-            measured.heard = try await listen(for: .seconds(3))
+            measured.heard = try await access.listen(for: .seconds(3))
             try await scanOff()
         }
         return measured.judged()
@@ -267,6 +272,23 @@ struct SelfTestProcedure: Hashable, Sendable {
     var time: Duration?
     /// Whether the event comes only if something has changed.
     var isQuiet = false
+    /// What the link has after it instead of what was asked for.
+    var deviation: String?
+}
+
+extension SelfTestProcedure {
+    /// What a link has instead of a PHY in both directions; `nil` if it has that, or the change has failed.
+    static func deviation(of update: LEPHYUpdateComplete, from wanted: PHY) -> String? {
+        guard update.status.isSuccess, update.transmit != wanted || update.receive != wanted else { return nil }
+        return "\(update.transmit) to the peer and \(update.receive) from it"
+    }
+
+    /// What a link has instead of an interval, in units of 1.25 ms.
+    static func deviation(of update: LEConnectionUpdateComplete, from wanted: UInt16) -> String? {
+        let interval = update.parameters.intervalMin
+        guard update.status.isSuccess, interval != wanted else { return nil }
+        return "an interval of \((Duration.microseconds(1250) * Int(interval)).short)"
+    }
 }
 
 /// All of them.
@@ -279,7 +301,9 @@ struct SelfTestProcedures: Hashable, Sendable {
         let parts = procedures.map { procedure in
             let result =
                 switch (procedure.status, procedure.end) {
-                case (0?, 0?): procedure.time.map { "after \($0.short)" } ?? "done"
+                case (0?, 0?):
+                    (procedure.time.map { "after \($0.short)" } ?? "done")
+                        + (procedure.deviation.map { ", but \($0)" } ?? "")
                 case (0?, let end?): "failed with \(Hex.encode([end]))"
                 case (0?, nil): procedure.isQuiet ? "unchanged" : "no event"
                 case (let status?, _): "refused with \(Hex.encode([status]))"
@@ -299,6 +323,7 @@ struct SelfTestProcedures: Hashable, Sendable {
                                 "status": .optional(procedure.status.map { Int($0) }),
                                 "end": .optional(procedure.end.map { Int($0) }),
                                 "time": procedure.time.map { .milliseconds($0) },
+                                "instead": procedure.deviation.map { .string($0) },
                             ]))
                     }),
             ])
@@ -307,6 +332,8 @@ struct SelfTestProcedures: Hashable, Sendable {
                 judgement.remark("\(procedure.name): no response", "W17", verdict: .unfit)
             } else if procedure.status == 0, procedure.end == nil, !procedure.isQuiet {
                 judgement.remark("\(procedure.name) was accepted, and the event that ends it did not come")
+            } else if let deviation = procedure.deviation {
+                judgement.remark("\(procedure.name) was done, and the link has \(deviation)")
             }
         }
         if !isAlive { judgement.remark("the link did not survive it", "W46", verdict: .unfit) }
@@ -323,16 +350,16 @@ extension SelfTestRunner {
         if features?.contains(.dataLengthExtension) ?? false {
             let length = SelfTestProcedure(name: "data length", isQuiet: true)
             try await measure(length, HCICommandPacket(LESetDataLength(handle: handle)), &measured) { event in
-                if case .dataLengthChange(let change) = event, change.handle == handle { return 0 }
+                if case .dataLengthChange(let change) = event, change.handle == handle { return (0, nil) }
                 return nil
             }
         }
         if features?.contains(.le2M) ?? false {
-            for (name, phys) in [("2M", LEPHYs.le2M), ("1M", .le1M)] {
+            for (name, phys, wanted) in [("2M", LEPHYs.le2M, PHY.le2M), ("1M", .le1M, .le1M)] {
                 let command = LESetPHY(handle: handle, transmit: phys, receive: phys)
                 try await measure(SelfTestProcedure(name: name), HCICommandPacket(command), &measured) { event in
                     if case .phyUpdateComplete(let update) = event, update.handle == handle {
-                        return update.status.rawValue
+                        return (update.status.rawValue, SelfTestProcedure.deviation(of: update, from: wanted))
                     }
                     return nil
                 }
@@ -344,7 +371,7 @@ extension SelfTestRunner {
             let command = LEConnectionUpdate(handle: handle, parameters: parameters)
             try await measure(SelfTestProcedure(name: name), HCICommandPacket(command), &measured) { event in
                 if case .connectionUpdateComplete(let update) = event, update.handle == handle {
-                    return update.status.rawValue
+                    return (update.status.rawValue, SelfTestProcedure.deviation(of: update, from: interval))
                 }
                 return nil
             }
@@ -357,20 +384,21 @@ extension SelfTestRunner {
 
     private func measure(
         _ procedure: SelfTestProcedure, _ command: HCICommandPacket, _ measured: inout SelfTestProcedures,
-        _ status: (HCIEvent) -> UInt8?
+        _ result: (HCIEvent) -> (status: UInt8, deviation: String?)?
     ) async throws(SelfTestEnd) {
         var procedure = procedure
-        await channel.forget()
+        await access.channel.forget()
         let start = machine.loop.now()
-        procedure.status = try await ask(command).status
+        procedure.status = try await access.ask(command).status
         if procedure.status == 0 {
             let patience: Duration = procedure.isQuiet ? .seconds(1) : .seconds(5)
-            let end = try await wait(for: patience) { packet -> (UInt8, BootInstant)? in
+            let end = try await access.wait(for: patience) { packet -> (UInt8, String?, BootInstant)? in
                 guard case .event(let event) = packet.content else { return nil }
-                return status(event).map { ($0, packet.time) }
+                return result(event).map { ($0.status, $0.deviation, packet.time) }
             }
             procedure.end = end?.0
-            procedure.time = end.map { $0.1 - start }
+            procedure.deviation = end?.1
+            procedure.time = end.map { $0.2 - start }
         }
         measured.procedures.append(procedure)
     }

@@ -1,3 +1,4 @@
+import BLECore
 import BLELinux
 import BareBLE
 
@@ -34,6 +35,21 @@ struct SelfTestMachine: Sendable {
             adapter: Adapter(
                 configuration.adapter, loop: loop, logger: configuration.logger, trace: configuration.traceHCI,
                 system: isVirtual ? system : .kernel))
+    }
+
+    /// Whether devices may bond with an adapter, as far as the kernel is concerned; `nil` if that cannot be read.
+    func isBondable(_ index: UInt16) async -> Bool? {
+        guard var socket = try? system.openManagement(),
+            let facts = await ManagementInterface.facts(of: index, from: &socket), facts.can(.bondable)
+        else { return nil }
+        return facts.has(.bondable)
+    }
+
+    /// Makes an adapter bondable or not, if it is not as that says; returns `false` where the kernel refuses it.
+    func restoreBondable(_ isOn: Bool, _ index: UInt16) async -> Bool {
+        guard let now = await isBondable(index), now != isOn else { return true }
+        guard var socket = try? system.openManagement() else { return false }
+        return await ManagementInterface.response(to: ManagementSetBondable(isOn), of: index, from: &socket) != nil
     }
 
     /// This machine.

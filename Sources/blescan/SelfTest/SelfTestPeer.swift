@@ -19,7 +19,10 @@ final class SelfTestPeer: Sendable {
     private struct State {
         var received = Received()
         var leases: [AdvertisementLease] = []
+        var marks: Set<UInt8> = []
         var wasSwitchedOn = false
+        /// Whether others could bond with it before; `nil` where that cannot be read.
+        var wasBondable: Bool?
     }
 
     static let service: BluetoothUUID = BluetoothUUID(high: 0x5E1F_7E57_0001_4B1F, low: 0x8A26_E471_0C95_B3D8)
@@ -54,6 +57,8 @@ final class SelfTestPeer: Sendable {
     ///
     /// - Throws: `Failure` if it cannot serve.
     func start() async throws(Failure) {
+        let wasBondable = await machine.isBondable(adapter.index)
+        state.withLock { $0.wasBondable = wasBondable }
         do throws(BLEError) {
             if !adapter.isUp { state.withLock { $0.wasSwitchedOn = true } }
             try await central.ready(powerOn: true)
@@ -65,6 +70,9 @@ final class SelfTestPeer: Sendable {
         }
     }
 
+    /// The numbers of the advertisements that it has on air.
+    var marks: Set<UInt8> { state.withLock { $0.marks } }
+
     /// Puts its advertisements on air.
     func advertise() async throws(BLEError) {
         let interval: ClosedRange<Duration> = .milliseconds(60)...(.milliseconds(90))
@@ -72,7 +80,10 @@ final class SelfTestPeer: Sendable {
             Advertisement(
                 AdvertisementData([.flags([.generalDiscoverable, .classicNotSupported]), Self.element(1)]),
                 interval: interval))
-        state.withLock { $0.leases.append(first) }
+        state.withLock { state in
+            state.leases.append(first)
+            state.marks = [1]
+        }
         for (mark, length) in [(UInt8(2), 20), (3, 228)] {
             // Flags have three bytes, and the head of manufacturer data has seven.
             let filler = [UInt8](repeating: mark, count: length - 7)
@@ -80,7 +91,11 @@ final class SelfTestPeer: Sendable {
                 Advertisement(
                     AdvertisementData([Self.element(mark, filler)]), kind: .nonconnectable, interval: interval,
                     usesExtendedPDUs: true))
-            if let more { state.withLock { $0.leases.append(more) } }
+            guard let more else { continue }
+            state.withLock { state in
+                state.leases.append(more)
+                state.marks.update(with: mark)
+            }
         }
     }
 
@@ -91,7 +106,7 @@ final class SelfTestPeer: Sendable {
     /// Takes its advertisements off air; links stay.
     func stopAdvertising() async {
         let leases = state.withLock { state in
-            defer { state.leases = [] }
+            defer { (state.leases, state.marks) = ([], []) }
             return state.leases
         }
         for lease in leases { await lease.stop() }
@@ -108,6 +123,10 @@ final class SelfTestPeer: Sendable {
                 _ = await channel.ask(HCICommandPacket(HCIWriteLEHostSupport(isSupported: false)))
                 await channel.close()
             }
+        }
+        // The kernel makes an adapter bondable when it switches it on.
+        if let wasBondable = state.withLock({ $0.wasBondable }) {
+            _ = await machine.restoreBondable(wasBondable, adapter.index)
         }
         guard state.withLock({ $0.wasSwitchedOn }) else { return }
         let (system, index) = (machine.system, adapter.index)

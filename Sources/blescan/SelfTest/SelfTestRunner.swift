@@ -4,23 +4,12 @@ import BareBLE
 
 // The self-test of one adapter.
 //
-// Duties: run the checks in their order, each with the commands that it needs; keep the report; leave the adapter as it was
-// found, however the test ends.
+// Duties: refuse what must not be tested, run the checks in their order, and keep the report. `SelfTestAccess` has the adapter.
 //
 // Invariants
-// - It alone owns the channel to the controller, and with it the deadline of every command.
 // - A check that cannot run is in the report with the reason. So are all that follow after the adapter has disappeared, or
 //   the user has interrupted the test.
-// - What it has begun it ends itself: a scan, a connection attempt, a change of the power or of LE. It never sends a Reset.
-
-/// Why a self-test ends before its last check.
-enum SelfTestEnd: Error, Hashable, Sendable {
-    /// The adapter was unplugged, or the driver reset it; the last command and whether it had no response.
-    case gone(after: HCIOpcode?, wasSilent: Bool)
-    /// Another program has switched it off.
-    case off
-    case interrupted
-}
+// - However the test ends, links and the second adapter are let go of first, then the adapter is restored.
 
 /// What the user wants of a self-test.
 struct SelfTestPlan: Sendable {
@@ -39,7 +28,7 @@ struct SelfTestPlan: Sendable {
 final class SelfTestRunner {
     let machine: SelfTestMachine
     let plan: SelfTestPlan
-    let channel: SelfTestChannel
+    let access: SelfTestAccess
     private(set) var facts: SystemFacts
     /// The adapter under test; its facts grow by what the controller says.
     var adapter: AdapterFacts
@@ -65,16 +54,7 @@ final class SelfTestRunner {
 
     private let show: (SelfTestResult) -> Void
     private let begin: (SelfTestCheck) -> Void
-    private var statuses: [SelfTestStatuses] = []
     private var end: SelfTestEnd?
-    private var lastCommand: (opcode: HCIOpcode, wasSilent: Bool)?
-    private var isScanning = false
-    /// The command that ends the scan which was begun last.
-    private var endOfScan: HCICommandPacket?
-    private var hasAttempt = false
-    private let wasUp: Bool
-    private(set) var isUp: Bool
-    private var hadNoLowEnergy = false
     private var logBefore = 0
 
     /// Prepares the self-test of an adapter.
@@ -91,11 +71,7 @@ final class SelfTestRunner {
         facts = await machine.facts()
         let found = try Self.find(selector, in: facts)
         adapter = found
-        wasUp = found.isUp
-        isUp = found.isUp
-        channel = SelfTestChannel(
-            adapter.index, name: adapter.name, system: machine.system, loop: machine.loop,
-            trace: plan.configuration.traceHCI)
+        access = SelfTestAccess(found, on: machine, trace: plan.configuration.traceHCI)
         try mayRun()
         if let selector = plan.peerAdapter {
             let peer = try Self.find(selector, in: facts)
@@ -216,9 +192,9 @@ final class SelfTestRunner {
     func run() async throws(Failure) -> SelfTestReport {
         begin(.identity)
         describe()
-        try await open()
+        try await access.open()
         do throws(Failure) {
-            try await refuseForeignScan()
+            try await refuseForeignScans()
         } catch {
             await restore()
             throw error
@@ -274,7 +250,7 @@ final class SelfTestRunner {
         _ check: SelfTestCheck, _ body: () async throws(SelfTestEnd) -> SelfTestJudgement
     ) async {
         begin(check)
-        statuses = []
+        access.beginCheck()
         let start = machine.loop.now()
         let judgement: SelfTestJudgement
         if let end {
@@ -288,7 +264,8 @@ final class SelfTestRunner {
             }
         }
         let result = SelfTestResult(
-            check: check, judgement: judgement, time: machine.loop.now() - start, statuses: statuses)
+            check: check, judgement: judgement, time: machine.loop.now() - start,
+            statuses: access.statuses)
         if let place = report.results.firstIndex(where: { $0.check == check }) {
             // A round of `--soak`: the worst one stays.
             guard report.results[place].judgement.verdict < judgement.verdict else { return }
@@ -307,7 +284,7 @@ final class SelfTestRunner {
             return .notRun("interrupted")
         case .off:
             report.end =
-                isUp
+                access.isUp
                 ? "the adapter was switched off during \(check.id), by another program or by rfkill"
                 : "the adapter could not be switched on again during \(check.id)"
             report.endIsFailure = true
@@ -356,60 +333,28 @@ final class SelfTestRunner {
         }.map(\.program)
     }
 
-    // MARK: The adapter's state
+    // MARK: Beginning and end
 
-    private func open() async throws(Failure) {
-        do throws(SystemCallError) {
-            try await channel.open()
-            if !wasUp, let failure = await power(on: true) { throw failure }
-        } catch {
-            await channel.close()
-            throw Failure(
-                message: "\(adapter.name) cannot be used: \(error.meaning.sentence) `blescan doctor` finds out more. "
-                    + "[\(error)]", status: error.meaning == .notPermitted(.netRaw) ? .notPermitted : .noAdapter)
-        }
-        if let management = adapter.management, management.can(.lowEnergy), !management.has(.lowEnergy) {
-            hadNoLowEnergy = await channel.ask(HCICommandPacket(HCIWriteLEHostSupport(isSupported: true))).isSuccess
-        }
+    private func refuseForeignScans() async throws(Failure) {
+        guard !plan.isForced else { return }
+        if await access.hearsForeignScan() { throw Self.foreignScan(of: adapter) }
+        guard let selector = plan.peerAdapter else { return }
+        let found = try Self.find(selector, in: facts)
+        let other = SelfTestAccess(found, on: machine, trace: nil)
+        // Why it cannot be opened is reported when it is to serve.
+        guard found.isUp, (try? await other.channel.open()) != nil else { return }
+        let isScanning = await other.hearsForeignScan()
+        await other.channel.close()
+        if isScanning { throw Self.foreignScan(of: found) }
     }
 
-    private func refuseForeignScan() async throws(Failure) {
-        guard !plan.isForced else { return }
-        let heard: SelfTestHeard
-        do throws(SelfTestEnd) {
-            heard = try await listen(for: Self.foreignScanTime) { $0.reports > 0 }
-        } catch {
-            // The first check reports that.
-            return
-        }
-        guard heard.reports > 0 else { return }
-        throw Failure(
+    private static func foreignScan(of adapter: AdapterFacts) -> Failure {
+        Failure(
             message: "another program scans with \(adapter.name), and a self-test would end its scan. Stop it first "
                 + "(`blescan doctor` names it), or add --force.", status: .timedOut)
     }
 
-    private static let foreignScanTime: Duration = .seconds(1)
-
-    /// Switches the adapter on or off; the kernel's own commands are then in the backlog.
-    func power(on isOn: Bool) async -> SystemCallError? {
-        let (system, index) = (machine.system, adapter.index)
-        do throws(WorkFailure) {
-            let failure = try await machine.loop.offload { () -> SystemCallError? in
-                do throws(SystemCallError) {
-                    try isOn ? system.powerUp(index) : system.powerDown(index)
-                    return nil
-                } catch {
-                    return error
-                }
-            }
-            if failure == nil { isUp = isOn }
-            return failure
-        } catch {
-            return SystemCallError(call: "pthread_create", errno: SystemCallError.tryAgain)
-        }
-    }
-
-    /// Restores what was changed: nothing is left that the adapter did not have before.
+    /// Lets go of what the checks have left, and restores the adapter.
     private func restore() async {
         await link?.device.disconnect()
         link = nil
@@ -417,100 +362,6 @@ final class SelfTestRunner {
         // Their sockets close with them.
         peer = nil
         central = nil
-        if hasAttempt, !(await channel.isGone) {
-            let reply = await channel.ask(HCICommandPacket(LECreateConnectionCancel()))
-            if reply.status == nil { report.restoration.append("a connection attempt could not be cancelled") }
-        }
-        if isScanning, let endOfScan, !(await channel.isGone) {
-            let reply = await channel.ask(endOfScan)
-            if reply.status == nil { report.restoration.append("the scan could not be ended") }
-        }
-        if hadNoLowEnergy { _ = await channel.ask(HCICommandPacket(HCIWriteLEHostSupport(isSupported: false))) }
-        if isUp != wasUp, !(await channel.isGone), let failure = await power(on: wasUp) {
-            report.restoration.append("the adapter could not be switched \(wasUp ? "on" : "off") again: \(failure)")
-        }
-        await channel.close()
-    }
-
-    // MARK: Commands
-
-    /// Sends a command and waits for its response.
-    func ask(_ command: HCICommandPacket) async throws(SelfTestEnd) -> SelfTestChannel.Reply {
-        if Task.isCancelled { throw .interrupted }
-        let reply = await channel.ask(command)
-        note(command, reply)
-        lastCommand = (command.opcode, reply.end == .silence || reply.end == .gone)
-        switch reply.end {
-        case .gone: throw gone
-        case .notSent(let errno) where SystemCallError(call: "send", errno: errno).meaning == .adapterDown:
-            throw (try? machine.system.info(adapter.index)) == nil ? gone : .off
-        case .notSent, .status, .silence, .malformed: return reply
-        }
-    }
-
-    private var gone: SelfTestEnd {
-        .gone(after: lastCommand?.opcode, wasSilent: lastCommand?.wasSilent ?? false)
-    }
-
-    private func note(_ command: HCICommandPacket, _ reply: SelfTestChannel.Reply) {
-        let opcode = command.opcode.rawValue
-        if let place = statuses.firstIndex(where: { $0.opcode == opcode }) {
-            statuses[place].statuses.append(reply.status)
-        } else {
-            statuses.append(SelfTestStatuses(opcode: opcode, statuses: [reply.status]))
-        }
-        let isEnabling = command.parameters.first == 1
-        switch command.opcode {
-        case .leSetScanEnable, .leSetExtendedScanEnable:
-            // Without a response it may have taken effect.
-            if isEnabling, reply.status == nil || reply.isSuccess {
-                isScanning = true
-                endOfScan =
-                    command.opcode == .leSetScanEnable
-                    ? HCICommandPacket(LESetScanEnable(isEnabled: false))
-                    : HCICommandPacket(LESetExtendedScanEnable(isEnabled: false))
-            }
-            if !isEnabling, reply.isSuccess { isScanning = false }
-        case .leCreateConnection, .leExtendedCreateConnection:
-            if reply.status == nil || reply.isSuccess { hasAttempt = true }
-        default: break
-        }
-    }
-
-    /// The connection attempt has its completion.
-    func attemptEnded() { hasAttempt = false }
-
-    /// Waits for a packet that `body` takes.
-    func wait<Value>(
-        for time: Duration, _ body: (SelfTestChannel.Packet) -> Value?
-    ) async throws(SelfTestEnd) -> Value? {
-        let deadline = machine.loop.now() + time
-        while true {
-            if Task.isCancelled { throw .interrupted }
-            let now = machine.loop.now()
-            // Short waits: the user may interrupt the test.
-            if let packet = await channel.next(until: min(deadline, now + Self.turn)) {
-                if let value = body(packet) { return value }
-            } else if await channel.isGone {
-                throw gone
-            }
-            if machine.loop.now() >= deadline { return nil }
-        }
-    }
-
-    private static let turn: Duration = .milliseconds(200)
-
-    /// Collects the reports of a time, or until there are enough.
-    func listen(
-        for time: Duration, until isEnough: (SelfTestHeard) -> Bool = { _ in false }
-    ) async throws(SelfTestEnd) -> SelfTestHeard {
-        let start = machine.loop.now()
-        var heard = SelfTestHeard(time: time)
-        let end = try await wait(for: time) { packet -> Bool? in
-            heard.add(packet, since: start)
-            return isEnough(heard) ? true : nil
-        }
-        if end != nil { heard.time = machine.loop.now() - start }
-        return heard
+        report.restoration += await access.restore()
     }
 }

@@ -77,7 +77,7 @@ extension SelfTestRunner {
         for command in [
             scanner.scanOff, scanner.parameters(for: plan), on, on, scanner.scanOff, scanner.scanOff,
         ] {
-            let reply = try await ask(command)
+            let reply = try await access.ask(command)
             replies.append(reply)
             // Every further command may have the driver reset the device.
             if reply.status == nil || SelfTestScanSwitch.isRefused([reply]) { break }
@@ -88,22 +88,22 @@ extension SelfTestRunner {
     /// Starts a scan; a reply other than success ends the attempt.
     func scanOn(_ plan: ScanPlan) async throws(SelfTestEnd) -> SelfTestChannel.Reply? {
         guard let scanner else { return nil }
-        let parameters = try await ask(scanner.parameters(for: plan))
+        let parameters = try await access.ask(scanner.parameters(for: plan))
         guard parameters.isSuccess else { return parameters }
-        await channel.forget()
-        return try await ask(scanner.scanOn(for: plan))
+        await access.channel.forget()
+        return try await access.ask(scanner.scanOn(for: plan))
     }
 
     @discardableResult
     func scanOff() async throws(SelfTestEnd) -> SelfTestChannel.Reply? {
         guard let scanner else { return nil }
-        return try await ask(scanner.scanOff)
+        return try await access.ask(scanner.scanOff)
     }
 
     /// Scans for a time; `nil` if the scan could not be started.
     func scan(_ plan: ScanPlan, for time: Duration) async throws(SelfTestEnd) -> SelfTestHeard? {
         guard try await scanOn(plan)?.isSuccess == true else { return nil }
-        let heard = try await listen(for: time)
+        let heard = try await access.listen(for: time)
         try await scanOff()
         return heard
     }
@@ -165,10 +165,10 @@ extension SelfTestRunner {
         for _ in 0..<10 {
             let off = try await scanOff()
             let plan = ScanPlan(.passive)
-            let parameters = try await ask(scanner.parameters(for: plan))
-            await channel.forget()
-            let on = try await ask(scanner.scanOn(for: plan))
-            let heard = try await listen(for: SelfTestRestarts.limit) { $0.reports > 0 }
+            let parameters = try await access.ask(scanner.parameters(for: plan))
+            await access.channel.forget()
+            let on = try await access.ask(scanner.scanOn(for: plan))
+            let heard = try await access.listen(for: SelfTestRestarts.limit) { $0.reports > 0 }
             measured.restarts.append(
                 SelfTestRestarts.Restart(
                     statuses: [off?.status, parameters.status, on.status], first: heard.first))
@@ -191,8 +191,9 @@ extension SelfTestHeard {
     /// - Parameters:
     ///   - restarts: What the restarts of the scan before have shown.
     ///   - hasHeard: Whether an earlier passive scan has heard something.
+    ///   - expected: The advertisements of the second adapter that it can hear, by their numbers.
     func judgedAsPassiveScan(
-        expectsReports: Bool, after restarts: SelfTestRestarts?, hasHeard: Bool = false
+        expectsReports: Bool, after restarts: SelfTestRestarts?, hasHeard: Bool = false, expected: Set<UInt8> = []
     ) -> SelfTestJudgement {
         var text = "\(reports.counted("report")) in \(time.short)"
         if reports > 0 {
@@ -249,7 +250,20 @@ extension SelfTestHeard {
             judgement.remark("\(oversized.counted("legacy report")) with more than 31 bytes", "W24")
         }
         if malformed > 0 { judgement.remark("\(malformed.counted("event")) without their layout") }
+        // Where nothing at all is heard, that is said above.
+        for mark in expected.subtracting(marks.keys).sorted() where reports > 0 {
+            judgement.remark(
+                "the \(Self.words(mark)) advertisement of the second adapter was not heard", mark == 3 ? "W23" : "W28")
+        }
         return judgement
+    }
+
+    private static func words(_ mark: UInt8) -> String {
+        switch mark {
+        case 1: "legacy"
+        case 2: "extended"
+        default: "extended, 228 bytes long,"
+        }
     }
 }
 
@@ -265,7 +279,9 @@ extension SelfTestRunner {
             findTarget(heard)
         }
         return heard.judgedAsPassiveScan(
-            expectsReports: plan.expectsReports || peer != nil, after: restarts, hasHeard: hasHeard)
+            expectsReports: plan.expectsReports || peer != nil, after: restarts, hasHeard: hasHeard,
+            // Extended advertisements are reported by the extended commands alone.
+            expected: (peer?.marks ?? []).filter { $0 == 1 || scanner?.hasExtendedScan ?? false })
     }
 }
 
@@ -464,7 +480,7 @@ extension SelfTestRunner {
         var measured = SelfTestAutosuspend(bus: adapter.bus)
         guard adapter.bus == "usb" else { return measured.judged() }
         guard scanner != nil else { return .notRun(Self.noScan) }
-        _ = try await listen(for: .seconds(5))
+        _ = try await access.listen(for: .seconds(5))
         let usb = machine.usb(adapter.name)
         measured.control = usb?.control
         measured.before = usb?.status
@@ -473,7 +489,7 @@ extension SelfTestRunner {
         }
         let start = machine.loop.now()
         for _ in 0..<3 {
-            let heard = try await listen(for: .seconds(1))
+            let heard = try await access.listen(for: .seconds(1))
             if measured.first == nil, let first = heard.first {
                 measured.first = machine.loop.now() - start - heard.time + first
             }

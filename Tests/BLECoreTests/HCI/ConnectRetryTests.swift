@@ -13,6 +13,16 @@ import Testing
     /// The second from which on the steps begin.
     private func later(_ seconds: Int) -> BootInstant { start + .seconds(seconds) }
 
+    /// Where only this program has missed the beginning of a link, the kernel has it.
+    @Test(.row("W52")) func aLinkWhoseBeginningWasMissedIsAttachedTo() {
+        for hasLink in [true, false] {
+            var retry = ConnectRetry(until: start + .seconds(10), at: start)
+            _ = retry.begin(mayCommand: true, at: start)
+            let step = retry.notInitiated(.endUnreported(.timedOut), hasLink: hasLink, at: start)
+            #expect(step == (hasLink ? .attach(nil, until: start + .seconds(10)) : .peerNotHeard))
+        }
+    }
+
     @Test func aLinkIsInitiatedAndASocketAttachedToIt() {
         var retry = retry()
         #expect(retry.begin(mayCommand: true, at: start) == .initiate)

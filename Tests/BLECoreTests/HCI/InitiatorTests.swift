@@ -146,7 +146,7 @@ import Testing
         _ = connect.cancel(at: start)
         _ = connect.commandFinished(.leCreateConnectionCancel, nothingPending, at: start + .seconds(1))
         #expect(connect.nextDeadlineNow == start + .seconds(3))
-        #expect(connect.timePassed(start + .seconds(3)) == [.finish(.failure(.cancelled))])
+        #expect(connect.timePassed(start + .seconds(3)) == [.finish(.failure(.endUnreported(.cancelled)))])
     }
 
     @Test(.row("H13")) func aSilentControllerGetsACancelAndTheAttemptEnds() throws {
@@ -287,6 +287,23 @@ import Testing
         _ = gone.confirmCancel(for: other, until: start + .seconds(10), at: start)
         #expect(gone.adapterLost() == [.finish(.failure(.adapterLost))])
         #expect(gone.hasPendingCancelNow == false)
+    }
+
+    /// The link came up, or failed, and that was lost: which of both is not known.
+    @Test(.row("W52")) func anAttemptThatIsOverWithoutAReportIsNamed() throws {
+        for (isRefused, end) in [(true, Initiator.Failure.endUnreported(.cancelled)), (false, .cancelled)] {
+            var connect = try pending()
+            _ = connect.cancel(at: start)
+            #expect(
+                connect.commandFinished(.leCreateConnectionCancel, isRefused ? nothingPending : nil, at: start) == [])
+            #expect(connect.nextDeadlineNow == start + .seconds(3))
+            #expect(connect.timePassed(start + .seconds(3)) == [.finish(.failure(end))])
+        }
+        // The report may be late; then it is an end like any other.
+        var late = try pending()
+        _ = late.cancel(at: start)
+        _ = late.commandFinished(.leCreateConnectionCancel, nothingPending, at: start)
+        #expect(try late.received(complete(status: "3e"), at: start) == [.finish(.failure(.cancelled))])
     }
 
     @Test(.row("L07")) func anyResponseHasAnUnconfirmedCancelSentAgainOnce() throws {

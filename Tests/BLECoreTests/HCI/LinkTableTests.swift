@@ -25,6 +25,26 @@ import Testing
         #expect(table.isCurrent(standIn), "nothing is known of a stand-in")
     }
 
+    /// What comes for a link that is known, or whose beginning never comes, is not ahead of anything.
+    @Test(.row("W44")) func dataAheadOfALinkIsCountedWhenTheLinkComes() throws {
+        var table = LinkTable()
+        table.dataSeen(on: handle)
+        table.dataSeen(on: handle)
+        table.dataSeen(on: handle + 1)
+        #expect(table.packetsAhead == 0)
+        table.began(try connection())
+        #expect(table.packetsAhead == 2)
+        table.dataSeen(on: handle)
+        table.began(try connection())
+        #expect(table.packetsAhead == 2)
+        // From the time before an attempt.
+        _ = try table.ended(disconnection())
+        table.dataSeen(on: handle)
+        table.attemptBegins()
+        table.began(try connection())
+        #expect(table.packetsAhead == 2)
+    }
+
     @Test func theReasonOfAnEndIsKeptForItsOwnerOnce() throws {
         var table = LinkTable()
         let first = table.register(handle, peer)

@@ -43,6 +43,47 @@ import Testing
         #expect(session.commandFinished(nil, at: start) == [.notify(.started)])
     }
 
+    /// Two programs that take the scan from each other would otherwise hear nothing for good, and never say so.
+    @Test(.row("W29")) func silenceIsNoticedWhileAnotherProgramTakesTheScan() {
+        var session = ScanSession(Self.legacy)
+        run(&session, session.start(plan, at: start), at: start)
+        var now = start
+        var stalls: [BootInstant] = []
+        while now < start + .seconds(300) {
+            now = now + .milliseconds(500)
+            // The other one begins its scan again with each of ours.
+            let actions = session.timePassed(now)
+            if actions.contains(.notify(.stalled(count: stalls.count + 1, after: .seconds(90)))) { stalls.append(now) }
+            run(&session, actions, at: now)
+            _ = session.foreignCompletion(.leSetScanEnable, .success, at: now)
+            let isListening = session.isListening
+            #expect(isListening)
+        }
+        #expect(stalls.count >= 2)
+        #expect(stalls.first.map { $0 - start < .seconds(122) } == true)
+        // One that is heard is not silent, and one that is refused does something else.
+        for isHeard in [true, false] {
+            now = now + .seconds(80)
+            if isHeard { session.reportSeen(hasData: true, at: now) } else { refuse(&session, at: now) }
+            now = now + .seconds(40)
+            #expect(!session.timePassed(now).contains { if case .notify(.stalled) = $0 { true } else { false } })
+        }
+    }
+
+    /// Confirms all commands.
+    private func run(_ session: inout ScanSession, _ actions: [ScanSession.Action], at now: BootInstant) {
+        var actions = actions
+        while actions.contains(where: { if case .send = $0 { true } else { false } }) {
+            actions = session.commandFinished(nil, at: now)
+        }
+    }
+
+    /// A controller that is initiating for another program.
+    private func refuse(_ session: inout ScanSession, at now: BootInstant) {
+        _ = session.timePassed(now)
+        for _ in 1...4 { _ = session.commandFinished(disallowed, at: now) }
+    }
+
     /// A controller that does not scan while a link is up.
     @Test(.row("H14", "W02"), arguments: [true, false]) func disallowedOnOnMeansBusy(offSucceeds: Bool) {
         var session = ScanSession(Self.legacy)

@@ -125,6 +125,26 @@ import Testing
         }
     }
 
+    /// Both scan, and begin their scans again with each other's.
+    @Test(.row("W29")) func twoProgramsOnASilentAdapterNoticeIt() async throws {
+        try await run(try personality("raspberryPiGoneDeaf"), .rescan) { time, radio, first in
+            let second = Central(radio: radio)
+            let report = time.task {
+                for try await event in first.recoveryEvents {
+                    if case .exhausted = event { return }
+                }
+                throw CancellationError()
+            }
+            let scans = [first, second].map { central in
+                time.task { for try await _ in central.scan(.any, .passive.duplicates(.all)) {} }
+            }
+            try await time.clock.sleep(for: .seconds(300))
+            report.cancel()
+            await #expect(throws: Never.self) { try await report.value }
+            for scan in scans { scan.cancel() }
+        }
+    }
+
     /// A program without the right and without the helper says what it lacks.
     @Test func aStepWithoutARightIsAnErrorWithARemedy() async throws {
         try await run(try personality("raspberryPiGoneDeaf"), .power, [.commands]) { _, _, central in

@@ -1,4 +1,5 @@
 import BLECore
+import BLELinux
 import BareBLE
 import BareBLETestKit
 import TestSupport
@@ -12,7 +13,7 @@ import Testing
         arguments: [
             "bluetooth5", "bluetooth4", "rtl8761bOnKernel72", "rtl8761bu", "rtl8761buWithoutLegacyScan", "ats2851",
             "wcn3990", "bcm4345c0", "bcm43438", "csr8510", "csr8510Clone", "intelAX200", "intelAX201", "bcm4378",
-            "zephyrUSB",
+            "zephyrUSB", "intelAX210",
         ])
     func aDeviceIsFoundAndRead(name: String) async throws {
         try await run(personality(name)) { time, _, central in
@@ -129,6 +130,143 @@ import Testing
         }
     }
 
+    /// The kernel drops what comes ahead of the link: it is counted, and looked at for the first link alone.
+    @Test(.row("W44")) func dataAheadOfItsLinkIsCounted() async throws {
+        try await run(try personality("intelAX210")) { time, radio, central in
+            for _ in 1...2 {
+                let peer = try #require(await radio.id(of: radio.add(.battery)))
+                let link = try await central.connect(peer)
+                #expect(try await link.read(0x2A19).count == 1)
+            }
+            #expect(await central.statistics.packetsAheadOfLinks == 2)
+        }
+        try await run(.bluetooth5) { _, radio, central in
+            let peer = try #require(await radio.id(of: radio.add(.battery)))
+            _ = try await central.connect(peer)
+            #expect(await central.statistics.packetsAheadOfLinks == 0)
+        }
+    }
+
+    /// Events that come after what follows them end nothing, and are no links of others.
+    @Test(.row("W34"), arguments: [1, 2, 3]) func eventsOutOfOrderAreTolerated(period: Int) async throws {
+        var personality = VirtualPersonality.bluetooth5
+        personality.reordersEvery = period
+        try await run(personality) { time, radio, central in
+            for _ in 1...5 {
+                let (device, _) = try await central.connect(toFirst: .services(0x180D))
+                #expect(try await device.read(0x2A38) == [1])
+                await device.disconnect()
+            }
+            #expect(await central.statistics.suspectedLinks == 0)
+            #expect(await central.statistics.losses == 0)
+        }
+    }
+
+    /// The controller and the peer have a link; the kernel and all programs have missed its beginning.
+    @Test(.row("W52")) func aLinkThatNobodyHoldsIsSuspectedAndReported() async throws {
+        var personality = VirtualPersonality.bluetooth4
+        personality.hiddenLinks = 1
+        try await run(personality) { time, radio, central in
+            let peer = try #require(try await central.collect(for: .seconds(1)).first?.peer)
+            let error = await #expect(throws: BLEError.self) {
+                _ = try await central.connect(peer, ConnectOptions(timeout: .seconds(5)))
+            }
+            #expect(error?.code == .timedOut)
+            #expect(error?.reason.contains("has not reported how the connection attempt ended") == true)
+            #expect(error?.hint?.contains("hciconfig hci0 down") == true)
+            #expect(await central.statistics.suspectedLinks == 1)
+            // The controller knows the peer: it has a link to it, which is the same one.
+            await #expect(throws: BLEError.self) {
+                _ = try await central.connect(peer, ConnectOptions(timeout: .seconds(5)))
+            }
+            #expect(await central.statistics.suspectedLinks == 1)
+            await radio.powerOff()
+            await radio.powerOn()
+            // The kernel's reset is read.
+            try await time.clock.sleep(for: .seconds(1))
+            let link = try await central.connect(peer, ConnectOptions(timeout: .seconds(5)))
+            #expect(try await link.read(0x2A38) == [1])
+            #expect(await central.statistics.suspectedLinks == 1)
+        }
+        // A device that is not there is no link.
+        try await run(.bluetooth4) { _, radio, central in
+            let peer = PeerID(address: BluetoothAddress(rawValue: 0xC000_0000_0777), type: .random)
+            await #expect(throws: BLEError.self) {
+                _ = try await central.connect(peer, ConnectOptions(timeout: .seconds(5)))
+            }
+            #expect(await central.statistics.suspectedLinks == 0)
+        }
+    }
+
+    /// A connect beyond the configured number waits for the end of a link, and fails by name at its time-out.
+    @Test(.row("W48", "W49")) func noMoreLinksAreUsedThanConfigured() async throws {
+        var configuration = Configuration()
+        configuration.maximumLinks = 2
+        try await run(.bluetooth5, configuration) { time, radio, central in
+            var links: [Peripheral] = []
+            for _ in 1...2 {
+                let peer = try #require(await radio.id(of: radio.add(.battery)))
+                links.append(try await central.connect(peer))
+            }
+            let third = try #require(await radio.id(of: radio.add(.battery)))
+            let error = await #expect(throws: BLEError.self) {
+                _ = try await central.connect(third, ConnectOptions(timeout: .seconds(5)))
+            }
+            #expect(error?.code == .busy)
+            #expect(error?.reason == "2 links up, and 2 may be")
+            let waiting = time.task { _ = try await central.connect(third, ConnectOptions(timeout: .seconds(60))) }
+            try await time.clock.sleep(for: .seconds(30))
+            let before = time.now
+            await links[0].disconnect()
+            try await waiting.value
+            #expect(time.now - before < .seconds(2))
+        }
+    }
+
+    /// After a refusal, the next connect waits for the end of a link before it is refused too.
+    @Test(.row("W49")) func aLimitIsLearntFromARefusal() async throws {
+        var personality = try personality("bcm4345c0")
+        personality.linkLimit = 1
+        try await run(personality) { time, radio, central in
+            let first = try await central.connect(try #require(await radio.id(of: radio.add(.battery))))
+            let second = try #require(await radio.id(of: radio.add(.battery)))
+            for time in [Duration.zero, .seconds(4)] {
+                let before = radio.loop.now()
+                let error = await #expect(throws: BLEError.self) {
+                    _ = try await central.connect(second, ConnectOptions(timeout: .seconds(15)))
+                }
+                #expect(error?.code == .busy)
+                #expect(error?.reason.contains("with 1 link up") == true)
+                let took = radio.loop.now() - before
+                #expect(took >= time && took < time + .seconds(3))
+            }
+            let waiting = time.task { _ = try await central.connect(second, ConnectOptions(timeout: .seconds(15))) }
+            try await time.clock.sleep(for: .seconds(1))
+            await first.disconnect()
+            try await waiting.value
+        }
+    }
+
+    /// Beside Wi-Fi on the same antenna the controller listens a quarter of the time while it initiates, and half elsewhere.
+    @Test(.row("W50"), arguments: [true, false]) func initiatingLeavesWiFiTime(isShared: Bool) async throws {
+        try await VirtualTime.run { time in
+            let radio = VirtualRadio(time: time)
+            await radio.setPersonality(.bluetooth4)
+            await radio.setSharedAntenna(isShared)
+            await radio.add(.heartRate)
+            let windows = Lock<[UInt16]>([])
+            var configuration = Configuration()
+            configuration.traceHCI = { packet in
+                guard packet.type == .command, packet.bytes.starts(with: [0x0D, 0x20]) else { return }
+                windows.withLock { $0.append(UInt16(packet.bytes[5]) | UInt16(packet.bytes[6]) << 8) }
+            }
+            let central = Central(configuration, radio: radio)
+            let (device, _) = try await central.connect(toFirst: .services(0x180D))
+            await device.disconnect()
+            #expect(windows.withLock { $0 } == [isShared ? 24 : 48])
+        }
+    }
+
     /// At the limit of links, however the controller says it.
     @Test(.row("W49"), arguments: ["csr8510", "bcm4345c0", "csr8510Clone"])
     func aLinkBeyondTheLimitIsRefusedByName(name: String) async throws {
@@ -216,14 +354,14 @@ import Testing
     }
 
     private func run(
-        _ personality: VirtualPersonality,
+        _ personality: VirtualPersonality, _ configuration: Configuration = Configuration(),
         _ body: @escaping @Sendable (VirtualTime, VirtualRadio, Central) async throws -> Void
     ) async throws {
         try await VirtualTime.run { time in
             let radio = VirtualRadio(time: time)
             await radio.setPersonality(personality)
             await radio.add(.heartRate)
-            try await body(time, radio, Central(radio: radio))
+            try await body(time, radio, Central(configuration, radio: radio))
         }
     }
 }

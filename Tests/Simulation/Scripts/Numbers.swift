@@ -16,6 +16,8 @@ struct Numbers: RandomNumberGenerator {
         case serving
         /// Peers that lose their bonds, and connects that find it out.
         case lostBonds = 32
+        /// What programs may do about adapters that have stopped reporting or responding.
+        case recovery
     }
 
     private var state: UInt64

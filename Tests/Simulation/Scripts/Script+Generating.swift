@@ -1,5 +1,8 @@
 // What a seed brings. Each seed leaves out a random part of what may happen, so that what is left happens often.
 
+import BLECore
+import BareBLETestKit
+
 extension Script {
     /// The script of a seed.
     init(seed: UInt64) {
@@ -16,6 +19,8 @@ extension Script {
         let usual = kinds.some(of: [PeerKind.vendor, .adversary, .slow, .amnesiac]) + [.honest]
         peers = (0..<count).map { _ in kinds.chance(40) ? .honest : kinds.pick(usual) }
         steps = applications(&schedule) + disturbances(&schedule)
+        var limits = Numbers(seed: seed, .recovery)
+        recovery = limits.pick([.rescan] + Self.recoveryLimits)
         addNeighbour()
         addSecurity()
         addLostBonds()
@@ -123,6 +128,10 @@ extension Script {
         var numbers = Numbers(seed: seed, .security)
         guard neighbours.isEmpty, numbers.chance(40) else { return }
         security = numbers.chance(80) ? Array(adapters.indices) : [numbers.pick(0...adapters.count - 1)]
+        // A bonded peer with private addresses is found by a scan alone.
+        let hearing = adapters.indices.filter { personality($0).scansBesideLinks && personality($0).deafness == nil }
+        security = security.filter(hearing.contains)
+        guard !security.isEmpty else { return }
         var verbs: [Verb] = [.pair, .pair, .connectPairing, .connectBonded, .forget]
         if numbers.chance(30) { verbs.append(.crash) }
         for index in 0..<numbers.pick(2...8) + peers.count {

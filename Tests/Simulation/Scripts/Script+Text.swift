@@ -2,6 +2,7 @@
 //
 //     seed 42
 //     adapter bluetooth5
+//     recovery rescan
 //     peer honest
 //     length 10000
 //     at 1500 step 3 read 0 2 0 limit 500
@@ -16,6 +17,7 @@ extension Script {
     var text: String {
         var lines = ["seed \(seed)"]
         lines += adapters.map { "adapter \($0)" }
+        lines.append("recovery \(recovery)")
         lines += peers.map { "peer \($0.rawValue)" }
         lines += neighbours.map { "neighbour \($0)" }
         lines += security.map { "security \($0)" }
@@ -48,6 +50,9 @@ extension Script {
         case ("adapter", 2):
             guard Self.adapterNames.contains(words[1]) else { return false }
             adapters.append(words[1])
+        case ("recovery", 2):
+            guard let limit = Self.recoveryLimits.first(where: { "\($0)" == words[1] }) else { return false }
+            recovery = limit
         case ("peer", 2):
             guard let kind = PeerKind(rawValue: words[1]) else { return false }
             peers.append(kind)

@@ -6,6 +6,7 @@
 // - The seed stays in it: what a peer is, and what an adversary does with a request, is drawn from streams of their
 //   own.
 
+import BLECore
 import BareBLETestKit
 
 /// The script of one simulation.
@@ -29,6 +30,8 @@ struct Script: Hashable, Sendable {
     var seed: UInt64
     /// One for each adapter: the name of its controller's personality.
     var adapters = [Self.usualAdapter]
+    /// How far the programs may go when an adapter has stopped reporting or responding.
+    var recovery = RecoveryPolicy.Limit.rescan
     var peers: [PeerKind] = []
     /// The adapters that another program uses too.
     var neighbours: [Int] = []
@@ -59,12 +62,16 @@ extension Script {
     /// The controller without deviations that has the extended commands.
     static let usualAdapter = "bluetooth5"
 
-    /// The personalities that need nobody's help, and no more than a minute. Those that lose events, become deaf,
-    /// or do not scan beside links are not among them.
-    static let adapterNames = VirtualPersonality.all.filter { named in
-        named.personality.losesEvery == nil && named.personality.deafness == nil
-            && named.personality.responsesWhileLinked[0x2042] == nil
-    }.map(\.name)
+    static let adapterNames = VirtualPersonality.all.map(\.name)
+
+    /// The limits of recovery under which a promise can be stated.
+    static let recoveryLimits: [RecoveryPolicy.Limit] = [.rescan, .power, .usb]
+
+    /// The controller of an adapter.
+    func personality(_ adapter: Int) -> VirtualPersonality {
+        guard adapters.indices.contains(adapter) else { return .bluetooth5 }
+        return VirtualPersonality.all.first { $0.name == adapters[adapter] }?.personality ?? .bluetooth5
+    }
 }
 
 extension Script {

@@ -1,3 +1,5 @@
+import BLECore
+
 /// Leaves out of a script what its failure does not need: steps, first many at once; then peers, adapters and time.
 enum Shrinker {
     /// How many scripts are tried at most.
@@ -45,6 +47,11 @@ enum Shrinker {
             for index in best.script.adapters.indices where best.script.adapters[index] != Script.usualAdapter {
                 var candidate = best.script
                 candidate.adapters[index] = Script.usualAdapter
+                _ = await isSame(candidate)
+            }
+            if best.script.recovery != .rescan {
+                var candidate = best.script
+                candidate.recovery = .rescan
                 _ = await isSame(candidate)
             }
             var candidate = best.script

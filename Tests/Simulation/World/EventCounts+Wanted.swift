@@ -20,7 +20,8 @@ extension EventCounts {
         + ["scan.heard", "scan.dropped", "scan.paused", "scan.resumed", "slow.within", "slow.beyond"]
         + ["effect.answerDropped", "effect.valuesDropped", "effect.servicesChanged", "effect.outOfSync"]
         + ["done.neighbourScan", "done.neighbourConnect", "done.neighbourRead"]
-        + ["recovered.link", "recovered.read", "recovered.scan"]
+        + Script.adapterNames.map { "controller.\($0)" }
+        + ["recovered.link", "recovered.read", "recovered.scan", "recovered.deaf", "exhausted.deaf"]
         + ["done.pair", "done.connectPairing", "done.forget", "done.crash", "call.cancel"]
         + ["bond.made", "bond.kept", "recovered.bond"]
         + ["asked.confirm", "asked.compare", "asked.enter", "asked.show"]

@@ -4,14 +4,15 @@ import BareBLE
 import BareBLETestKit
 
 // The last phases: nothing goes wrong any more, and within a minute everything works; then all is let go of, and
-// nothing is left.
+// nothing is left. Controllers that deviate have a promise of their own: `World+Hearing`.
 
 extension World {
-    private static let time = Duration.seconds(60)
+    static let time = Duration.seconds(60)
 
     /// Heals everything, and asks for what must work then.
     func recover() async {
         heal()
+        await replaceLossyControllers()
         // A program that is being replaced begins first.
         var rest = 12_000
         while failure == nil, hosts.contains(where: \.isEnding) {
@@ -25,10 +26,12 @@ extension World {
             time.task { await self.checkWorking(number, until: end) }
         }
         let programs = hosts + neighbours.map(\.host)
-        let scans = programs.enumerated().map { number, host in
-            time.task { await self.checkScan(host, number, until: end) }
+        let scans = programs.enumerated().compactMap { number, host in
+            script.personality(index(of: host)).scansBesideLinks
+                ? time.task { await self.checkHearing(host, number, until: end) } : nil
         }
         for check in checks + scans { try? await check.value }
+        await checkScansWithoutLinks(programs)
         await sleep(until: end)
         if let (step, verb) = pending.min(by: { $0.key < $1.key }) {
             fail("step \(step) (\(verb)) has not ended a minute after the faults")
@@ -111,12 +114,8 @@ extension World {
     }
 
     /// Whether a scan runs: somebody who advertises is heard.
-    private func checkScan(_ host: Host, _ number: Int, until end: BootInstant) async {
-        // A separate peer, without connections.
-        let beacon = VirtualPeripheral(VirtualDevice(name: "Beacon", services: []), time: time)
-        let id = PeerID(address: BluetoothAddress(rawValue: 0xC000_0000_0900 + UInt64(number)), type: .random)
-        let beat = VirtualAdvertisement([0x02, 0x01, 0x06], interval: .milliseconds(700))
-        await radio.place(beacon, as: id, advertising: beat)
+    func checkScan(_ host: Host, _ number: Int, until end: BootInstant) async {
+        let (beacon, id) = await placeBeacon(number)
         var isHeard = false
         do {
             // An adapter that was off a moment ago is found to be on with the next look at it.
@@ -138,6 +137,15 @@ extension World {
         if !isHeard { fail("a minute after the faults, the scan of \(host.name) hears nothing") }
         eventCounts.add("recovered.scan")
         await radio.remove(beacon)
+    }
+
+    /// Places a separate peer, without connections, for one program to hear.
+    func placeBeacon(_ number: Int) async -> (beacon: VirtualPeripheral, id: PeerID) {
+        let beacon = VirtualPeripheral(VirtualDevice(name: "Beacon", services: []), time: time)
+        let id = PeerID(address: BluetoothAddress(rawValue: 0xC000_0000_0900 + UInt64(number)), type: .random)
+        let beat = VirtualAdvertisement([0x02, 0x01, 0x06], interval: .milliseconds(700))
+        await radio.place(beacon, as: id, advertising: beat)
+        return (beacon, id)
     }
 
     /// Lets go of everything, and looks at what is left.

@@ -70,6 +70,8 @@ actor World {
     var isHealed = false
     /// The number of scans that have heard something since then.
     var scansHeard = 0
+    /// What programs hear by controllers that become deaf, since then, by their names.
+    var hearings: [String: Hearing] = [:]
 
     struct WeakLink {
         weak var link: Peripheral?
@@ -123,8 +125,10 @@ actor World {
     private func setUp() async {
         if !script.security.isEmpty { await setUpSecurity() }
         let names = script.adapters.indices.map { "hci\($0)" }
-        for (name, wanted) in zip(names, script.adapters) {
-            var personality = VirtualPersonality.all.first { $0.name == wanted }?.personality ?? .bluetooth5
+        if script.recovery == .usb { await radio.setPermissions([.commands, .administration, .recovery]) }
+        for (index, name) in names.enumerated() {
+            var personality = script.personality(index)
+            eventCounts.add("controller.\(script.adapters[index])")
             // Each peer may have a link, of this program and of another one.
             personality.linkLimit = 16
             // The radio comes with a first adapter.
@@ -177,7 +181,8 @@ actor World {
         let adapter = Adapter(
             configuration.adapter, loop: loop, logger: configuration.logger,
             trace: { [weak self] packet in self?.assumeIsolated { $0.traced(packet, isNeighbour) } },
-            security: configuration.security, addressHash: configuration.addressHash, system: radio.system)
+            security: configuration.security, addressHash: configuration.addressHash,
+            recovery: RecoveryPolicy(script.recovery), system: radio.system)
         let central = Central(configuration, adapter: adapter)
         return Host(
             name: name, adapter: adapter, central: central, store: store,

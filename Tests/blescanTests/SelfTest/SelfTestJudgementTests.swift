@@ -220,6 +220,27 @@ import Testing
         #expect(judgement.verdict == verdict && judgement.quirks == quirks)
     }
 
+    /// The three advertisements of the second adapter, of which one or all are missing.
+    @Test(arguments: [
+        ([1, 2, 3], []), ([1, 2], ["W23"]), ([2, 3], ["W28"]), ([1], ["W23", "W28"]), ([], ["W23", "W28"]),
+    ])
+    func advertisementsThatAreNotHeardAreRemarks(_ marks: [UInt8], _ quirks: [String]) {
+        var heard = Self.heard()
+        for mark in marks {
+            heard.add(
+                AdvertisingReport(
+                    address: BluetoothAddress(rawValue: 0xC000_0000_0010 + UInt64(mark)), addressType: .random,
+                    rssi: -60,
+                    data: [0x06, 0xFF, 0xFF, 0xFF, 0x5E, 0x1F, mark]), at: .seconds(2))
+        }
+        let judgement = heard.judgedAsPassiveScan(expectsReports: true, after: nil, expected: [1, 2, 3])
+        #expect(judgement.quirks.sorted() == quirks)
+        #expect(judgement.remarks.count == 3 - marks.count)
+        #expect(judgement.verdict == (marks.count == 3 ? .fit : .remark))
+        // What is not on air is not missed.
+        #expect(heard.judgedAsPassiveScan(expectsReports: true, after: nil, expected: Set(marks)).verdict == .fit)
+    }
+
     @Test func silenceAfterOneReportIsTheAdapters() {
         let busy = Self.restarts([Duration?](repeating: .milliseconds(20), count: 10))
         let judgement = Self.heard(1).judgedAsPassiveScan(expectsReports: false, after: busy)

@@ -1,4 +1,5 @@
 import BLECore
+import BareBLE
 import Testing
 
 @testable import blescan
@@ -60,16 +61,58 @@ import Testing
         #expect(measured.judged().verdict == .fit)
     }
 
+    /// The peer advertises on beside the link, and would hide that nobody else is heard.
+    @Test func reportsOfThePeerDoNotCountWhileLinked() {
+        let peer = PeerID(address: BluetoothAddress(rawValue: 0xC000_0000_0011), type: .random)
+        var heard = SelfTestHeard(time: .seconds(3))
+        for number in 0..<90 {
+            heard.add(
+                AdvertisingReport(address: peer.address, addressType: .random, rssi: -60, data: [0x02, 0x01, 0x06]),
+                at: .milliseconds(30 * number))
+        }
+        #expect(heard.rate == 30 && heard.rate(without: [peer]) == 0)
+        var measured = SelfTestScanWhileLinked(
+            start: SelfTestChannel.Reply(end: .status(0)), heard: heard, rateBefore: 30)
+        #expect(measured.judged().verdict == .fit)
+        measured.peers = [peer]
+        #expect(measured.judged().quirks == ["W33"])
+    }
+
     @Test func proceduresAreJudged() {
         let done = SelfTestProcedure(name: "2M", status: 0, end: 0, time: .milliseconds(40))
         let refused = SelfTestProcedure(name: "2M", status: 0x1A)
         let quiet = SelfTestProcedure(name: "data length", status: 0, isQuiet: true)
         #expect(SelfTestProcedures(mtu: 517, procedures: [done, refused, quiet]).judged().verdict == .fit)
+        var other = done
+        other.deviation = "1M to the peer and 2M from it"
+        let judgement = SelfTestProcedures(mtu: 517, procedures: [other]).judged()
+        #expect(judgement.verdict == .remark && judgement.remarks.contains { $0.contains("1M to the peer") })
         let unfinished = SelfTestProcedure(name: "2M", status: 0)
         #expect(SelfTestProcedures(mtu: 517, procedures: [unfinished]).judged().verdict == .remark)
         #expect(SelfTestProcedures(mtu: 517, procedures: [SelfTestProcedure(name: "2M")]).judged().verdict == .unfit)
         let dead = SelfTestProcedures(mtu: 517, procedures: [done], isAlive: false).judged()
         #expect(dead.verdict == .unfit && dead.quirks == ["W46"])
+    }
+
+    /// What an event says of the PHYs and of the interval, beside its status.
+    @Test func changesThatWereNotMadeAreSeen() throws {
+        func phys(_ bytes: String) throws -> LEPHYUpdateComplete {
+            guard case .phyUpdateComplete(let update) = try HCIEvent(Hex.bytes("3e06 0c \(bytes)").span) else {
+                throw CancellationError()
+            }
+            return update
+        }
+        #expect(SelfTestProcedure.deviation(of: try phys("00 4000 02 02"), from: .le2M) == nil)
+        #expect(SelfTestProcedure.deviation(of: try phys("00 4000 01 02"), from: .le2M) != nil)
+        #expect(SelfTestProcedure.deviation(of: try phys("00 4000 02 01"), from: .le2M) != nil)
+        // A failure has a status of its own.
+        #expect(SelfTestProcedure.deviation(of: try phys("1a 4000 01 01"), from: .le2M) == nil)
+        guard
+            case .connectionUpdateComplete(let update) = try HCIEvent(
+                Hex.bytes("3e0a 03 00 4000 0600 0000 f401").span)
+        else { throw CancellationError() }
+        #expect(SelfTestProcedure.deviation(of: update, from: 6) == nil)
+        #expect(SelfTestProcedure.deviation(of: update, from: 40)?.contains("7.5 ms") == true)
     }
 
     @Test func throughputIsJudged() {

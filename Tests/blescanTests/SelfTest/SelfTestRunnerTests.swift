@@ -49,7 +49,8 @@ import Testing
         "wcn3990": (.remark, ["S03": ["W06"], "S05": ["W04"], "S12": ["W05"]]),
         "bcm43438": (.remark, ["S12": ["W38"]]), "raspberryPiGoneDeaf": (.unfit, ["S07": ["W29"]]),
         "rtl8761buGoneDeaf": (.unfit, ["S07": ["W29"]]), "rtl8723bu": (.unfit, ["S07": ["W32"]]),
-        "intelAX200": (.fit, [:]), "intelAX201": (.fit, [:]), "bcm4378": (.remark, ["S07": ["W18"]]),
+        "intelAX200": (.fit, [:]), "intelAX201": (.fit, [:]), "intelAX210": (.fit, [:]),
+        "bcm4378": (.remark, ["S07": ["W18"]]),
         "zephyrUSB": (.fit, [:]),
     ]
 
@@ -99,6 +100,33 @@ import Testing
         let report = try await Self.report(
             before: { await $0.powerOff() }, after: { radio in #expect(!radio.system.isUp("hci0")) })
         #expect(report.verdict == .fit)
+    }
+
+    /// The kernel's mask, which the test has widened, and the setting that the kernel changes when it switches an adapter on.
+    @Test(arguments: [true, false]) func settingsAreRestoredAsFound(isBondable: Bool) async throws {
+        let masks = Lock<[[UInt8]]>([])
+        var plan = SelfTestPlan()
+        plan.peerAdapter = .named("hci1")
+        plan.configuration.traceHCI = { packet in
+            guard packet.type == .command, packet.bytes.starts(with: [0x01, 0x20]) else { return }
+            masks.withLock { $0.append(packet.bytes) }
+        }
+        let names = ["hci0", "hci1"]
+        _ = try await Self.report(
+            .rtl8761bOnKernel72, plan: plan,
+            before: { radio in
+                await radio.addAdapter()
+                for name in names { await radio.setBondable(isBondable, name) }
+            },
+            after: { radio in
+                for name in names { #expect(await radio.isBondable(name) == isBondable) }
+            },
+            during: { result, radio in
+                guard result.check == .scanRestarts else { return }
+                radio.assumeIsolated { radio in for name in names { radio.setBondable(!isBondable, name) } }
+            })
+        let all = masks.withLock { $0 }
+        #expect(all.count > 2 && all.first == all.last && Set(all).count == 2)
     }
 
     @Test(arguments: SelfTestCheck.allCases.filter { !$0.needsPeer })
@@ -205,6 +233,19 @@ import Testing
             await radio.foreign(HCICommandPacket(LESetExtendedScanEnable(isEnabled: true)))
         }
         #expect(failure?.message.contains("another program scans") == true)
+    }
+
+    @Test func anotherProgramOnTheSecondAdapterIsNotDisturbed() async throws {
+        var plan = SelfTestPlan()
+        plan.peerAdapter = .named("hci1")
+        let failure = try await Self.refusal(plan) { radio in
+            await radio.addAdapter()
+            await radio.foreign(
+                HCICommandPacket(LESetExtendedScanParameters(isActive: false, interval: 96, window: 48)), "hci1")
+            await radio.foreign(HCICommandPacket(LESetExtendedScanEnable(isEnabled: true)), "hci1")
+        }
+        #expect(failure?.message.contains("another program scans with hci1") == true)
+        #expect(failure?.status == .timedOut)
     }
 
     @Test func aLinkIsNotDisturbed() async throws {

@@ -1,0 +1,50 @@
+// How many links a controller can have: no command reads it, and the maximum of some is small (row W49).
+//
+// Invariants
+// - What the program has configured is never exceeded.
+// - What was learnt from a refusal is a guess: the refusal may have had another cause. A connect beyond it waits some seconds for the
+//   end of a link, and is attempted all the same. A link that comes up beyond it shows that it was wrong.
+
+/// The number of links that a controller can have, as configured and as learnt.
+package struct LinkLimit: Hashable, Sendable {
+    /// What a connect does.
+    package enum Advice: Hashable, Sendable {
+        /// There is room, as far as is known.
+        case proceed
+        /// Wait for the end of a link for so long at most, then connect all the same.
+        case wait(Duration)
+        /// Wait for the end of a link; without one the connect fails.
+        case full(limit: Int)
+    }
+
+    private let configured: Int?
+    private var learnt: Int?
+
+    package init(_ configured: Int? = nil) {
+        self.configured = configured.map { max(1, $0) }
+    }
+
+    /// Whether there is a limit, as far as is known.
+    package var isKnown: Bool { configured != nil || learnt != nil }
+
+    /// What to do before another link is initiated, beside those that are up.
+    package func advice(links: Int) -> Advice {
+        if let configured, links >= configured { return .full(limit: configured) }
+        if let learnt, links >= learnt { return .wait(Self.patience) }
+        return .proceed
+    }
+
+    /// The controller has refused another link as one too many.
+    package mutating func refused(beside links: Int) {
+        // Where none is up, the limit is not that of links.
+        if links > 0 { learnt = links }
+    }
+
+    /// A link has come up beside others.
+    package mutating func held(beside links: Int) {
+        if let learnt, links >= learnt { self.learnt = links + 1 }
+    }
+
+    /// How long a connect waits for the end of a link before it is attempted beyond what was learnt.
+    package static let patience: Duration = .seconds(4)
+}

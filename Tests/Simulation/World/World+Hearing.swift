@@ -1,0 +1,145 @@
+import BLECore
+import BLELinux
+import BareBLE
+import BareBLETestKit
+
+// What is promised of controllers that do not report as they should.
+//
+// | controller | what holds after the faults |
+// |---|---|
+// | loses events | somebody switches it off and on, and it loses none any more: as any other |
+// | does not scan beside links | a scan hears within a minute after the last link has ended |
+// | becomes deaf, and a permitted step helps | it becomes deaf again, and is heard again in the time of the steps before that one and of their pauses |
+// | becomes deaf, and none does | that all were in vain is reported in the time of the steps |
+
+/// What a program hears by a controller that becomes deaf.
+struct Hearing {
+    var last: BootInstant?
+    /// A report has come after a silence that only a step of recovery ends.
+    var hasRecovered = false
+    var isExhausted = false
+    /// When it must have been heard again, or given up, at the latest.
+    var limit: BootInstant
+}
+
+extension VirtualPersonality {
+    var scansBesideLinks: Bool { responsesWhileLinked[0x2042] == nil }
+}
+
+extension RecoveryPolicy.Limit {
+    /// Whether a controller that becomes deaf is made to hear.
+    func cures(_ deafness: VirtualPersonality.Deafness) -> Bool {
+        switch deafness.recovery {
+        case .rescan, .eventMask: self >= .rescan
+        case .power: self >= .power
+        case .replug: self >= .usb
+        }
+    }
+}
+
+extension World {
+    /// 30 s until it is deaf, 90 s of silence, 30 s for the steps that end no link, 10 s for each of the others; and what a
+    /// program needs that is busy with connects.
+    private static let stepTime = Duration.seconds(300)
+    /// No pause between two reports of the beacon is as long.
+    private static let silence = Duration.seconds(20)
+
+    func index(of host: Host) -> Int { hosts.firstIndex { $0.name == host.name } ?? 0 }
+
+    /// Switches controllers that lose events off and on; they are replaced by ones that lose none.
+    func replaceLossyControllers() async {
+        let lossy = hosts.indices.filter { script.personality($0).losesEvery != nil }
+        guard !lossy.isEmpty else { return }
+        for index in lossy { await radio.powerOff(hosts[index].name) }
+        // Programs look at their adapters every two seconds.
+        await sleep(.seconds(5))
+        for index in lossy {
+            var personality = script.personality(index)
+            personality.losesEvery = nil
+            personality.linkLimit = 16
+            await radio.setPersonality(personality, of: hosts[index].name)
+            guard hosts[index].store == nil else {
+                try? await hosts[index].central.ready(powerOn: true)
+                continue
+            }
+            await radio.powerOn(hosts[index].name)
+        }
+    }
+
+    /// Lets go of all links of controllers that do not scan beside them, and looks whether they scan then.
+    func checkScansWithoutLinks(_ programs: [Host]) async {
+        for (number, host) in programs.enumerated() where !script.personality(index(of: host)).scansBesideLinks {
+            for peer in peers where peer.adapter == index(of: host) {
+                let (session, link) = (peer.session, peer.link)
+                (peer.session, peer.link) = (nil, nil)
+                await session?.disconnect()
+                await link?.disconnect()
+            }
+            await checkScan(host, number, until: loop.now() + Self.time)
+        }
+    }
+
+    /// Whether a scan hears as its controller permits.
+    func checkHearing(_ host: Host, _ number: Int, until end: BootInstant) async {
+        guard let deafness = script.personality(index(of: host)).deafness else {
+            return await checkScan(host, number, until: end)
+        }
+        let (beacon, _) = await placeBeacon(number)
+        let key = "\(number)"
+        hearings[key] = Hearing(limit: loop.now() + Self.stepTime)
+        let follower = time.task { [events = host.central.recoveryEvents, weak self] in
+            for try await event in events { await self?.heard(event, key) }
+        }
+        let scan = time.task { [weak self] in await self?.listen(host, key) }
+        // Links of another program are in the way of the steps that end links.
+        let isCured = script.recovery.cures(deafness)
+        let mayGiveUp = !isCured || neighbours.contains { $0.adapter == index(of: host) }
+        while let hearing = hearings[key], failure == nil {
+            if hearing.hasRecovered {
+                eventCounts.add("recovered.deaf")
+                break
+            }
+            if hearing.isExhausted, mayGiveUp {
+                eventCounts.add("exhausted.deaf")
+                break
+            }
+            if loop.now() >= hearing.limit {
+                let what = isCured ? "heard again" : "reported as exhausted"
+                fail("\(host.name) became deaf, and was not \(what) in the time of the steps")
+            }
+            await sleep(.seconds(1))
+        }
+        follower.cancel()
+        scan.cancel()
+        try? await scan.value
+        try? await follower.value
+        await radio.remove(beacon)
+    }
+
+    private func listen(_ host: Host, _ key: String) async {
+        while !Task.isCancelled, failure == nil {
+            do {
+                for try await event in host.central.scan(.any, .passive.duplicates(.all)) {
+                    if case .found(let result) = event { heard(result.lastSeen, key) }
+                    if case .updated(let result) = event { heard(result.lastSeen, key) }
+                }
+            } catch {
+                note("r", "\(host.name) \(error)")
+                await sleep(.seconds(2))
+            }
+        }
+    }
+
+    private func heard(_ time: BootInstant, _ key: String) {
+        guard let hearing = hearings[key] else { return }
+        if let last = hearing.last, time - last > Self.silence { hearings[key]?.hasRecovered = true }
+        hearings[key]?.last = time
+    }
+
+    private func heard(_ event: RecoveryEvent, _ key: String) {
+        note("R", "\(key) \(event)")
+        guard case .exhausted(_, let next) = event else { return }
+        hearings[key]?.isExhausted = true
+        if let next { hearings[key]?.limit = loop.now() + next + Self.stepTime }
+    }
+}
