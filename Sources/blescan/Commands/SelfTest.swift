@@ -117,7 +117,9 @@ struct SelfTest: AsyncParsableCommand {
             do {
                 return try await command.report(plan, adapter?.selector ?? .first, on: .kernel(), masking)
             } catch let failure as Failure {
-                throw Failure(message: masked(failure.message, masking), status: failure.status)
+                throw Failure(
+                    message: masked(failure.message, masking), hint: failure.hint.map { masked($0, masking) },
+                    status: failure.status)
             }
         }
         let report = try await SelfTestDemo.run(name) { machine in
@@ -125,7 +127,7 @@ struct SelfTest: AsyncParsableCommand {
         }
         guard let report else {
             throw Failure(
-                message: "there is no demo:\(name.printable). The virtual adapters are \(SelfTestDemo.names).",
+                message: "there is no demo:\(name.printable)", hint: "The virtual adapters are \(SelfTestDemo.names).",
                 status: .usage)
         }
         return report

@@ -70,8 +70,9 @@ final class SelfTestAccess {
         } catch {
             await channel.close()
             throw Failure(
-                message: "\(adapter.name) cannot be used: \(error.meaning.sentence) `blescan doctor` finds out more. "
-                    + "[\(error)]", status: error.meaning == .notPermitted(.netRaw) ? .notPermitted : .noAdapter)
+                message: "\(adapter.name) cannot be used: \(error.meaning.sentence) [\(error)]",
+                hint: "`blescan doctor` tells more.",
+                status: error.meaning == .notPermitted(.netRaw) ? .notPermitted : .noAdapter)
         }
         if let management = adapter.management, management.can(.lowEnergy), !management.has(.lowEnergy) {
             hadNoLowEnergy = await channel.ask(HCICommandPacket(HCIWriteLEHostSupport(isSupported: true))).isSuccess

@@ -77,7 +77,7 @@ final class SelfTestRunner {
             let peer = try Self.find(selector, in: facts)
             if peer.index == found.index {
                 throw Failure(
-                    message: "--peer-adapter is \(found.name), the adapter under test; name another one.",
+                    message: "--peer-adapter is \(found.name), the adapter under test", hint: "Name another one.",
                     status: .usage)
             }
             try refuseOwner(of: peer)
@@ -92,10 +92,10 @@ final class SelfTestRunner {
     static func find(_ selector: AdapterSelector, in facts: SystemFacts) throws(Failure) -> AdapterFacts {
         guard facts.radio.controllerSocket == 0 else {
             throw Failure(
-                message:
-                    "the kernel offers no Bluetooth sockets here. Load the module `bluetooth`; in a container use the "
-                    + "network of the host. [errno \(facts.radio.controllerSocket)] `blescan doctor` finds out more.",
-                status: .noAdapter)
+                message: "this kernel has no Bluetooth [errno \(facts.radio.controllerSocket)]",
+                hint:
+                    "Load its module: `modprobe bluetooth`; in a container, use the host's network. `blescan doctor` tells "
+                    + "more.", status: .noAdapter)
         }
         let all = facts.radio.adapters
         let found = all.first { adapter in
@@ -108,7 +108,8 @@ final class SelfTestRunner {
         if let found { return found }
         let names = all.map { "\($0.name) (\($0.address))" }.joined(separator: ", ")
         throw Failure(
-            message: "there is no \(selector)." + (names.isEmpty ? " No adapter is there." : " There are: \(names)."),
+            message: "there is no \(selector)",
+            hint: names.isEmpty ? "No adapter is there." : "There are: \(names).",
             status: .noAdapter)
     }
 
@@ -116,20 +117,22 @@ final class SelfTestRunner {
         let rights = machine.system.privileges()
         guard rights.has(.netRaw) else {
             throw Failure(
-                message: "a self-test sends commands to \(adapter.name), which needs CAP_NET_RAW. Run it as root: "
-                    + "`sudo blescan selftest`; with CAP_NET_ADMIN it can also switch the adapter off and on.",
+                message: "a self-test sends commands to \(adapter.name), which needs CAP_NET_RAW",
+                hint:
+                    "Run it as root: `sudo blescan selftest`; with CAP_NET_ADMIN it can also switch the adapter off and on.",
                 status: .notPermitted)
         }
         if machine.system.isBlocked(adapter.name) {
             throw Failure(
-                message: "\(adapter.name) is blocked by rfkill. `sudo blescan doctor --fix rfkill` removes the block.",
+                message: "\(adapter.name) is blocked by rfkill",
+                hint: "`sudo blescan doctor --fix rfkill` removes the block.",
                 status: .noAdapter)
         }
         if !adapter.isUp, !rights.has(.netAdmin) {
             throw Failure(
-                message:
-                    "\(adapter.name) is off, and switching it on needs CAP_NET_ADMIN. Run it as root, or switch the "
-                    + "adapter on first: sudo hciconfig \(adapter.name) up", status: .noAdapter)
+                message: "\(adapter.name) is off, and switching it on needs CAP_NET_ADMIN",
+                hint: "Run it as root, or switch the adapter on first: `sudo hciconfig \(adapter.name) up`.",
+                status: .noAdapter)
         }
         try refuseOwner(of: adapter)
         try refuseLinks(of: adapter)
@@ -140,13 +143,13 @@ final class SelfTestRunner {
         guard !plan.isForced, adapter.isUp else { return }
         guard let links = machine.system.linkHandles(adapter.index)?.count else {
             throw Failure(
-                message: "the links of \(adapter.name) cannot be seen, and a self-test would end them. Add --force if "
-                    + "there are none.", status: .timedOut)
+                message: "the links of \(adapter.name) cannot be seen, and a self-test would end them",
+                hint: "Add --force if there are none.", status: .timedOut)
         }
         guard links > 0 else { return }
         throw Failure(
-            message: "\(adapter.name) has \(links.counted("link")), which a self-test would disturb or end. Disconnect "
-                + "first, or add --force.", status: .timedOut)
+            message: "\(adapter.name) has \(links.counted("link")), which a self-test would disturb or end",
+            hint: "Disconnect first, or add --force.", status: .timedOut)
     }
 
     /// Why the adapter cannot be switched off and on: links of other programs are up; `nil` if it can.
@@ -162,7 +165,7 @@ final class SelfTestRunner {
             return
         }
         throw Failure(
-            message: "\(owner.program.printable) has exclusive access to \(adapter.name). End it first.",
+            message: "\(owner.program.printable) has exclusive access to \(adapter.name)", hint: "End it first.",
             status: .noAdapter)
     }
 
@@ -350,8 +353,8 @@ final class SelfTestRunner {
 
     private static func foreignScan(of adapter: AdapterFacts) -> Failure {
         Failure(
-            message: "another program scans with \(adapter.name), and a self-test would end its scan. Stop it first "
-                + "(`blescan doctor` names it), or add --force.", status: .timedOut)
+            message: "another program scans with \(adapter.name), and a self-test would end its scan",
+            hint: "Stop it first (`blescan doctor` names it), or add --force.", status: .timedOut)
     }
 
     /// Lets go of what the checks have left, and restores the adapter.

@@ -222,10 +222,10 @@ import Testing
     }
 
     private static func bytes(_ words: [String]) throws -> [UInt8] {
-        guard case .write(_, let bytes, _) = try TalkOperation("write 0x0008 " + words.joined(separator: " ")) else {
+        guard case .write(_, let value, _) = try TalkOperation("write 0x0008 " + words.joined(separator: " ")) else {
             return []
         }
-        return bytes
+        return try value.bytes()
     }
 
     @Test(arguments: ["fff2", "fff2=", "=dd", "fff2=0", "tea=01", "fff2=zz"]) func afterNeedsBoth(_ text: String) {
