@@ -56,7 +56,7 @@ package struct LinkSocket: ~Copyable, Sendable {
 
     /// The reason of the link's end from a simulated radio, because the other end of a socketpair cannot report one.
     package var reportedReason: (@Sendable () -> Int32?)?
-    /// The handle of a simulated link.
+    /// The handle of a simulated link, once the socket is connected: its other end cannot report that either.
     package var reportedHandle: UInt16?
 
     private let isBluetooth: Bool
@@ -160,7 +160,6 @@ package struct LinkSocket: ~Copyable, Sendable {
 
     /// The controller's number for the connected link, as commands and events on an `HCISocket` use it.
     package func hciHandle() throws(SystemCallError) -> UInt16 {
-        if let reportedHandle { return reportedHandle }
         var info = l2cap_conninfo()
         let size = UInt32(MemoryLayout<l2cap_conninfo>.size)
         try SystemCallError.check(

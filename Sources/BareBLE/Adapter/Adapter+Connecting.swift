@@ -382,7 +382,7 @@ extension Adapter {
             guard required != nil, let failure = rejection(by: target.peer, of: handle) else { throw error }
             throw .encryption(failure)
         }
-        let known = (try? socket.hciHandle()) ?? handle
+        let known = (try? socket.hciHandle()) ?? socket.reportedHandle ?? handle
         if Task.isCancelled {
             if let known { await disconnect(known) }
             throw .cancelled
