@@ -186,9 +186,9 @@ _blescan() {
 
 _blescan_scan() {
     repeating_flags=()
-    non_repeating_flags=(--redact --json -j --passive --long-range --plain --version -h --help)
+    non_repeating_flags=(--redact --utc --json -j --passive --long-range --plain --version -h --help)
     repeating_options=(--service --address --company)
-    non_repeating_options=(--for --count -n --each --format --scanner-id --heartbeat --name --min-rssi --adapter -i --bonds --record --color)
+    non_repeating_options=(--for --count -n --each --format --fields --scanner-id --heartbeat --name --min-rssi --adapter -i --bonds --record --color)
     __blescan_offer_flags_options 0
 
     # Offer option value completions
@@ -204,7 +204,10 @@ _blescan_scan() {
         return
         ;;
     '--format')
-        __blescan_add_completions -W 'plain'$'\n''json'$'\n''theengs'
+        __blescan_add_completions -W 'plain'$'\n''json'$'\n''theengs'$'\n''csv'
+        return
+        ;;
+    '--fields')
         return
         ;;
     '--scanner-id')
@@ -391,7 +394,7 @@ _blescan_write() {
 
 _blescan_notify() {
     repeating_flags=()
-    non_repeating_flags=(--indications --pair --no-bond --trace -v --json -j --version -h --help)
+    non_repeating_flags=(--indications --utc --pair --no-bond --trace -v --json -j --version -h --help)
     repeating_options=(--after)
     non_repeating_options=(--count -n --for --mtu --cache --passkey --adapter -i --timeout -t --bonds --record)
     __blescan_offer_flags_options -1
@@ -433,7 +436,7 @@ _blescan_notify() {
 
 _blescan_talk() {
     repeating_flags=()
-    non_repeating_flags=(--pair --no-bond --trace -v --json -j --version -h --help)
+    non_repeating_flags=(--utc --pair --no-bond --trace -v --json -j --version -h --help)
     repeating_options=()
     non_repeating_options=(--file --mtu --cache --passkey --adapter -i --timeout -t --bonds --record)
     __blescan_offer_flags_options -1
@@ -618,9 +621,9 @@ _blescan_decode() {
 
 _blescan_replay() {
     repeating_flags=()
-    non_repeating_flags=(--check --screen --as-scan --json -j --redact --version -h --help)
+    non_repeating_flags=(--check --screen --as-scan --json -j --redact --utc --version -h --help)
     repeating_options=(--service --address --company)
-    non_repeating_options=(--only --as-fixture --speed --color --hex --count -n --each --format --scanner-id --name --min-rssi)
+    non_repeating_options=(--only --as-fixture --speed --color --hex --count -n --each --format --fields --scanner-id --name --min-rssi)
     __blescan_offer_flags_options 1
 
     # Offer option value completions
@@ -650,7 +653,10 @@ _blescan_replay() {
         return
         ;;
     '--format')
-        __blescan_add_completions -W 'plain'$'\n''json'$'\n''theengs'
+        __blescan_add_completions -W 'plain'$'\n''json'$'\n''theengs'$'\n''csv'
+        return
+        ;;
+    '--fields')
         return
         ;;
     '--scanner-id')

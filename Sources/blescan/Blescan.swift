@@ -39,7 +39,8 @@ struct Blescan: AsyncParsableCommand {
             """,
         version: "0.2.0",
         subcommands: [
-            Scan.self, Explore.self, Read.self, Write.self, Notify.self, Talk.self, Serve.self, Advertise.self, Pair.self,
+            Scan.self, Explore.self, Read.self, Write.self, Notify.self, Talk.self, Serve.self, Advertise.self,
+            Pair.self,
             Forget.self, Bonds.self,
             Decode.self,
             Replay.self, Doctor.self, SelfTest.self,

@@ -101,7 +101,8 @@ struct Talk: AsyncParsableCommand {
             group.addTask { .some(await peripheral.disconnected()) }
             let first = try await group.next() ?? .none
             group.cancelAll()
-            guard case .some(let reason) = first, !Task.isCancelled else { return }
+            guard case .some(let reason) = first else { return }
+            try Task.checkCancellation()
             // The operation that it has ended says more.
             do {
                 _ = try await group.next()

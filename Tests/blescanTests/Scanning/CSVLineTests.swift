@@ -13,10 +13,11 @@ import Testing
             rssi: -41, data: Air.named(name) + data)
         let outcome = table.record(report, at: .zero)
         var lines = ScanLines(format: .csv, scanner: "attic", fields: fields)
-        return lines.lines(
-            of: table[outcome?.place ?? 0], .found, adapter: "hci0", at: .milliseconds(1_795_248_000_123)
-        )
-        .map { String(decoding: $0, as: UTF8.self) }
+        let time = Duration.milliseconds(1_795_248_000_123)
+        let all =
+            [lines.header].compactMap(\.self)
+            + lines.lines(of: table[outcome?.place ?? 0], .found, adapter: "hci0", at: time)
+        return all.map { String(decoding: $0, as: UTF8.self) }
     }
 
     @Test func theHeaderComesOnce() {
@@ -31,7 +32,7 @@ import Testing
     /// Nothing that a device calls itself is a formula, another cell, another line, or controls a terminal.
     @Test(arguments: [
         ("=cmd|'/C calc'!A0", "'=cmd|'/C calc'!A0"), ("+1", "'+1"), ("-1", "'-1"), ("@SUM", "'@SUM"),
-        ("a,b", "\"a,b\""), ("a\"b", "\"a\"\"b\""), ("a\r\n=b", "a\\u{d}\\u{a}=b"), ("\t=b", "\\u{9}=b"),
+        ("a,b", "\"a,b\""), ("a\"b", "\"a\"\"b\""), ("a\r\n=b", "a\\u{d}\\u{a}=b"), ("\t=b", "'\\u{9}=b"),
         ("\u{1B}[31m", "\\u{1b}[31m"), ("a,\u{301}b", "\"a,\u{301}b\""), ("\"\u{301}", "\"\"\"\u{301}\""),
         ("=\u{301}cmd", "'=\u{301}cmd"), ("\u{FF1D}1", "'\u{FF1D}1"), (" =1", "' =1"),
     ])

@@ -265,7 +265,7 @@ import Testing
 
     @Test func anAdapterThatIsNotThereIsNamed() async throws {
         let failure = try await Self.refusal(SelfTestPlan(), .named("hci7")) { _ in }
-        #expect(failure?.status == .noAdapter && failure?.message.contains("hci0") == true)
+        #expect(failure?.status == .noAdapter && failure?.hint?.contains("hci0") == true)
     }
 
     // MARK: The air and a peer
