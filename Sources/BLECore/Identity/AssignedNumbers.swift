@@ -46,8 +46,10 @@ public enum AssignedNumbers {
 
     /// The identifiers of all companies with their names, sorted by number.
     package static var companyNames: [(company: UInt16, name: String)] {
-        var names: [(UInt16, String)] = []
-        companies.forEach { _, number, name in names.append((UInt16(truncatingIfNeeded: number), name)) }
+        var names: [(company: UInt16, name: String)] = []
+        companies.forEach { _, number, name in
+            names.append((company: UInt16(truncatingIfNeeded: number), name: name))
+        }
         return names
     }
 
