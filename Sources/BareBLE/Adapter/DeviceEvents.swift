@@ -3,7 +3,7 @@ internal import BLELinux
 // The kernel's own announcements: an adapter has come or gone, or was switched on or off.
 //
 // Invariants
-// - They say that something has changed, never what: whoever follows an adapter looks at it after each.
+// - They report that something has changed, never what: the owner of an adapter looks at it after each.
 // - The socket is open while something follows an adapter that nothing else looks at. Without CAP_NET_RAW there is none, and the
 //   adapter is polled.
 

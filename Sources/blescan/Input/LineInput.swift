@@ -17,21 +17,13 @@ final class LineInput: Sendable {
     private static let limit = 65_536
 
     private let descriptor: Int32
-    private let wake: (reading: Int32, writing: Int32)
+    private let wake = WakePipe()
     private let queue = DispatchQueue(label: "input")
     private let state = Lock(State())
 
     /// Reads a descriptor, which stays open.
     init(_ descriptor: Int32 = STDIN_FILENO) {
         self.descriptor = descriptor
-        var ends: [Int32] = [-1, -1]
-        _ = unsafe pipe(&ends)
-        wake = (ends[0], ends[1])
-    }
-
-    deinit {
-        close(wake.reading)
-        close(wake.writing)
     }
 
     /// Returns the next line without its end; `nil` after the last one, and to a cancelled task.
@@ -41,8 +33,7 @@ final class LineInput: Sendable {
                 queue.async { [self] in continuation.resume(returning: read()) }
             }
         } onCancel: {
-            var byte: UInt8 = 0
-            _ = unsafe Glibc.write(wake.writing, &byte, 1)
+            wake.wake()
         }
     }
 

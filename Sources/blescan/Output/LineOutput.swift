@@ -18,21 +18,13 @@ final class LineOutput: Sendable {
     }
 
     private let descriptor: Int32
-    private let wake: (reading: Int32, writing: Int32)
+    private let wake = WakePipe()
     private let queue = DispatchQueue(label: "output")
     /// The number of lines that wait for the reader.
     private let waiting = Lock(0)
 
     init(_ descriptor: Int32 = STDOUT_FILENO) {
         self.descriptor = descriptor
-        var ends: [Int32] = [-1, -1]
-        _ = unsafe pipe(&ends)
-        wake = (ends[0], ends[1])
-    }
-
-    deinit {
-        close(wake.reading)
-        close(wake.writing)
     }
 
     /// Writes one whole line; returns when the reader has taken it, or is gone.
@@ -84,8 +76,7 @@ final class LineOutput: Sendable {
 
     /// Ends the wait, now and for good. From any thread.
     func giveUp() {
-        var byte: UInt8 = 0
-        _ = unsafe Glibc.write(wake.writing, &byte, 1)
+        wake.wake()
     }
 
     private func failure(_ number: Int32) -> Failure {

@@ -44,7 +44,7 @@ enum ScreenColumn: Hashable, Sendable {
     /// The columns before this one.
     var gap: Int { self == .strength || self == .bar ? 1 : 2 }
 
-    /// The columns of the number of an advertising set behind the address.
+    /// The width of the number of an advertising set, after the address.
     private static let setWidth = 4
 
     /// Returns the columns for a screen of that width, and their widths.
