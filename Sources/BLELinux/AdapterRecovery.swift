@@ -10,6 +10,7 @@ internal import Glibc
 // - A step leaves nothing switched off: what it has blocked, unauthorized or unbound it restores, also after a failure.
 // - A reset of the port that loses the adapter takes its folders away with it. Where the port is was read before, so the step is
 //   finished by the port: the device there is authorized again, and where there is none, the port is disabled and enabled.
+// - Another device that has been plugged in there meanwhile is left as it is.
 // - The calls block: 10 s and one call of the kernel after a step, until the adapter is back, and twice as long after a port that has
 //   lost it; the helper is waited for longer than its unit lets it run.
 
@@ -24,6 +25,7 @@ package struct AdapterRecovery: Sendable {
     private let reset: @Sendable (Int32) throws(SystemCallError) -> Void
     /// How long an adapter may take to come back.
     private let returnTime: Duration
+    private let pause: @Sendable (Duration) -> Void
 
     /// Steps on this machine; or on a pretended one, for tests.
     package init(
@@ -38,13 +40,15 @@ package struct AdapterRecovery: Sendable {
         reset: @escaping @Sendable (Int32) throws(SystemCallError) -> Void = { node throws(SystemCallError) in
             try SystemCallError.check("USBDEVFS_RESET", ble_ioctl_number(node, ble_USBDEVFS_RESET, 0))
         },
-        returnTime: Duration = .seconds(10)
+        returnTime: Duration = .seconds(10),
+        pause: @escaping @Sendable (Duration) -> Void = { usleep(UInt32($0 / .microseconds(1))) }
     ) {
         self.root = root
         self.list = list
         self.power = power
         self.reset = reset
         self.returnTime = returnTime
+        self.pause = pause
     }
 
     /// Takes a step, by the helper program where this process may not and `helper` names its socket.
@@ -80,7 +84,7 @@ package struct AdapterRecovery: Sendable {
         } catch {
             throw RecoveryFailure(error)
         }
-        Self.pause(.milliseconds(500))
+        pause(.milliseconds(500))
     }
 
     private func cycleSwitch(_ adapter: ControllerInfo) throws(RecoveryFailure) {
@@ -90,7 +94,7 @@ package struct AdapterRecovery: Sendable {
                 && SystemFiles.text("\(folder)/\(entry)/name") == adapter.name
         }
         guard let name else { throw .notApplicable }
-        try writeTwice("1", "0", to: "\(folder)/\(name)/soft", pause: .seconds(1))
+        try writeTwice("1", "0", to: "\(folder)/\(name)/soft")
     }
 
     private func resetPort(_ adapter: ControllerInfo) throws(RecoveryFailure) {
@@ -99,8 +103,9 @@ package struct AdapterRecovery: Sendable {
         else { throw .notApplicable }
         // The folder of the port is the hub's, and stays.
         let port = Self.resolved(device + "/port")
+        let identity = USBIdentity(device)
         let node = "\(root)/dev/bus/usb/\(Self.threeDigits(bus))/\(Self.threeDigits(place))"
-        let file = try Self.opened(node)
+        let file = try Self.opened(node, absence: .notPermitted("\(node) is not there for this program"))
         do throws(SystemCallError) {
             try reset(file.number)
         } catch {
@@ -112,28 +117,41 @@ package struct AdapterRecovery: Sendable {
         } catch {
             guard error == .adapterGone else { throw error }
         }
-        try enumerateAgain(device, at: port)
+        try enumerateAgain(device, identity, at: port)
         try awaitReturn(of: adapter)
     }
 
     /// Has the kernel set up the device at a port again: the one that is there, or what the port finds when it is enabled.
-    private func enumerateAgain(_ device: String, at port: String?) throws(RecoveryFailure) {
-        if SystemFiles.text(device + "/authorized") != nil {
-            return try writeTwice("0", "1", to: device + "/authorized", pause: .seconds(1))
-        }
+    private func enumerateAgain(
+        _ device: String, _ identity: USBIdentity, at port: String?
+    ) throws(RecoveryFailure) {
         let name = device.split(separator: "/").last.map(String.init) ?? device
+        if SystemFiles.text(device + "/authorized") != nil {
+            guard USBIdentity(device) == identity else {
+                throw .failed("another device is at USB port \(name) by now")
+            }
+            return try authorizeAgain(device)
+        }
         guard let port, SystemFiles.text(port + "/disable") != nil else {
             throw .failed(
                 "nothing answers at USB port \(name) any more, and this kernel cannot enable the port again: "
                     + "unplug the adapter and plug it in again")
         }
-        try writeTwice("1", "0", to: port + "/disable", pause: .seconds(1))
+        try writeTwice("1", "0", to: port + "/disable")
+    }
+
+    /// Takes the driver off a device, and puts it on again.
+    private func authorizeAgain(_ device: String) throws(RecoveryFailure) {
+        let place = number("devnum", of: device)
+        try write("0", to: device + "/authorized")
+        pause(.seconds(1))
+        // Whether one that has come to the port meanwhile may be used, another program decides.
+        guard number("devnum", of: device) == place else { throw .adapterGone }
+        try restore("1", to: device + "/authorized")
     }
 
     private func bindAgain(_ adapter: ControllerInfo) throws(RecoveryFailure) {
-        if let device = usbDevice(of: adapter) {
-            return try writeTwice("0", "1", to: device + "/authorized", pause: .seconds(1))
-        }
+        if let device = usbDevice(of: adapter) { return try authorizeAgain(device) }
         let device = "\(root)/sys/class/bluetooth/\(adapter.name)/device"
         guard let target = SystemFiles.destination(ofLink: device),
             let name = target.split(separator: "/").last.map(String.init),
@@ -141,7 +159,7 @@ package struct AdapterRecovery: Sendable {
             let folder = Self.resolved(device + "/driver")
         else { throw .notApplicable }
         try write(name, to: folder + "/unbind")
-        Self.pause(.seconds(1))
+        pause(.seconds(1))
         try restore(name, to: folder + "/bind")
     }
 
@@ -162,7 +180,7 @@ package struct AdapterRecovery: Sendable {
                 }
             }
             guard ble_boot_nanoseconds() < end else { throw .adapterGone }
-            Self.pause(.milliseconds(500))
+            pause(.milliseconds(500))
         }
     }
 
@@ -186,10 +204,10 @@ package struct AdapterRecovery: Sendable {
 
     /// Writes what takes something away, and then what restores it, which is tried several times.
     private func writeTwice(
-        _ first: String, _ second: String, to path: String, pause: Duration
+        _ first: String, _ second: String, to path: String
     ) throws(RecoveryFailure) {
         try write(first, to: path)
-        Self.pause(pause)
+        pause(.seconds(1))
         try restore(second, to: path)
     }
 
@@ -198,7 +216,7 @@ package struct AdapterRecovery: Sendable {
             do throws(RecoveryFailure) {
                 return try write(text, to: path)
             } catch {
-                Self.pause(.milliseconds(500))
+                pause(.milliseconds(500))
             }
         }
         try write(text, to: path)
@@ -211,13 +229,18 @@ package struct AdapterRecovery: Sendable {
         guard count == bytes.count else { throw RecoveryFailure(SystemCallError(call: "write", errno: errno)) }
     }
 
-    /// Opens a file of root's. A service may have been given a view of the system without it, or one that it cannot write to.
-    private static func opened(_ path: String) throws(RecoveryFailure) -> OwnedDescriptor {
+    /// Opens a file of root's. A service may have been given a view of the system that it cannot write to.
+    ///
+    /// - Parameter absence: What it means that the file is not there.
+    private static func opened(
+        _ path: String, absence: RecoveryFailure = .adapterGone
+    ) throws(RecoveryFailure) -> OwnedDescriptor {
         let number = SystemCallError.repeated { unsafe open(path, O_WRONLY | O_CLOEXEC) }
         if number >= 0 { return OwnedDescriptor(number) }
         let error = SystemCallError(call: "open", errno: errno)
         switch error.errno {
-        case ENOENT, EROFS: throw .notPermitted(error.description)
+        case ENOENT: throw absence
+        case EROFS: throw .notPermitted(error.description)
         default: throw RecoveryFailure(error)
         }
     }
@@ -232,8 +255,15 @@ package struct AdapterRecovery: Sendable {
         String(repeating: "0", count: max(0, 3 - String(number).count)) + String(number)
     }
 
-    private static func pause(_ time: Duration) {
-        usleep(UInt32(time / .microseconds(1)))
+}
+
+/// What a device on USB says of itself, by which it is known again after a reset.
+private struct USBIdentity: Hashable {
+    let texts: [String?]
+
+    /// - Parameter device: The folder of the device.
+    init(_ device: String) {
+        texts = ["idVendor", "idProduct", "serial"].map { SystemFiles.text("\(device)/\($0)") }
     }
 }
 

@@ -56,6 +56,19 @@ import Testing
         #expect(machine.calls.withLock { $0 } == ["hci4 on"])
     }
 
+    /// Whether a device that has come to the port meanwhile may be used, another program decides.
+    @Test(.row("W56")) func aDeviceThatHasTakenThePlaceIsNotAuthorized() throws {
+        let tree = machineWithPort()
+        let path = tree.path
+        let recovery = AdapterRecovery(
+            root: path, list: { () throws(SystemCallError) in [] },
+            pause: { _ in
+                try? "13".write(toFile: "\(path)/hub/1-3/devnum", atomically: false, encoding: .utf8)
+            })
+        #expect(throws: RecoveryFailure.adapterGone) { try recovery.take(.driver, adapter) }
+        #expect(text("hub/1-3/authorized", tree) == "0")
+    }
+
     @Test func aDriverWithoutUSBIsUnboundAndBound() throws {
         var tree = FakeTree()
         tree.write("driver/unbind", "............")
@@ -155,6 +168,22 @@ import Testing
         // The other way was not tried.
         let others = ["hub/1-3/authorized", "hub/1-0:1.0/usb1-port3/disable"].filter { $0 != file }
         for other in others { #expect([nil, "x"].contains(SystemFiles.text("\(path)/\(other)"))) }
+    }
+
+    /// What was plugged in at the port while the adapter was waited for is not this program's.
+    @Test(.row("W56"), arguments: ["idVendor", "serial"]) func anotherDeviceAtThePortIsLeftAlone(file: String) throws {
+        var tree = machineWithPort()
+        tree.write("hub/1-3/serial", "0001")
+        let path = tree.path
+        let failure = #expect(throws: RecoveryFailure.self) {
+            try Machine([]).recovery(root: path) { () throws(SystemCallError) in
+                try? "ffff".write(toFile: "\(path)/hub/1-3/\(file)", atomically: false, encoding: .utf8)
+                throw SystemCallError(call: "USBDEVFS_RESET", errno: ENODEV)
+            }.take(.usbPort, adapter)
+        }
+        #expect(failure == .failed("another device is at USB port 1-3 by now"))
+        #expect(text("hub/1-3/authorized", tree) == "x")
+        #expect(text("hub/1-0:1.0/usb1-port3/disable", tree) == "x")
     }
 
     @Test(.row("W56")) func aPortThatNothingBringsBackIsNamed() throws {

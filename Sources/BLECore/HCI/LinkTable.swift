@@ -331,6 +331,8 @@ extension LinkTable {
         guard complete.status.isSuccess else { return [] }
         let handle = complete.handle
         encryptionEnded(handle)
+        // They were data of the link that has ended.
+        entries[handle]?.packetsAhead = 0
         switch entries[handle]?.state {
         case .registered(let link):
             // An owner that closes a link without asking leaves its reason here; the oldest goes.
@@ -355,6 +357,7 @@ extension LinkTable {
         var lost: [Link] = []
         for handle in entries.keys.sorted() {
             encryptionEnded(handle)
+            entries[handle]?.packetsAhead = 0
             switch entries[handle]?.state {
             case .registered(let link):
                 lost.append(link)

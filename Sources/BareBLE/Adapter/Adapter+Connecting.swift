@@ -108,11 +108,18 @@ extension Adapter {
     ) async throws(BLEError) -> Turn {
         try await prepare(during: "connect")
         try checkIsPeer(target.address.address, "\(target.address)", during: "connect")
-        let hasWaited = try await takeTurn(until: limit, target.peer)
+        var hasWaited = false
+        var patience: BootInstant?
+        while true {
+            // Without the turn: others may need no room.
+            try await awaitRoom(for: target, &patience, until: limit)
+            if try await takeTurn(until: limit, target.peer) { hasWaited = true }
+            if case .proceed = room(for: target, &patience, until: limit) { break }
+            initiator.passTurn()
+        }
         defer { initiator.passTurn() }
         // The adapter may have gone while others had their turns.
         if hasWaited { try await prepare(during: "connect") }
-        try await awaitRoom(for: target, until: limit)
         if try self.target(target.address, demand) != target { return .bondChanged }
         retry.beginTurn(at: loop.now())
         if target.means == .kernel {
@@ -225,31 +232,45 @@ extension Adapter {
 
     // MARK: The number of links
 
-    /// The handles of the links that are up on the adapter, of all programs.
+    /// The handles of the LE links that are up on the adapter, of all programs.
     var linksUp: [ConnectionHandle] {
-        let known = info.flatMap { system.linkHandles($0.index) } ?? []
+        let known = info.flatMap { system.lowEnergyLinkHandles($0.index) } ?? []
         // The kernel lists a link for some time after the controller has reported its end.
         return known.filter { links.lastEnd(of: $0) == nil }
     }
 
+    /// Whether another link may be initiated now.
+    ///
+    /// - Parameter patience: Until when the connect waits for room that is only guessed to be missing.
+    private func room(
+        for target: ConnectTarget, _ patience: inout BootInstant?, until limit: BootInstant?
+    ) -> LinkLimit.Advice {
+        guard linkLimit.isKnown, !hasLink(to: target) else { return .proceed }
+        let advice = linkLimit.advice(links: linksUp.count)
+        guard case .wait(let time) = advice else { return advice }
+        let now = loop.now()
+        let end = patience ?? min(now + time, limit ?? now + time)
+        patience = end
+        return end <= now ? .proceed : advice
+    }
+
     /// Waits for the end of a link where as many are up as may be, or as the controller can have.
-    private func awaitRoom(for target: ConnectTarget, until limit: BootInstant?) async throws(BLEError) {
-        var patience: BootInstant?
-        while linkLimit.isKnown, !hasLink(to: target) {
-            let up = linksUp
-            let now = loop.now()
+    private func awaitRoom(
+        for target: ConnectTarget, _ patience: inout BootInstant?, until limit: BootInstant?
+    ) async throws(BLEError) {
+        while true {
             let end: BootInstant?
-            switch linkLimit.advice(links: up.count) {
+            switch room(for: target, &patience, until: limit) {
             case .proceed: return
-            case .wait(let time):
-                let last = patience ?? min(now + time, limit ?? now + time)
-                if last <= now { return }
-                (patience, end) = (last, last)
+            case .wait: end = patience
             case .full(let most):
-                if let limit, limit <= now { throw BLEError(fullOf: up.count, limit: most, peer: target.peer) }
+                if let limit, limit <= loop.now() {
+                    throw BLEError(fullOf: linksUp.count, limit: most, peer: target.peer)
+                }
                 end = limit
             }
-            let look = now + Self.roomPause
+            let up = linksUp
+            let look = loop.now() + Self.roomPause
             let (wake, number) = await suspend(until: min(end ?? look, look)) { number in
                 for handle in up { _ = links.awaitEnd(of: handle, number) }
             }
@@ -260,7 +281,7 @@ extension Adapter {
     }
 
     /// How often the links are looked at while a connect waits for the end of one: other programs' may end unseen.
-    private static let roomPause: Duration = .seconds(10)
+    private static let roomPause: Duration = .seconds(60)
 
     private func pauseScan(until deadline: BootInstant) async {
         guard scan.makeWay() else { return }
@@ -294,11 +315,10 @@ extension Adapter {
         let attempt = Initiator.Attempt(
             initiation, phys: isLongRange ? [.le1M, .leCoded] : .le1M, isExtended: isExtended, deadline: deadline)
         links.attemptBegins()
-        // The kernel copies the data of all links for that.
-        let watchesData = !links.hasLinks
-        if watchesData { hci.passData(true) }
+        // The kernel copies the data of all links for that, so only until the first one is up.
+        if linksUp.isEmpty { hci.passData(true) }
         defer {
-            if watchesData { hci.passData(false) }
+            hci.passData(false)
             watchPresence()
         }
         let ahead = links.packetsAhead

@@ -360,7 +360,10 @@ extension Adapter {
                 if batch.reports.contains(where: { !$0.payload.isEmpty }) { perform(recovery.heard(at: now)) }
             case .received(.connectionComplete(let complete)):
                 // At the other socket the end of the last link with this handle may wait, and that of this one.
-                if complete.status.isSuccess { commandsReadable() }
+                if complete.status.isSuccess {
+                    hci.passData(false)
+                    commandsReadable()
+                }
                 links.began(complete)
                 if complete.status.isSuccess { acceptor.began(complete) }
                 if complete.status.isSuccess { perform(security.linkBegan(complete.handle)) }

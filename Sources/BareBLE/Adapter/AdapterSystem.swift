@@ -70,6 +70,8 @@ package struct AdapterSystem: Sendable {
     package var linkHandle: @Sendable (UInt16, BluetoothAddress) -> ConnectionHandle?
     /// The handles of all links that are up on an adapter, of this and other programs; `nil` if that cannot be seen.
     package var linkHandles: @Sendable (UInt16) -> [ConnectionHandle]?
+    /// The handles of the LE links among them.
+    package var lowEnergyLinkHandles: @Sendable (UInt16) -> [ConnectionHandle]?
     /// Switches an adapter off; waits until the kernel is done.
     package var powerDown: @Sendable (UInt16) throws(SystemCallError) -> Void
     /// Takes a step of recovery, or has the helper program with this socket take it, beside the loop; waits until it is done.
@@ -143,6 +145,10 @@ package struct AdapterSystem: Sendable {
         },
         linkHandles: { index in
             try? Controllers.handlesOfLinks(of: index)
+        },
+        lowEnergyLinkHandles: { index in
+            guard let links = try? Controllers.links(of: index) else { return nil }
+            return links.filter(\.isConnected).map(\.handle)
         },
         powerDown: { index throws(SystemCallError) in try Controllers.powerDown(index) },
         recover: { step, adapter, helper, loop throws(RecoveryFailure) in

@@ -17,7 +17,7 @@ final class DeviceEvents {
     /// Whether changes are announced.
     var isOpen: Bool { socket != nil }
 
-    /// Begins to call `changed` after each announcement; returns whether it could.
+    /// Begins to call `changed` after each announcement, and once at first; returns whether it could.
     func begin(_ system: AdapterSystem, on loop: EventLoop, changed: @escaping EventLoop.Handler) -> Bool {
         if isOpen { return true }
         guard !isRefused, let opened = system.openDeviceEvents() else {
@@ -31,8 +31,13 @@ final class DeviceEvents {
             if !drain() { end(on: loop) }
             changed()
         }
-        if failure != nil { socket = nil }
-        return isOpen
+        if failure != nil {
+            socket = nil
+            return false
+        }
+        // Nothing announces what has changed since the owner's last look.
+        _ = loop.schedule(at: loop.now(), changed)
+        return true
     }
 
     func end(on loop: EventLoop) {

@@ -55,6 +55,8 @@ final class HCIChannel {
     private let now: () -> BootInstant
     /// The adapter's name, for the trace.
     private var name = ""
+    /// Whether the data of links passes too.
+    private var passesData = false
     /// Whether this process may send commands.
     private(set) var mayCommand = false
 
@@ -80,6 +82,7 @@ final class HCIChannel {
 
     func open(_ sockets: consuming AdapterSockets, name: String, mayCommand: Bool) {
         self.sockets = consume sockets
+        passesData = false
         self.name = name
         self.mayCommand = mayCommand
     }
@@ -150,9 +153,11 @@ final class HCIChannel {
     // MARK: Reading
 
     /// Has the data of links pass too, on the socket for LE events, or no longer. It is counted, and neither kept nor traced.
-    func passData(_ isPassed: Bool) {
+    func passData(_ passes: Bool) {
+        guard passes != passesData else { return }
+        passesData = passes
         // A simulated controller has no filter, and sends what a test wants.
-        try? sockets?.reports.setFilter(isPassed ? .reportsAndData : .reports)
+        try? sockets?.reports.setFilter(passes ? .reportsAndData : .reports)
     }
 
     /// Reads what waits at the socket for commands.

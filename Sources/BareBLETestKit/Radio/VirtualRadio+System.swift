@@ -77,6 +77,7 @@ extension VirtualRadio {
             }
         }
         system.linkHandles = { index in self.assumeIsolated { $0.controllers[index]?.links.keys.sorted() } }
+        system.lowEnergyLinkHandles = system.linkHandles
         system.sharesAntenna = { name in self.machine.withLock { $0.besideWiFi.contains(name) } }
         system.powerDown = { index throws(SystemCallError) in
             let isThere = self.machine.withLock { $0.setPower(of: index, false) }

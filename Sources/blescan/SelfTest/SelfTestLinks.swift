@@ -88,6 +88,8 @@ struct SelfTestConnect: Hashable, Sendable {
     var attempts = 0
     /// The statuses with which attempts, or links right after their beginning, ended.
     var failures: [UInt8] = []
+    /// Why there was no first response.
+    var error: String?
     /// Data of the link before the event of its beginning.
     var early = 0
 
@@ -132,6 +134,7 @@ struct SelfTestConnects: Hashable, Sendable {
         let good = connects.count { $0.firstResponse != nil }
         let quick = connects.count { $0.firstResponse != nil && $0.attempts <= 2 }
         let failures = connects.flatMap(\.failures)
+        let errors = connects.compactMap(\.error)
         let early = connects.reduce(0) { $0 + $1.early }
         var counts: [UInt8: Int] = [:]
         for status in failures { counts[status, default: 0] += 1 }
@@ -149,11 +152,14 @@ struct SelfTestConnects: Hashable, Sendable {
                     counts.sorted { $0.key < $1.key }.map {
                         JSONLine.Member(key: Hex.number($0.key), value: .integer($0.value))
                     }),
+                "errors": errors.isEmpty ? nil : .array(errors.map { .string($0) }),
             ])
         if good * 2 < connects.count {
-            judgement.remark("most connects fail", verdict: .unfit)
+            judgement.remark("most connects fail" + (errors.last.map { " (\($0))" } ?? ""), verdict: .unfit)
         } else if quick * 100 < connects.count * 95 {
-            judgement.remark("\(quick) of \(connects.count) connects needed two attempts at most; 95 % are expected")
+            judgement.remark(
+                "\(quick) of \(connects.count) connects needed two attempts at most; 95 % are expected"
+                    + (errors.last.map { " (\($0))" } ?? ""))
         }
         if let p95 = times.p95, p95 >= Self.limit {
             judgement.remark("connects take up to \(p95.short); less than \(Self.limit.short) is expected")
@@ -187,6 +193,7 @@ extension SelfTestRunner {
             } catch {
                 if error.code == .cancelled { throw .interrupted }
                 if await access.channel.isGone { break }
+                connect.error = error.description
             }
             connect.add(await access.channel.drain(), since: start)
             measured.connects.append(connect)

@@ -37,6 +37,18 @@ import Testing
         table.dataSeen(on: handle)
         table.began(try connection())
         #expect(table.packetsAhead == 2)
+        // Of a link that has ended, whose beginning was not read.
+        _ = try table.ended(disconnection())
+        table.dataSeen(on: handle)
+        _ = try table.ended(disconnection())
+        table.attemptBegins()
+        table.began(try connection())
+        #expect(table.packetsAhead == 2)
+        _ = try table.ended(disconnection())
+        table.dataSeen(on: handle)
+        _ = table.controllerReset()
+        table.began(try connection())
+        #expect(table.packetsAhead == 2)
         // From the time before an attempt.
         _ = try table.ended(disconnection())
         table.dataSeen(on: handle)

@@ -223,6 +223,27 @@ import Testing
         }
     }
 
+    /// A connect that waits for room keeps none away that needs none, and lets go when its task is cancelled.
+    @Test(.row("W49")) func aConnectThatWaitsForRoomKeepsNoTurn() async throws {
+        var configuration = Configuration()
+        configuration.maximumLinks = 1
+        try await run(.bluetooth5, configuration) { time, radio, central in
+            let first = try #require(await radio.id(of: radio.add(.battery)))
+            let second = try #require(await radio.id(of: radio.add(.battery)))
+            let device = try await central.connect(first)
+            let waiting = time.task { _ = try await central.connect(second, ConnectOptions(timeout: nil)) }
+            try await time.clock.sleep(for: .seconds(1))
+            // Another that would wait fails for the same reason, not because the first one has the turn.
+            let error = await #expect(throws: BLEError.self) {
+                _ = try await central.connect(second, ConnectOptions(timeout: .seconds(5)))
+            }
+            #expect(error?.code == .busy)
+            await device.disconnect()
+            try await waiting.value
+            #expect(await central.statistics.suspectedLinks == 0)
+        }
+    }
+
     /// After a refusal, the next connect waits for the end of a link before it is refused too.
     @Test(.row("W49")) func aLimitIsLearntFromARefusal() async throws {
         var personality = try personality("bcm4345c0")

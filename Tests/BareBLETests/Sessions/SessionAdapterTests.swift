@@ -2,6 +2,7 @@ import BLECore
 import BLELinux
 import BareBLE
 import BareBLETestKit
+import Logging
 import TestSupport
 import Testing
 
@@ -229,6 +230,26 @@ import Testing
             #expect(try await states.next() == .poweredOff)
             bench.kernel.withLock { $0.controllers[0] = $0.controllers[0].switched(on: true) }
             #expect(try await states.next() == .poweredOn)
+        }
+    }
+
+    /// Nothing announces what happens between the last look and the opening of the kernel's announcements.
+    @Test func aChangeAheadOfTheFirstAnnouncementIsSeen() async throws {
+        try await VirtualTime.run { time in
+            let radio = VirtualRadio(time: time)
+            await radio.announceChanges()
+            var system = radio.system
+            let (open, powerDown) = (system.openDeviceEvents, system.powerDown)
+            system.openDeviceEvents = {
+                try? powerDown(0)
+                return open()
+            }
+            let adapter = Adapter(.first, loop: radio.loop, logger: Logger(label: "test"), system: system)
+            let central = Central(adapter: adapter)
+            var states = central.adapterStates.makeAsyncIterator()
+            let first = try await states.next()
+            #expect(first == .poweredOn)
+            #expect(try await states.next() == .poweredOff)
         }
     }
 
