@@ -56,8 +56,8 @@ import Testing
     ) async throws {
         let bench = try await FaultyAdapter()
         try await bench.visit()
-        // Behind a look at the adapter, and one at its links.
-        bench.plan.set(SystemCalls(.socket), .fail(errno), skip: 2)
+        // After a look at the adapter, and two at its links.
+        bench.plan.set(SystemCalls(.socket), .fail(errno), skip: 3)
         expectHint(await failure { () async throws(BLEError) in try await bench.visit() }, .system, errno)
         #expect(bench.plan.hits == 1)
         try await bench.visit()

@@ -316,7 +316,7 @@ extension Adapter {
             initiation, phys: isLongRange ? [.le1M, .leCoded] : .le1M, isExtended: isExtended, deadline: deadline)
         links.attemptBegins()
         // The kernel copies the data of all links for that, so only until the first one is up.
-        if linksUp.isEmpty { hci.passData(true) }
+        if !links.hasLinks, linksUp.isEmpty { hci.passData(true) }
         defer {
             hci.passData(false)
             watchPresence()
@@ -477,7 +477,7 @@ extension Adapter {
         commandsReadable()
         reportsReadable()
         for name in kernelNames(of: target) {
-            guard let info, let handle = system.linkHandle(info.index, name.address) else { continue }
+            guard let handle = linkHandle(of: name) else { continue }
             // One of this program is in use.
             if links.peer(of: handle) != nil { throw .connect(.busy, errno: SystemCallError.busy) }
             return handle

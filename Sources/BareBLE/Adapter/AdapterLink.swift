@@ -82,9 +82,13 @@ extension Adapter {
     }
 
     /// Whether the kernel has a link to a peer, of this or another program.
-    func hasLink(to peer: PeerID) -> Bool {
-        guard let index = info?.index else { return false }
-        return system.hasLink(index, peer.address)
+    func hasLink(to peer: PeerID) -> Bool { linkHandle(of: peer) != nil }
+
+    /// The handle of the link to a peer that is up, of this or another program.
+    func linkHandle(of peer: PeerID) -> ConnectionHandle? {
+        guard let index = info?.index, let handle = system.linkHandle(index, peer.address) else { return nil }
+        // The kernel lists a link for a moment after programs have read its end. A socket would attach to it, and end with it.
+        return links.lastEnd(of: handle) == nil ? handle : nil
     }
 
     private func rssi(_ link: LinkIdentity) async throws(BLEError) -> Int {

@@ -92,9 +92,6 @@ package struct AdapterSystem: Sendable {
     /// Opens the kernel's announcements about adapters; `nil` if this process may not have them.
     package var openDeviceEvents: @Sendable () -> HCISocket? = { nil }
 
-    /// Whether a link to this address is up on an adapter, of this or another program.
-    package func hasLink(_ index: UInt16, _ address: BluetoothAddress) -> Bool { linkHandle(index, address) != nil }
-
     /// The kernel.
     package static let kernel = AdapterSystem(
         list: { () throws(SystemCallError) in try Controllers.list() },

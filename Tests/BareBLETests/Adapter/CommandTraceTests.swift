@@ -2,6 +2,7 @@ import BLECore
 import BLELinux
 import BareBLE
 import BareBLETestKit
+import Logging
 import TestSupport
 import Testing
 
@@ -42,6 +43,36 @@ import Testing
                     "LE Set Scan Enable 00",
                 ],
             ])
+    }
+
+    /// The kernel removes a link from its list after programs have read the event of its end.
+    @Test func aLinkThatHasEndedIsNotTakenForOneThatIsUp() async throws {
+        let sent = Sent()
+        try await VirtualTime.run { time in
+            let radio = VirtualRadio(time: time)
+            let peer = try #require(await radio.id(of: radio.add(.heartRate)))
+            var system = radio.system
+            let (handles, last) = (system.linkHandle, Lock<ConnectionHandle?>(nil))
+            system.linkHandle = { index, address in
+                let now = handles(index, address)
+                return last.withLock { last in
+                    last = now ?? last
+                    return last
+                }
+            }
+            let adapter = Adapter(
+                .first, loop: radio.loop, logger: Logger(label: "test"), trace: { sent.add($0) }, system: system)
+            let central = Central(adapter: adapter)
+            for step in ["first", "second"] {
+                sent.begin(step)
+                let device = try await central.connect(peer)
+                #expect(try await device.read(0x2A38) == [1])
+                await device.disconnect()
+            }
+        }
+        for step in ["first", "second"] {
+            #expect(sent.commands[step]?.count { $0 == "LE Extended Create Connection" } == 1)
+        }
     }
 
     /// The names of the commands of each step, with the first octet of those that switch a scan.

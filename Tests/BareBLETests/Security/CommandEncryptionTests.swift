@@ -173,7 +173,9 @@ import Testing
             _ = try await restricted.central.adapter.prepare(during: "connect")
             let initiation = LEInitiation(peer: onAir, ownAddressType: .public, parameters: .balanced)
             #expect(other.send(HCICommandPacket(LEExtendedCreateConnection(initiation, phys: .le1M)).bytes) == .sent)
-            while !bench.radio.system.hasLink(0, onAir.address) { try await time.clock.sleep(for: .milliseconds(10)) }
+            while bench.radio.system.linkHandle(0, onAir.address) == nil {
+                try await time.clock.sleep(for: .milliseconds(10))
+            }
             let peer = isPrivate ? SecurityBench.identity : bench.id
             let peripheral = try await restricted.central.connect(isPrivate ? onAir : peer)
             #expect(peripheral.id == peer)
@@ -391,7 +393,7 @@ import Testing
             running.withLock { $0 = task }
             await #expect(throws: error(.cancelled)) { _ = try await task.value }
             await bench.radio.observe(nil)
-            while bench.radio.system.hasLink(0, bench.id.address) {
+            while bench.radio.system.linkHandle(0, bench.id.address) != nil {
                 try await time.clock.sleep(for: .milliseconds(10))
             }
             #expect(restricted.linkCommands == [.leExtendedCreateConnection, .leEnableEncryption, .disconnect])
@@ -430,7 +432,7 @@ import Testing
             }
             #expect(await bench.device.requestCount == requests)
             #expect(await bench.device.pairingCount == 1)
-            #expect(!bench.radio.system.hasLink(0, bench.id.address))
+            #expect(bench.radio.system.linkHandle(0, bench.id.address) == nil)
             let peripheral = try await restricted.central.connect(bench.id, ConnectOptions(security: .none))
             #expect(await peripheral.security == .none)
             #expect(try await peripheral.read(0xFFF2) == [8])

@@ -175,7 +175,7 @@ import Testing
             let address = Hex.encode(onAir.address.littleEndianBytes)
             let create = try Hex.decode("010d201960003000 00 01 \(address) 00 18002800 0000 d007 00000000")
             #expect(commands.send(create) == .sent)
-            while !bench.radio.system.hasLink(0, identity.address) {
+            while bench.radio.system.linkHandle(0, identity.address) == nil {
                 try await time.clock.sleep(for: .milliseconds(10))
             }
             let own = VirtualRadio.address(of: 0)
