@@ -220,13 +220,18 @@ def kernel():
     yield [*RELEASE, "bareble-recover"], {}
     for product in ("heart-rate-logger", "advertisement-logger"):
         yield ["swift", "build", "--package-path", "Docs/examples", "--scratch-path", ".build/examples", "--product", product], {}
-    for groups in machines():
+    for groups in [*machines(), *machines_alone()]:
         yield ["python3", "Tests/VM/run.py", *groups], {}
 
 
 def machines():
-    """The runs of virtual machines; the first one may have others beside it."""
-    return [[]] if os.environ.get("KERNELS") else [COUNTED, *HOST_TIME]
+    """The runs of virtual machines that may have anything beside them."""
+    return [] if os.environ.get("KERNELS") else [[group] for group in COUNTED]
+
+
+def machines_alone():
+    """The others, which come after them."""
+    return [[]] if os.environ.get("KERNELS") else HOST_TIME
 
 
 STEPS = {step.__name__: step for step in (
@@ -254,33 +259,41 @@ class Run:
     def __init__(self, name, done):
         """`done` holds the builds that need not be done again, and gets those of this step."""
         self.name, self.done = name, done
-        self.tally, self.shown, self.seconds = Tally(), [], 0
+        self.tally, self.shown, self.began = Tally(), [], time.monotonic()
         self.commands = list(STEPS[name]())
         self.lock = threading.Lock()
         self.log = open(LOGS / f"{name}.log", "w")
 
-    def perform(self, count=None):
-        """Performs the next `count` commands, or all that are left; after a failure none."""
-        began = time.monotonic()
-        now, self.commands = self.commands[:count], self.commands[len(self.commands) if count is None else count:]
-        for command, environment in now:
+    def perform(self, leaving=0):
+        """Performs one command after the other until `leaving` are left; after a failure none. Two threads may do so at once."""
+        while (next_one := self.take(leaving)) is not None:
+            command, environment = next_one
             if isinstance(command, Together):
                 is_good = self.together(command)
             else:
-                is_good = self.one(command, environment)
+                lines = [] if leaving else None
+                is_good = self.one(command, environment, lines)
+                self.write(lines or [])
             if not is_good:
-                self.commands = []
-                break
-        self.seconds += time.monotonic() - began
+                with self.lock:
+                    self.commands = []
+
+    def take(self, leaving):
+        with self.lock:
+            return self.commands.pop(0) if len(self.commands) > leaving else None
+
+    def write(self, lines):
+        with self.lock:
+            self.log.writelines(lines)
+            self.log.flush()
 
     def together(self, commands):
         results = {}
 
         def part(number, command, environment):
             results[number] = self.one(command, environment, lines := [])
-            with self.lock:
-                self.log.writelines(lines)
-                self.log.flush()
+            self.write(lines)
+
         threads = [threading.Thread(target=part, args=(number, *one)) for number, one in enumerate(commands)]
         for thread in threads:
             thread.start()
@@ -330,7 +343,7 @@ class Run:
         tally = self.tally
         if self.name in ("embedded", "linkage") and tally.failed == 0 and tally.passed == 0:
             tally.passed = 1
-        print(f"{self.name:<10} {tally}  ({self.seconds:.0f} s)", flush=True)
+        print(f"{self.name:<10} {tally}  ({time.monotonic() - self.began:.0f} s)", flush=True)
         for line in self.shown[:60]:
             print("    " + line)
         if tally.failed or len(self.shown) > 60:
@@ -352,13 +365,14 @@ def main(names):
     total, done = Tally(), []
     beside = None
     if "kernel" in names and len(names) > 1:
-        # The virtual machines use one processor, and time in them does not depend on what else this machine does: they run beside the
-        # other steps. No later build changes the programs that run in them.
+        # A virtual machine uses one processor, and time in it does not depend on what else this machine does: they run beside the
+        # other steps, and then two at a time. No later build changes the programs that run in them.
         names = [name for name in names if name != "kernel"]
         print(f"{'kernel':<10} ...", flush=True)
         beside = Run("kernel", done)
-        beside.perform(len(beside.commands) - len(machines()))
-        counted = threading.Thread(target=beside.perform, args=(1,))
+        alone = len(machines_alone())
+        beside.perform(leaving=alone + len(machines()))
+        counted = threading.Thread(target=beside.perform, args=(alone,))
         counted.start()
     for name in names:
         print(f"{name:<10} ...", flush=True)
@@ -366,6 +380,7 @@ def main(names):
         run.perform()
         total.add(run.finish())
     if beside:
+        beside.perform(leaving=alone)
         counted.join()
         beside.perform()
         total.add(beside.finish())
