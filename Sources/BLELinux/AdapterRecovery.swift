@@ -127,10 +127,16 @@ package struct AdapterRecovery: Sendable {
     ) throws(RecoveryFailure) {
         let name = device.split(separator: "/").last.map(String.init) ?? device
         if SystemFiles.text(device + "/authorized") != nil {
-            guard USBIdentity(device) == identity else {
+            guard USBIdentity(device).mayBe(identity) else {
                 throw .failed("another device is at USB port \(name) by now")
             }
-            return try authorizeAgain(device)
+            do throws(RecoveryFailure) {
+                return try authorizeAgain(device)
+            } catch {
+                // It has come back by itself meanwhile.
+                guard error == .adapterGone else { throw error }
+                return
+            }
         }
         guard let port, SystemFiles.text(port + "/disable") != nil else {
             throw .failed(
@@ -158,7 +164,8 @@ package struct AdapterRecovery: Sendable {
             // The link is gone once the driver is unbound.
             let folder = Self.resolved(device + "/driver")
         else { throw .notApplicable }
-        try write(name, to: folder + "/unbind")
+        // Some drivers cannot be taken off.
+        try write(name, to: folder + "/unbind", absence: .notApplicable)
         pause(.seconds(1))
         try restore(name, to: folder + "/bind")
     }
@@ -222,8 +229,10 @@ package struct AdapterRecovery: Sendable {
         try write(text, to: path)
     }
 
-    private func write(_ text: String, to path: String) throws(RecoveryFailure) {
-        let file = try Self.opened(path)
+    private func write(
+        _ text: String, to path: String, absence: RecoveryFailure = .adapterGone
+    ) throws(RecoveryFailure) {
+        let file = try Self.opened(path, absence: absence)
         let bytes = Array(text.utf8)
         let count = SystemCallError.repeated { unsafe Glibc.write(file.number, bytes, bytes.count) }
         guard count == bytes.count else { throw RecoveryFailure(SystemCallError(call: "write", errno: errno)) }
@@ -232,9 +241,7 @@ package struct AdapterRecovery: Sendable {
     /// Opens a file of root's. A service may have been given a view of the system that it cannot write to.
     ///
     /// - Parameter absence: What it means that the file is not there.
-    private static func opened(
-        _ path: String, absence: RecoveryFailure = .adapterGone
-    ) throws(RecoveryFailure) -> OwnedDescriptor {
+    private static func opened(_ path: String, absence: RecoveryFailure) throws(RecoveryFailure) -> OwnedDescriptor {
         let number = SystemCallError.repeated { unsafe open(path, O_WRONLY | O_CLOEXEC) }
         if number >= 0 { return OwnedDescriptor(number) }
         let error = SystemCallError(call: "open", errno: errno)
@@ -258,12 +265,19 @@ package struct AdapterRecovery: Sendable {
 }
 
 /// What a device on USB says of itself, by which it is known again after a reset.
-private struct USBIdentity: Hashable {
-    let texts: [String?]
+private struct USBIdentity {
+    private let numbers: [String?]
+    private let serial: String?
 
     /// - Parameter device: The folder of the device.
     init(_ device: String) {
-        texts = ["idVendor", "idProduct", "serial"].map { SystemFiles.text("\(device)/\($0)") }
+        numbers = ["idVendor", "idProduct"].map { SystemFiles.text("\(device)/\($0)") }
+        serial = SystemFiles.text(device + "/serial")
+    }
+
+    /// Whether both may be one device, one of which may not have told its serial number.
+    func mayBe(_ other: USBIdentity) -> Bool {
+        numbers == other.numbers && (serial == nil || other.serial == nil || serial == other.serial)
     }
 }
 

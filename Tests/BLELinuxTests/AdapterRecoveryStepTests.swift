@@ -83,6 +83,18 @@ import Testing
         #expect(SystemFiles.text("\(tree.path)/driver/bind")?.hasPrefix("serial0-0") == true)
     }
 
+    /// Such a driver has no files to take it off.
+    @Test func aDriverThatStaysOnItsDeviceIsNotApplicable() throws {
+        var tree = FakeTree()
+        tree.write("driver/uevent", "")
+        tree.write("serial0/serial0-0/name", "")
+        tree.link("serial0/serial0-0/driver", to: "\(tree.path)/driver")
+        tree.write("sys/class/bluetooth/hci3/address", "")
+        tree.link("sys/class/bluetooth/hci3/device", to: "\(tree.path)/serial0/serial0-0")
+        let recovery = Machine([adapter]).recovery(root: tree.path)
+        #expect(throws: RecoveryFailure.notApplicable) { try recovery.take(.driver, adapter) }
+    }
+
     @Test func theRadioIsBlockedAndUnblocked() throws {
         var tree = FakeTree()
         for (entry, name) in [("rfkill0", "hci1"), ("rfkill1", "hci3")] {

@@ -268,12 +268,19 @@ class Run:
         """Performs one command after the other until `leaving` are left; after a failure none. Two threads may do so at once."""
         while (next_one := self.take(leaving)) is not None:
             command, environment = next_one
-            if isinstance(command, Together):
-                is_good = self.together(command)
-            else:
-                lines = [] if leaving else None
-                is_good = self.one(command, environment, lines)
-                self.write(lines or [])
+            is_good = False
+            try:
+                if isinstance(command, Together):
+                    is_good = self.together(command)
+                else:
+                    lines = [] if leaving else None
+                    is_good = self.one(command, environment, lines)
+                    self.write(lines or [])
+            except OSError as error:
+                # In a thread of its own nobody else would notice.
+                with self.lock:
+                    self.tally.failed += 1
+                    self.shown.append(f"`{command}` was not performed: {error}")
             if not is_good:
                 with self.lock:
                     self.commands = []

@@ -195,7 +195,7 @@ class Bed:
             if log and radio_log.exists():
                 shutil.copy(radio_log, kernel_log.with_suffix(".radio.log"))
             if log and (exchange / "captures").is_dir():
-                shutil.copytree(exchange / "captures", kernel_log.parent / "captures", dirs_exist_ok=True)
+                shutil.copytree(exchange / "captures", kernel_log.with_suffix(".captures"), dirs_exist_ok=True)
             if status is None:
                 last = [line for file in (kernel_log, radio_log) if file.exists()
                         for line in file.read_text(errors="replace").splitlines()[-12:]]

@@ -77,10 +77,13 @@ def run_group(bed, name, only, cycles, series=None):
     script = "; ".join([
         *([f'/run/vm/busybox cp "{BLESCAN}" /run/vm/blescan && export BLESCAN=/run/vm/blescan'] if copied else []), "status=0",
         *(f"{step} || status=$?" for step in steps), "exit $status"])
-    shutil.rmtree(LOGS / "captures", ignore_errors=True)
+    log = LOGS / f"kernel-{label.replace(' on ', '-')}.log"
+    # A folder of the group's own: another group may run at the same time.
+    captured = log.with_suffix(".captures")
+    shutil.rmtree(captured, ignore_errors=True)
     status = bed.boot(
         ["/bin/sh", "-c", script, "sh", *only], radio=radio, controllers=controllers, peers=peers, limit=2400,
-        log=LOGS / f"kernel-{label.replace(' on ', '-')}.log", show=show, environment={
+        log=log, show=show, environment={
             "PYTHONDONTWRITEBYTECODE": "1", "BAREBLE_KERNEL_TESTS": "1", "HEART_RATE_LOGGER": str(LOGGER),
             "ADVERTISEMENT_LOGGER": str(LISTENER), "BAREBLE_RECOVER": str(RECOVER),
             "LINK_TRIALS": str(TRIALS), "PAIRING_TRIALS": str(PAIRING),
@@ -90,9 +93,9 @@ def run_group(bed, name, only, cycles, series=None):
         print(f"not ok kernel, {label}: the tests ended with status {status} after {counts['ok']} passed", flush=True)
         return False
     is_good = status == 0
-    if (LOGS / "captures").is_dir():
+    if captured.is_dir():
         monitor = bed.tools / "usr" / "bin" / "btmon"
-        is_good = captures.check(LOGS / "captures", monitor if monitor.exists() else "btmon", show) and is_good
+        is_good = captures.check(captured, monitor if monitor.exists() else "btmon", show) and is_good
     return is_good
 
 

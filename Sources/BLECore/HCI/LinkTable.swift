@@ -120,6 +120,8 @@ package struct LinkTable {
         var updates: [LinkUpdate.Kind: Update] = [:]
         /// The tasks that wait for an update to end before they begin theirs.
         var updateTurns: [LinkUpdate.Kind: [UInt64]] = [:]
+        /// When the end of a link with the handle was read last.
+        var endTime: BootInstant?
         /// The tasks that wait for the link's end.
         var endWaiters: [UInt64] = []
         /// Packets of data that came for the handle since the last connection attempt began, while no link was known to have it.
@@ -137,6 +139,8 @@ package struct LinkTable {
 
     /// How many reasons are kept for owners that may never ask.
     package static let reasonLimit = 64
+    /// How long the kernel lists a link after its end, at most; the same time keeps a later link visible whose beginning was missed.
+    package static let listingTime: Duration = .seconds(2)
     /// After that time without a response the link layer drops the link. Spec: T_PRT, Core Vol 6 Part B, 5.2.
     package static let procedureTimeout: Duration = .seconds(40)
 }
@@ -221,6 +225,12 @@ extension LinkTable {
         case .ended(let reason), .endedUnseen(let reason): reason
         case .unknown, .seen, .registered, nil: nil
         }
+    }
+
+    /// Whether the end of a link with a handle was read a moment ago, and nothing of a later one: the kernel may still list it.
+    package func hasJustEnded(_ handle: ConnectionHandle, at now: BootInstant) -> Bool {
+        guard lastEnd(of: handle) != nil, let time = entries[handle]?.endTime else { return false }
+        return now < time + Self.listingTime
     }
 
     /// Why a link has ended, once.
@@ -327,9 +337,10 @@ extension LinkTable {
     /// A Disconnection Complete was read.
     ///
     /// - Returns: The tasks to resume.
-    package mutating func ended(_ complete: HCIDisconnectionComplete) -> [UInt64] {
+    package mutating func ended(_ complete: HCIDisconnectionComplete, at now: BootInstant) -> [UInt64] {
         guard complete.status.isSuccess else { return [] }
         let handle = complete.handle
+        entries[handle, default: Entry()].endTime = now
         encryptionEnded(handle)
         // They were data of the link that has ended.
         entries[handle]?.packetsAhead = 0

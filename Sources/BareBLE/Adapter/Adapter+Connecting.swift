@@ -235,8 +235,9 @@ extension Adapter {
     /// The handles of the LE links that are up on the adapter, of all programs.
     var linksUp: [ConnectionHandle] {
         let known = info.flatMap { system.lowEnergyLinkHandles($0.index) } ?? []
-        // The kernel lists a link for some time after the controller has reported its end.
-        return known.filter { links.lastEnd(of: $0) == nil }
+        // The kernel lists a link for a moment after programs have read its end.
+        let now = loop.now()
+        return known.filter { !links.hasJustEnded($0, at: now) }
     }
 
     /// Whether another link may be initiated now.

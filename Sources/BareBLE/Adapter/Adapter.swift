@@ -385,7 +385,7 @@ extension Adapter {
         switch event {
         case .disconnectionComplete(let end):
             let peer = links.peer(of: end.handle)
-            wake(links.ended(end))
+            wake(links.ended(end, at: loop.now()))
             updatePins()
             if end.status.isSuccess {
                 acceptor.ended(end.handle)

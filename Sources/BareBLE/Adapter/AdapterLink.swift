@@ -88,7 +88,7 @@ extension Adapter {
     func linkHandle(of peer: PeerID) -> ConnectionHandle? {
         guard let index = info?.index, let handle = system.linkHandle(index, peer.address) else { return nil }
         // The kernel lists a link for a moment after programs have read its end. A socket would attach to it, and end with it.
-        return links.lastEnd(of: handle) == nil ? handle : nil
+        return links.hasJustEnded(handle, at: loop.now()) ? nil : handle
     }
 
     private func rssi(_ link: LinkIdentity) async throws(BLEError) -> Int {

@@ -14,7 +14,7 @@ import Testing
         var table = LinkTable()
         let first = table.register(handle, peer)
         #expect(table.isCurrent(first))
-        #expect(try table.ended(disconnection()) == [])
+        #expect(try table.ended(disconnection(), at: start) == [])
         #expect(!table.isCurrent(first))
         let second = table.register(handle, peer)
         #expect(table.isCurrent(second) && !table.isCurrent(first))
@@ -23,6 +23,19 @@ import Testing
         #expect(table.peers == [other])
         let standIn = table.register(nil, peer)
         #expect(table.isCurrent(standIn), "nothing is known of a stand-in")
+    }
+
+    /// The kernel lists it for a moment more. Whatever it lists later is another link, whose beginning was missed.
+    @Test func aLinkHasJustEndedForAMoment() throws {
+        var table = LinkTable()
+        #expect(!table.hasJustEnded(handle, at: start))
+        _ = try table.ended(disconnection(), at: start)
+        #expect(table.hasJustEnded(handle, at: start))
+        #expect(table.hasJustEnded(handle, at: start + .milliseconds(1999)))
+        #expect(!table.hasJustEnded(handle, at: start + .seconds(2)))
+        table.attemptBegins()
+        table.began(try connection())
+        #expect(!table.hasJustEnded(handle, at: start))
     }
 
     /// What comes for a link that is known, or whose beginning never comes, is not ahead of anything.
@@ -38,19 +51,19 @@ import Testing
         table.began(try connection())
         #expect(table.packetsAhead == 2)
         // Of a link that has ended, whose beginning was not read.
-        _ = try table.ended(disconnection())
+        _ = try table.ended(disconnection(), at: start)
         table.dataSeen(on: handle)
-        _ = try table.ended(disconnection())
+        _ = try table.ended(disconnection(), at: start)
         table.attemptBegins()
         table.began(try connection())
         #expect(table.packetsAhead == 2)
-        _ = try table.ended(disconnection())
+        _ = try table.ended(disconnection(), at: start)
         table.dataSeen(on: handle)
         _ = table.controllerReset()
         table.began(try connection())
         #expect(table.packetsAhead == 2)
         // From the time before an attempt.
-        _ = try table.ended(disconnection())
+        _ = try table.ended(disconnection(), at: start)
         table.dataSeen(on: handle)
         table.attemptBegins()
         table.began(try connection())
@@ -60,9 +73,9 @@ import Testing
     @Test func theReasonOfAnEndIsKeptForItsOwnerOnce() throws {
         var table = LinkTable()
         let first = table.register(handle, peer)
-        _ = try table.ended(disconnection(reason: "13"))
+        _ = try table.ended(disconnection(reason: "13"), at: start)
         let second = table.register(handle, peer)
-        _ = try table.ended(disconnection(reason: "08"))
+        _ = try table.ended(disconnection(reason: "08"), at: start)
         #expect(table.takeReason(of: first) == .remoteUserTerminated)
         #expect(table.takeReason(of: first) == nil)
         #expect(table.takeReason(of: second) == .connectionTimeout)
@@ -75,13 +88,13 @@ import Testing
         #expect(table.identity(of: peer) == nil)
         table.identified(link, as: other)
         #expect(table.identity(of: peer) == other && table.identity(of: other) == nil)
-        _ = try table.ended(disconnection())
+        _ = try table.ended(disconnection(), at: start)
         #expect(table.identity(of: peer) == nil)
     }
 
     @Test(.row("S19")) func theKeyOfALinkIsKnownOnlyWhileNothingHasEndedIt() throws {
         let ends: [(String, (inout LinkTable) throws -> Void)] = [
-            ("off", { $0.encryptionEnded(handle) }), ("end", { _ = try $0.ended(disconnection()) }),
+            ("off", { $0.encryptionEnded(handle) }), ("end", { _ = try $0.ended(disconnection(), at: start) }),
             ("another link", { $0.began(try connection()) }), ("reset", { _ = $0.controllerReset() }),
         ]
         for (name, end) in ends {
@@ -104,7 +117,7 @@ import Testing
         var table = LinkTable()
         let links = try (0...LinkTable.reasonLimit).map { _ in
             let link = table.register(handle, peer)
-            _ = try table.ended(disconnection())
+            _ = try table.ended(disconnection(), at: start)
             return link
         }
         let reasons = links.map { table.takeReason(of: $0) }
@@ -115,14 +128,14 @@ import Testing
     @Test func aFailedDisconnectEndsNothing() throws {
         var table = LinkTable()
         let link = table.register(handle, peer)
-        #expect(try table.ended(disconnection(status: "0c")) == [])
+        #expect(try table.ended(disconnection(status: "0c"), at: start) == [])
         #expect(table.isCurrent(link))
     }
 
     @Test func anEndThatIsReadBeforeItsBeginningBelongsToIt() throws {
         var table = LinkTable()
         table.attemptBegins()
-        _ = try table.ended(disconnection(reason: "3e"))
+        _ = try table.ended(disconnection(reason: "3e"), at: start)
         try table.began(connection())
         #expect(table.lastEnd(of: handle) == .connectionFailedToBeEstablished)
         #expect(table.parameters(of: handle) == nil)
@@ -132,7 +145,7 @@ import Testing
         try table.began(connection())
         #expect(table.lastEnd(of: handle) == nil)
         #expect(table.parameters(of: handle)?.intervalMin == 0x28)
-        _ = try table.ended(disconnection())
+        _ = try table.ended(disconnection(), at: start)
         table.attemptBegins()
         try table.began(connection())
         #expect(table.lastEnd(of: handle) == nil)
@@ -149,7 +162,7 @@ import Testing
         #expect(table.parameters(of: handle)?.intervalMin == 0x28)
         _ = try table.updated(update())
         #expect(table.parameters(of: handle)?.intervalMin == 6)
-        _ = try table.ended(disconnection())
+        _ = try table.ended(disconnection(), at: start)
         _ = try table.updated(update())
         #expect(table.parameters(of: handle) == nil, "the link is over")
         #expect(table.lastEnd(of: handle) == .localHostTerminated)
@@ -166,7 +179,7 @@ import Testing
         #expect(table.awaitEnd(of: handle, 2) == true)
         #expect(table.awaitEnd(of: handle, 3) == true)
         table.cancelAwaitingEnd(of: handle, 2)
-        #expect(try table.ended(disconnection()) == [1, 3])
+        #expect(try table.ended(disconnection(), at: start) == [1, 3])
         #expect(table.disconnectingHandle(to: peer) == nil)
         #expect(table.awaitEnd(of: handle, 4) == false)
 
@@ -217,7 +230,7 @@ import Testing
         try table.began(connection())
         _ = try table.received(encryption(status: "06"))
         #expect(table.encryptionFailure(of: handle) == .keyMissing && table.encryptionFailure(of: 0x41) == nil)
-        _ = try table.ended(disconnection())
+        _ = try table.ended(disconnection(), at: start)
         try table.began(connection(status: "3e"))
         #expect(table.encryptionFailure(of: handle) == .keyMissing, "it explains the end")
         try table.began(connection())
@@ -285,7 +298,7 @@ import Testing
         #expect(table.beginUpdate(phyKey, for: 2, until: start) == true)
         #expect(table.beginUpdate(key, for: 3, until: start) == true)
         #expect(table.awaitEnd(of: handle, 4) == true)
-        #expect(try table.ended(disconnection()) == [3, 2, 4])
+        #expect(try table.ended(disconnection(), at: start) == [3, 2, 4])
         #expect(table.takeUpdateEnd(key)?.end == .linkLost)
         #expect(table.takeUpdateEnd(phyKey)?.end == .linkLost)
     }
