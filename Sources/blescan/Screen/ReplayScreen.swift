@@ -104,7 +104,9 @@ struct ReplayScreen {
                     switch occurrence.event {
                     case .began(let peer, _): peers[occurrence.link] = peer
                     case .packet(let pdu, let isSent):
-                        guard let now = pace.wait(until: packet.timestamp) else { throw CancellationError() }
+                        // The clock is that of the advertisements, if there are any.
+                        let due = hasAdvertisements ? pace.now() : pace.wait(until: packet.timestamp)
+                        guard let now = due else { throw CancellationError() }
                         show(pdu, isSent: isSent, ofLinkWith: peers[occurrence.link], at: now)
                     case .ended: peers[occurrence.link] = nil
                     }

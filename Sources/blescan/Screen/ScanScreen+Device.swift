@@ -26,7 +26,7 @@ extension ScanScreen {
         ]
         if let name = row.name { parts.append(("  " + name, .bold)) }
         let needed = parts.reduce(0) { $0 + ScreenText.width(ScreenText.shown($1.0, look)) }
-        let keys = ["c connect · Esc back · q quit", "c connect · Esc back", "Esc back"]
+        let keys = ["c connect · Esc back · q quit", "Esc back · q quit", "Esc back"]
         let title = ScreenLine.title(
             parts, keys: keys.first { needed + $0.count + 2 <= columns } ?? "Esc back", columns, look)
         let lines = facts(of: row, at: now).flatMap(wrapped)
