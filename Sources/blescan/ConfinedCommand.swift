@@ -144,6 +144,7 @@ extension Bonds: ConfinedCommand {
 }
 
 extension Explore: ConnectingCommand {}
+extension Browse: ConnectingCommand {}
 extension Talk: ConnectingCommand {
     var namesFiles: Bool { file != nil || options.cache != nil || options.recording.record != nil }
 }

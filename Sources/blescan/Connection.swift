@@ -22,16 +22,18 @@ enum Connection {
     ///
     /// - Parameters:
     ///   - switchesOn: Whether an adapter that is off is switched on, if this process may.
+    ///   - recording: The file of `--record`, where several links are recorded in it; `nil` to create it.
     ///   - found: Called when the peer has been found, and the connection attempt begins.
     static func run<Value: Sendable>(
         with peer: PeerArgument, _ options: ConnectionOptions, cache use: CacheUse = .kept(.required),
-        switchesOn: Bool = true, found: @Sendable @escaping () -> Void = {},
+        switchesOn: Bool = true, recording: SessionRecording? = nil, found: @Sendable @escaping () -> Void = {},
         _ body: @Sendable @escaping (Peripheral) async throws -> Value
     ) async throws -> Value {
         let pairing = options.pairing
         let bonds = options.ignoresBonds ? nil : try self.bonds(of: peer, options.link, isPairing: pairing != nil)
-        return try await run(with: peer, options, cache: use, switchesOn: switchesOn, bonds, found: found) {
-            peripheral, _ in
+        return try await run(
+            with: peer, options, cache: use, switchesOn: switchesOn, recording: recording, bonds, found: found
+        ) { peripheral, _ in
             if let pairing { _ = try await pairing.pair(peripheral, peer) }
             return try await body(peripheral)
         }
@@ -44,8 +46,9 @@ enum Connection {
         with peer: PeerArgument, _ options: ConnectionOptions, _ request: PairingRequest
     ) async throws -> (bond: Bond, isNew: Bool) {
         let bonds = try self.bonds(of: peer, options.link, isPairing: true)
-        return try await run(with: peer, options, cache: .unneeded, switchesOn: true, bonds, found: {}) {
-            peripheral, central in
+        return try await run(
+            with: peer, options, cache: .unneeded, switchesOn: true, recording: nil, bonds, found: {}
+        ) { peripheral, central in
             let former = try await central.bonds()
             let bond = try await request.pair(peripheral, peer)
             return (bond, !former.contains { $0.peer == bond.peer })
@@ -60,7 +63,7 @@ enum Connection {
 
     private static func run<Value: Sendable>(
         with peer: PeerArgument, _ options: ConnectionOptions, cache use: CacheUse, switchesOn: Bool,
-        _ bonds: BondUse?, found: @Sendable @escaping () -> Void,
+        recording: SessionRecording?, _ bonds: BondUse?, found: @Sendable @escaping () -> Void,
         _ body: @Sendable @escaping (Peripheral, Central) async throws -> Value
     ) async throws -> Value {
         if options.adapter != nil, !peer.isInTheAir {
@@ -68,7 +71,7 @@ enum Connection {
                 message: "--adapter does not apply to \(peer), which uses no radio", hint: "Leave it out.",
                 status: .usage)
         }
-        return try await SessionRecording.during(options.recording) { recording in
+        return try await SessionRecording.during(options.recording, or: recording) { recording in
             var configuration = options.configuration
             if let bonds {
                 configuration.security = SecurityConfiguration(bonds: bonds.store)
@@ -177,6 +180,17 @@ enum Connection {
                 Console.progress.update("\(identified.peer): connecting")
                 found()
             }
+        }
+    }
+}
+
+extension Result where Failure == any Error {
+    /// Returns the result of `body`, after which something is to be done in any case.
+    static func of(_ body: () async throws -> Success) async -> Self {
+        do {
+            return .success(try await body())
+        } catch {
+            return .failure(error)
         }
     }
 }

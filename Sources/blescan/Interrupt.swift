@@ -33,10 +33,11 @@ enum Interrupt {
     /// Runs `body` in a task that the first ^C or SIGTERM cancels; the second one ends the program.
     ///
     /// A signal that comes before both are watched ends the program as it ends any other; `body` begins only after
-    /// that, so there is no moment in which one is lost.
+    /// that, so there is no moment in which one is lost. Inside another call `body` is a part of its task.
     static func cancelling<Value: Sendable>(
         _ body: @Sendable @escaping () async throws -> Value
     ) async throws -> Value {
+        if state.withLock({ $0.cancel != nil }) { return try await body() }
         let sources = [SIGINT, SIGTERM].map { DispatchSource.makeSignalSource(signal: $0, queue: .global()) }
         defer { for source in sources { source.cancel() } }
         let watched = DispatchGroup()

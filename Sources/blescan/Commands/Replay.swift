@@ -39,6 +39,11 @@ struct Replay: AsyncParsableCommand {
             ScriptedPeripheral of BareBLETestKit plays in a test, and `replay` prints.
             It contains all values in clear.
 
+            --screen shows the advertisements in the live table, where Enter shows a
+            device and c what was recorded of a link with it: attributes and values,
+            up to that time. Nothing new can be read. Without advertisements the first
+            link is shown at once.
+
             --as-scan prints the lines that a scan would have printed at that time:
             to test a program that reads them, or to search a recording.
             """)
@@ -73,7 +78,10 @@ struct Replay: AsyncParsableCommand {
     )
     var asFixture: String?
 
-    @Flag(help: "Show the advertisements in the live table of `scan`, as they came; q quits, ? shows the keys.")
+    @Flag(
+        help:
+            "Show the advertisements in the live table of `scan`, as they came, and recorded links; q quits, ? shows the keys."
+    )
     var screen = false
 
     @Option(help: ArgumentHelp("How many times faster than recorded --screen shows them.", valueName: "factor"))

@@ -14,9 +14,10 @@ struct Scan: AsyncParsableCommand {
               sudo blescan scan --service heart-rate --count 1    a heart rate belt
               sudo blescan scan --json --heartbeat 30s | mosquitto_pub -l -t site/7/ble
 
-            On a terminal there is a live table, in which ? shows the keys. Elsewhere,
-            and with --plain, --format, --json, --heartbeat, --each or --count, what is
-            heard is printed, one line each time.
+            On a terminal there is a live table, in which ? shows the keys: Enter shows a
+            device, c connects to it to read, write and subscribe, as `browse` does.
+            Elsewhere, and with --plain, --format, --json, --heartbeat, --each or
+            --count, what is heard is printed, one line each time.
 
             Every JSON object says which scanner heard it, when, and how many reports
             were dropped before it because the reader was too slow.

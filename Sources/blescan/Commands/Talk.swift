@@ -153,14 +153,3 @@ private struct OperationFile {
         self.lines = lines
     }
 }
-
-extension Result where Failure == any Error {
-    /// Returns the result of `body`.
-    fileprivate static func of(_ body: () async throws -> Success) async -> Self {
-        do {
-            return .success(try await body())
-        } catch {
-            return .failure(error)
-        }
-    }
-}

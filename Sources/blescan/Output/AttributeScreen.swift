@@ -7,49 +7,14 @@ import BareBLE
 /// and at last the values get lines of their own. A value keeps its meaning longer than its bytes, which are clipped
 /// between two of them; the meaning is wrapped.
 struct AttributeScreen {
-    /// One attribute.
+    /// One attribute with its value.
     private struct Row {
-        var handle: String
-        var level: Int
-        /// The name; a UUID where there is none.
-        var name: String
-        /// The UUID; `nil` if it is the name.
-        var uuid: BluetoothUUID?
-        var note = ""
-        var properties: CharacteristicProperties = []
-        var value = Value()
-        var isService = false
+        let attribute: AttributeRow
+        let value: ValueText?
 
+        var uuid: BluetoothUUID? { attribute.uuid }
+        var isService: Bool { attribute.kind == .service }
         var isLongUUID: Bool { uuid.map { $0.short == nil } ?? false }
-    }
-
-    /// A value, or the reason that there is none.
-    private struct Value {
-        var meaning: String?
-        var bytes: [UInt8] = []
-        var isRefusal = false
-
-        var style: ScreenStyle { isRefusal ? .red : .green }
-
-        /// The text without a limit, but for the number of bytes.
-        var whole: String {
-            [meaning, hex(in: AttributeScreen.longestHex)].compactMap(\.self).joined(separator: "  ")
-        }
-
-        /// Returns the value in lines of this number of columns.
-        func lines(in room: Int) -> [String] {
-            guard let meaning else { return hex(in: min(room, AttributeScreen.longestHex)).map { [$0] } ?? [] }
-            if meaning.count + 2 + 2 * bytes.count <= room, let hex = hex(in: room) { return [meaning + "  " + hex] }
-            return meaning.wrapped(to: room)
-        }
-
-        /// Returns the bytes in this number of columns; with their number if not all of them fit.
-        private func hex(in room: Int) -> String? {
-            guard !bytes.isEmpty else { return nil }
-            if 2 * bytes.count <= room { return Hex.encode(bytes) }
-            let rest = "… (\(bytes.count.counted("byte")))"
-            return Hex.encode(bytes.prefix(max(1, (room - rest.count) / 2))) + rest
-        }
     }
 
     /// The columns of a table.
@@ -66,7 +31,6 @@ struct AttributeScreen {
         var nameColumn: Int { handleWidth + 2 }
     }
 
-    private static let longestHex = 64
     private static let narrowestValue = 20
     private static let narrowestName = 16
 
@@ -101,15 +65,16 @@ struct AttributeScreen {
         var layouts = [(false, true), (true, true), (true, false)].map { hasLetters, hasLongUUIDs in
             var layout = Layout(hasLetters: hasLetters, hasLongUUIDs: hasLongUUIDs)
             let shown = rows.filter { !$0.isService }
-            layout.handleWidth = (rows.map { 6 + 2 * $0.level }.max() ?? 6)
+            layout.handleWidth = (rows.map { 6 + 2 * $0.attribute.level }.max() ?? 6)
             layout.nameWidth = shown.map { ScreenText.width(name(of: $0, layout)) }.max() ?? 0
-            layout.propertyWidth = shown.map { Self.text($0.properties, asLetters: hasLetters).count }.max() ?? 0
+            layout.propertyWidth =
+                shown.map { Self.text($0.attribute.properties, asLetters: hasLetters).count }.max() ?? 0
             layout.propertyWidth = max(layout.propertyWidth, hasLetters ? 5 : 10)
             layout.valueColumn = layout.nameColumn + layout.nameWidth + layout.propertyWidth + 4
             return layout
         }
         guard let terminalWidth else { return layouts[0] }
-        let longest = rows.map { $0.value.whole.count }.max() ?? 0
+        let longest = rows.compactMap { $0.value?.whole.count }.max() ?? 0
         for layout in layouts where (layout.valueColumn ?? 0) + min(longest, 2 * Self.narrowestValue) <= terminalWidth {
             return layout
         }
@@ -127,8 +92,8 @@ struct AttributeScreen {
     }
 
     private func name(of row: Row, _ layout: Layout) -> String {
-        guard let uuid = row.uuid, layout.hasLongUUIDs || uuid.short != nil else { return row.name }
-        return row.name + " " + uuid.description
+        guard let uuid = row.uuid, layout.hasLongUUIDs || uuid.short != nil else { return row.attribute.name }
+        return row.attribute.name + " " + uuid.description
     }
 
     // MARK: - Lines
@@ -147,15 +112,17 @@ struct AttributeScreen {
     }
 
     private func lines(of row: Row, _ layout: Layout) -> [StyledText] {
-        var line = StyledText(String(repeating: "  ", count: row.level) + row.handle, .dim)
+        let attribute = row.attribute
+        let handle = CharacteristicReference.handle(attribute.handle).description
+        var line = StyledText(String(repeating: "  ", count: attribute.level) + handle, .dim)
         line.pad(to: layout.nameColumn)
         // A service has the whole line.
         let room = row.isService ? (terminalWidth ?? .max) - layout.nameColumn : layout.nameWidth
-        var names = [row.name]
+        var names = [attribute.name]
         if let uuid = row.uuid, layout.hasLongUUIDs || !row.isLongUUID || row.isService {
             names.append(uuid.description)
         }
-        names += row.note.isEmpty ? [] : [row.note]
+        names += attribute.note.isEmpty ? [] : [attribute.note]
         // A long UUID that does not fit beside its name stands below it.
         var below: [String] = []
         if row.isLongUUID, row.isService, names.joined(separator: " ").count > room, let uuid = row.uuid {
@@ -166,7 +133,7 @@ struct AttributeScreen {
         }
         let title = names.joined(separator: " ").wrapped(to: room)
         line.add(title[0], row.isService ? .bold : [])
-        let properties = Self.text(row.properties, asLetters: layout.hasLetters)
+        let properties = Self.text(attribute.properties, asLetters: layout.hasLetters)
         if !properties.isEmpty {
             line.pad(to: layout.nameColumn + layout.nameWidth + 2)
             line.add(properties)
@@ -174,12 +141,12 @@ struct AttributeScreen {
         var lines = [line]
         for text in title.dropFirst() { lines.append(indented(text, layout.nameColumn, row.isService ? .bold : [])) }
         let valueColumn = layout.valueColumn ?? layout.nameColumn
-        let values = row.value.lines(in: terminalWidth.map { max(1, $0 - valueColumn) } ?? .max)
+        let values = row.value?.lines(in: terminalWidth.map { max(1, $0 - valueColumn) } ?? .max) ?? []
         for (number, text) in values.enumerated() {
             let place = layout.valueColumn == nil ? lines.count : number
             if place >= lines.count { lines.append(StyledText()) }
             lines[place].pad(to: valueColumn)
-            lines[place].add(text, row.value.style)
+            lines[place].add(text, row.value?.style ?? [])
         }
         for text in below {
             // Beside the value's further lines there may be room, but a UUID is copied as a whole.
@@ -243,91 +210,31 @@ struct AttributeScreen {
 
 extension AttributeScreen {
     private var rows: [Row] {
-        var rows: [Row] = []
-        for service in tree.services { rows += self.rows(of: service) }
-        guard tree.services.count == tree.database.services.count else { return rows }
-        for descriptor in tree.database.descriptors
-        where tree.database.characteristic(containing: descriptor.handle) == nil {
-            rows.append(row(of: descriptor, level: 1))
+        AttributeRow.rows(of: tree.services, in: tree.database).map { attribute in
+            Row(attribute: attribute, value: attribute.kind == .include ? nil : value(of: attribute))
         }
-        return rows
     }
 
-    private func rows(of service: GATTService) -> [Row] {
-        let name = tree.label(service.uuid, AssignedNumbers.serviceName) ?? "Vendor service"
-        var rows = [
-            Row(
-                handle: Self.text(service.handles.lowerBound), level: 0, name: name, uuid: service.uuid,
-                note: service.isPrimary ? "" : "(secondary)", isService: true)
-        ]
-        for include in service.includes {
-            let range = Self.text(include.handles.lowerBound) + "-" + Self.text(include.handles.upperBound)
-            let target = ["includes", range, include.uuid?.description].compactMap(\.self)
-            rows.append(Row(handle: Self.text(include.handle), level: 1, name: target.joined(separator: " ")))
-        }
-        for characteristic in tree.database.characteristics(of: service) {
-            var row = row(
-                characteristic.valueHandle, level: 1, characteristic.uuid,
-                AssignedNumbers.characteristicName(characteristic.uuid), "Vendor characteristic")
-            row.properties = characteristic.properties
-            rows.append(row)
-            rows += tree.database.descriptors(of: characteristic).map { self.row(of: $0, level: 2) }
-        }
-        return rows
-    }
-
-    private func row(of descriptor: GATTDescriptor, level: Int) -> Row {
-        // The position of "Client Characteristic Configuration" is evident.
-        let name = AssignedNumbers.descriptorName(descriptor.uuid)?.lowercased()
-            .split(separator: " ").filter { $0 != "characteristic" }.joined(separator: " ")
-        return row(descriptor.handle, level: level, descriptor.uuid, name, "vendor descriptor")
-    }
-
-    private func row(
-        _ handle: AttributeHandle, level: Int, _ uuid: BluetoothUUID, _ name: String?, _ substitute: String
-    ) -> Row {
-        // A short UUID is a name too.
-        let isName = name == nil && uuid.short != nil
-        return Row(
-            handle: Self.text(handle), level: level, name: name ?? (isName ? uuid.description : substitute),
-            uuid: isName ? nil : uuid, value: value(handle, uuid))
-    }
-
-    private func value(_ handle: AttributeHandle, _ uuid: BluetoothUUID) -> Value {
-        switch tree.values[handle] {
-        case nil:
-            return Value()
-        case .refused(let error):
-            let text = [error.reason, error.underlyingCodes].compactMap(\.self).joined(separator: " ")
-            return Value(meaning: "! " + text, isRefusal: true)
+    private func value(of attribute: AttributeRow) -> ValueText? {
+        switch tree.values[attribute.handle] {
+        case nil: nil
+        case .refused(let error): ValueText(refusal: error)
         case .value(let bytes):
-            if bytes.isEmpty { return Value(meaning: "(empty)") }
-            let meaning = tree.meaning(of: bytes, at: handle, uuid)?.line
-            // Plain text in quotes contains everything that the bytes do.
-            if let meaning, Array(meaning.utf8) == [0x22] + bytes + [0x22] { return Value(meaning: meaning) }
-            return Value(meaning: meaning, bytes: bytes)
+            ValueText(bytes, attribute.type.flatMap { tree.meaning(of: bytes, at: attribute.handle, $0) })
         }
     }
-
-    /// The order of the properties, which is not quite that of the bits, and their letters.
-    private static let letters: [(CharacteristicProperties, letter: String)] = [
-        (.read, "R"), (.write, "W"), (.writeWithoutResponse, "w"), (.notify, "N"), (.indicate, "I"),
-        (.broadcast, "B"), (.authenticatedSignedWrites, "S"), (.extendedProperties, "X"),
-    ]
 
     private static func text(_ properties: CharacteristicProperties, asLetters: Bool) -> String {
-        let present = letters.filter { properties.contains($0.0) }
-        return present.flatMap { asLetters ? [$0.letter] : $0.0.names }.joined(separator: asLetters ? "" : " ")
+        asLetters ? properties.letters : properties.words
     }
 
     /// Returns the sentence that explains the letters in use.
     private static func legend(of rows: [Row]) -> String? {
-        let used = letters.filter { letter, _ in rows.contains { $0.properties.contains(letter) } }
+        let used = CharacteristicProperties.lettered
+            .filter { lettered in rows.contains { $0.attribute.properties.contains(lettered.property) } }
         guard !used.isEmpty else { return nil }
-        return used.map { "\($0.letter) \($0.0.names.joined())" }.joined(separator: ", ")
+        return used.map { "\($0.letter) \($0.property.names.joined())" }.joined(separator: ", ")
     }
-
-    private static func text(_ handle: AttributeHandle) -> String { CharacteristicReference.handle(handle).description }
 }
 
 extension Int {

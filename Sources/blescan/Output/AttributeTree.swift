@@ -58,16 +58,29 @@ extension AttributeTree {
 extension AttributeTree {
     /// Returns the decoded value at `handle`, by its type or by its presentation format.
     func meaning(of bytes: [UInt8], at handle: AttributeHandle, _ uuid: BluetoothUUID) -> ValueDescription? {
-        ValueDescription.of(bytes, uuid: uuid, format: presentationFormat(of: handle))
+        database.meaning(of: bytes, at: handle, uuid) { descriptor in
+            guard case .value(let bytes) = values[descriptor] else { return nil }
+            return bytes
+        }
+    }
+}
+
+extension GATTDatabase {
+    /// Returns the decoded value at `handle`, by its type or by its presentation format; `value` returns the value of
+    /// a descriptor, if it was read.
+    func meaning(
+        of bytes: [UInt8], at handle: AttributeHandle, _ uuid: BluetoothUUID, value: (AttributeHandle) -> [UInt8]?
+    ) -> ValueDescription? {
+        ValueDescription.of(bytes, uuid: uuid, format: presentationFormat(of: handle, value: value))
     }
 
-    private func presentationFormat(of handle: AttributeHandle) -> CharacteristicPresentationFormat? {
-        guard let characteristic = database.characteristic(valueHandle: handle) else { return nil }
-        let formats = database.descriptors(of: characteristic).filter { $0.uuid == 0x2904 }
+    private func presentationFormat(
+        of handle: AttributeHandle, value: (AttributeHandle) -> [UInt8]?
+    ) -> CharacteristicPresentationFormat? {
+        guard let characteristic = characteristic(valueHandle: handle) else { return nil }
+        let formats = descriptors(of: characteristic).filter { $0.uuid == 0x2904 }
         // Several of them describe the parts of an aggregate, none of them the whole.
-        guard formats.count == 1, let format = formats.first, case .value(let bytes) = values[format.handle] else {
-            return nil
-        }
+        guard formats.count == 1, let format = formats.first, let bytes = value(format.handle) else { return nil }
         return try? CharacteristicPresentationFormat(value: bytes)
     }
 }
@@ -91,7 +104,7 @@ extension AttributeTree {
         .object([
             "handle": .integer(Int(service.handles.lowerBound)), "end": .integer(Int(service.handles.upperBound)),
             "uuid": .string(service.uuid.description),
-            "name": label(service.uuid, AssignedNumbers.serviceName).map { .string($0) },
+            "name": AssignedNumbers.label(ofService: service.uuid).map { .string($0) },
             "primary": .bool(service.isPrimary),
             "includes": service.includes.isEmpty
                 ? nil
@@ -142,15 +155,6 @@ extension AttributeTree {
         case .value(let bytes):
             let hex = JSONLine.Member(key: "hex", value: .string(Hex.encode(bytes)))
             return [hex] + (meaning(of: bytes, at: handle, uuid).map { [.init(key: "value", value: $0.json)] } ?? [])
-        }
-    }
-
-    func label(_ uuid: BluetoothUUID, _ table: (BluetoothUUID) -> String?) -> String? {
-        // The list of assigned numbers has only the abbreviations of these two.
-        switch uuid {
-        case 0x1800: "Generic Access"
-        case 0x1801: "Generic Attribute"
-        default: table(uuid) ?? AssignedNumbers.memberName(uuid)
         }
     }
 }

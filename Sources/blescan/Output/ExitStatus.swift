@@ -79,7 +79,7 @@ extension ExitStatus {
 }
 
 /// A failure of the program itself: what failed and for whom, what to do next, and the exit status.
-struct Failure: Error {
+struct Failure: Error, Hashable {
     /// What failed, in one line, without a full stop.
     let message: String
     /// A sentence about what to do next; `nil` if nothing sensible can be suggested.
@@ -238,7 +238,7 @@ extension Failure {
     }
 
     /// A failure of the library.
-    fileprivate init(_ error: BLEError) {
+    init(_ error: BLEError) {
         var message = "could not \(error.operation)"
         if let subject = error.subject { message += " (\(subject))" }
         message += ": \(error.reason)"

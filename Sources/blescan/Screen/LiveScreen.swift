@@ -1,4 +1,4 @@
-// Draws a `ScanScreen`, and passes it keys, sizes and time.
+// Draws the value of a screen, and passes it keys, sizes and time.
 //
 // - Events change the value at once, under a lock that is never held during a write: a slow terminal does not stop the
 //   radio.
@@ -10,12 +10,40 @@
 import BLECore
 import BLELinux
 import Dispatch
+import FoundationEssentials
 import Glibc
 
-/// A live table on the terminal.
-final class LiveScreen: Sendable {
+/// The value of a screen: keys and time go in, frames come out.
+protocol LiveContent: Sendable {
+    /// The terminal has another size.
+    mutating func resize(columns: Int, rows: Int)
+    /// Handles a key.
+    mutating func press(_ key: ScreenKey, at now: BootInstant) -> ScreenWish
+    /// Advances the time.
+    mutating func timePassed(at now: BootInstant)
+    /// Returns the screen at a moment, a line for each row of the terminal.
+    mutating func frame(at now: BootInstant) -> [ScreenLine]
+}
+
+/// A request of a key beyond the value of the screen.
+enum ScreenWish: Hashable, Sendable {
+    case none
+    /// The user leaves the screen.
+    case quit
+    /// The terminal has to be drawn again.
+    case redraw
+    /// The text goes to the clipboard.
+    case copy(String)
+    /// The user connects to this device of the table.
+    case open(AdvertiserID)
+    /// Something to do on a link.
+    case link(LinkRequest)
+}
+
+/// A screen on the terminal.
+final class LiveScreen<Content: LiveContent>: Sendable {
     private struct State {
-        var screen: ScanScreen
+        var screen: Content
         var keys = ScreenKeyReader()
         var painter = ScreenPainter()
         var isChanged = true
@@ -23,7 +51,11 @@ final class LiveScreen: Sendable {
         var lastSecond: Int64 = .min
     }
 
-    private static let tick: DispatchTimeInterval = .milliseconds(100)
+    private static var tick: DispatchTimeInterval { .milliseconds(100) }
+
+    /// What the user wants to be done on a link, in order; it ends when the user quits.
+    let requests: AsyncStream<LinkRequest>
+    private let request: AsyncStream<LinkRequest>.Continuation
 
     private let state: Lock<State>
     private let queue = DispatchQueue(label: "screen")
@@ -31,20 +63,21 @@ final class LiveScreen: Sendable {
     private let quit: @Sendable () -> Void
 
     private init(
-        _ screen: ScanScreen, clock: @escaping @Sendable () -> BootInstant, quit: @escaping @Sendable () -> Void
+        _ screen: Content, clock: @escaping @Sendable () -> BootInstant, quit: @escaping @Sendable () -> Void
     ) {
         state = Lock(State(screen: screen))
         self.clock = clock
         self.quit = quit
+        (requests, request) = AsyncStream.makeStream(of: LinkRequest.self)
     }
 
-    /// Shows the table while `body` runs, and restores the terminal; returns the last state of the table.
+    /// Shows the screen while `body` runs, and restores the terminal; returns the last state of the screen.
     ///
     /// When the user quits, the body is cancelled and can clean up. `clock` is the clock of the scan results.
     static func during(
-        _ screen: ScanScreen, clock: @escaping @Sendable () -> BootInstant = { Terminal.now() },
+        _ screen: Content, clock: @escaping @Sendable () -> BootInstant = { Terminal.now() },
         _ body: @Sendable @escaping (LiveScreen) async throws -> Void
-    ) async throws -> ScanScreen {
+    ) async throws -> Content {
         let (wishes, wish) = AsyncStream.makeStream(of: Void.self)
         let live = LiveScreen(screen, clock: clock) { wish.yield() }
         guard Terminal.enter() else {
@@ -60,6 +93,7 @@ final class LiveScreen: Sendable {
         }
         for source in sources { source.cancel() }
         wish.finish()
+        live.request.finish()
         waiter.cancel()
         // A drawing in progress ends with this too.
         live.state.withLock { $0.isOver = true }
@@ -73,12 +107,24 @@ final class LiveScreen: Sendable {
         return live.state.withLock { $0.screen }
     }
 
-    /// Changes the table with the next tick.
-    func change(_ change: (inout ScanScreen) -> Void) {
+    /// Changes the screen with the next tick.
+    func change(_ change: (inout Content) -> Void) {
         state.withLock { state in
             change(&state.screen)
             state.isChanged = true
         }
+    }
+
+    /// Reports an event of the link to the screen, which `take` passes it to.
+    func report(_ event: LinkEvent, _ take: (inout Content, LinkEvent, BootInstant) -> Void) {
+        let now = clock()
+        change { take(&$0, event, now) }
+    }
+
+    /// Returns the requests of the user after a first one.
+    func requests(after first: LinkRequest) -> AsyncStream<LinkRequest> {
+        request.yield(first)
+        return requests
     }
 
     // MARK: On the queue
@@ -150,7 +196,20 @@ final class LiveScreen: Sendable {
             return keys.map { state.screen.press($0, at: now) }
         }
         if wishes.contains(.quit) { return quit() }
+        for wish in wishes {
+            switch wish {
+            case .link(let wanted): request.yield(wanted)
+            case .copy(let text): copy(text)
+            case .none, .quit, .redraw, .open: break
+            }
+        }
         if wishes.contains(.redraw) { redraw() } else { draw() }
+    }
+
+    /// Puts a text on the clipboard of the terminal, by OSC 52: nothing but base64 is in the sequence.
+    private func copy(_ text: String) {
+        let sequence = "\u{1B}]52;c;" + Data(text.utf8).base64EncodedString() + "\u{7}"
+        if !Terminal.write(Array(sequence.utf8), while: { [self] in !(state.withLock { $0.isOver }) }) { quit() }
     }
 
     /// ^Z: the shell has the terminal until it resumes this program in the foreground.

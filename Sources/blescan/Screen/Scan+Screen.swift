@@ -19,7 +19,16 @@ extension Scan {
                 source: adapterName, address: lines.redact ? nil : await central.adapterAddress?.description,
                 mode: passive ? "passive scan" : "active scan"), ScreenLook(screen.color.color ?? .auto))
         let isQuit = Lock(false)
-        let last = try await LiveScreen.during(table) { live in
+        let links: ScanBrowser.Links =
+            lines.redact ? .unavailable("--redact masks the addresses; scan without it to connect") : .live
+        let last = try await LiveScreen.during(ScanBrowser(table, links)) { live in
+            let driver = LinkDriver(timeout: Self.linkTimeout) { peer, found, body in
+                try await command.withLink(to: peer, central, found, body)
+            } report: { event in
+                live.report(event) { $0.take($1, at: $2) }
+            }
+            let link = Task { await driver.serve(live.requests) }
+            defer { link.cancel() }
             try await central.run {
                 let settings = command.settings.duplicates(.all)
                 var redaction = command.lines.redact ? AdvertisementRedaction() : nil
@@ -29,19 +38,56 @@ extension Scan {
                     switch event {
                     case .found(let scanResult), .updated(let scanResult):
                         let shown = redaction?.redacted(scanResult) ?? scanResult
-                        live.change { $0.take(shown) }
+                        live.change { $0.table.take(shown) }
                     case .lost(let scanResult):
                         let shown = redaction?.redacted(scanResult) ?? scanResult
-                        live.change { $0.remove(shown.id) }
-                    case .dropped(let count): live.change { $0.lose(count) }
+                        live.change { $0.table.remove(shown.id) }
+                    case .dropped(let count): live.change { $0.table.lose(count) }
                     case .paused: throw Self.adapterGone(adapterName)
                     case .resumed: continue
                     }
                 }
                 isQuit.withLock { $0 = Task.isCancelled }
+                link.cancel()
+                await link.value
             }
-        }
+        }.table
         Console.note("blescan: " + last.closing(after: Terminal.now() - began))
         return ScanEnd(reason: isQuit.withLock { $0 } ? .nothingIsWanted : .timeIsOver, heard: last.reportCount)
+    }
+
+    private static let linkTimeout: Duration = .seconds(15)
+
+    /// Connects to a device of the table, runs `body` and disconnects. The scan pauses while the connection is made.
+    private func withLink(
+        to peer: PeerArgument, _ central: Central, _ found: () -> Void,
+        _ body: @Sendable (Peripheral) async throws -> Void
+    ) async throws {
+        guard case .address(let address, let type?) = peer else { return }
+        try expectNoBond(with: address, of: await central.adapterAddress)
+        found()
+        do {
+            let peripheral = try await central.connect(
+                PeerID(address: address, type: type),
+                ConnectOptions(timeout: Self.linkTimeout, observesServiceChanges: false))
+            let result = await Result.of { try await body(peripheral) }
+            await peripheral.disconnect()
+            try result.get()
+        } catch let error as BLEError {
+            throw error.advised(peer)
+        }
+    }
+
+    /// The table has no right to use the keys of bonds, and a bonded device must not be connected to in clear.
+    private func expectNoBond(with address: BluetoothAddress, of adapter: BluetoothAddress?) throws {
+        // A service may have no home directory, and no bonds then.
+        guard let directory = try? BondDirectory(bonds) else { return }
+        for stored in try directory.stored() where adapter == nil || stored.adapter == adapter {
+            if let damage = stored.damage { throw damage }
+            guard stored.records.contains(where: { $0.identity.address == address }) else { continue }
+            throw Failure(
+                message: "there is a bond with \(address), and the table connects without encryption",
+                hint: "`blescan browse \(address)` uses the bond.", status: .usage)
+        }
     }
 }

@@ -17,7 +17,7 @@ extension ScanScreen {
     /// Returns one device with all its data, from a line on; the heading stays.
     mutating func deviceLines(_ id: AdvertiserID, from first: Int, at now: BootInstant) -> [ScreenLine] {
         guard let row = devices[id] else {
-            view = .table
+            closeDevice()
             return frame(at: now)
         }
         var parts: [(String, ScreenStyle)] = [
@@ -26,25 +26,22 @@ extension ScanScreen {
         ]
         if let name = row.name { parts.append(("  " + name, .bold)) }
         let needed = parts.reduce(0) { $0 + ScreenText.width(ScreenText.shown($1.0, look)) }
-        let title = title(parts, keys: needed + 19 <= columns ? "Esc back · q quit" : "Esc back")
+        let keys = ["c connect · Esc back · q quit", "Esc back · q quit", "Esc back"]
+        let title = ScreenLine.title(
+            parts, keys: keys.first { needed + $0.count + 2 <= columns } ?? "Esc back", columns, look)
         let lines = facts(of: row, at: now).flatMap(wrapped)
-        let room = max(0, rows - 1)
+        let notices = notice.map { noticeLines($0) } ?? []
+        let room = max(0, rows - 1 - notices.count)
         let start = max(0, min(first, lines.count - room))
-        // Otherwise the way back would be as long as the way beyond the end.
-        view = .device(id, line: start)
-        return [title] + lines[start...].prefix(room)
+        pageBegins(with: start)
+        var shown = [title] + lines[start...].prefix(room)
+        while !notices.isEmpty, shown.count < rows - notices.count { shown.append(empty) }
+        return shown + notices
     }
 
-    /// Returns a line of texts, clipped as needed to leave room for the keys at its end.
-    func title(_ parts: [(String, ScreenStyle)], keys: String) -> ScreenLine {
-        var title = empty
-        let room = max(columns - keys.count - 2, min(8, columns))
-        for (text, style) in parts where title.width < room {
-            title.add(text, style, column: min(ScreenText.width(ScreenText.shown(text, look)), room - title.width))
-        }
-        let rest = columns - title.width
-        if keys.count + 2 <= rest { title.add(keys, .dim, column: rest, isRightAligned: true) }
-        return title
+    /// Returns the lines of a notice, at most a third of the screen.
+    func noticeLines(_ notice: String) -> [ScreenLine] {
+        ScreenText.shown(notice, look).wrapped(to: columns).prefix(max(1, rows / 3)).map { line($0, .yellow) }
     }
 
     /// A line of the page, and the column in which its continuation begins.

@@ -34,18 +34,20 @@ extension ScanScreen {
             lines.append(rowLine(row, layout, at: now))
             if showsStructures, id == selected { lines += structures(of: row.scanResult).map { line("    " + $0) } }
         }
-        let end = rows - (showsFilter ? 1 : 0)
+        let notices = showsFilter ? [] : notice.map { noticeLines($0) } ?? []
+        let end = rows - (showsFilter ? 1 : notices.count)
         lines = Array(lines.prefix(end))
-        if showsFilter {
+        if showsFilter || !notices.isEmpty {
             while lines.count < end { lines.append(empty) }
-            lines.append(filterLine(shown.count))
+            lines += showsFilter ? [filterLine(shown.count)] : notices
         }
         return lines
     }
 
     /// Keeps the selected row on the screen, with its structures as far as there is room.
     private mutating func scroll(_ shown: [AdvertiserID], _ room: Int) {
-        top = max(0, min(top, shown.count - room))
+        var top = max(0, min(top, shown.count - room))
+        defer { tableBegins(with: top) }
         guard let selected, let place = shown.firstIndex(of: selected) else { return }
         var height = 1
         if showsStructures, let row = devices[selected] { height += structures(of: row.scanResult).count }

@@ -10,7 +10,8 @@
 //   last until then.
 // - A row fades after `fadesAfter` without a packet and is removed after `goesAfter`, unless it is shown in detail.
 //
-// The time is that of the scan results. The owner of the value draws it, see `LiveScreen`.
+// The time is that of the scan results. The owner of the value draws it, see `LiveScreen`. The frames are made in
+// `ScanScreen+Table`, `+Device` and `+Help`, which change nothing but the first line that is shown.
 
 import BLECore
 
@@ -92,18 +93,20 @@ struct ScanScreen: Sendable {
     /// Whether the table does not move.
     var isFrozen: Bool { frozen != nil }
 
-    var order = Order.strength
+    private(set) var order = Order.strength
     /// Whether the order is turned round.
-    var isReversed = false
+    private(set) var isReversed = false
     /// Whether devices without a name are hidden.
-    var hidesUnnamed = false
-    var view = View.table
-    var selected: AdvertiserID?
-    var showsStructures = false
-    var filter = ""
-    var isTyping = false
+    private(set) var hidesUnnamed = false
+    private(set) var view = View.table
+    private(set) var selected: AdvertiserID?
+    private(set) var showsStructures = false
+    private(set) var filter = ""
+    private(set) var isTyping = false
     /// The first device that there was room for.
-    var top = 0
+    private(set) var top = 0
+    /// The reason that the last key could do nothing, until the next key.
+    private(set) var notice: String?
 
     init(_ heading: Heading, _ look: ScreenLook, columns: Int = 80, rows: Int = 24) {
         self.heading = heading
@@ -198,6 +201,176 @@ struct ScanScreen: Sendable {
         }
         live.sequence.removeAll(where: isGone)
         for id in live.devices.keys where isGone(id) { live.devices[id] = nil }
+    }
+}
+
+// MARK: - Keys
+
+extension ScanScreen: LiveContent {
+    /// Handles a key.
+    mutating func press(_ key: ScreenKey, at now: BootInstant) -> ScreenWish {
+        if key == .redraw { return .redraw }
+        notice = nil
+        if isTyping {
+            type(key)
+            return .none
+        }
+        if key == .character(" ") || key == .character("p"), !isReadingKeys {
+            toggleFreeze(at: now)
+            return .none
+        }
+        switch (view, key) {
+        case (_, .character("q")): return .quit
+        case (.device(let id, _), .character("c")): return .open(id)
+        case (.table, .character("c")):
+            guard let id = visiblySelected else { return .none }
+            return .open(id)
+        case (.table, _): pressInTable(key, at: now)
+        case (.device(let id, let line), _): pressInDevice(key, id, line)
+        case (.keys(let line), _): view = scrolled(line, by: key).map { .keys(line: $0) } ?? .table
+        }
+        return .none
+    }
+
+    private var isReadingKeys: Bool {
+        if case .keys = view { return true }
+        return false
+    }
+
+    private mutating func type(_ key: ScreenKey) {
+        switch key {
+        case .character(let scalar):
+            // A line has no room for more.
+            if filter.unicodeScalars.count < 64 { filter.unicodeScalars.append(scalar) }
+        case .backspace:
+            if filter.isEmpty { isTyping = false } else { filter.unicodeScalars.removeLast() }
+        case .clear: filter = ""
+        case .enter:
+            isTyping = false
+            // A hidden device must not be selected.
+            if let selected, !visible.contains(selected) { self.selected = visible.first }
+        case .escape:
+            filter = ""
+            isTyping = false
+        case .up, .down, .pageUp, .pageDown, .home, .end: move(key)
+        case .redraw, .left, .right: break
+        }
+    }
+
+    private mutating func pressInTable(_ key: ScreenKey, at now: BootInstant) {
+        switch key {
+        case .character("s"):
+            let all = Order.allCases
+            order = all[((all.firstIndex(of: order) ?? 0) + 1) % all.count]
+            top = 0
+            sort(at: now)
+        case .character("S"):
+            isReversed.toggle()
+            top = 0
+            sort(at: now)
+        case .character("d"): hidesUnnamed.toggle()
+        case .character("r"):
+            showsStructures.toggle()
+            selected = visiblySelected ?? visible.first
+        case .character("/"), .character("f"): isTyping = true
+        case .character("?"), .character("h"): view = .keys(line: 0)
+        case .character("j"): move(.down)
+        case .character("k"): move(.up)
+        case .character("g"): move(.home)
+        case .character("G"): move(.end)
+        case .up, .down, .pageUp, .pageDown, .home, .end: move(key)
+        case .enter:
+            guard let open = visiblySelected ?? visible.first else { return }
+            selected = open
+            view = .device(open, line: 0)
+        case .escape:
+            // One thing at a time: first the filter, then the selection.
+            if !filter.isEmpty { filter = "" } else { (selected, showsStructures) = (nil, false) }
+        case .character, .backspace, .clear, .redraw, .left, .right: break
+        }
+    }
+
+    /// The selected device, unless the filter hides it.
+    private var visiblySelected: AdvertiserID? {
+        selected.flatMap { visible.contains($0) ? $0 : nil }
+    }
+
+    private mutating func pressInDevice(_ key: ScreenKey, _ id: AdvertiserID, _ line: Int) {
+        if let line = scrolled(line, by: key) {
+            view = .device(id, line: line)
+            return
+        }
+        switch key {
+        case .escape, .enter, .backspace, .character("r"): view = .table
+        case .left, .right: step(from: id, key)
+        case .character("?"), .character("h"): view = .keys(line: 0)
+        case .up, .down, .pageUp, .pageDown, .home, .end, .character, .clear, .redraw: break
+        }
+    }
+
+    /// Shows the device above or below in the table.
+    private mutating func step(from id: AdvertiserID, _ key: ScreenKey) {
+        let shown = visible
+        guard let place = shown.firstIndex(of: id) else { return }
+        let next = place + (key == .left ? -1 : 1)
+        guard shown.indices.contains(next) else { return }
+        selected = shown[next]
+        view = .device(shown[next], line: 0)
+    }
+
+    /// Returns the first line to show after a key that scrolls; `nil` for the other keys.
+    private func scrolled(_ line: Int, by key: ScreenKey) -> Int? {
+        key.scrolled(line, page: max(1, rows - 2))
+    }
+
+    /// Selects another row.
+    private mutating func move(_ key: ScreenKey) {
+        let shown = visible
+        guard let last = shown.indices.last else { return }
+        guard let selected, let place = shown.firstIndex(of: selected) else {
+            selected = key == .end || key == .up ? shown[last] : shown.first
+            return
+        }
+        let page = max(1, rows - 3)
+        let next =
+            switch key {
+            case .up: place - 1
+            case .pageUp: place - page
+            case .pageDown: place + page
+            case .home: 0
+            case .end: last
+            default: place + 1
+            }
+        self.selected = shown[min(max(next, 0), last)]
+    }
+
+    /// Reports why a key could do nothing.
+    mutating func report(_ notice: String) {
+        self.notice = notice
+    }
+}
+
+// MARK: - What a frame has shown
+
+extension ScanScreen {
+    /// The page begins with this line, because there is nothing to show after it: otherwise the way back would be as
+    /// long as the way beyond the end.
+    mutating func pageBegins(with line: Int) {
+        switch view {
+        case .table: break
+        case .device(let id, _): view = .device(id, line: line)
+        case .keys: view = .keys(line: line)
+        }
+    }
+
+    /// The device that is shown is gone.
+    mutating func closeDevice() {
+        view = .table
+    }
+
+    /// The table begins with this device.
+    mutating func tableBegins(with place: Int) {
+        top = place
     }
 }
 

@@ -7,6 +7,19 @@ enum ScreenKey: Hashable, Sendable {
     case clear
     /// ^L
     case redraw
+
+    /// Returns the first line of a text to show after a key that scrolls it, from `line` on; `nil` for the other keys.
+    func scrolled(_ line: Int, page: Int) -> Int? {
+        switch self {
+        case .up, .character("k"): max(0, line - 1)
+        case .down, .character("j"): line + 1
+        case .pageUp: max(0, line - page)
+        case .pageDown: line + page
+        case .home, .character("g"): 0
+        case .end, .character("G"): .max / 2
+        case .enter, .escape, .backspace, .character, .clear, .redraw, .left, .right: nil
+        }
+    }
 }
 
 // Parses the bytes that a terminal sends. A key is one byte, a character of several, or a sequence that begins with

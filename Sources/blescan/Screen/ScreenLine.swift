@@ -46,6 +46,20 @@ struct ScreenLine: Hashable, Sendable {
         add(text, style)
     }
 
+    /// Creates a line of texts, clipped as needed to leave room for the keys at its end.
+    static func title(
+        _ parts: [(String, ScreenStyle)], keys: String, _ columns: Int, _ look: ScreenLook
+    ) -> ScreenLine {
+        var title = ScreenLine(columns, look)
+        let room = max(columns - keys.count - 2, min(8, columns))
+        for (text, style) in parts where title.width < room {
+            title.add(text, style, column: min(ScreenText.width(ScreenText.shown(text, look)), room - title.width))
+        }
+        let rest = columns - title.width
+        if keys.count + 2 <= rest { title.add(keys, .dim, column: rest, isRightAligned: true) }
+        return title
+    }
+
     /// Adds text as far as there is room; in a column of the given width, if any.
     mutating func add(
         _ text: String, _ style: ScreenStyle = [], column: Int? = nil, isRightAligned: Bool = false

@@ -8,7 +8,8 @@ import Testing
 @Suite struct AttributeScreenTests {
     private static let widths = [30, 40, 60, 79, 80, 100, 120, 200]
 
-    private static let database = GATTDatabase(
+    /// A peer with all that is difficult to lay out.
+    static let database = GATTDatabase(
         services: [
             GATTService(handles: 0x0001...0x000F, uuid: 0x180A, isPrimary: true),
             GATTService(

@@ -42,7 +42,7 @@ final class Air {
     }
 
     /// Presses a key; returns the action that it requests.
-    func wish(_ key: ScreenKey) -> ScanScreen.Wish { screen.press(key, at: now) }
+    func wish(_ key: ScreenKey) -> ScreenWish { screen.press(key, at: now) }
 
     /// Returns the present screen.
     func frame() -> [ScreenLine] { screen.frame(at: now) }

@@ -47,6 +47,23 @@ final class TmuxTerminal: Sendable {
         _ = try await tmux(["send-keys", "-H"] + bytes.map { String($0, radix: 16) })
     }
 
+    /// Sets an option of the terminal.
+    func option(_ name: String, _ value: String) async throws {
+        _ = try await tmux("set-option", "-s", name, value)
+    }
+
+    /// Waits until a program has put a text on the clipboard, and returns it.
+    func clipboard() async throws -> String {
+        let clock = ContinuousClock()
+        let end = clock.now + .seconds(300)
+        while true {
+            let outcome = try await run(["show-buffer"])
+            if outcome.status == 0 { return outcome.output }
+            if clock.now > end { throw WaitedInVain(what: "a program has set the clipboard") }
+            try await Task.sleep(for: .milliseconds(20))
+        }
+    }
+
     /// Opens the terminal device of the programs in it.
     func device() async throws -> FileHandle {
         let path = try await tmux("display-message", "-p", "#{pane_tty}").trimmingCharacters(in: .newlines)

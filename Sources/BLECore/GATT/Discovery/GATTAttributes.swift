@@ -102,7 +102,7 @@ public struct GATTDescriptor: Hashable, Sendable {
 
 extension GATTCharacteristic {
     /// Decodes the value of a declaration: properties 1 | value handle 2 | UUID 2 or 16.
-    init?(_ entry: ATTReadByTypeResponse.Entry) {
+    package init?(_ entry: ATTReadByTypeResponse.Entry) {
         var reader = ByteReader(entry.value.span)
         guard let properties = reader.u8(), let value = reader.u16(), let uuid = reader.uuid(reader.remaining) else {
             return nil
@@ -115,7 +115,7 @@ extension GATTCharacteristic {
 
 extension GATTInclude {
     /// Decodes the value of a declaration: first handle 2 | last handle 2 | UUID 2 or nothing.
-    init?(_ entry: ATTReadByTypeResponse.Entry) {
+    package init?(_ entry: ATTReadByTypeResponse.Entry) {
         var reader = ByteReader(entry.value.span)
         guard let first = reader.u16(), let last = reader.u16(), first > 0, first <= last else { return nil }
         self.init(handle: entry.handle, handles: first...last, uuid: reader.uuid(reader.remaining))

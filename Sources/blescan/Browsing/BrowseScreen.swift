@@ -1,0 +1,481 @@
+// The attributes of one peer, as a value: events of its link, keys and time go in, requests and lines come out.
+//
+// Duties: the tree of services, characteristics and descriptors with their values as they change; one attribute
+// selected, by its handle; the line in which a value is typed; the command that equals the last key; what failed, and
+// what to do next.
+//
+// Invariants:
+// - A frame has exactly as many lines as the screen has rows, none is wider than the screen, and nothing in it can
+//   control a terminal: every text passes `ScreenLine.add`.
+// - There is at most one operation of an attribute at a time; the keys for another one wait for its end.
+// - Without a link nothing is requested but a connection. In a recording nothing is requested at all, and it says so.
+// - What the peer has sent stays on the screen after the link has ended.
+//
+// The owner draws it and carries out its requests, see `LiveScreen` and `LinkDriver`. The frames are made in
+// `BrowseScreen+View`, which changes nothing but the first line that is shown.
+
+import BLECore
+import BLEProfiles
+import BareBLE
+
+/// The screen of a peer's attributes.
+struct BrowseScreen: Sendable {
+    /// The link to the peer.
+    enum Link: Hashable, Sendable {
+        /// The beginning of a connection, and whether the peer is still scanned for.
+        case connecting(since: BootInstant, isSearching: Bool)
+        /// The attributes are being discovered.
+        case discovering(mtu: Int)
+        case connected(mtu: Int)
+        /// There is none.
+        case none
+        /// What is shown was recorded.
+        case recorded
+    }
+
+    /// The view that is shown.
+    enum View: Hashable, Sendable {
+        case tree
+        /// The description of the keys, from a line of it on.
+        case keys(line: Int)
+    }
+
+    /// What is known of the value of an attribute.
+    struct Value: Sendable {
+        /// The bytes, or why they cannot be read; `nil` before they were.
+        fileprivate(set) var reading: AttributeTree.Reading?
+        /// The number of values that the peer has sent.
+        fileprivate(set) var count = 0
+        /// The number of them that were dropped.
+        fileprivate(set) var dropped = 0
+        /// The time of the last change.
+        fileprivate(set) var changed: BootInstant?
+        fileprivate(set) var isSubscribed = false
+        /// Whether an operation is in progress.
+        fileprivate(set) var isBusy = false
+    }
+
+    /// A message about the last operation.
+    enum Notice: Hashable, Sendable {
+        case done(String)
+        case failed(Failure)
+    }
+
+    /// The most characters of a typed line.
+    private static let longestLine = 2048
+
+    /// The peer; `nil` if a recording does not have its address.
+    let peer: PeerArgument?
+    let look: ScreenLook
+    /// The name in the table, if it comes from there.
+    private let nameInTable: String?
+    private(set) var columns: Int
+    private(set) var rows: Int
+    private(set) var link: Link
+    private(set) var view = View.tree
+    private(set) var attributes: [AttributeRow] = []
+    private var database = GATTDatabase()
+    private var values: [AttributeHandle: Value] = [:]
+    private(set) var selected: AttributeHandle?
+    /// Whether the user has selected it.
+    private var isChosen = false
+    /// The first attribute that there was room for.
+    private(set) var top = 0
+    /// Whether values are shown as bytes.
+    private(set) var showsBytes = false
+    /// The value that is typed; `nil` if none is.
+    private(set) var typed: String?
+    private(set) var notice: Notice?
+    /// The last operation, while its attribute is selected.
+    private var lastCommand: (handle: AttributeHandle, command: EqualCommand)?
+    /// Whether there ever was a link.
+    private(set) var wasConnected = false
+
+    /// Creates a screen that waits for the link to `peer`.
+    ///
+    /// - Parameter isRecorded: Whether it shows a recording, and there is no link.
+    init(
+        _ peer: PeerArgument?, name: String? = nil, isRecorded: Bool = false, _ look: ScreenLook, columns: Int = 80,
+        rows: Int = 24, at now: BootInstant
+    ) {
+        self.peer = peer
+        self.look = look
+        nameInTable = name
+        self.columns = columns
+        self.rows = rows
+        link = isRecorded ? .recorded : .connecting(since: now, isSearching: peer?.isUntyped ?? false)
+    }
+
+    /// Returns what is known of the value of an attribute.
+    func value(of handle: AttributeHandle) -> Value { values[handle] ?? Value() }
+
+    /// The peer's own name, or that of the table.
+    var name: String? {
+        guard let row = attributes.first(where: { $0.type == 0x2A00 }),
+            case .value(let bytes)? = values[row.handle]?.reading,
+            !bytes.isEmpty
+        else { return nameInTable }
+        return String(decoding: bytes, as: UTF8.self)
+    }
+
+    /// The selected attribute.
+    var selectedRow: AttributeRow? { selected.flatMap { handle in attributes.first { $0.handle == handle } } }
+
+    /// Returns the value of an attribute as text; `nil` if there is nothing to show.
+    func text(of row: AttributeRow) -> ValueText? {
+        switch values[row.handle]?.reading {
+        case nil: return nil
+        case .refused(let error): return ValueText(refusal: error)
+        case .value(let bytes):
+            if showsBytes { return ValueText(bytes, nil) }
+            guard let type = row.type else { return ValueText(bytes, ValueDescription.of(bytes, uuid: nil)) }
+            let meaning = database.meaning(of: bytes, at: row.handle, type) { descriptor in
+                guard case .value(let bytes)? = values[descriptor]?.reading else { return nil }
+                return bytes
+            }
+            return ValueText(bytes, meaning)
+        }
+    }
+
+    /// The command that equals the last key, or that shows the selected attribute.
+    var command: EqualCommand? {
+        guard let row = selectedRow else { return nil }
+        if let typed {
+            guard let write = try? parsed(typed, for: row) else { return EqualCommand(about: row, of: peerText) }
+            return .writing(write.bytes, to: row.handle, of: peerText, write.kind)
+        }
+        if let lastCommand, lastCommand.handle == row.handle { return lastCommand.command }
+        return EqualCommand(about: row, of: peerText)
+    }
+
+    private var peerText: String { peer?.description ?? "PEER" }
+    private var isConnected: Bool {
+        if case .connected = link { return true }
+        return false
+    }
+}
+
+// MARK: - Events
+
+extension BrowseScreen {
+    /// Something has happened on the link.
+    mutating func take(_ event: LinkEvent, at now: BootInstant) {
+        switch event {
+        case .found:
+            if case .connecting(let since, _) = link { link = .connecting(since: since, isSearching: false) }
+        case .connected(let mtu):
+            if link != .recorded { link = .discovering(mtu: mtu) }
+            wasConnected = true
+        case .discovered(let found):
+            if case .discovering(let mtu) = link { link = .connected(mtu: mtu) }
+            discovered(found)
+        case .value(let handle, let bytes, let origin):
+            show(handle)
+            values[handle, default: Value()].take(bytes, origin, at: now)
+        case .unreadable(let handle, let error):
+            show(handle)
+            values[handle, default: Value()].reading = .refused(error)
+            values[handle]?.isBusy = false
+        case .written(let handle, let count, let kind):
+            values[handle]?.isBusy = false
+            let isConfirmed = kind == .withResponse
+            let target = CharacteristicReference.handle(handle)
+            notice = .done(
+                isConfirmed
+                    ? "wrote \(count.counted("byte")) to \(target)"
+                    : "sent \(count.counted("byte")) to \(target), no response expected")
+        case .subscribed(let handle): subscriptionChanged(handle, true)
+        case .unsubscribed(let handle): subscriptionChanged(handle, false)
+        case .failed(let handle, let failure):
+            values[handle]?.isBusy = false
+            notice = .failed(failure)
+        case .ended(let failure):
+            link = .none
+            typed = nil
+            for handle in values.keys {
+                values[handle]?.isBusy = false
+                values[handle]?.isSubscribed = false
+            }
+            notice = failure.map { .failed($0) } ?? .done("disconnected; c connects again")
+        }
+    }
+
+    private mutating func discovered(_ found: GATTDatabase) {
+        database = found
+        attributes = AttributeRow.rows(of: found.services, in: found)
+        var handles = Set(attributes.map(\.handle))
+        if link == .recorded {
+            for handle in values.keys.sorted() where handles.insert(handle).inserted {
+                attributes.append(.unknown(at: handle))
+            }
+        } else {
+            values = values.filter { handles.contains($0.key) }
+        }
+        if isChosen, let selected, handles.contains(selected) { return }
+        // What can be read or subscribed to is what users come for.
+        selected = (attributes.first { $0.kind == .characteristic } ?? attributes.first)?.handle
+        isChosen = false
+        top = 0
+    }
+
+    /// A recorded client may have known an attribute without discovering it.
+    private mutating func show(_ handle: AttributeHandle) {
+        guard link == .recorded, !attributes.contains(where: { $0.handle == handle }) else { return }
+        attributes.append(.unknown(at: handle))
+        selected = selected ?? handle
+    }
+
+    private mutating func subscriptionChanged(_ handle: AttributeHandle, _ isSubscribed: Bool) {
+        values[handle, default: Value()].isSubscribed = isSubscribed
+        values[handle]?.isBusy = false
+        let target = CharacteristicReference.handle(handle)
+        notice = .done(isSubscribed ? "subscribed to \(target); s unsubscribes" : "unsubscribed from \(target)")
+    }
+}
+
+extension BrowseScreen.Value {
+    fileprivate mutating func take(_ bytes: [UInt8], _ origin: LinkEvent.Origin, at now: BootInstant) {
+        var former: [UInt8]?
+        if case .value(let bytes)? = reading { former = bytes }
+        switch origin {
+        case .read: isBusy = false
+        case .sent: count += 1
+        case .sentAfter(let lost):
+            count += 1
+            dropped += lost
+        }
+        // The first one is no change.
+        if former != nil && former != bytes || origin != .read { changed = now }
+        reading = .value(bytes)
+    }
+}
+
+// MARK: - Keys
+
+extension BrowseScreen: LiveContent {
+    mutating func resize(columns: Int, rows: Int) {
+        self.columns = max(1, columns)
+        self.rows = max(1, rows)
+    }
+
+    /// Nothing changes by time alone.
+    mutating func timePassed(at now: BootInstant) {}
+
+    mutating func press(_ key: ScreenKey, at now: BootInstant) -> ScreenWish {
+        if key == .redraw { return .redraw }
+        if typed != nil { return type(key) }
+        notice = nil
+        if case .keys(let line) = view {
+            view = scrolled(line, by: key).map { .keys(line: $0) } ?? .tree
+            return .none
+        }
+        switch key {
+        case .up, .down, .pageUp, .pageDown, .home, .end: move(key)
+        case .character("k"): move(.up)
+        case .character("j"): move(.down)
+        case .character("g"): move(.home)
+        case .character("G"): move(.end)
+        case .escape, .character("q"), .character("d"): return .quit
+        case .character("?"), .character("h"): view = .keys(line: 0)
+        case .character("x"): showsBytes.toggle()
+        case .character("y"):
+            guard let command else { return .none }
+            notice = .done("copied, where the terminal has a clipboard for programs (OSC 52)")
+            return .copy(command.text)
+        case .character("c"): return connect(at: now)
+        case .enter, .character("r"): return request(.read)
+        case .character("w"): return request(.write)
+        case .character("s"), .character("n"): return request(.subscribe)
+        case .character, .left, .right, .backspace, .clear, .redraw: break
+        }
+        return .none
+    }
+
+    /// Shows only the lines from this one on, because there is nothing to show after them.
+    mutating func pageBegins(with line: Int) {
+        if case .keys = view { view = .keys(line: line) }
+    }
+
+    /// The tree begins with this attribute.
+    mutating func treeBegins(with place: Int) {
+        top = place
+    }
+
+    private mutating func connect(at now: BootInstant) -> ScreenWish {
+        switch link {
+        case .recorded:
+            notice = .failed(Self.isRecording)
+            return .none
+        case .none:
+            guard let peer else { return .none }
+            link = .connecting(since: now, isSearching: peer.isUntyped)
+            return .link(.connect(peer))
+        case .connecting, .discovering, .connected: return .none
+        }
+    }
+
+    /// An operation on the selected attribute.
+    private enum Operation {
+        case read, write, subscribe
+    }
+
+    private mutating func request(_ operation: Operation) -> ScreenWish {
+        guard link != .recorded else {
+            notice = .failed(Self.isRecording)
+            return .none
+        }
+        guard isConnected else {
+            if link == .none { notice = .failed(Self.isDisconnected) }
+            return .none
+        }
+        guard let row = selectedRow, values[row.handle]?.isBusy != true else { return .none }
+        guard row.kind == .characteristic || row.kind == .descriptor else {
+            notice = .failed(
+                Failure(
+                    message: "\(CharacteristicReference.handle(row.handle)) has no value",
+                    hint: "Select one of its characteristics.", status: .usage))
+            return .none
+        }
+        switch operation {
+        case .read:
+            lastCommand = (row.handle, .reading(row.handle, of: peerText))
+            values[row.handle, default: Value()].isBusy = true
+            return .link(.read(row.handle))
+        case .write:
+            if row.kind == .characteristic, !row.properties.canWrite {
+                notice = .failed(Self.refusal("writable", of: row))
+            } else {
+                typed = ""
+            }
+            return .none
+        case .subscribe:
+            guard row.properties.canSubscribe else {
+                notice = .failed(Self.refusal("sent by the peer", of: row))
+                return .none
+            }
+            let isSubscribed = values[row.handle]?.isSubscribed == true
+            values[row.handle, default: Value()].isBusy = true
+            if !isSubscribed { lastCommand = (row.handle, .subscribing(to: row.handle, of: peerText)) }
+            return .link(isSubscribed ? .unsubscribe(row.handle) : .subscribe(row.handle))
+        }
+    }
+
+    private mutating func type(_ key: ScreenKey) -> ScreenWish {
+        guard var line = typed else { return .none }
+        switch key {
+        case .character(let scalar):
+            guard !scalar.isUnprintable, line.unicodeScalars.count < Self.longestLine else { return .none }
+            line.unicodeScalars.append(scalar)
+            typed = line
+        case .backspace:
+            guard !line.isEmpty else {
+                typed = nil
+                break
+            }
+            line.unicodeScalars.removeLast()
+            typed = line
+        case .clear: typed = ""
+        case .escape: typed = nil
+        case .enter: return write(line)
+        case .up, .down, .left, .right, .pageUp, .pageDown, .home, .end, .redraw: return .none
+        }
+        notice = nil
+        return .none
+    }
+
+    private mutating func write(_ line: String) -> ScreenWish {
+        guard let row = selectedRow else { return .none }
+        do {
+            let (bytes, kind) = try parsed(line, for: row)
+            typed = nil
+            notice = nil
+            lastCommand = (row.handle, .writing(bytes, to: row.handle, of: peerText, kind))
+            values[row.handle, default: Value()].isBusy = true
+            return .link(.write(row.handle, bytes, kind))
+        } catch {
+            // The line stays, to be corrected.
+            notice = .failed(error)
+            return .none
+        }
+    }
+
+    /// Parses a typed value: bytes, or the options of `blescan write`.
+    private func parsed(
+        _ line: String, for row: AttributeRow
+    ) throws(Failure) -> (bytes: [UInt8], kind: WriteKind) {
+        let target = CharacteristicReference.handle(row.handle).description
+        let empty = Failure(message: "there is no value", hint: Self.forms, status: .usage)
+        guard line.contains(where: { !$0.isWhitespace }) else { throw empty }
+        let operation: TalkOperation?
+        do throws(Failure) {
+            operation = try TalkOperation("write \(target) \(line)")
+        } catch {
+            // Bytes need no option.
+            let message = ["write: ", line.contains("--hex") ? "" : "--hex: "].reduce(error.message) {
+                $0.dropped(prefix: $1) ?? $0
+            }
+            throw Failure(message: message, hint: Self.forms, status: .usage)
+        }
+        guard case .write(_, let value, let given)? = operation else { throw empty }
+        // A screen is a value: it reads no files.
+        guard value.file == nil else {
+            throw Failure(
+                message: "a value from a file cannot be typed here",
+                hint: "`blescan write \(peerText) \(target) --file PATH` writes it.", status: .usage)
+        }
+        do {
+            let bytes = try value.bytes()
+            let isCommand = row.kind == .characteristic && !row.properties.contains(.write)
+            return (bytes, isCommand ? .withoutResponse : given)
+        } catch {
+            throw Failure(message: "\(error)", hint: Self.forms, status: .usage)
+        }
+    }
+
+    private mutating func move(_ key: ScreenKey) {
+        guard let last = attributes.indices.last else { return }
+        let place = attributes.firstIndex { $0.handle == selected } ?? 0
+        let page = max(1, rows / 2)
+        let next =
+            switch key {
+            case .up: place - 1
+            case .pageUp: place - page
+            case .pageDown: place + page
+            case .home: 0
+            case .end: last
+            default: place + 1
+            }
+        selected = attributes[min(max(next, 0), last)].handle
+        isChosen = true
+    }
+
+    /// Returns the first line to show after a key that scrolls; `nil` for the other keys.
+    private func scrolled(_ line: Int, by key: ScreenKey) -> Int? {
+        key.scrolled(line, page: max(1, rows - 2))
+    }
+
+    // MARK: Texts
+
+    static let forms = "Type bytes such as 05a0, or --text hi, --u16 500."
+    private static let isRecording = Failure(
+        message: "this is a recording: nothing can be read, written or connected to",
+        hint: "It shows what was transferred when it was recorded.", status: .usage)
+    private static let isDisconnected = Failure(
+        message: "there is no link", hint: "c connects again.", status: .linkLost)
+
+    private static func refusal(_ what: String, of row: AttributeRow) -> Failure {
+        let properties = row.properties.words.isEmpty ? "none" : row.properties.words
+        return Failure(
+            message: "\(CharacteristicReference.handle(row.handle)) is not \(what)",
+            hint: row.kind == .descriptor ? "Select the characteristic." : "Its properties: \(properties).",
+            status: .usage)
+    }
+}
+
+extension PeerArgument {
+    /// Whether the peer is scanned for first, to learn the type of its address.
+    var isUntyped: Bool {
+        if case .address(_, nil) = self { return true }
+        return false
+    }
+}

@@ -1,0 +1,147 @@
+// Carries out what a user wants on one link, and reports what has happened.
+//
+// Duties: the discovery; the first reading of all values that can be read, in the order of their handles, in between
+// which the user's operations have their turn; operations; the values of subscriptions as they come; the end of all
+// subscriptions.
+//
+// Invariants:
+// - Every request has one event: its result, or its failure.
+// - A failure of one operation ends nothing but that.
+
+import BLECore
+import BareBLE
+
+/// A link of a screen of attributes.
+actor LinkSession {
+    private let peripheral: Peripheral
+    private let timeout: Duration
+    private let report: @Sendable (LinkEvent) -> Void
+    private var subscriptions: [AttributeHandle: (values: ValueSequence, task: Task<Void, Never>)] = [:]
+    private var operations: [Int: Task<Void, Never>] = [:]
+    private var operationCount = 0
+
+    init(_ peripheral: Peripheral, timeout: Duration, report: @escaping @Sendable (LinkEvent) -> Void) {
+        self.peripheral = peripheral
+        self.timeout = timeout
+        self.report = report
+    }
+
+    /// Discovers and reads everything, then waits for the end of the link.
+    ///
+    /// - Throws: What has ended the link; nothing if the task was cancelled.
+    func run() async throws {
+        report(.connected(mtu: await peripheral.mtu))
+        let database = try await peripheral.discover(level: .full, timeout: timeout)
+        report(.discovered(database))
+        for handle in AttributeTree.readable(in: database, of: database.services) {
+            if Task.isCancelled { break }
+            do throws(BLEError) {
+                let bytes = try await peripheral.read(.handle(handle), timeout: timeout)
+                report(.value(handle, bytes, .read))
+            } catch {
+                guard error.attError != nil || error.code == .timedOut else { throw error }
+                report(.unreadable(handle, error))
+            }
+        }
+        guard let reason = await peripheral.disconnected() else { return }
+        throw BLEError(
+            .disconnected, subject: peripheral.name, during: "go on", because: "the link has ended: \(reason)",
+            hint: "c connects again.")
+    }
+
+    /// Begins an operation; its result is reported.
+    func perform(_ request: LinkRequest) {
+        operationCount += 1
+        let number = operationCount
+        operations[number] = Task {
+            await carryOut(request)
+            operations[number] = nil
+        }
+    }
+
+    /// Cancels what is in progress, and ends all subscriptions.
+    func end() async {
+        let pending = Array(operations.values)
+        for operation in pending { operation.cancel() }
+        for operation in pending { await operation.value }
+        for handle in subscriptions.keys.sorted() { try? await unsubscribe(from: handle) }
+    }
+
+    private func carryOut(_ request: LinkRequest) async {
+        switch request {
+        case .connect, .disconnect: break
+        case .read(let handle):
+            await attempt(at: handle) { () async throws(BLEError) in
+                report(.value(handle, try await peripheral.read(.handle(handle), timeout: timeout), .read))
+            }
+        case .write(let handle, let bytes, let kind):
+            await attempt(at: handle) { () async throws(BLEError) in
+                try await peripheral.write(bytes, to: .handle(handle), kind, timeout: timeout)
+                report(.written(handle, byteCount: bytes.count, kind))
+            }
+        case .subscribe(let handle):
+            await attempt(at: handle) { () async throws(BLEError) in try await subscribe(to: handle) }
+        case .unsubscribe(let handle):
+            await attempt(at: handle) { () async throws(BLEError) in try await unsubscribe(from: handle) }
+        }
+    }
+
+    private func attempt(at handle: AttributeHandle, _ body: () async throws(BLEError) -> Void) async {
+        do throws(BLEError) {
+            try await body()
+        } catch {
+            // The end of the link is reported once, with its reason.
+            guard error.code != .disconnected, error.code != .cancelled else { return }
+            let attribute = try? AttributeArgument(argument: CharacteristicReference.handle(handle).description)
+            let advised = await attribute?.advised(error, peripheral) ?? error
+            report(.failed(handle, Failure(advised)))
+        }
+    }
+
+    // MARK: Subscriptions
+
+    private func subscribe(to handle: AttributeHandle) async throws(BLEError) {
+        guard subscriptions[handle] == nil else { return report(.subscribed(handle)) }
+        // A screen shows the newest value.
+        let values = try await peripheral.subscribe(
+            to: .handle(handle), SubscribeOptions(capacity: 256, timeout: timeout))
+        let report = report
+        let task = Task { [weak self] in
+            do {
+                for try await value in values {
+                    let origin: LinkEvent.Origin =
+                        value.droppedBefore > 0 ? .sentAfter(dropped: value.droppedBefore) : .sent
+                    report(.value(handle, value.bytes, origin))
+                }
+            } catch {
+                await self?.ended(handle, by: error)
+            }
+        }
+        subscriptions[handle] = (values, task)
+        report(.subscribed(handle))
+    }
+
+    private func unsubscribe(from handle: AttributeHandle) async throws(BLEError) {
+        guard let subscription = subscriptions.removeValue(forKey: handle) else { return report(.unsubscribed(handle)) }
+        // This task may be cancelled, but the peer must still be asked to stop.
+        let failure = await Task { () -> BLEError? in
+            do throws(BLEError) {
+                try await subscription.values.unsubscribe()
+                return nil
+            } catch {
+                return error
+            }
+        }.value
+        await subscription.task.value
+        if let failure { throw failure }
+        report(.unsubscribed(handle))
+    }
+
+    private func ended(_ handle: AttributeHandle, by error: any Error) {
+        guard subscriptions.removeValue(forKey: handle) != nil, let error = error as? BLEError,
+            error.code != .disconnected, error.code != .cancelled
+        else { return }
+        report(.unsubscribed(handle))
+        report(.failed(handle, Failure(error)))
+    }
+}

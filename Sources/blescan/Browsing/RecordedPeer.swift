@@ -1,0 +1,162 @@
+// What a recorded link shows of its peer, from the PDUs in their order.
+//
+// Duties: the attributes that the recorded client has discovered, with what it has read, written and received.
+//
+// Invariants:
+// - Any bytes are tolerated: a PDU that cannot be read, or a response without its request, shows nothing.
+// - At most `GATTDatabase.attributeLimit` attributes of a kind are kept.
+
+import BLECore
+import BareBLE
+
+/// The peer of a recorded link.
+struct RecordedPeer {
+    /// What happened at one PDU: never more than two events.
+    typealias Events = [LinkEvent]
+
+    private var request: ATTPacket?
+    private var mtu = 23
+    private var services: [AttributeHandle: GATTService] = [:]
+    private var includes: [AttributeHandle: GATTInclude] = [:]
+    private var characteristics: [AttributeHandle: GATTCharacteristic] = [:]
+    private var descriptors: [AttributeHandle: BluetoothUUID] = [:]
+    private var values: [AttributeHandle: [UInt8]] = [:]
+    /// The events that bring a screen up to date.
+    private(set) var history: [AttributeHandle: LinkEvent] = [:]
+
+    /// The attributes that were discovered.
+    var database: GATTDatabase {
+        let services = services.values.map { service in
+            var service = service
+            service.includes = includes.values.filter { service.handles.contains($0.handle) }
+                .sorted { $0.handle < $1.handle }
+            return service
+        }.sorted { $0.handles.lowerBound < $1.handles.lowerBound }
+        let sorted = characteristics.values.sorted { $0.declarationHandle < $1.declarationHandle }
+        let whole = sorted.enumerated().map { index, characteristic in
+            var characteristic = characteristic
+            let service = services.last { $0.handles.contains(characteristic.declarationHandle) }
+            let next = index + 1 < sorted.count ? sorted[index + 1].declarationHandle - 1 : AttributeHandle.max
+            let end = min(next, service?.handles.upperBound ?? next)
+            characteristic.endHandle = max(characteristic.valueHandle, end)
+            return characteristic
+        }
+        let declared = Set(whole.flatMap { [$0.declarationHandle, $0.valueHandle] }).union(
+            services.map(\.handles.lowerBound))
+        let found = descriptors.filter { handle, uuid in
+            !declared.contains(handle) && includes[handle] == nil && !Self.declarations.contains(uuid)
+        }
+        return GATTDatabase(
+            services: services, characteristics: whole,
+            descriptors: found.map { GATTDescriptor(handle: $0.key, uuid: $0.value) })
+    }
+
+    private static let declarations: Set<BluetoothUUID> = [0x2800, 0x2801, 0x2802, 0x2803]
+
+    /// Takes the next PDU of the link.
+    mutating func take(_ pdu: [UInt8], isSent: Bool) -> Events {
+        guard let packet = try? ATTPacket(pdu) else { return [] }
+        return isSent ? sent(packet) : received(packet)
+    }
+
+    private mutating func sent(_ packet: ATTPacket) -> Events {
+        switch packet {
+        case .writeCommand(let write): return known(write.handle, write.value, .read)
+        case .signedWriteCommand(let write): return known(write.handle, write.value, .read)
+        case .handleValueConfirmation: return []
+        default:
+            request = packet
+            return []
+        }
+    }
+
+    private mutating func received(_ packet: ATTPacket) -> Events {
+        switch packet {
+        case .handleValueNotification(let value): return known(value.handle, value.value, .sent)
+        case .handleValueIndication(let value): return known(value.handle, value.value, .sent)
+        case .multipleHandleValueNotification(let list):
+            return list.entries.flatMap { known($0.handle, $0.value, .sent) }
+        default: break
+        }
+        defer { request = nil }
+        switch (request, packet) {
+        case (.exchangeMTURequest(let own), .exchangeMTUResponse(let other)):
+            mtu = max(23, Int(min(own.mtu, other.mtu)))
+            return [.connected(mtu: mtu)]
+        case (.readByGroupTypeRequest(let request), .readByGroupTypeResponse(let list)):
+            for entry in list.entries {
+                guard let uuid = Self.uuid(entry.value), entry.startHandle <= entry.endHandle else { continue }
+                services[entry.startHandle] = GATTService(
+                    handles: entry.startHandle...entry.endHandle, uuid: uuid,
+                    isPrimary: request.type == BluetoothUUID.primaryServiceDeclaration)
+            }
+            return discovered
+        case (.findByTypeValueRequest(let request), .findByTypeValueResponse(let list)):
+            guard BluetoothUUID(request.type) == BluetoothUUID.primaryServiceDeclaration,
+                let uuid = Self.uuid(request.value)
+            else { return [] }
+            for entry in list.entries where entry.startHandle <= entry.endHandle {
+                services[entry.startHandle] = GATTService(handles: entry.startHandle...entry.endHandle, uuid: uuid)
+            }
+            return discovered
+        case (.readByTypeRequest(let request), .readByTypeResponse(let list)):
+            return found(request.type, list)
+        case (.findInformationRequest, .findInformationResponse(let list)):
+            for entry in list.entries { descriptors[entry.handle] = entry.type }
+            return discovered
+        case (.readRequest(let request), .readResponse(let response)):
+            return known(request.handle, response.value, .read)
+        case (.readBlobRequest(let request), .readBlobResponse(let response)):
+            let former = values[request.handle] ?? []
+            guard former.count >= Int(request.offset) else { return [] }
+            return known(request.handle, former.prefix(Int(request.offset)) + response.part, .read)
+        case (.readMultipleVariableRequest(let request), .readMultipleVariableResponse(let response)):
+            return zip(request.handles, response.values).flatMap { known($0, $1, .read) }
+        case (.writeRequest(let request), .writeResponse):
+            return known(request.handle, request.value, .read)
+        case (.readRequest(let request), .errorResponse(let error)):
+            let refusal = BLEError(
+                .refusedByPeer, during: "read", because: "refused: \(error.code.name.lowercased())",
+                attError: error.code)
+            return kept(request.handle, .unreadable(request.handle, refusal))
+        default:
+            return []
+        }
+    }
+
+    private mutating func found(_ type: BluetoothUUID, _ list: ATTReadByTypeResponse) -> Events {
+        switch type {
+        case BluetoothUUID.characteristicDeclaration:
+            for entry in list.entries {
+                guard let characteristic = GATTCharacteristic(entry) else { continue }
+                characteristics[entry.handle] = characteristic
+            }
+            return discovered
+        case BluetoothUUID.includeDeclaration:
+            for entry in list.entries { includes[entry.handle] = GATTInclude(entry) }
+            return discovered
+        default:
+            return list.entries.flatMap { known($0.handle, $0.value, .read) }
+        }
+    }
+
+    private var discovered: Events { [.discovered(database)] }
+
+    private mutating func known(
+        _ handle: AttributeHandle, _ bytes: some Collection<UInt8>, _ origin: LinkEvent.Origin
+    ) -> Events {
+        let value = Array(bytes)
+        values[handle] = value
+        return kept(handle, .value(handle, value, origin))
+    }
+
+    private mutating func kept(_ handle: AttributeHandle, _ event: LinkEvent) -> Events {
+        history[handle] = event
+        return [event]
+    }
+
+    private static func uuid(_ bytes: [UInt8]) -> BluetoothUUID? {
+        var reader = ByteReader(bytes.span)
+        return reader.uuid(reader.remaining)
+    }
+}

@@ -1,0 +1,77 @@
+import ArgumentParser
+import BLECore
+import BLELinux
+import BareBLE
+
+struct Browse: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Read, write and subscribe on a screen of a peer's attributes.",
+        usage: "blescan browse <peer> [--mtu <bytes>] [--record <file>] [<options>]",
+        discussion: """
+            EXAMPLES
+              sudo blescan browse AA:BB:CC:DD:EE:FF
+              blescan browse demo:heart-rate
+              blescan browse unix:/run/peer.sock --record visit.btsnoop
+
+            It connects and shows services, characteristics and descriptors with their
+            values. The arrows select one; Enter reads it, w writes it, s subscribes to
+            it or unsubscribes: the values change in place. The line that begins with =
+            is the command that does the same in a shell; y copies it, where the terminal
+            accepts OSC 52. ? shows all keys, d disconnects.
+
+            A failure is shown in a line, and the screen goes on. After the link is lost
+            c connects again.
+
+            The live table of `scan` does the same: Enter on a device, then c. In the one
+            of `replay --screen` c shows what was recorded of a link.
+            """)
+
+    @Argument(
+        help: "The peer: AA:BB:CC:DD:EE:FF[/random|/public], unix:PATH or demo:NAME.",
+        transform: PeerArgument.init(argument:))
+    var peer: PeerArgument
+
+    @OptionGroup var color: ColorOptions
+
+    @OptionGroup var options: ConnectionOptions
+
+    func validate() throws {
+        if options.json {
+            throw ValidationError("browse shows a screen; `blescan talk` or `explore` prints objects with --json.")
+        }
+        if options.link.trace {
+            throw ValidationError(
+                "browse shows a screen, which has no room for --trace; --record FILE keeps the packets.")
+        }
+        if options.pair, options.passkey == nil {
+            throw ValidationError("Nothing can ask for a passkey on the screen; pair first, with `blescan pair`.")
+        }
+        if let obstacle = Terminal.obstacle {
+            throw ValidationError("browse needs a full terminal: \(obstacle); `blescan explore` prints lines.")
+        }
+    }
+
+    func run() async throws {
+        let (peer, options) = (peer, options)
+        let screen = BrowseScreen(peer, ScreenLook(color.color ?? .auto), at: Terminal.now())
+        let lastFailure = Lock<Failure?>(nil)
+        let last = try await SessionRecording.during(options.recording) { recording in
+            try await Interrupt.cancelling {
+                let last = try await LiveScreen.during(screen) { live in
+                    let driver = LinkDriver(timeout: options.valueTimeout) { peer, found, body in
+                        try await Connection.run(with: peer, options, recording: recording, found: found, body)
+                    } report: { event in
+                        if case .ended(let failure) = event { lastFailure.withLock { $0 = failure } }
+                        live.report(event) { $0.take($1, at: $2) }
+                    }
+                    await driver.serve(live.requests(after: .connect(peer)))
+                }
+                // After ^C during the first attempt nothing was achieved.
+                if !last.wasConnected { try Task.checkCancellation() }
+                return last
+            }
+        }
+        // The screen that has shown it is gone.
+        if !last.wasConnected, let failure = lastFailure.withLock(\.self) { throw failure }
+    }
+}

@@ -1,0 +1,52 @@
+import BLECore
+import BLEProfiles
+import BareBLE
+
+/// A value, or the reason that there is none, as text. The meaning stays longer than the bytes, which are clipped
+/// between two of them.
+struct ValueText: Hashable, Sendable {
+    private static let longestHex = 64
+
+    private let meaning: String?
+    private let bytes: [UInt8]
+    private let isRefusal: Bool
+
+    /// The text of a value.
+    init(_ bytes: [UInt8], _ meaning: ValueDescription?) {
+        isRefusal = false
+        let line = meaning?.line
+        self.meaning = bytes.isEmpty ? "(empty)" : line
+        // Plain text in quotes contains everything that the bytes do.
+        self.bytes = line.map { Array($0.utf8) } == [0x22] + bytes + [0x22] ? [] : bytes
+    }
+
+    /// The text of a refusal.
+    init(refusal error: BLEError) {
+        isRefusal = true
+        meaning = "! " + [error.reason, error.underlyingCodes].compactMap(\.self).joined(separator: " ")
+        bytes = []
+    }
+
+    var style: ScreenStyle { isRefusal ? .red : .green }
+
+    /// The text without a limit, but for the number of bytes.
+    var whole: String { [meaning, hex(in: Self.longestHex)].compactMap(\.self).joined(separator: "  ") }
+
+    /// Returns the value in lines of this number of columns.
+    func lines(in room: Int) -> [String] {
+        guard let meaning else { return hex(in: min(room, Self.longestHex)).map { [$0] } ?? [] }
+        if meaning.count + 2 + 2 * bytes.count <= room, let hex = hex(in: room) { return [meaning + "  " + hex] }
+        return meaning.wrapped(to: room)
+    }
+
+    /// Returns the value in one line of this number of columns, or more.
+    func line(in room: Int) -> String { meaning ?? hex(in: min(room, Self.longestHex)) ?? "" }
+
+    /// Returns the bytes in this number of columns; with their number if not all of them fit.
+    private func hex(in room: Int) -> String? {
+        guard !bytes.isEmpty else { return nil }
+        if 2 * bytes.count <= room { return Hex.encode(bytes) }
+        let rest = "… (\(bytes.count.counted("byte")))"
+        return Hex.encode(bytes.prefix(max(1, (room - rest.count) / 2))) + rest
+    }
+}

@@ -1,0 +1,379 @@
+import BLECore
+import BareBLE
+import Testing
+
+@testable import blescan
+
+/// A screen of attributes, and the keys that are pressed on it.
+struct Browsed {
+    static let plain = ScreenLook(isColoured: false, isUnicode: true)
+    static let peer = PeerArgument.address(BluetoothAddress(rawValue: 0xC35A_190B_7E21), .random)
+
+    /// A belt: the handles are those of its services' order.
+    static let belt = GATTDatabase(
+        services: [
+            GATTService(handles: 0x0001...0x0003, uuid: 0x1800), GATTService(handles: 0x0004...0x000B, uuid: 0x180D),
+            GATTService(handles: 0x000C...0x000F, uuid: 0x180F),
+            GATTService(handles: 0x0010...0xFFFF, uuid: BluetoothUUID("6e400001-b5a3-f393-e0a9-e50e24dcca9e")),
+        ],
+        characteristics: [
+            characteristic(0x0003, [.read], 0x2A00), characteristic(0x0006, [.notify], 0x2A37),
+            characteristic(0x0009, [.read], 0x2A38), characteristic(0x000B, [.write], 0x2A39),
+            characteristic(0x000E, [.read, .notify], 0x2A19),
+            characteristic(
+                0x0012, [.write, .writeWithoutResponse], BluetoothUUID("6e400002-b5a3-f393-e0a9-e50e24dcca9e")),
+            characteristic(0x0014, [.writeWithoutResponse, .indicate], 0xFFF1),
+        ],
+        descriptors: [
+            GATTDescriptor(handle: 0x0007, uuid: 0x2902), GATTDescriptor(handle: 0x000F, uuid: 0x2902),
+        ])
+
+    private static func characteristic(
+        _ handle: AttributeHandle, _ properties: CharacteristicProperties, _ uuid: BluetoothUUID
+    ) -> GATTCharacteristic {
+        GATTCharacteristic(
+            declarationHandle: handle - 1, valueHandle: handle,
+            endHandle: [0x0006, 0x000E].contains(handle) ? handle + 1 : handle, properties: properties, uuid: uuid)
+    }
+
+    private(set) var screen: BrowseScreen
+    private(set) var now = BootInstant(nanoseconds: 1_000_000_000_000)
+
+    init(
+        _ peer: PeerArgument? = Self.peer, isRecorded: Bool = false, _ look: ScreenLook = Self.plain,
+        columns: Int = 80, rows: Int = 24
+    ) {
+        screen = BrowseScreen(peer, isRecorded: isRecorded, look, columns: columns, rows: rows, at: now)
+    }
+
+    /// The belt with its first values.
+    static func connected(_ look: ScreenLook = Self.plain, columns: Int = 80, rows: Int = 24) -> Browsed {
+        var browsed = Browsed(Browsed.peer, look, columns: columns, rows: rows)
+        browsed.take(.connected(mtu: 247), .discovered(belt))
+        browsed.take(
+            .value(0x0003, Array("Virtual HRM".utf8), .read), .value(0x0007, [0, 0], .read),
+            .value(0x0009, [1], .read), .value(0x000E, [87], .read),
+            .unreadable(0x000F, BLEError(.refusedByPeer, during: "read", because: "refused: read not permitted")))
+        return browsed
+    }
+
+    mutating func take(_ events: LinkEvent...) {
+        for event in events { screen.take(event, at: now) }
+    }
+
+    mutating func pass(_ duration: Duration) { now = now + duration }
+
+    @discardableResult
+    mutating func press(_ keys: ScreenKey...) -> ScreenWish {
+        var wish = ScreenWish.none
+        for key in keys { wish = screen.press(key, at: now) }
+        return wish
+    }
+
+    mutating func type(_ text: String) {
+        for scalar in text.unicodeScalars { press(.character(scalar)) }
+    }
+
+    /// Selects an attribute.
+    mutating func select(_ handle: AttributeHandle) {
+        press(.home)
+        for _ in 0..<100 where screen.selected != handle { press(.down) }
+    }
+
+    mutating func resize(columns: Int, rows: Int) { screen.resize(columns: columns, rows: rows) }
+
+    mutating func frame() -> [ScreenLine] { screen.frame(at: now) }
+
+    mutating func lines() -> [String] {
+        frame().map { line in
+            var text = line.text
+            while text.hasSuffix(" ") { text.removeLast() }
+            return text
+        }
+    }
+
+    mutating func text() -> String { lines().joined(separator: "\n") }
+}
+
+/// The screen of a peer's attributes as files that people can read, and what its keys do.
+@Suite struct BrowseScreenTests {
+    @Test(arguments: [(40, 20), (80, 24), (200, 50)]) func aVisitFitsEveryTerminal(_ columns: Int, _ rows: Int) throws {
+        var browsed = Browsed(columns: columns, rows: rows)
+        var text = ""
+        func add(_ title: String, _ browsed: inout Browsed) {
+            text += "== \(title)\n" + browsed.text() + "\n"
+        }
+        browsed.pass(.seconds(3))
+        add("connecting", &browsed)
+        browsed = .connected(columns: columns, rows: rows)
+        add("connected", &browsed)
+        browsed.select(0x0006)
+        #expect(browsed.press(.character("s")) == .link(.subscribe(0x0006)))
+        browsed.take(.subscribed(0x0006))
+        for rate in 70..<75 as Range<UInt8> { browsed.take(.value(0x0006, [0x16, rate, 0x41, 0x03], .sent)) }
+        add("subscribed", &browsed)
+        browsed.select(0x0012)
+        browsed.press(.character("w"))
+        browsed.type("--text 'hi there'")
+        add("typing", &browsed)
+        browsed.press(.enter)
+        browsed.take(.written(0x0012, byteCount: 8, .withResponse))
+        add("written", &browsed)
+        browsed.take(
+            .failed(
+                0x0012,
+                Failure(message: "could not write 0x0012: the peer refuses it", hint: "Try again.", status: .refused)))
+        add("refused", &browsed)
+        browsed.press(.character("?"))
+        add("keys", &browsed)
+        browsed.press(.escape)
+        browsed.take(
+            .ended(
+                Failure(
+                    message: "could not go on (C3:5A:19:0B:7E:21/random): the link has ended: the peer ended the link",
+                    hint: "c connects again.", status: .linkLost)))
+        add("lost", &browsed)
+        try Golden.expect(text, matches: "browse-\(columns).txt")
+    }
+
+    @Test func coloursAreAddedToWhatIsSaidAnyway() {
+        var (coloured, plain) = (
+            Browsed.connected(ScreenLook(isColoured: true, isUnicode: true)), Browsed.connected()
+        )
+        for key in [ScreenKey.down, .down, .character("s")] {
+            coloured.press(key)
+            plain.press(key)
+        }
+        let sequences = coloured.frame().map(\.sequences)
+        #expect(sequences.joined().contains("\u{1B}[32m"))
+        let bare = sequences.map { $0.replacing(/\u{1B}\[[0-9;]*m/, with: "").replacing(/\ +$/, with: "") }
+        #expect(bare == plain.lines())
+    }
+
+    @Test func asciiIsEnough() {
+        var browsed = Browsed.connected(ScreenLook(isColoured: false, isUnicode: false))
+        browsed.press(.down, .character("s"))
+        browsed.take(.subscribed(0x0006), .value(0x0006, [0x16, 70], .sent))
+        browsed.press(.end, .character("w"))
+        browsed.type("--text hé")
+        for view in ["typing", "keys"] {
+            #expect(browsed.text().utf8.allSatisfy { $0 < 0x80 }, "\(view): \(browsed.text())")
+            browsed.press(.escape, .character("?"))
+        }
+    }
+
+    /// The frame has the screen's size, whatever that is, and no line is wider.
+    @Test func everySizeIsKept() {
+        var browsed = Browsed.connected()
+        browsed.take(
+            .discovered(AttributeScreenTests.database), .value(0x0022, Array(repeating: 0xAB, count: 512), .sent))
+        for columns in [1, 2, 11, 29, 30, 61, 80, 300] {
+            for rows in [1, 2, 3, 4, 5, 8, 12, 24] {
+                browsed.resize(columns: columns, rows: rows)
+                for keys in [
+                    [], [.end], [.character("x")], [.character("w")], [.character("a")], [.enter],
+                    [.escape], [.character("?")], [.escape, .escape],
+                ] as [[ScreenKey]] {
+                    for key in keys { browsed.press(key) }
+                    let frame = browsed.frame()
+                    #expect(frame.count == rows)
+                    #expect(frame.allSatisfy { ScreenText.width($0.text) <= columns && $0.width <= columns })
+                }
+            }
+        }
+    }
+
+    @Test func theSelectedAttributeIsOnTheScreen() {
+        var browsed = Browsed.connected(rows: 9)
+        for key in [ScreenKey.end, .home, .pageDown, .pageDown, .up, .pageUp, .down] {
+            browsed.press(key)
+            #expect(browsed.lines().filter { $0.hasPrefix(">") }.count == 1, "\(key)")
+        }
+    }
+
+    @Test func readingIsRequestedOnceUntilItsResult() {
+        var browsed = Browsed.connected()
+        browsed.select(0x000E)
+        #expect(browsed.press(.enter) == .link(.read(0x000E)))
+        #expect(browsed.text().contains("…"))
+        #expect(browsed.press(.character("r")) == .none)
+        browsed.take(.value(0x000E, [86], .read))
+        #expect(browsed.text().contains("86 %"))
+        #expect(browsed.press(.character("r")) == .link(.read(0x000E)))
+        let failure = Failure(message: "no", status: .refused)
+        browsed.take(.failed(0x000E, failure))
+        #expect(browsed.screen.notice == .failed(failure))
+        #expect(browsed.press(.character("r")) == .link(.read(0x000E)), "a failure ends it too")
+    }
+
+    @Test func valuesChangeInPlaceAndAreCounted() {
+        var browsed = Browsed.connected(ScreenLook(isColoured: true, isUnicode: true))
+        browsed.select(0x000E)
+        #expect(browsed.press(.character("s")) == .link(.subscribe(0x000E)))
+        browsed.take(.subscribed(0x000E), .value(0x000E, [86], .sent), .value(0x000E, [85], .sentAfter(dropped: 3)))
+        #expect(browsed.text().contains("×2") && browsed.text().contains("3 dropped"))
+        browsed.select(0x0003)
+        let row = { (browsed: inout Browsed) in browsed.frame().first { $0.text.contains("85 %") }?.sequences ?? "" }
+        #expect(row(&browsed).contains("\u{1B}[1;32m85 %"), "fresh")
+        browsed.pass(.seconds(3))
+        #expect(row(&browsed).contains("\u{1B}[32m85 %"), "no longer fresh")
+        browsed.select(0x000E)
+        #expect(browsed.press(.character("s")) == .link(.unsubscribe(0x000E)))
+        browsed.take(.unsubscribed(0x000E))
+        #expect(!browsed.text().contains("●"))
+    }
+
+    @Test(arguments: [
+        ("05a0", "05a0", WriteKind.withResponse), ("05:a0", "05a0", .withResponse),
+        ("--text 'a b'", "612062", .withResponse),
+        ("--u16 500", "f401", .withResponse), ("--i8 -2", "fe", .withResponse),
+        ("0x05a0 --without-response", "05a0", .withoutResponse),
+    ])
+    func valuesAreTypedInTheFormsOfWrite(_ line: String, _ bytes: String, _ kind: WriteKind) {
+        var browsed = Browsed.connected()
+        browsed.select(0x0012)
+        browsed.press(.character("w"))
+        browsed.type(line)
+        let option = kind == .withoutResponse ? " --without-response" : ""
+        let command = "blescan write C3:5A:19:0B:7E:21/random 0x0012 --hex \(bytes)\(option)"
+        #expect(browsed.screen.command?.text == command)
+        #expect(browsed.press(.enter) == .link(.write(0x0012, Hex.bytes(bytes), kind)))
+        #expect(browsed.screen.typed == nil)
+        #expect(browsed.screen.command?.text == command, "after it too")
+    }
+
+    @Test(arguments: [
+        ("0g", "'g' is not a hex digit"), ("abc", "odd number of digits"), ("", "there is no value"),
+        ("  ", "there is no value"),
+        ("--u8 300", "255"), ("--text 'a", "a quote has no end"), ("--file /etc/passwd", "cannot be typed here"),
+        ("--bogus 1", "exactly one form"), ("--help", "there is no value"),
+    ])
+    func aLineThatIsNoValueStays(_ line: String, _ words: String) {
+        var browsed = Browsed.connected()
+        browsed.select(0x0012)
+        browsed.press(.character("w"))
+        browsed.type(line)
+        #expect(browsed.press(.enter) == .none)
+        #expect(browsed.screen.typed == line)
+        guard case .failed(let failure)? = browsed.screen.notice else {
+            Issue.record("nothing is reported")
+            return
+        }
+        #expect("\(failure.message) \(failure.hint ?? "")".contains(words), "\(failure)")
+        #expect(failure.hint != nil)
+        browsed.press(.escape)
+        #expect(browsed.screen.typed == nil)
+        #expect(browsed.press(.character("r")) == .link(.read(0x0012)), "nothing is pending")
+    }
+
+    @Test func writingWithoutResponseWhereNothingElseIsPossible() {
+        var browsed = Browsed.connected()
+        browsed.select(0x0014)
+        browsed.press(.character("w"))
+        browsed.type("01")
+        #expect(browsed.press(.enter) == .link(.write(0x0014, [1], .withoutResponse)))
+    }
+
+    @Test func theTypedLineIsEdited() {
+        var browsed = Browsed.connected()
+        browsed.select(0x0012)
+        browsed.press(.character("w"))
+        browsed.type("qd?05")
+        browsed.press(.backspace)
+        #expect(browsed.screen.typed == "qd?0", "keys are characters here")
+        browsed.press(.clear)
+        #expect(browsed.screen.typed == "")
+        browsed.press(.backspace)
+        #expect(browsed.screen.typed == nil)
+    }
+
+    @Test(arguments: [
+        (0x0006, "w", "not writable"), (0x0009, "s", "not sent by the peer"), (0x0007, "s", "not sent by the peer"),
+        (0x0004, "r", "has no value"),
+    ])
+    func whatAnAttributeCannotDoIsSaid(_ handle: AttributeHandle, _ key: String, _ words: String) {
+        var browsed = Browsed.connected()
+        browsed.select(handle)
+        #expect(browsed.press(.character(Unicode.Scalar(key) ?? "?")) == .none)
+        #expect(browsed.text().contains(words))
+    }
+
+    @Test func aLostLinkLeavesTheValues() {
+        var browsed = Browsed.connected()
+        browsed.select(0x0006)
+        browsed.press(.character("s"))
+        browsed.take(.subscribed(0x0006))
+        browsed.press(.character("r"))
+        browsed.take(.ended(Failure(message: "the link has ended", hint: "c connects again.", status: .linkLost)))
+        let text = browsed.text()
+        #expect(text.contains("disconnected") && text.contains("87 %") && text.contains("! the link has ended"))
+        #expect(!text.contains("●") && !text.contains("…"))
+        #expect(browsed.press(.character("r")) == .none)
+        #expect(browsed.text().contains("there is no link"))
+        #expect(browsed.press(.character("c")) == .link(.connect(Browsed.peer)))
+        #expect(browsed.press(.character("c")) == .none, "once")
+        browsed.take(.connected(mtu: 23), .discovered(Browsed.belt))
+        #expect(browsed.screen.selected == 0x0006, "the user has chosen it")
+        #expect(browsed.text().contains("connected  MTU 23"))
+    }
+
+    @Test func aRecordingRequestsNothing() {
+        var browsed = Browsed(isRecorded: true)
+        browsed.take(.discovered(Browsed.belt), .value(0x000E, [87], .read), .value(0x0042, [1, 2], .sent))
+        for key in [ScreenKey.enter, .character("r"), .character("w"), .character("s"), .character("c")] {
+            #expect(browsed.press(key) == .none)
+            #expect(browsed.text().contains("this is a recording"))
+        }
+        #expect(browsed.text().contains("attribute 0x0042"), "a client may know what it has not discovered")
+        browsed.take(.discovered(Browsed.belt))
+        #expect(browsed.text().contains("attribute 0x0042"))
+        #expect(browsed.press(.character("q")) == .quit)
+    }
+
+    @Test(arguments: [ScreenKey.escape, .character("q"), .character("d")]) func keysThatLeave(_ key: ScreenKey) {
+        var browsed = Browsed.connected()
+        browsed.press(.character("?"))
+        #expect(browsed.press(key) == .none, "first the help")
+        #expect(browsed.press(key) == .quit)
+    }
+
+    @Test func nothingOfADeviceControlsTheTerminal() {
+        var browsed = Browsed.connected(ScreenLook(isColoured: false, isUnicode: true))
+        let evil = "\u{1B}]52;c;ZXZpbA==\u{7}\u{1B}[2J\u{9B}31m\u{202E}x\r\n"
+        browsed.take(
+            .value(0x0003, Array(evil.utf8), .read), .value(0x0006, Array(evil.utf8), .sent),
+            .failed(0x0003, Failure(message: evil, hint: evil, status: .refused)))
+        for key in [ScreenKey.home, .down, .down, .down, .end, .character("x"), .character("w")] {
+            browsed.press(key)
+            let text = browsed.frame().map(\.sequences).joined()
+            #expect(text.unicodeScalars.allSatisfy { !$0.isUnprintable }, "\(key)")
+        }
+    }
+
+    @Test func theEqualCommandIsCopied() {
+        var browsed = Browsed.connected()
+        browsed.select(0x000E)
+        #expect(browsed.press(.character("y")) == .copy("blescan read C3:5A:19:0B:7E:21/random 0x000e"))
+        browsed.press(.character("s"))
+        #expect(browsed.press(.character("y")) == .copy("blescan notify C3:5A:19:0B:7E:21/random 0x000e"))
+        browsed.select(0x000C)
+        #expect(
+            browsed.press(.character("y")) == .copy("blescan explore C3:5A:19:0B:7E:21/random --service 180f"))
+        var strange = Browsed(.unix("/tmp/it's \u{1B}[31m;rm -rf"))
+        strange.take(.connected(mtu: 23), .discovered(Browsed.belt))
+        #expect(
+            strange.press(.character("y")) == .copy(#"blescan read 'unix:/tmp/it'\''s "# + "\u{1B}[31m;rm -rf' 0x0003"))
+        #expect(strange.frame().map(\.sequences).joined().unicodeScalars.allSatisfy { !$0.isUnprintable })
+    }
+
+    @Test func theAttemptIsShownWithItsTime() {
+        var browsed = Browsed(.address(BluetoothAddress(rawValue: 0xC35A_190B_7E21), nil))
+        browsed.pass(.seconds(2))
+        #expect(browsed.text().contains("scanning for it 2 s"))
+        browsed.take(.found)
+        #expect(browsed.text().contains("connecting 2 s"))
+        browsed.take(.connected(mtu: 23))
+        #expect(browsed.text().contains("discovering"))
+        #expect(browsed.press(.character("r")) == .none, "nothing to read yet")
+    }
+}

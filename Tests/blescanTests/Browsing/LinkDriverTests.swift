@@ -1,0 +1,123 @@
+import BLECore
+import BLELinux
+import BareBLE
+import BareBLETestKit
+import Testing
+
+@testable import blescan
+
+/// The links of a screen: requests go in, events come out.
+@Suite struct LinkDriverTests {
+    /// A driver of links to a virtual device.
+    private final class Link: Sendable {
+        private let events = Lock<[LinkEvent]>([])
+        private let requests: AsyncStream<LinkRequest>.Continuation
+        private let serving: Task<Void, Never>
+        /// The device of the link that was made last.
+        let peripheral = Lock<VirtualPeripheral?>(nil)
+        let ended = Lock(0)
+
+        init(to device: VirtualDevice = .uart, attempt: (@Sendable () async throws -> Void)? = nil) {
+            let (stream, requests) = AsyncStream.makeStream(of: LinkRequest.self)
+            self.requests = requests
+            let (events, peripheral, ended) = (events, peripheral, ended)
+            let driver = LinkDriver(timeout: .seconds(20)) { _, found, body in
+                found()
+                try await attempt?()
+                let virtual = VirtualPeripheral(device)
+                peripheral.withLock { $0 = virtual }
+                let central = Central.ofCommand(Configuration())
+                let link = try await central.attach(descriptor: try await virtual.connect(), name: "demo")
+                let result = await Result.of { try await body(link) }
+                await link.disconnect()
+                ended.withLock { $0 += 1 }
+                try result.get()
+            } report: { event in
+                events.withLock { $0.append(event) }
+            }
+            serving = Task { await driver.serve(stream) }
+        }
+
+        var all: [LinkEvent] { events.withLock(\.self) }
+
+        func send(_ request: LinkRequest) { requests.yield(request) }
+
+        func happened(_ what: String, _ condition: (LinkEvent) -> Bool) async throws {
+            try await waited(for: what) { all.contains(where: condition) }
+        }
+
+        func connected() async throws {
+            send(.connect(.demo("uart")))
+            try await happened("everything is read") { if case .value(0x000C, _, .read) = $0 { true } else { false } }
+        }
+
+        /// Ends everything.
+        func finish() async {
+            requests.finish()
+            await serving.value
+        }
+    }
+
+    @Test func aVisit() async throws {
+        let link = Link()
+        try await link.connected()
+        link.send(.subscribe(0x000A))
+        try await link.happened("subscribed") { if case .subscribed(0x000A) = $0 { true } else { false } }
+        link.send(.write(0x0008, Array("hi".utf8), .withResponse))
+        try await link.happened("the echo") { event in
+            if case .value(0x000A, let bytes, .sent) = event { bytes == Array("hi".utf8) } else { false }
+        }
+        try await link.happened("written") { if case .written(0x0008, 2, .withResponse) = $0 { true } else { false } }
+        link.send(.unsubscribe(0x000A))
+        try await link.happened("unsubscribed") { if case .unsubscribed(0x000A) = $0 { true } else { false } }
+        link.send(.read(0x0008))
+        try await link.happened("refused") { event in
+            guard case .failed(0x0008, let failure) = event else { return false }
+            return failure.message.contains("not readable") && failure.hint != nil
+        }
+        link.send(.disconnect)
+        await link.finish()
+        #expect(link.ended.withLock(\.self) == 1)
+        #expect(!link.all.contains { if case .ended = $0 { true } else { false } }, "the user has left")
+    }
+
+    @Test func aLostLinkIsReportedWithItsReason() async throws {
+        let link = Link()
+        try await link.connected()
+        link.send(.subscribe(0x000A))
+        try await link.happened("subscribed") { if case .subscribed(0x000A) = $0 { true } else { false } }
+        await link.peripheral.withLock(\.self)?.disconnect()
+        try await link.happened("the end") { event in
+            guard case .ended(let failure?) = event else { return false }
+            return failure.message.contains("the link has ended")
+        }
+        // And again.
+        let before = link.all.count
+        link.send(.connect(.demo("uart")))
+        try await waited(for: "another link") {
+            link.all.dropFirst(before).contains { if case .discovered = $0 { true } else { false } }
+        }
+        await link.finish()
+        #expect(link.ended.withLock(\.self) == 2)
+    }
+
+    @Test func anAttemptIsCancelled() async throws {
+        let (waits, wait) = AsyncStream.makeStream(of: Void.self)
+        let link = Link { for await _ in waits {} }
+        link.send(.connect(.demo("uart")))
+        try await link.happened("the attempt") { if case .found = $0 { true } else { false } }
+        await link.finish()
+        wait.finish()
+        #expect(link.all.count == 1 || !link.all.contains { if case .discovered = $0 { true } else { false } })
+    }
+
+    @Test func aFailureOfTheAttemptIsTheEnd() async throws {
+        let link = Link { throw Failure(message: "no such peer", hint: "Check it.", status: .usage) }
+        link.send(.connect(.demo("uart")))
+        try await link.happened("the failure") { event in
+            guard case .ended(let failure?) = event else { return false }
+            return failure.message == "no such peer"
+        }
+        await link.finish()
+    }
+}

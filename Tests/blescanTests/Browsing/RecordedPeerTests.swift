@@ -1,0 +1,161 @@
+import BLECapture
+import BLECore
+import BareBLE
+import Foundation
+import TestSupport
+import Testing
+
+@testable import blescan
+
+/// What a recorded link shows of its peer.
+@Suite struct RecordedPeerTests {
+    /// The PDUs of a client that discovers a battery, as in the specification's layouts, and uses it.
+    private static let visit: [(isSent: Bool, hex: String)] = [
+        (true, "020502"), (false, "03f700"),
+        // Read By Group Type: 0001-0003 is 1800, 0004-ffff is 180f.
+        (true, "100100ffff0028"), (false, "1106010003000018" + "0400ffff0f18"),
+        (true, "08010003000328"), (false, "090702000203" + "00002a"),
+        (true, "080400ffff0328"), (false, "0907" + "05001a0600192a"),
+        (true, "040700ffff"), (false, "050107000229"),
+        (true, "0a0300"), (false, "0b48524d"),
+        (true, "0a0600"), (false, "0b40"),
+        (true, "1207000100"), (false, "13"),
+        (false, "1b06003f"), (false, "1b06003e"),
+        (true, "0a0700"), (false, "010a070002"),
+    ]
+
+    private static func played(_ pdus: [(isSent: Bool, hex: String)]) -> (peer: RecordedPeer, events: [LinkEvent]) {
+        var peer = RecordedPeer()
+        let events = pdus.flatMap { peer.take(Hex.bytes($0.hex), isSent: $0.isSent) }
+        return (peer, events)
+    }
+
+    @Test func attributesAndValues() {
+        let (peer, events) = Self.played(Self.visit)
+        #expect(peer.database.services.map(\.uuid) == [0x1800, 0x180F])
+        #expect(peer.database.characteristics.map(\.valueHandle) == [0x0003, 0x0006])
+        #expect(peer.database.characteristics.map(\.properties) == [.read, [.read, .write, .notify]])
+        #expect(peer.database.descriptors.map(\.handle) == [0x0007])
+        #expect(peer.database.characteristic(containing: 0x0007)?.uuid == 0x2A19)
+        var screen = BrowseScreen(nil, isRecorded: true, Browsed.plain, at: .zero)
+        for event in events { screen.take(event, at: .zero) }
+        #expect(screen.name == "HRM")
+        #expect(screen.value(of: 0x0006).count == 2)
+        guard case .value([0x3E])? = screen.value(of: 0x0006).reading else {
+            Issue.record("the last one is shown")
+            return
+        }
+        guard case .refused(let error)? = screen.value(of: 0x0007).reading else {
+            Issue.record("the refusal is shown")
+            return
+        }
+        #expect(error.attError == .readNotPermitted)
+    }
+
+    @Test func partsOfAValueAreJoined() {
+        let (_, events) = Self.played([
+            (true, "0a0300"), (false, "0b616263"), (true, "0c03000300"), (false, "0d6465"),
+            // A part that does not follow what is known.
+            (true, "0c03000900"), (false, "0d66"),
+        ])
+        guard events.count == 2, case .value(0x0003, let bytes, .read) = events[1] else {
+            Issue.record("\(events)")
+            return
+        }
+        #expect(String(decoding: bytes, as: UTF8.self) == "abcde")
+    }
+
+    @Test func anyBytesAreTolerated() {
+        for pdu in Self.visit {
+            let bytes = Hex.bytes(pdu.hex)
+            for length in 0..<bytes.count {
+                var (peer, _) = Self.played(Self.visit)
+                for isSent in [true, false] { _ = peer.take(Array(bytes.prefix(length)), isSent: isSent) }
+                _ = peer.take(bytes, isSent: !pdu.isSent)
+                #expect(peer.database.services.count <= 4)
+            }
+        }
+    }
+
+    /// The links of conformance tests, which nobody here has made.
+    @Test func dialoguesOfOthers() throws {
+        let folder = RepositoryFiles.root.appending(path: "Fixtures/att").path
+        let names = try FileManager.default.subpathsOfDirectory(atPath: folder).filter { $0.hasSuffix(".dialogue") }
+        #expect(!names.isEmpty)
+        for name in names {
+            let dialogue = try Dialogue(try RepositoryFiles.text("Fixtures/att/\(name)"))
+            var (peer, screen) = (RecordedPeer(), BrowseScreen(nil, isRecorded: true, Browsed.plain, at: .zero))
+            for step in dialogue.steps {
+                switch step.event {
+                case .sent(let pdu): for event in peer.take(pdu, isSent: true) { screen.take(event, at: .zero) }
+                case .received(let pdu): for event in peer.take(pdu, isSent: false) { screen.take(event, at: .zero) }
+                case .wait, .linkLost: continue
+                }
+            }
+            #expect(screen.frame(at: .zero).count == 24, "\(name)")
+        }
+    }
+}
+
+/// The live table with the screen of a link.
+@Suite struct ScanBrowserTests {
+    private static let address = "C3:5A:19:0B:7E:21"
+    private static let peer = PeerID(address: BluetoothAddress(rawValue: 0xC35A_190B_7E21), type: .random)
+
+    private static func browser(_ links: ScanBrowser.Links, isConnectable: Bool = true) -> (ScanBrowser, BootInstant) {
+        let air = Air()
+        air.hear(address, -50, Air.named("HRM"), isConnectable: isConnectable)
+        air.pass(.seconds(2))
+        return (ScanBrowser(air.screen, links), air.now)
+    }
+
+    private static func text(_ browser: inout ScanBrowser, _ now: BootInstant) -> String {
+        browser.frame(at: now).map(\.text).joined(separator: "\n")
+    }
+
+    @Test func enterAndCConnect() {
+        var (browser, now) = Self.browser(.live)
+        #expect(browser.press(.enter, at: now) == .none)
+        #expect(Self.text(&browser, now).contains("c connect"))
+        #expect(browser.press(.character("c"), at: now) == .link(.connect(Browsed.peer)))
+        browser.take(.connected(mtu: 247), at: now)
+        browser.take(.discovered(Browsed.belt), at: now)
+        #expect(Self.text(&browser, now).contains("Heart Rate Measurement"))
+        // The table goes on.
+        browser.timePassed(at: now + .seconds(1))
+        browser.resize(columns: 60, rows: 15)
+        #expect(browser.frame(at: now).count == 15)
+        #expect(browser.press(.character("d"), at: now) == .link(.disconnect))
+        #expect(Self.text(&browser, now).contains("ADVERTISEMENT"), "the page of the device is back")
+        #expect(browser.press(.character("q"), at: now) == .quit)
+    }
+
+    @Test func whatCannotBeConnectedToIsSaid() {
+        for (links, isConnectable, words) in [
+            (ScanBrowser.Links.live, false, "not connectable"), (.recorded, true, "no link with this device"),
+            (.unavailable("--redact masks the addresses"), true, "--redact masks"),
+        ] {
+            var (browser, now) = Self.browser(links, isConnectable: isConnectable)
+            _ = browser.press(.enter, at: now)
+            #expect(browser.press(.character("c"), at: now) == .none)
+            #expect(Self.text(&browser, now).contains(words))
+            #expect(browser.press(.down, at: now) == .none)
+            #expect(!Self.text(&browser, now).contains(words), "until the next key")
+        }
+    }
+
+    @Test func aRecordedLinkIsShownAndGoesOn() {
+        var (browser, now) = Self.browser(.recorded)
+        browser.take(Hex.bytes("0a0300"), isSent: true, ofLinkWith: Self.peer, at: now)
+        browser.take(Hex.bytes("0b48524d"), isSent: false, ofLinkWith: Self.peer, at: now)
+        _ = browser.press(.down, at: now)
+        #expect(browser.press(.character("c"), at: now) == .none)
+        #expect(Self.text(&browser, now).contains("recorded"))
+        #expect(Self.text(&browser, now).contains("\"HRM\""))
+        browser.take(Hex.bytes("1b03004142"), isSent: false, ofLinkWith: Self.peer, at: now)
+        browser.take(Hex.bytes("1b03004344"), isSent: false, ofLinkWith: nil, at: now)
+        #expect(Self.text(&browser, now).contains("\"AB\"") && !Self.text(&browser, now).contains("\"CD\""))
+        #expect(browser.press(.escape, at: now) == .none)
+        #expect(Self.text(&browser, now).contains("RSSI"))
+    }
+}
