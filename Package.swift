@@ -150,7 +150,7 @@ let package = Package(
         ),
         .testTarget(
             name: "BLEProfilesTests",
-            dependencies: ["BLECore", "BLEProfiles", "TestSupport"],
+            dependencies: ["BareBLECrypto", "BLECore", "BLEProfiles", "TestSupport"],
             swiftSettings: strict
         ),
         .testTarget(

@@ -173,13 +173,13 @@ _blescan() {
     unset 'unparsed_words[0]'
     unparsed_words=("${unparsed_words[@]}")
     case "${subcommand}" in
-    scan|explore|browse|read|write|notify|talk|serve|advertise|pair|forget|bonds|decode|replay|doctor|selftest|help)
+    scan|explore|read|write|notify|watch|talk|serve|advertise|pair|forget|bonds|decode|replay|doctor|selftest|help)
         # Offer subcommand argument completions
         "_blescan_${subcommand}"
         ;;
     *)
         # Offer subcommand completions
-        COMPREPLY+=($(compgen -W 'scan explore browse read write notify talk serve advertise pair forget bonds decode replay doctor selftest help' -- "${cur}"))
+        COMPREPLY+=($(compgen -W 'scan explore read write notify watch talk serve advertise pair forget bonds decode replay doctor selftest help' -- "${cur}"))
         ;;
     esac
 }
@@ -188,7 +188,7 @@ _blescan_scan() {
     repeating_flags=()
     non_repeating_flags=(--redact --utc --json -j --passive --long-range --plain --version -h --help)
     repeating_options=(--service --address --company)
-    non_repeating_options=(--for --count -n --each --format --fields --scanner-id --heartbeat --name --min-rssi --adapter -i --bonds --record --color)
+    non_repeating_options=(--for --count -n --each --format --fields --scanner-id --heartbeat --name --min-rssi --keys --adapter -i --bonds --record --color)
     __blescan_offer_flags_options 0
 
     # Offer option value completions
@@ -231,13 +231,20 @@ _blescan_scan() {
     '--min-rssi')
         return
         ;;
+    '--keys')
+        __blescan_add_completions -f
+        return
+        ;;
     '--adapter'|'-i')
+        __blescan_add_completions -W "$(__blescan_custom_complete ---completion scan -- --adapter "${COMP_CWORD}" "$(__blescan_cursor_index_in_current_word)")"
         return
         ;;
     '--bonds')
+        __blescan_add_completions -d
         return
         ;;
     '--record')
+        __blescan_add_completions -f
         return
         ;;
     '--color')
@@ -273,29 +280,44 @@ _blescan_explore() {
         return
         ;;
     '--adapter'|'-i')
+        __blescan_add_completions -W "$(__blescan_custom_complete ---completion explore -- --adapter "${COMP_CWORD}" "$(__blescan_cursor_index_in_current_word)")"
         return
         ;;
     '--timeout'|'-t')
         return
         ;;
     '--bonds')
+        __blescan_add_completions -d
         return
         ;;
     '--record')
+        __blescan_add_completions -f
+        return
+        ;;
+    esac
+
+    # Offer positional completions
+    case "${positional_number}" in
+    1)
+        __blescan_add_completions -W "$(__blescan_custom_complete ---completion explore -- positional@0 "${COMP_CWORD}" "$(__blescan_cursor_index_in_current_word)")"
         return
         ;;
     esac
 }
 
-_blescan_browse() {
+_blescan_read() {
     repeating_flags=()
-    non_repeating_flags=(--pair --no-bond --trace -v --json -j --version -h --help)
+    non_repeating_flags=(--hex-only --pair --no-bond --trace -v --json -j --version -h --help)
     repeating_options=()
-    non_repeating_options=(--color --mtu --cache --passkey --adapter -i --timeout -t --bonds --record)
-    __blescan_offer_flags_options 1
+    non_repeating_options=(--format --color --mtu --cache --passkey --adapter -i --timeout -t --bonds --record)
+    __blescan_offer_flags_options -1
 
     # Offer option value completions
     case "${prev}" in
+    '--format')
+        __blescan_add_completions -W 'plain'$'\n''json'$'\n''csv'
+        return
+        ;;
     '--color')
         __blescan_add_completions -W 'auto'$'\n''always'$'\n''never'
         return
@@ -310,48 +332,26 @@ _blescan_browse() {
         return
         ;;
     '--adapter'|'-i')
+        __blescan_add_completions -W "$(__blescan_custom_complete ---completion read -- --adapter "${COMP_CWORD}" "$(__blescan_cursor_index_in_current_word)")"
         return
         ;;
     '--timeout'|'-t')
         return
         ;;
     '--bonds')
+        __blescan_add_completions -d
         return
         ;;
     '--record')
+        __blescan_add_completions -f
         return
         ;;
     esac
-}
 
-_blescan_read() {
-    repeating_flags=()
-    non_repeating_flags=(--hex-only --pair --no-bond --trace -v --json -j --version -h --help)
-    repeating_options=()
-    non_repeating_options=(--mtu --cache --passkey --adapter -i --timeout -t --bonds --record)
-    __blescan_offer_flags_options -1
-
-    # Offer option value completions
-    case "${prev}" in
-    '--mtu')
-        return
-        ;;
-    '--cache')
-        return
-        ;;
-    '--passkey')
-        return
-        ;;
-    '--adapter'|'-i')
-        return
-        ;;
-    '--timeout'|'-t')
-        return
-        ;;
-    '--bonds')
-        return
-        ;;
-    '--record')
+    # Offer positional completions
+    case "${positional_number}" in
+    1)
+        __blescan_add_completions -W "$(__blescan_custom_complete ---completion read -- positional@0 "${COMP_CWORD}" "$(__blescan_cursor_index_in_current_word)")"
         return
         ;;
     esac
@@ -415,15 +415,26 @@ _blescan_write() {
         return
         ;;
     '--adapter'|'-i')
+        __blescan_add_completions -W "$(__blescan_custom_complete ---completion write -- --adapter "${COMP_CWORD}" "$(__blescan_cursor_index_in_current_word)")"
         return
         ;;
     '--timeout'|'-t')
         return
         ;;
     '--bonds')
+        __blescan_add_completions -d
         return
         ;;
     '--record')
+        __blescan_add_completions -f
+        return
+        ;;
+    esac
+
+    # Offer positional completions
+    case "${positional_number}" in
+    1)
+        __blescan_add_completions -W "$(__blescan_custom_complete ---completion write -- positional@0 "${COMP_CWORD}" "$(__blescan_cursor_index_in_current_word)")"
         return
         ;;
     esac
@@ -431,9 +442,9 @@ _blescan_write() {
 
 _blescan_notify() {
     repeating_flags=()
-    non_repeating_flags=(--indications --utc --pair --no-bond --trace -v --json -j --version -h --help)
+    non_repeating_flags=(--indications --hex-only --plot --utc --pair --no-bond --trace -v --json -j --version -h --help)
     repeating_options=(--after)
-    non_repeating_options=(--count -n --for --mtu --cache --passkey --adapter -i --timeout -t --bonds --record)
+    non_repeating_options=(--count -n --for --format --color --mtu --cache --passkey --adapter -i --timeout -t --bonds --record)
     __blescan_offer_flags_options -1
 
     # Offer option value completions
@@ -447,6 +458,14 @@ _blescan_notify() {
     '--after')
         return
         ;;
+    '--format')
+        __blescan_add_completions -W 'plain'$'\n''json'$'\n''csv'
+        return
+        ;;
+    '--color')
+        __blescan_add_completions -W 'auto'$'\n''always'$'\n''never'
+        return
+        ;;
     '--mtu')
         return
         ;;
@@ -457,15 +476,87 @@ _blescan_notify() {
         return
         ;;
     '--adapter'|'-i')
+        __blescan_add_completions -W "$(__blescan_custom_complete ---completion notify -- --adapter "${COMP_CWORD}" "$(__blescan_cursor_index_in_current_word)")"
         return
         ;;
     '--timeout'|'-t')
         return
         ;;
     '--bonds')
+        __blescan_add_completions -d
         return
         ;;
     '--record')
+        __blescan_add_completions -f
+        return
+        ;;
+    esac
+
+    # Offer positional completions
+    case "${positional_number}" in
+    1)
+        __blescan_add_completions -W "$(__blescan_custom_complete ---completion notify -- positional@0 "${COMP_CWORD}" "$(__blescan_cursor_index_in_current_word)")"
+        return
+        ;;
+    esac
+}
+
+_blescan_watch() {
+    repeating_flags=()
+    non_repeating_flags=(--hex-only --plot --utc --pair --no-bond --trace -v --json -j --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--every --count -n --for --format --color --mtu --cache --passkey --adapter -i --timeout -t --bonds --record)
+    __blescan_offer_flags_options -1
+
+    # Offer option value completions
+    case "${prev}" in
+    '--every')
+        return
+        ;;
+    '--count'|'-n')
+        return
+        ;;
+    '--for')
+        return
+        ;;
+    '--format')
+        __blescan_add_completions -W 'plain'$'\n''json'$'\n''csv'
+        return
+        ;;
+    '--color')
+        __blescan_add_completions -W 'auto'$'\n''always'$'\n''never'
+        return
+        ;;
+    '--mtu')
+        return
+        ;;
+    '--cache')
+        return
+        ;;
+    '--passkey')
+        return
+        ;;
+    '--adapter'|'-i')
+        __blescan_add_completions -W "$(__blescan_custom_complete ---completion watch -- --adapter "${COMP_CWORD}" "$(__blescan_cursor_index_in_current_word)")"
+        return
+        ;;
+    '--timeout'|'-t')
+        return
+        ;;
+    '--bonds')
+        __blescan_add_completions -d
+        return
+        ;;
+    '--record')
+        __blescan_add_completions -f
+        return
+        ;;
+    esac
+
+    # Offer positional completions
+    case "${positional_number}" in
+    1)
+        __blescan_add_completions -W "$(__blescan_custom_complete ---completion watch -- positional@0 "${COMP_CWORD}" "$(__blescan_cursor_index_in_current_word)")"
         return
         ;;
     esac
@@ -493,15 +584,26 @@ _blescan_talk() {
         return
         ;;
     '--adapter'|'-i')
+        __blescan_add_completions -W "$(__blescan_custom_complete ---completion talk -- --adapter "${COMP_CWORD}" "$(__blescan_cursor_index_in_current_word)")"
         return
         ;;
     '--timeout'|'-t')
         return
         ;;
     '--bonds')
+        __blescan_add_completions -d
         return
         ;;
     '--record')
+        __blescan_add_completions -f
+        return
+        ;;
+    esac
+
+    # Offer positional completions
+    case "${positional_number}" in
+    1)
+        __blescan_add_completions -W "$(__blescan_custom_complete ---completion talk -- positional@0 "${COMP_CWORD}" "$(__blescan_cursor_index_in_current_word)")"
         return
         ;;
     esac
@@ -520,6 +622,7 @@ _blescan_serve() {
         return
         ;;
     '--adapter')
+        __blescan_add_completions -W "$(__blescan_custom_complete ---completion serve -- --adapter "${COMP_CWORD}" "$(__blescan_cursor_index_in_current_word)")"
         return
         ;;
     '--pairing')
@@ -527,6 +630,7 @@ _blescan_serve() {
         return
         ;;
     '--bonds')
+        __blescan_add_completions -d
         return
         ;;
     '--name')
@@ -566,6 +670,7 @@ _blescan_advertise() {
         return
         ;;
     '--adapter')
+        __blescan_add_completions -W "$(__blescan_custom_complete ---completion advertise -- --adapter "${COMP_CWORD}" "$(__blescan_cursor_index_in_current_word)")"
         return
         ;;
     '--for')
@@ -594,15 +699,26 @@ _blescan_pair() {
         return
         ;;
     '--adapter'|'-i')
+        __blescan_add_completions -W "$(__blescan_custom_complete ---completion pair -- --adapter "${COMP_CWORD}" "$(__blescan_cursor_index_in_current_word)")"
         return
         ;;
     '--timeout'|'-t')
         return
         ;;
     '--bonds')
+        __blescan_add_completions -d
         return
         ;;
     '--record')
+        __blescan_add_completions -f
+        return
+        ;;
+    esac
+
+    # Offer positional completions
+    case "${positional_number}" in
+    1)
+        __blescan_add_completions -W "$(__blescan_custom_complete ---completion pair -- positional@0 "${COMP_CWORD}" "$(__blescan_cursor_index_in_current_word)")"
         return
         ;;
     esac
@@ -618,9 +734,19 @@ _blescan_forget() {
     # Offer option value completions
     case "${prev}" in
     '--adapter')
+        __blescan_add_completions -W "$(__blescan_custom_complete ---completion forget -- --adapter "${COMP_CWORD}" "$(__blescan_cursor_index_in_current_word)")"
         return
         ;;
     '--bonds')
+        __blescan_add_completions -d
+        return
+        ;;
+    esac
+
+    # Offer positional completions
+    case "${positional_number}" in
+    1)
+        __blescan_add_completions -W "$(__blescan_custom_complete ---completion forget -- positional@0 "${COMP_CWORD}" "$(__blescan_cursor_index_in_current_word)")"
         return
         ;;
     esac
@@ -636,6 +762,7 @@ _blescan_bonds() {
     # Offer option value completions
     case "${prev}" in
     '--bonds')
+        __blescan_add_completions -d
         return
         ;;
     esac
@@ -645,12 +772,20 @@ _blescan_decode() {
     repeating_flags=()
     non_repeating_flags=(--json -j --version -h --help)
     repeating_options=()
-    non_repeating_options=(--hex)
+    non_repeating_options=(--hex --keys --color)
     __blescan_offer_flags_options 1
 
     # Offer option value completions
     case "${prev}" in
     '--hex')
+        return
+        ;;
+    '--keys')
+        __blescan_add_completions -f
+        return
+        ;;
+    '--color')
+        __blescan_add_completions -W 'auto'$'\n''always'$'\n''never'
         return
         ;;
     esac
@@ -660,7 +795,7 @@ _blescan_replay() {
     repeating_flags=()
     non_repeating_flags=(--check --screen --as-scan --json -j --redact --utc --version -h --help)
     repeating_options=(--service --address --company)
-    non_repeating_options=(--only --as-fixture --speed --color --hex --count -n --each --format --fields --scanner-id --name --min-rssi)
+    non_repeating_options=(--only --as-fixture --speed --color --hex --keys --count -n --each --format --fields --scanner-id --name --min-rssi)
     __blescan_offer_flags_options 1
 
     # Offer option value completions
@@ -680,6 +815,10 @@ _blescan_replay() {
         return
         ;;
     '--hex')
+        return
+        ;;
+    '--keys')
+        __blescan_add_completions -f
         return
         ;;
     '--count'|'-n')
@@ -727,12 +866,15 @@ _blescan_doctor() {
     # Offer option value completions
     case "${prev}" in
     '--adapter')
+        __blescan_add_completions -W "$(__blescan_custom_complete ---completion doctor -- --adapter "${COMP_CWORD}" "$(__blescan_cursor_index_in_current_word)")"
         return
         ;;
     '--connect')
+        __blescan_add_completions -W "$(__blescan_custom_complete ---completion doctor -- --connect "${COMP_CWORD}" "$(__blescan_cursor_index_in_current_word)")"
         return
         ;;
     '--bonds')
+        __blescan_add_completions -d
         return
         ;;
     '--for')
@@ -743,6 +885,7 @@ _blescan_doctor() {
         return
         ;;
     '--record')
+        __blescan_add_completions -f
         return
         ;;
     '--root')
@@ -773,6 +916,7 @@ _blescan_selftest() {
         return
         ;;
     '--record')
+        __blescan_add_completions -f
         return
         ;;
     esac

@@ -152,11 +152,34 @@ package struct StoredFolder: ~Copyable {
             throw .system(SystemCallError(call: "open", errno: errno))
         }
         let file = OwnedDescriptor(number)
-        let status = try Self.checkedStatus(of: file, forbidden: S_IRWXG | S_IRWXO)
-        guard status.st_mode & S_IFMT == S_IFREG else {
-            let isFolder = status.st_mode & S_IFMT == S_IFDIR
-            throw .system(SystemCallError(call: "open", errno: isFolder ? EISDIR : EINVAL))
+        return try Self.secrets(of: file, limit: limit)
+    }
+
+    /// Returns the bytes of a file that belongs to this user or to root, and that no other user can read; `nil` if there
+    /// is none.
+    ///
+    /// - Throws: As `readSecrets(_:limit:)`; a symbolic link is followed.
+    package static func readSecrets(at path: String, limit: Int) throws(Exposure) -> [UInt8]? {
+        let number = SystemCallError.repeated { unsafe openat(AT_FDCWD, path, O_RDONLY | O_NONBLOCK | O_CLOEXEC) }
+        guard number >= 0 else {
+            if errno == ENOENT { return nil }
+            throw .system(SystemCallError(call: "open", errno: errno))
         }
+        let file = OwnedDescriptor(number)
+        var status = stat()
+        guard unsafe fstat(file.number, &status) == 0 else {
+            throw .system(SystemCallError(call: "fstat", errno: errno))
+        }
+        // A folder or a device is no file with wrong permissions.
+        try checkIsPlain(status)
+        return try secrets(of: file, limit: limit, orOfRoot: true)
+    }
+
+    private static func secrets(
+        of file: borrowing OwnedDescriptor, limit: Int, orOfRoot: Bool = false
+    ) throws(Exposure) -> [UInt8] {
+        let status = try checkedStatus(of: file, forbidden: S_IRWXG | S_IRWXO, orOfRoot: orOfRoot)
+        try checkIsPlain(status)
         guard status.st_size <= limit else { throw .system(SystemCallError(call: "read", errno: EFBIG)) }
         // As many as there are, so that growing the array leaves no copies.
         var bytes = [UInt8](repeating: 0, count: Int(status.st_size))
@@ -178,14 +201,21 @@ package struct StoredFolder: ~Copyable {
         return bytes
     }
 
+    private static func checkIsPlain(_ status: stat) throws(Exposure) {
+        guard status.st_mode & S_IFMT == S_IFREG else {
+            let isFolder = status.st_mode & S_IFMT == S_IFDIR
+            throw .system(SystemCallError(call: "open", errno: isFolder ? EISDIR : EINVAL))
+        }
+    }
+
     private static func checkedStatus(
-        of file: borrowing OwnedDescriptor, forbidden: mode_t
+        of file: borrowing OwnedDescriptor, forbidden: mode_t, orOfRoot: Bool = false
     ) throws(Exposure) -> stat {
         var status = stat()
         guard unsafe fstat(file.number, &status) == 0 else {
             throw .system(SystemCallError(call: "fstat", errno: errno))
         }
-        guard status.st_uid == geteuid() else { throw .owner }
+        guard status.st_uid == geteuid() || orOfRoot && status.st_uid == 0 else { throw .owner }
         guard status.st_mode & forbidden == 0 else { throw .mode(status.st_mode & 0o7777) }
         return status
     }

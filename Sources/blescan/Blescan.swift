@@ -13,6 +13,7 @@ struct Blescan: AsyncParsableCommand {
               sudo blescan explore AA:BB:CC:DD:EE:FF      what a device offers
               sudo blescan read AA:BB:CC:DD:EE:FF 2a19    one value
               sudo blescan notify AA:BB:CC:DD:EE:FF 2a37  values as they come
+              sudo blescan watch AA:BB:CC:DD:EE:FF 2a19   one value, again and again
               blescan browse demo:heart-rate              read and write on a screen
               blescan talk demo:uart                      several operations on a link
               sudo blescan pair AA:BB:CC:DD:EE:FF         pair, and keep the bond
@@ -40,7 +41,7 @@ struct Blescan: AsyncParsableCommand {
             """,
         version: "0.2.0",
         subcommands: [
-            Scan.self, Explore.self, Browse.self, Read.self, Write.self, Notify.self, Talk.self, Serve.self,
+            Scan.self, Explore.self, Browse.self, Read.self, Write.self, Notify.self, Watch.self, Talk.self, Serve.self,
             Advertise.self,
             Pair.self,
             Forget.self, Bonds.self,

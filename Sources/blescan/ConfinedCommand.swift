@@ -81,7 +81,7 @@ extension ConfinedCommand {
 
 extension Scan: ConfinedCommand {
     var radio: AdapterSelector? { adapter?.selector ?? .first }
-    var namesFiles: Bool { recording.record != nil }
+    var namesFiles: Bool { recording.record != nil || keys.file != nil }
 }
 
 /// A command that connects to the peer in its arguments.
@@ -150,6 +150,7 @@ extension Talk: ConnectingCommand {
 }
 extension Read: ConnectingCommand {}
 extension Notify: ConnectingCommand {}
+extension Watch: ConnectingCommand {}
 extension Write: ConnectingCommand {
     var namesFiles: Bool { value.file != nil || options.cache != nil || options.recording.record != nil }
 }
@@ -157,11 +158,12 @@ extension Write: ConnectingCommand {
 /// A command that reads input from any source.
 protocol ReadingCommand: ConfinedCommand {
     var file: String? { get }
+    var keys: KeyOptions { get }
 }
 
 extension ReadingCommand {
     var radio: AdapterSelector? { nil }
-    var namesFiles: Bool { file.map { $0 != "-" } ?? false }
+    var namesFiles: Bool { file.map { $0 != "-" } ?? false || keys.file != nil }
 }
 
 extension Decode: ReadingCommand {}

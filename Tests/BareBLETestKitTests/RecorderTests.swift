@@ -76,7 +76,7 @@ struct RecorderTests {
     @Test("A full disk ends the recording and not the session")
     func fullDisk() async throws {
         let told = Count()
-        let recorder = try Recorder(btsnoop: nil, dialogue: "/dev/full") { _ in told.add() }
+        let recorder = try Recorder(capture: nil, dialogue: "/dev/full") { _ in told.add() }
         var configuration = Configuration()
         recorder.attach(to: &configuration)
         let battery = VirtualPeripheral(.battery)
@@ -94,7 +94,7 @@ struct RecorderTests {
     @Test("What waits for the disk is bounded, and more ends the recording")
     func bounded() async throws {
         let folder = try Folder()
-        let recorder = try Recorder(btsnoop: folder["a"], dialogue: nil, capacity: 60)
+        let recorder = try Recorder(capture: .file(folder["a"]), dialogue: nil, capacity: 60)
         var configuration = Configuration()
         recorder.attach(to: &configuration)
         let battery = VirtualPeripheral(.battery)

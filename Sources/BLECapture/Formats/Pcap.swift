@@ -139,3 +139,36 @@ extension ByteReader {
         bigEndian ? u16BigEndian() : u16()
     }
 }
+
+/// Writes a pcap capture with H4 packets and their directions (link type 201).
+///
+/// The caller writes `header` once, followed by the bytes of each record.
+struct PcapWriter: Sendable {
+    /// The header: magic of microseconds, version 2.4, no time zone, the longest packet, the link type.
+    var header: [UInt8] {
+        var writer = ByteWriter()
+        writer.u32(0xA1B2_C3D4)
+        writer.u16(2)
+        writer.u16(4)
+        writer.u32(0)
+        writer.u32(0)
+        writer.u32(0x0004_0000)
+        writer.u32(PcapLinkType.h4WithDirection.rawValue)
+        return writer.bytes
+    }
+
+    /// Encodes one record. Returns `nil` for a note, which this link type cannot represent.
+    func record(_ packet: CapturedPacket) -> [UInt8]? {
+        guard let type = packet.typeOctet else { return nil }
+        let time = packet.timestamp.wholeMicroseconds
+        let length = UInt32(clamping: packet.bytes.count + 5)
+        var writer = ByteWriter()
+        writer.u32(UInt32(truncatingIfNeeded: time / 1_000_000))
+        writer.u32(UInt32(truncatingIfNeeded: time % 1_000_000))
+        writer.u32(length)
+        writer.u32(UInt32(clamping: packet.bytes.count + 5 + max(0, packet.missingByteCount)))
+        writer.array([0, 0, 0, packet.direction == .received ? 1 : 0, type])
+        writer.array(packet.bytes)
+        return writer.bytes
+    }
+}

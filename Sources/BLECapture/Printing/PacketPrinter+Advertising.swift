@@ -59,19 +59,24 @@ extension PacketPrinter {
 
     /// The payload's lines, cached: devices repeat their payloads.
     private mutating func lines(of report: AdvertisingReport) -> [String] {
-        if let known = payloadLines[report.advertisingData] { return known }
-        let lines = Self.lines(report.advertisingData)
+        // Without keys the sender makes no difference.
+        let payload = Payload(sender: keys == nil ? nil : report.address, data: report.advertisingData)
+        if let known = payloadLines[payload] { return known }
+        let lines = lines(payload)
         if payloadLines.count >= Self.mostPayloads { payloadLines.removeAll(keepingCapacity: true) }
-        payloadLines[report.advertisingData] = lines
+        payloadLines[payload] = lines
         return lines
     }
 
-    static func lines(_ data: AdvertisingData) -> [String] {
+    private func lines(_ payload: Payload) -> [String] {
+        let data = payload.data
         var lines = data.structures.map { structure in
             let type = structure.type.rawValue
             let name = AssignedNumbers.adTypeName(type) ?? "Type"
-            let text = "\(name) (\(PacketNames.hex(type)))  \(meaning(structure))"
-            guard let says = data.decoded(structure)?.description else { return text }
+            let text = "\(name) (\(PacketNames.hex(type)))  \(Self.meaning(structure))"
+            let decoded =
+                keys.map { data.decoded(structure, with: $0, from: payload.sender) } ?? data.decoded(structure)
+            guard let says = decoded?.description else { return text }
             return text + "  " + AdvertisedName(bytes: Array(says.utf8)).printable
         }
         lines += data.defects.map { $0.description }

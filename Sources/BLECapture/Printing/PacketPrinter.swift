@@ -1,4 +1,5 @@
 internal import BLECore
+package import BLEProfiles
 
 // Prints captured packets, or the lines of a dialogue, as text.
 //
@@ -85,10 +86,24 @@ public struct PacketPrinter: Sendable {
     var openRequests: [L2CAPDirection: OpenRequest] = [:]
     var attributeTypes: [Link: [AttributeHandle: BluetoothUUID]] = [:]
     var sentCommands: [UInt32: Duration] = [:]
-    var payloadLines: [AdvertisingData: [String]] = [:]
+    /// A payload, with the address of its sender if that matters.
+    struct Payload: Hashable, Sendable {
+        var sender: BluetoothAddress?
+        var data: AdvertisingData
+    }
+
+    var payloadLines: [Payload: [String]] = [:]
+    let keys: AdvertisementKeys?
 
     /// Creates a printer.
-    public init() {}
+    public init() {
+        keys = nil
+    }
+
+    /// Creates a printer that decrypts what sensors advertise, where there is a key.
+    package init(keys: AdvertisementKeys?) {
+        self.keys = keys
+    }
 
     /// Prints the next packet of a capture.
     public mutating func print(_ packet: CapturedPacket) -> PrintedPacket {

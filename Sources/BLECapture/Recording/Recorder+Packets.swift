@@ -9,7 +9,7 @@ extension Recorder {
     /// HCI_LE_Connection_Complete. Spec: Core Vol 4 Part E, 7.7.65.1.
     static func connection(
         to peer: PeerID?, isInbound: Bool, handle: ConnectionHandle, number: Int, _ time: Duration
-    ) -> [UInt8] {
+    ) -> CapturedPacket {
         // Links without an address get an unused one: static random, numbered.
         let unnamed = PeerID(address: BluetoothAddress(rawValue: 0xC0DE_0000_0000 | UInt64(number)), type: .random)
         let peer = peer ?? unnamed
@@ -31,7 +31,7 @@ extension Recorder {
     /// HCI_Disconnection_Complete. Spec: Core Vol 4 Part E, 7.7.5.
     static func disconnection(
         of handle: ConnectionHandle, _ reason: DisconnectReason, _ time: Duration
-    ) -> [UInt8] {
+    ) -> CapturedPacket {
         let status: HCIStatus =
             switch reason {
             case .requested, .detached, .attTimeout, .protocolViolation: .localHostTerminated
@@ -55,7 +55,9 @@ extension Recorder {
 
     /// Encodes an ATT PDU as an L2CAP frame in one HCI ACL Data packet. Spec: Core Vol 4 Part E, 5.4.2; Vol 3 Part A,
     /// 3.1.
-    static func data(_ pdu: [UInt8], isOutgoing: Bool, handle: ConnectionHandle, _ time: Duration) -> [UInt8] {
+    static func data(
+        _ pdu: [UInt8], isOutgoing: Bool, handle: ConnectionHandle, _ time: Duration
+    ) -> CapturedPacket {
         var writer = ByteWriter()
         // The first fragment of a frame: 00 from a host, 10 from a controller.
         writer.u16(handle | (isOutgoing ? 0 : 0x2000))
@@ -63,13 +65,12 @@ extension Recorder {
         writer.u16(UInt16(clamping: pdu.count))
         writer.u16(L2CAPFrame.attributeChannel)
         writer.array(pdu)
-        let packet = CapturedPacket(
+        return CapturedPacket(
             direction: isOutgoing ? .sent : .received, kind: .asynchronousData, bytes: writer.bytes, timestamp: time)
-        return BTSnoopWriter().record(packet) ?? []
     }
 
-    /// Encodes a traced packet.
-    static func packet(_ traced: TracedHCIPacket, _ time: Duration) -> [UInt8] {
+    /// Returns a traced packet.
+    static func packet(_ traced: TracedHCIPacket, _ time: Duration) -> CapturedPacket {
         let kind: CapturedPacket.Kind =
             switch traced.type {
             case .command: .command
@@ -78,14 +79,12 @@ extension Recorder {
             case .event: .event
             case .isochronousData: .isochronousData
             }
-        let packet = CapturedPacket(
+        return CapturedPacket(
             direction: traced.isOutgoing ? .sent : .received, kind: kind, bytes: traced.bytes, timestamp: time)
-        return BTSnoopWriter().record(packet) ?? []
     }
 
-    private static func event(_ bytes: [UInt8], _ time: Duration) -> [UInt8] {
-        let packet = CapturedPacket(direction: .received, kind: .event, bytes: bytes, timestamp: time)
-        return BTSnoopWriter().record(packet) ?? []
+    private static func event(_ bytes: [UInt8], _ time: Duration) -> CapturedPacket {
+        CapturedPacket(direction: .received, kind: .event, bytes: bytes, timestamp: time)
     }
 
     // MARK: Dialogues

@@ -12,7 +12,7 @@
 // - After a failure, nothing is queued.
 
 internal import BLECore
-internal import BLELinux
+package import BLELinux
 public import BareBLE
 
 /// Records the traffic of a central's links.
@@ -68,19 +68,27 @@ public final class Recorder: Sendable {
     ///     `visit.dialogue`, `visit-2.dialogue`.
     /// - Throws: `RecorderError.cannotCreate` if a file cannot be created.
     public convenience init(btsnoop: String? = nil, dialogue: String? = nil) throws(RecorderError) {
-        try self.init(btsnoop: btsnoop, dialogue: dialogue, capacity: Self.capacity)
+        try self.init(capture: btsnoop.map { .file($0) }, dialogue: dialogue, capacity: Self.capacity)
     }
 
     /// Creates a recorder with another queue capacity that may keep existing files, and that reports a failure once,
     /// when it occurs.
     package init(
-        btsnoop: String?, dialogue: String?, capacity: Int = Recorder.capacity, isReplacing: Bool = true,
+        capture: Target?, dialogue: String?, capacity: Int = Recorder.capacity, isReplacing: Bool = true,
         whenFailed: (@Sendable (RecorderError) -> Void)? = nil
     ) throws(RecorderError) {
         self.capacity = capacity
         self.whenFailed = whenFailed
-        isCapturing = btsnoop != nil
-        files = try RecordingFiles(btsnoop: btsnoop, dialogue: dialogue, isReplacing: isReplacing)
+        isCapturing = capture != nil
+        files = try RecordingFiles(capture: capture, dialogue: dialogue, isReplacing: isReplacing)
+    }
+
+    /// The destination of a capture.
+    package enum Target: Sendable {
+        /// A new btsnoop file.
+        case file(String)
+        /// A pipe that is read meanwhile, as pcap, and its name in messages.
+        case pipe(AppendedFile, String)
     }
 
     /// Records the centrals that are created with `configuration`. Existing tracing continues.
@@ -123,7 +131,11 @@ public final class Recorder: Sendable {
     package func finish(removingEmpty: Bool) async throws(RecorderError) {
         queue.withLock { $0.isFinished = true }
         await write()
-        await files.close(removingEmpty: removingEmpty)
+        do throws(RecorderError) {
+            try await files.close(removingEmpty: removingEmpty)
+        } catch {
+            if queue.withLock({ $0.fail(error) }) { whenFailed?(error) }
+        }
         if let failure { throw failure }
     }
 

@@ -1,12 +1,13 @@
 internal import BLECore
 internal import BLELinux
+internal import Glibc
 
 /// The files of a recording, written in queue order, off the event loop.
 actor RecordingFiles {
     /// A pending write.
     enum Job: Sendable {
-        /// A record of the btsnoop file.
-        case packet([UInt8])
+        /// A record of the capture.
+        case packet(CapturedPacket)
         /// The start of a link's dialogue.
         case open(Int, header: [UInt8])
         /// Lines of a link's dialogue.
@@ -16,21 +17,31 @@ actor RecordingFiles {
 
         var byteCount: Int {
             switch self {
-            case .packet(let bytes), .open(_, let bytes), .line(_, let bytes): bytes.count
+            case .packet(let packet): packet.bytes.count + Self.recordOverhead
+            case .open(_, let bytes), .line(_, let bytes): bytes.count
             case .close: 0
             }
         }
+
+        /// About as many bytes as a record has beside its packet.
+        private static let recordOverhead = 25
     }
 
-    private var btsnoop: (file: AppendedFile, path: String)?
+    private var capture: (file: AppendedFile, path: String)?
+    /// Whether the capture is read while it is written. Wireshark reads only pcap from a pipe.
+    private let isPipe: Bool
     private let dialogue: String?
     private let isReplacing: Bool
     private var dialogues: [Int: AppendedFile] = [:]
 
-    init(btsnoop path: String?, dialogue: String?, isReplacing: Bool) throws(RecorderError) {
+    init(capture target: Recorder.Target?, dialogue: String?, isReplacing: Bool) throws(RecorderError) {
         self.dialogue = dialogue
         self.isReplacing = isReplacing
-        if let path {
+        switch target {
+        case nil:
+            isPipe = false
+        case .file(let path):
+            isPipe = false
             let file = try Self.create(path, isReplacing)
             do throws(RecorderError) {
                 try Self.append(BTSnoopWriter().header, to: file, path)
@@ -38,7 +49,11 @@ actor RecordingFiles {
                 file.remove(ifAtMost: Self.emptySize)
                 throw error
             }
-            btsnoop = (file, path)
+            capture = (file, path)
+        case .pipe(let pipe, let name):
+            isPipe = true
+            try Self.append(PcapWriter().header, to: pipe, name)
+            capture = (pipe, name)
         }
         // The first link's file is created now, so that an invalid path is reported at once.
         if let dialogue { dialogues[1] = try Self.create(dialogue, isReplacing) }
@@ -67,17 +82,28 @@ actor RecordingFiles {
     private static let emptySize = 16
 
     /// Closes the files; a btsnoop file that was made, replaced nothing and has no packet goes, where that is wanted.
-    func close(removingEmpty: Bool = false) {
-        if removingEmpty { btsnoop?.file.remove(ifAtMost: Self.emptySize) }
-        btsnoop = nil
-        dialogues = [:]
+    ///
+    /// - Throws: `RecorderError` if the reader of a pipe does not take the rest.
+    func close(removingEmpty: Bool = false) throws(RecorderError) {
+        defer {
+            capture = nil
+            dialogues = [:]
+        }
+        guard let capture else { return }
+        if removingEmpty { capture.file.remove(ifAtMost: Self.emptySize) }
+        do throws(SystemCallError) {
+            try capture.file.drain()
+        } catch {
+            throw Self.failure(error, capture.path)
+        }
     }
 
     private func perform(_ job: Job) throws(RecorderError) {
         switch job {
-        case .packet(let bytes):
-            guard let btsnoop else { return }
-            try Self.append(bytes, to: btsnoop.file, btsnoop.path)
+        case .packet(let packet):
+            guard let capture else { return }
+            let record = isPipe ? PcapWriter().record(packet) : BTSnoopWriter().record(packet)
+            try Self.append(record ?? [], to: capture.file, capture.path)
         case .open(let link, let header):
             guard let path = path(of: link) else { return }
             if link > 1 { dialogues[link] = try Self.create(path, isReplacing) }
@@ -114,7 +140,12 @@ actor RecordingFiles {
         do throws(SystemCallError) {
             try file.append(bytes)
         } catch {
-            throw .cannotWrite(path: path, errno: error.errno)
+            throw failure(error, path)
         }
+    }
+
+    private static func failure(_ error: SystemCallError, _ path: String) -> RecorderError {
+        error.errno == EAGAIN
+            ? .tooSlow(waitingBytes: AppendedFile.pipeCapacity) : .cannotWrite(path: path, errno: error.errno)
     }
 }

@@ -6,6 +6,7 @@ import Glibc
 struct Decode: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Explain advertising data or HCI report events given in hexadecimal.",
+        usage: "blescan decode [<file>|--hex <bytes>] [--keys <file>] [--json]",
         discussion: """
             EXAMPLES
               blescan decode --hex 02010603030d18060950756c7365
@@ -15,6 +16,8 @@ struct Decode: AsyncParsableCommand {
             Reads one payload per line: the bare advertising data, or a whole HCI event
             that begins with 043e. Spaces, colons, dashes and a leading 0x are skipped,
             and so are empty lines and lines that begin with #.
+
+            With --keys, data without an address is tried with every key.
 
             Advertising data that is cut off or malformed is explained as far as
             possible, and is not a failure. The status is 65 for an event without a
@@ -29,6 +32,10 @@ struct Decode: AsyncParsableCommand {
     @Option(name: .long, help: ArgumentHelp("The payload itself, instead of a file.", valueName: "bytes"))
     var hex: String?
 
+    @OptionGroup var keys: KeyOptions
+
+    @OptionGroup var color: ColorOptions
+
     @Flag(name: [.long, .customShort("j")], help: "Print one JSON object per line, in the order of the input.")
     var json = false
 
@@ -37,6 +44,7 @@ struct Decode: AsyncParsableCommand {
     }
 
     func run() async throws {
+        try keys.read()
         if let hex {
             let input = DecodedInput(line: hex)
             if case .unreadable(let reason) = input {
@@ -93,7 +101,7 @@ struct Decode: AsyncParsableCommand {
             Console.out(JSONLine(input, line: line).bytes)
         } else {
             if !isFirst { Console.out("") }
-            Console.out(AdvertisementTable.text(of: input, line: line))
+            Console.out(AdvertisementTable.painted(AdvertisementTable.text(of: input, line: line), color.look))
         }
     }
 }

@@ -24,11 +24,13 @@ struct Doctor: AsyncParsableCommand {
 
     @Option(
         help: ArgumentHelp("Check only this adapter: hci0, or its address.", valueName: "hciN"),
+        completion: Completions.adapter,
         transform: AdapterArgument.init(argument:))
     var adapter: AdapterArgument?
 
     @Option(
         help: ArgumentHelp("Connect to this peer too, and measure the time.", valueName: "peer"),
+        completion: Completions.peer,
         transform: PeerArgument.init(argument:))
     var connect: PeerArgument?
 

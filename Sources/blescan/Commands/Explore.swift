@@ -20,6 +20,7 @@ struct Explore: AsyncParsableCommand {
 
     @Argument(
         help: "The peer: AA:BB:CC:DD:EE:FF[/random|/public], unix:PATH or demo:NAME.",
+        completion: Completions.peer,
         transform: PeerArgument.init(argument:))
     var peer: PeerArgument
 

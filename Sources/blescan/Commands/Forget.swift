@@ -18,11 +18,13 @@ struct Forget: AsyncParsableCommand {
             """)
 
     @Argument(
-        help: "The peer: AA:BB:CC:DD:EE:FF[/random|/public].", transform: PeerArgument.init(argument:))
+        help: "The peer: AA:BB:CC:DD:EE:FF[/random|/public].", completion: Completions.bond,
+        transform: PeerArgument.init(argument:))
     var peer: PeerArgument
 
     @Option(
         help: ArgumentHelp("Only the bond of this adapter: hci0, or its address.", valueName: "hciN"),
+        completion: Completions.adapter,
         transform: AdapterArgument.init(argument:))
     var adapter: AdapterArgument?
 

@@ -8,7 +8,7 @@ struct Notify: AsyncParsableCommand {
         abstract: "Print values as the peer sends them.",
         usage: """
             blescan notify <peer> <attribute> ... [--after <attribute>=<bytes>]
-            [--count <n>] [<options>]
+            [--count <n>] [--hex-only|--format csv|--json] [<options>]
             """,
         discussion: """
             EXAMPLES
@@ -16,6 +16,8 @@ struct Notify: AsyncParsableCommand {
               sudo blescan notify AA:BB:CC:DD:EE:FF 0x0012 --count 3 --json
               sudo blescan notify AA:BB:CC:DD:EE:FF 2a37 battery-level
               blescan notify demo:heart-rate heart-rate-measurement --for 5s
+              blescan notify demo:heart-rate heart-rate-measurement --plot
+              blescan notify demo:heart-rate 2a37 -n 9 --format csv > pulse.csv
 
             Where several attributes are named, each line says which one its value is
             of. One that cannot be subscribed to ends the command before any value
@@ -24,6 +26,7 @@ struct Notify: AsyncParsableCommand {
 
     @Argument(
         help: "The peer: AA:BB:CC:DD:EE:FF[/random|/public], unix:PATH or demo:NAME.",
+        completion: Completions.peer,
         transform: PeerArgument.init(argument:))
     var peer: PeerArgument
 
@@ -54,11 +57,17 @@ struct Notify: AsyncParsableCommand {
     @Flag(help: "Prefer indications where the characteristic has both.")
     var indications = false
 
+    @OptionGroup var values: ValueLineOptions
+
+    @OptionGroup var plotting: PlotOptions
+
     @OptionGroup var times: TimeOptions
 
     @OptionGroup var options: ConnectionOptions
 
     func validate() throws {
+        try values.validate(json: options.json)
+        try plotting.validate(with: values, json: options.json)
         if let count, count < 1 { throw ValidationError("--count takes a number from 1.") }
     }
 
@@ -172,16 +181,22 @@ struct Notify: AsyncParsableCommand {
             }
         }
         defer { deadline?.cancel() }
-        let lines = OperationOutput(peer: peer.description, isJSON: options.json)
+        let lines = OperationOutput(
+            peer: peer.description, form: self.values.form(json: options.json), look: self.values.look)
+        if let header = lines.header, try await output.write(header) == .closed { Interrupt.end(.done) }
+        var plots = plotting.plots(of: labels.count, look: self.values.look)
         var received = 0
         for try await value in values {
             if received == 0 { Console.progress.end() }
-            if value.droppedBefore > 0, !options.json {
+            if value.droppedBefore > 0, !lines.isJSON {
                 Console.note("\(value.droppedBefore.counted("value")) dropped here")
+                plots?.interrupt()
             }
-            switch try await output.write(
-                lines.line(of: value, labels.uuids[value.handle], label: labels.text(of: value.handle)))
-            {
+            let (uuid, label) = (labels.uuids[value.handle], labels.text(of: value.handle))
+            let line =
+                plots?.line(of: value.bytes, at: value.handle, uuid, label: label, in: Console.width ?? 80)
+                ?? lines.line(of: value, uuid, label: label)
+            switch try await output.write(line) {
             case .written: received += 1
             case .closed: Interrupt.end(.done)
             case .givenUp: break

@@ -22,6 +22,7 @@ struct Replay: AsyncParsableCommand {
               blescan replay capture.btsnoop --as-scan --format theengs
               blescan replay capture.btsnoop --as-fixture Fixtures/visit
               blescan replay --hex 02010603030d18060950756c7365
+              zcat capture.btsnoop.gz | blescan replay -
 
             Reads btsnoop (--record, btmon -w, Android's HCI log), pcap, pcapng and
             PacketLogger files with traffic between a host and its controller or with
@@ -101,6 +102,8 @@ struct Replay: AsyncParsableCommand {
         help: ArgumentHelp("Explain this payload as `decode --hex` does, instead of a file.", valueName: "bytes"))
     var hex: String?
 
+    @OptionGroup var keys: KeyOptions
+
     @OptionGroup(title: "With --as-scan") var lines: LineOptions
 
     @OptionGroup(title: "With --as-scan") var filters: FilterOptions
@@ -131,6 +134,11 @@ struct Replay: AsyncParsableCommand {
         } else if let option = (lines.given + filters.given).first(where: { !screen || $0 != "--redact" }) {
             throw ValidationError("\(option) is for the lines of --as-scan; add that, or leave out \(option).")
         }
+        try keys.validate(with: lines, asScan ? try lines.format(orJSON: json) : nil)
+        if keys.file != nil, check || asFixture != nil {
+            throw ValidationError(
+                "--keys is for advertisements; leave it out, or \(check ? "--check" : "--as-fixture").")
+        }
         if asFixture == "" { throw ValidationError("--as-fixture takes the name of a file.") }
     }
 
@@ -156,6 +164,7 @@ struct Replay: AsyncParsableCommand {
     }
 
     func run() async throws {
+        try keys.read()
         if let hex {
             return try await Decode.parse(["--hex", hex] + (json ? ["--json"] : [])).run()
         }

@@ -12,6 +12,8 @@ struct Scan: AsyncParsableCommand {
               sudo blescan                                        a live table, until q
               sudo blescan scan --for 5s --json                   one JSON object per line
               sudo blescan scan --service heart-rate --count 1    a heart rate belt
+              sudo blescan scan --keys sensors.keys               also encrypted sensors
+              sudo blescan scan --record - | wireshark -k -i -    live in Wireshark
               sudo blescan scan --json --heartbeat 30s | mosquitto_pub -l -t site/7/ble
 
             On a terminal there is a live table, in which ? shows the keys: Enter shows a
@@ -47,6 +49,8 @@ struct Scan: AsyncParsableCommand {
 
     @OptionGroup var filters: FilterOptions
 
+    @OptionGroup var keys: KeyOptions
+
     @Flag(help: "Only listen: request no scan responses.")
     var passive = false
 
@@ -56,6 +60,7 @@ struct Scan: AsyncParsableCommand {
     @Option(
         name: [.long, .customShort("i")],
         help: ArgumentHelp("Adapter to use: hci0, or its address.", valueName: "hciN"),
+        completion: Completions.adapter,
         transform: AdapterArgument.init(argument:))
     var adapter: AdapterArgument?
 
@@ -73,6 +78,7 @@ struct Scan: AsyncParsableCommand {
                 "The file of --record has everything in clear, --redact or not. Leave one of them out: a recording can be "
                     + "shown with replay --as-scan --redact.")
         }
+        try keys.validate(with: lines, format)
         if let heartbeat {
             if format == .theengs { throw ValidationError("Theengs accepts only devices; leave out --heartbeat.") }
             if format == .csv { throw ValidationError("A table has lines about devices alone; leave out --heartbeat.") }
@@ -82,6 +88,7 @@ struct Scan: AsyncParsableCommand {
 
     func run() async throws {
         let command = self
+        try keys.read()
         let end = try await SessionRecording.during(recording) { recording in
             try await Interrupt.cancelling { try await command.scan(recording) }
         }

@@ -48,6 +48,7 @@ struct Serve: AsyncParsableCommand {
 
     @Option(
         help: ArgumentHelp("Adapter to use: hci0, or its address.", valueName: "hciN"),
+        completion: Completions.adapter,
         transform: AdapterArgument.init(argument:))
     var adapter: AdapterArgument?
 

@@ -36,6 +36,7 @@ struct Talk: AsyncParsableCommand {
 
     @Argument(
         help: "The peer: AA:BB:CC:DD:EE:FF[/random|/public], unix:PATH or demo:NAME.",
+        completion: Completions.peer,
         transform: PeerArgument.init(argument:))
     var peer: PeerArgument
 
@@ -63,7 +64,8 @@ struct Talk: AsyncParsableCommand {
             let output = LineOutput()
             let session = TalkSession(
                 peripheral,
-                OperationOutput(peer: command.peer.description, isJSON: command.options.json, namesOperations: true),
+                OperationOutput(
+                    peer: command.peer.description, form: command.options.json ? .json : .plain, namesOperations: true),
                 to: output, timeout: command.options.valueTimeout)
             let result = await Result.of {
                 try await withTaskCancellationHandler {

@@ -19,6 +19,7 @@ struct Write: AsyncParsableCommand {
 
     @Argument(
         help: "The peer: AA:BB:CC:DD:EE:FF[/random|/public], unix:PATH or demo:NAME.",
+        completion: Completions.peer,
         transform: PeerArgument.init(argument:))
     var peer: PeerArgument
 
@@ -52,7 +53,7 @@ struct Write: AsyncParsableCommand {
             return (handle, handle.flatMap { database?.type(at: $0) })
         }
         Console.out(
-            OperationOutput(peer: peer.description, isJSON: options.json)
+            OperationOutput(peer: peer.description, form: options.json ? .json : .plain)
                 .line(ofWriting: bytes, to: attribute, at: handle, uuid, kind))
     }
 }

@@ -13,6 +13,14 @@ enum Recording {
         var chunks = try FileChunks(path)
         var first: [UInt8] = []
         while first.count < longestMagic, let chunk = try chunks.next() { first += chunk }
+        if first.starts(with: [0x1F, 0x8B]) {
+            throw Failure(
+                message: "\(InputFile.name(of: path)) is compressed",
+                hint: path == "-"
+                    ? "Decompress it on the way: `zcat FILE | blescan replay -`."
+                    : "Decompress it on the way: `zcat \(path) | blescan replay -`.",
+                status: .badData)
+        }
         guard isCapture(first) else {
             while first.count <= longestDialogue, let chunk = try chunks.next() { first += chunk }
             try dialogue(try text(first, path))

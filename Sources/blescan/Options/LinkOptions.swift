@@ -7,6 +7,7 @@ struct LinkOptions: ParsableArguments {
     @Option(
         name: [.long, .customShort("i")],
         help: ArgumentHelp("Adapter to use: hci0, or its address.", valueName: "hciN"),
+        completion: Completions.adapter,
         transform: AdapterArgument.init(argument:))
     var adapter: AdapterArgument?
 
@@ -35,7 +36,8 @@ struct BondOptions: ParsableArguments {
         name: .customLong("bonds"),
         help: ArgumentHelp(
             "The directory of the bonds, in place of $XDG_STATE_HOME/bareble/bonds, or /var/lib/bareble/bonds for root.",
-            valueName: "dir"))
+            valueName: "dir"),
+        completion: .directory)
     var directory: String?
 
     func validate() throws {

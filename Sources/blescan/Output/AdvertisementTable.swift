@@ -11,6 +11,22 @@ enum AdvertisementTable {
         return String(text.dropLast())
     }
 
+    /// Returns a table in colours: the heading bold, and defects red.
+    static func painted(_ table: String, _ look: ScreenLook) -> String {
+        guard look.isColoured else { return table }
+        return table.split(separator: "\n", omittingEmptySubsequences: false).map { line in
+            let style: ScreenStyle = line.hasPrefix(" LEN ") ? .bold : line.hasPrefix(" ! ") ? .red : []
+            guard style.isEmpty, line.count > valueColumn else { return StyledText(String(line), style).painted(look) }
+            // The type and the value, which begins with the bytes.
+            let value = line.dropFirst(valueColumn)
+            var text = StyledText(String(line.prefix(valueColumn)))
+            let bytes = value.prefix { $0.isHexDigit }
+            text.add(String(bytes), .dim)
+            text.add(String(value.dropFirst(bytes.count)), .green)
+            return text.painted(look)
+        }.joined(separator: "\n")
+    }
+
     static func append(_ input: DecodedInput, line: Int? = nil, to text: inout String) {
         let place = line.map { "line \($0): " } ?? ""
         switch input {
@@ -20,7 +36,7 @@ enum AdvertisementTable {
             for (index, report) in reports.enumerated() {
                 if index > 0 { text += "\n" }
                 text += heading(report) + "\n"
-                append(report.advertisingData, to: &text)
+                append(report.advertisingData, from: report.address, to: &text)
             }
             if let problem { text += " !    \(place)\(problem)\n" }
         case .unreadable(let reason):
@@ -29,13 +45,14 @@ enum AdvertisementTable {
     }
 
     /// Appends the table of one payload.
-    static func append(_ data: AdvertisingData, to text: inout String) {
+    static func append(_ data: AdvertisingData, from sender: BluetoothAddress? = nil, to text: inout String) {
+        let senders = sender.map { [$0] } ?? []
         var rows = ""
         for structure in data.structures {
             let type = Hex.encode([structure.type.rawValue]) + " " + structure.type.label
             let length = String(structure.value.count + 1)
             rows += padded("", 4 - length.count) + length + "  " + padded(type, 26)
-            rows += lines(StructureText.lines(structure, of: data)) + "\n"
+            rows += lines(StructureText.lines(structure, of: data, from: senders)) + "\n"
         }
         if !rows.isEmpty { text += " LEN  TYPE                      VALUE\n" + rows }
         if rows.isEmpty && data.defects.isEmpty { text += " no advertising data\n" }

@@ -6,11 +6,14 @@ struct AttributeLabels: Sendable {
     /// The types, as far as they are known.
     let uuids: [AttributeHandle: BluetoothUUID]
     private let texts: [AttributeHandle: String]
+    /// The number of attributes.
+    let count: Int
 
     /// Labels for values with these handles.
     ///
     /// - Parameter isAlone: Whether only one attribute was requested, which needs no label.
     init(_ attributes: [(handle: AttributeHandle, uuid: BluetoothUUID?)], isAlone: Bool) {
+        count = Set(attributes.map(\.handle)).count
         // A handle may be requested twice, once by its type: the type of one reading applies to both.
         let uuids = Dictionary(
             attributes.compactMap { attribute in attribute.uuid.map { (attribute.handle, $0) } },

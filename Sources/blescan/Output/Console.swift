@@ -87,6 +87,17 @@ enum Console {
         }
     }
 
+    /// Takes standard output for something else than results, which go to standard error from now on.
+    ///
+    /// Call it before anything is written.
+    ///
+    /// - Returns: A descriptor of what was standard output; `nil` with `errno` set if there is none.
+    static func takeStandardOutput() -> Int32? {
+        let taken = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1)
+        guard taken >= 0, dup2(STDERR_FILENO, STDOUT_FILENO) >= 0 else { return nil }
+        return taken
+    }
+
     /// Whether standard output is a terminal.
     static let isTerminal = isatty(STDOUT_FILENO) == 1
 

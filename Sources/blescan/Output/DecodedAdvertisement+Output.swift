@@ -12,6 +12,8 @@ extension DecodedAdvertisement {
             "format": .string(kind.rawValue),
             "title": .string(title),
             "encrypted": isEncrypted ? true : nil,
+            "wrongKey": encryption == .wrongKey ? true : nil,
+            "decrypted": encryption == .decrypted ? true : nil,
             "values": .object(fields.map { JSONLine.Member(key: $0.key, value: $0.json) }),
             "units": units.isEmpty
                 ? nil : .object(units.map { JSONLine.Member(key: $0.key, value: .string($0.unit)) }),

@@ -44,7 +44,7 @@ struct DeviceData: Sendable {
         current = []
         let payload = scanResult.payload
         payload.forEachStructure { type, value in
-            guard let entry = Self.entry(type, value, in: payload, at: now) else { return }
+            guard let entry = Self.entry(type, value, in: payload, from: scanResult.senders, at: now) else { return }
             current.insert(entry.kind)
             if let place = entries.firstIndex(where: { $0.kind == entry.kind }) {
                 entries[place] = entry
@@ -78,11 +78,13 @@ struct DeviceData: Sendable {
     }
 
     private static func entry(
-        _ type: AdvertisingDataType, _ value: Span<UInt8>, in payload: AdvertisingData, at now: BootInstant
+        _ type: AdvertisingDataType, _ value: Span<UInt8>, in payload: AdvertisingData,
+        from senders: [BluetoothAddress],
+        at now: BootInstant
     ) -> Entry? {
         var reader = ByteReader(value)
         let structure = AdvertisingData.Structure(type: type, value: reader.rest())
-        if let decoded = payload.decoded(structure) {
+        if let decoded = SensorKeys.decoded(structure, of: payload, from: senders) {
             return Entry(kind: decoded.kind.rawValue, text: text(of: decoded), rank: rank(of: decoded), lastSeen: now)
         }
         let alone = AdvertisingData(joining: [structure])

@@ -120,6 +120,8 @@ extension Blescan {
             end(Failure(message: "interrupted", status: .interrupted))
         } catch let error as BLEError {
             end(Failure(error), code: error.code, attError: error.attError)
+        } catch let error as FailureAfterOthers {
+            end(Failure(error.last, status: error.status), code: error.last.code, attError: error.last.attError)
         } catch let error as Failure {
             end(error)
         } catch {
@@ -166,7 +168,8 @@ extension Blescan {
     /// The commands that other tools have under another name.
     private static let synonyms = [
         "connect": Explore._commandName, "info": Explore._commandName, "services": Explore._commandName,
-        "discover": Explore._commandName, "subscribe": Notify._commandName, "list": Scan._commandName,
+        "discover": Explore._commandName, "subscribe": Notify._commandName, "poll": Watch._commandName,
+        "list": Scan._commandName,
         "monitor": Scan._commandName, "unpair": Forget._commandName, "remove": Forget._commandName,
         "bond": Pair._commandName, "server": Serve._commandName,
     ]
@@ -223,6 +226,12 @@ extension Console {
     }
 }
 
+/// The last of several failures, which are all reported; the program ends with the status of the first.
+struct FailureAfterOthers: Error {
+    let last: BLEError
+    let status: ExitStatus
+}
+
 extension Failure {
     /// Returns a message of the parser as those of this program are: its first alternative, not as a sentence.
     static func message(ofParser text: String) -> String {
@@ -238,14 +247,15 @@ extension Failure {
     }
 
     /// A failure of the library.
-    init(_ error: BLEError) {
+    init(_ error: BLEError, status: ExitStatus? = nil) {
         var message = "could not \(error.operation)"
         if let subject = error.subject { message += " (\(subject))" }
         message += ": \(error.reason)"
         if let codes = error.underlyingCodes { message += " \(codes)" }
         let hints = [error.hint, Self.advice(error.code)].compactMap(\.self)
         self.init(
-            message: message, hint: hints.isEmpty ? nil : hints.joined(separator: " "), status: ExitStatus(error))
+            message: message, hint: hints.isEmpty ? nil : hints.joined(separator: " "),
+            status: status ?? ExitStatus(error))
     }
 
     /// Returns the advice for failures of this machine.

@@ -34,7 +34,7 @@ extension JSONLine {
     }
 
     /// Returns the members for advertising data.
-    static func members(of data: AdvertisingData) -> [Member] {
+    static func members(of data: AdvertisingData, from senders: [BluetoothAddress] = []) -> [Member] {
         var members: [Member] = []
         func add(_ key: String, _ value: JSONLine?) {
             if let value { members.append(Member(key: key, value: value)) }
@@ -51,7 +51,7 @@ extension JSONLine {
             "manufacturerData",
             values(
                 data.manufacturerData.map { (companyKey($0.company), $0.data) }))
-        let meanings = data.decoded
+        let meanings = SensorKeys.decoded(data, from: senders)
         add("decoded", meanings.isEmpty ? nil : .array(meanings.map(\.json)))
         add(
             "structures",
@@ -96,22 +96,30 @@ extension JSONWriter {
             writer.member("primaryPHY", Int(report.primaryPHY.rawValue))
             writer.member("sid", orNull: report.sid.map(Int.init))
             writer.member("hex", hex: report.data)
-            writer.rendered(Self.members(ofPayload: report.data))
+            writer.rendered(Self.members(ofPayload: report.data, from: report.address))
         }
     }
 
+    /// A payload, with the address of its sender if that matters.
+    private struct Payload: Hashable {
+        let sender: BluetoothAddress?
+        let data: [UInt8]
+    }
+
     /// The payloads that were written last: devices repeat the same ones.
-    private static let payloads = Lock<[[UInt8]: [UInt8]]>([:])
+    private static let payloads = Lock<[Payload: [UInt8]]>([:])
     static let mostPayloads = 1024
 
     /// Returns the members of advertising data: there is always one.
-    private static func members(ofPayload data: [UInt8]) -> [UInt8] {
-        if let known = payloads.withLock({ $0[data] }) { return known }
-        let object = JSONLine.object(JSONLine.members(of: AdvertisingData(data))).bytes
+    private static func members(ofPayload data: [UInt8], from sender: BluetoothAddress?) -> [UInt8] {
+        let payload = Payload(sender: SensorKeys.areThere ? sender : nil, data: data)
+        if let known = payloads.withLock({ $0[payload] }) { return known }
+        let senders = sender.map { [$0] } ?? []
+        let object = JSONLine.object(JSONLine.members(of: AdvertisingData(data), from: senders)).bytes
         let bytes = Array(object.dropFirst().dropLast())
         payloads.withLock { payloads in
             if payloads.count >= mostPayloads { payloads.removeAll(keepingCapacity: true) }
-            payloads[data] = bytes
+            payloads[payload] = bytes
         }
         return bytes
     }

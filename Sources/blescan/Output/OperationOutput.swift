@@ -4,17 +4,37 @@ import BareBLE
 
 /// The lines about operations on a peer's attributes, the same in `read`, `write`, `notify` and `talk`.
 struct OperationOutput: Sendable {
+    /// The form of the lines.
+    enum Form: Sendable {
+        case plain, json, csv
+        /// The bytes of values alone.
+        case hex
+    }
+
     let peer: String
-    let isJSON: Bool
+    let form: Form
+    var look = ScreenLook(isColoured: false, isUnicode: true)
     /// Whether every object says which operation it is the result of.
     var namesOperations = false
 
+    var isJSON: Bool { form == .json }
+
+    /// The line before all others; `nil` if the form has none.
+    var header: [UInt8]? { form == .csv ? Array("t,peer,handle,uuid,name,event,hex,value".utf8) : nil }
+
     /// Returns the line about a value that was read; `label` is in front of it.
-    func line(ofReading value: [UInt8], at handle: AttributeHandle, _ uuid: BluetoothUUID?, label: String?) -> [UInt8] {
+    ///
+    /// - Parameter isTimed: Whether it says when, because there are others about the same value.
+    func line(
+        ofReading value: [UInt8], at handle: AttributeHandle, _ uuid: BluetoothUUID?, label: String?,
+        isTimed: Bool = false
+    ) -> [UInt8] {
         let meaning = ValueDescription.of(value, uuid: uuid)
-        guard isJSON else { return plain([label, Hex.encode(value), meaning?.line]) }
+        if form == .csv { return csv(value, at: handle, uuid, event: "read", meaning) }
+        guard isJSON else { return plain(isTimed ? Timestamp.localNow() : nil, label, value, meaning) }
         return JSONLine.object([
-            "v": 1, "operation": operation("read"), "peer": .string(peer), "handle": .integer(Int(handle)),
+            "v": 1, "t": isTimed ? .string(Timestamp.now()) : nil, "operation": operation("read"),
+            "peer": .string(peer), "handle": .integer(Int(handle)),
             "uuid": uuid.map { .string($0.description) }, "name": name(uuid), "hex": .string(Hex.encode(value)),
             "value": meaning?.json,
         ]).bytes
@@ -23,11 +43,13 @@ struct OperationOutput: Sendable {
     /// Returns the line about a value that the peer has sent.
     func line(of value: ReceivedValue, _ uuid: BluetoothUUID?, label: String?) -> [UInt8] {
         let meaning = ValueDescription.of(value.bytes, uuid: uuid)
-        guard isJSON else { return plain([Timestamp.localNow(), label, Hex.encode(value.bytes), meaning?.line]) }
+        let event = value.isIndication ? "indication" : "notification"
+        if form == .csv { return csv(value.bytes, at: value.handle, uuid, event: event, meaning) }
+        guard isJSON else { return plain(Timestamp.localNow(), label, value.bytes, meaning) }
         return JSONLine.object([
             "v": 1, "t": .string(Timestamp.now()), "peer": .string(peer), "handle": .integer(Int(value.handle)),
             "uuid": uuid.map { .string($0.description) }, "name": name(uuid),
-            "event": value.isIndication ? "indication" : "notification", "hex": .string(Hex.encode(value.bytes)),
+            "event": .string(event), "hex": .string(Hex.encode(value.bytes)),
             "value": meaning?.json,
             "dropped": value.droppedBefore > 0 ? .integer(value.droppedBefore) : nil,
         ]).bytes
@@ -43,9 +65,8 @@ struct OperationOutput: Sendable {
             let count = bytes.count.counted("byte")
             var target = attribute.text
             if case .uuid = attribute.reference, let handle { target += " (\(CharacteristicReference.handle(handle)))" }
-            return plain([
-                isConfirmed ? "wrote \(count) to \(target)" : "sent \(count) to \(target), no response expected"
-            ])
+            let text = isConfirmed ? "wrote \(count) to \(target)" : "sent \(count) to \(target), no response expected"
+            return Array(Console.spelled(text).utf8)
         }
         return JSONLine.object([
             "v": 1, "operation": operation("write"), "peer": .string(peer), "attribute": .string(attribute.text),
@@ -59,7 +80,39 @@ struct OperationOutput: Sendable {
 
     private func name(_ uuid: BluetoothUUID?) -> JSONLine? { uuid.flatMap(AssignedNumbers.name).map { .string($0) } }
 
-    private func plain(_ parts: [String?]) -> [UInt8] {
-        Array(Console.spelled(parts.compactMap(\.self).joined(separator: "  ")).utf8)
+    /// Returns a line for users: the meaning in green, as in `explore`.
+    private func plain(
+        _ time: String?, _ label: String?, _ value: [UInt8], _ meaning: ValueDescription?
+    ) -> [UInt8] {
+        if form == .hex { return Array(Hex.encode(value).utf8) }
+        var line = StyledText()
+        func add(_ text: String?, _ style: ScreenStyle = []) {
+            guard let text else { return }
+            if line.width > 0 { line.add("  ") }
+            line.add(text, style)
+        }
+        add(time, .dim)
+        add(label, .bold)
+        // An empty value has its place too.
+        if line.width > 0 { line.add("  ") }
+        line.add(Hex.encode(value))
+        if let meaning {
+            line.add("  ")
+            line.add(meaning.line, .green)
+        }
+        return Array(Console.spelled(line.painted(look)).utf8)
+    }
+
+    /// Returns a line of comma-separated values. What the device has sent is text, and no formula.
+    private func csv(
+        _ value: [UInt8], at handle: AttributeHandle, _ uuid: BluetoothUUID?, event: String,
+        _ meaning: ValueDescription?
+    ) -> [UInt8] {
+        let cells = [
+            Timestamp.localNow(), CSVLine.text(peer), String(handle), uuid?.description ?? "",
+            CSVLine.text(uuid.flatMap(AssignedNumbers.name) ?? ""), event, Hex.encode(value),
+            CSVLine.text(meaning?.line ?? ""),
+        ]
+        return Array(cells.joined(separator: ",").utf8)
     }
 }

@@ -6,7 +6,7 @@ import BLELinux
 struct ReplayOutput {
     private let only: Replay.Layer?
     private let json: Bool
-    private var printer = PacketPrinter()
+    private var printer = PacketPrinter(keys: SensorKeys.all)
     private var devices = DeviceTable()
     private var advertisements = 0
     private(set) var shownCount = 0

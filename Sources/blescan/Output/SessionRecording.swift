@@ -37,16 +37,36 @@ struct SessionRecording {
         }
     }
 
-    /// Creates the file at `path`, which must not exist.
+    /// Creates the file at `path`, which must not exist unless it is a FIFO; `-` is standard output.
     private init(_ path: String) throws(Failure) {
+        let target = try Self.target(path)
         do throws(RecorderError) {
-            recorder = try Recorder(btsnoop: path, dialogue: nil, isReplacing: false) { failure in
+            recorder = try Recorder(capture: target, dialogue: nil, isReplacing: false) { failure in
+                if case .pipe = target, case .cannotWrite(_, EPIPE) = failure {
+                    // As for results: the reader has what it needs.
+                    return Interrupt.end(.done)
+                }
                 Self.broken.withLock { $0 = true }
-                let rest = Self.isEmpty(path) ? "Nothing was recorded." : "What is in it can be read."
+                let rest = path != "-" && Self.isEmpty(path) ? "Nothing was recorded." : "What is in it can be read."
                 Console.warn(Self.failure(failure, rest))
             }
         } catch {
             throw Self.failure(error, "Nothing was recorded, and nothing was sent.")
+        }
+    }
+
+    private static func target(_ path: String) throws(Failure) -> Recorder.Target {
+        if path == "-" {
+            guard let descriptor = Console.takeStandardOutput() else {
+                throw Failure(cannot: "write", "standard output", for: .writing, errno: errno)
+            }
+            return .pipe(AppendedFile(adoptingPipe: descriptor), "standard output")
+        }
+        do throws(SystemCallError) {
+            let fifo = try AppendedFile.fifo(path) { Console.note("blescan: waiting until somebody reads \(path)") }
+            return fifo.map { .pipe($0, path) } ?? .file(path)
+        } catch {
+            throw Failure(cannot: "open", path, for: .writing, errno: error.errno)
         }
     }
 
@@ -81,7 +101,9 @@ struct SessionRecording {
                 message: "the recording \(path) ends here: \(unsafe String(cString: strerror(errno))) [errno \(errno)]",
                 hint: rest, status: .linkLost)
         case .tooSlow:
-            Failure(message: "the recording ends here: the disk is too slow for it", hint: rest, status: .linkLost)
+            Failure(
+                message: "the recording ends here: the disk, or the reader, is too slow for it", hint: rest,
+                status: .linkLost)
         }
     }
 }

@@ -4,10 +4,12 @@ import BLEProfiles
 /// The value of one structure in lines of text: bytes first, the decoded value after two spaces.
 enum StructureText {
     /// The lines of a structure; always one at least.
-    static func lines(_ structure: AdvertisingData.Structure, of whole: AdvertisingData) -> [String] {
+    static func lines(
+        _ structure: AdvertisingData.Structure, of whole: AdvertisingData, from senders: [BluetoothAddress] = []
+    ) -> [String] {
         // The structure alone, so that "the first one wins" finds this one.
         let alone = AdvertisingData(joining: [structure])
-        let decoded = whole.decoded(structure).map { [$0.line] } ?? []
+        let decoded = SensorKeys.decoded(structure, of: whole, from: senders).map { [$0.line] } ?? []
         switch structure.type {
         case .manufacturerSpecificData:
             return manufacturer(structure.value, alone) + decoded

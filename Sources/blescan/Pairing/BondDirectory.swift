@@ -20,6 +20,11 @@ struct BondDirectory: Sendable {
         self.init(path: path, isNamed: true)
     }
 
+    /// The usual directory, as `usual()` has returned it.
+    init(usual path: String) {
+        self.init(path: path, isNamed: false)
+    }
+
     private init(path: String, isNamed: Bool) {
         self.path = path
         self.isNamed = isNamed
@@ -35,7 +40,7 @@ struct BondDirectory: Sendable {
             throw Failure(
                 message: "this user has no home directory for bonds", hint: "Name one with --bonds.", status: .usage)
         }
-        self.init(path: usual, isNamed: false)
+        self.init(usual: usual)
     }
 
     /// Returns the usual directory of the user that this process runs as.

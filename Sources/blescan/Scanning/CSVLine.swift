@@ -83,7 +83,7 @@ enum CSVLine {
     static func bytes(
         _ scanResult: ScanResult, _ fields: [CSVField], event: ScanLines.Event, at time: String
     ) -> [UInt8] {
-        let decoded = scanResult.decoded
+        let decoded = SensorKeys.decoded(scanResult)
         return Array(fields.map { cell($0, scanResult, decoded, event, time) }.joined(separator: ",").utf8)
     }
 

@@ -17,6 +17,6 @@ extension JSONLine {
         ]
         self = .object(
             Self.members(of: origin, event: event.rawValue) + members.compactMap(\.self)
-                + Self.members(of: AdvertisingData(together)))
+                + Self.members(of: AdvertisingData(together), from: scanResult.senders))
     }
 }

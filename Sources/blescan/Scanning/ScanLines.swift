@@ -141,7 +141,7 @@ enum PlainLine {
         }
         if scanResult.isConnectable { parts.append("connectable") }
         if let identity = scanResult.identity { parts.append("identity=\(identity)") }
-        for meaning in scanResult.decoded { parts.append(meaning.line) }
+        for meaning in SensorKeys.decoded(scanResult) { parts.append(meaning.line) }
         return parts.joined(separator: "  ")
     }
 }

@@ -3,7 +3,8 @@ import Testing
 /// The help screens, which document every command and option for users.
 @Suite struct HelpTests {
     private static let commands = [
-        "scan", "explore", "browse", "read", "write", "notify", "talk", "serve", "advertise", "pair", "forget", "bonds",
+        "scan", "explore", "browse", "read", "write", "notify", "watch", "talk", "serve", "advertise", "pair", "forget",
+        "bonds",
         "replay",
         "decode", "doctor",
         "selftest",

@@ -64,7 +64,6 @@ import Testing
             ["read", "demo:battery", "2a19", "--record", "/dev/null"],
             ["read", "demo:battery", "2a19", "--record", ""],
             ["read", "demo:battery", "2a19", "--record", "/tmp"],
-            ["read", "demo:battery", "2a19", "--record", "-"],
         ])
         try Golden.expect(session, matches: "record-failures.txt")
     }

@@ -89,11 +89,11 @@ import Testing
         #expect(alias("F2:0B:91:6C:33:D0", .random) == "C0:00:00:00:00:02/random")
     }
 
-    // Microsoft's beacons contain names, and Govee's models are recognized by them.
+    // Microsoft's beacons contain names; Govee's models, Inkbird's and ThermoPro's are recognized by them.
     @Test func valuesStayAsTheyWere() throws {
         var redaction = AdvertisementRedaction()
         for known in try Fixtures.meanings(by: "")
-        where !["swift-pair", "microsoft-cdp", "govee"].contains(known.kind) {
+        where !["swift-pair", "microsoft-cdp", "govee", "inkbird", "thermopro"].contains(known.kind) {
             let scanResult = scanResult(AirCapture.bytes(known.payload), address: address)
             let masked = redaction.redacted(scanResult)
             let told = masked.decoded.filter { $0.kind != .govee }

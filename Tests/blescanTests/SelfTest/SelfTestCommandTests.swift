@@ -43,7 +43,7 @@ import Testing
             ["selftest", "--peer", "demo:battery"], ["selftest", "--peer", "kitchen"],
             ["selftest", "--peer", "AA:BB:CC:DD:EE:FF", "--peer-adapter", "hci1"],
             ["selftest", "--adapter", "demo:csr8510", "--peer-adapter", "hci1"],
-            ["selftest", "--soak", "soon"], ["selftest", "--soak", "0"], ["selftest", "--record", "-"],
+            ["selftest", "--soak", "soon"], ["selftest", "--soak", "0"],
             ["selftest", "hci0"],
         ])
         try Golden.expect(session, matches: "selftest-wrong-usage.txt")

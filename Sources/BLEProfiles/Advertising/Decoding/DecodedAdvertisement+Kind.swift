@@ -48,6 +48,28 @@ extension DecodedAdvertisement {
         public static var atc: Self { Self(rawValue: "atc") }
         /// A Govee thermometer.
         public static var govee: Self { Self(rawValue: "govee") }
+        /// An Airthings Wave.
+        public static var airthings: Self { Self(rawValue: "airthings") }
+        /// An Aranet sensor.
+        public static var aranet: Self { Self(rawValue: "aranet") }
+        /// An Inkbird thermometer.
+        public static var inkbird: Self { Self(rawValue: "inkbird") }
+        /// A Matter device that waits to be commissioned.
+        public static var matter: Self { Self(rawValue: "matter") }
+        /// A Mopeka sensor of the level in a tank.
+        public static var mopeka: Self { Self(rawValue: "mopeka") }
+        /// An Oral-B toothbrush.
+        public static var oralB: Self { Self(rawValue: "oral-b") }
+        /// A Qingping sensor.
+        public static var qingping: Self { Self(rawValue: "qingping") }
+        /// A SensorPush sensor.
+        public static var sensorPush: Self { Self(rawValue: "sensorpush") }
+        /// A ThermoPro thermometer.
+        public static var thermoPro: Self { Self(rawValue: "thermopro") }
+        /// A scale of Xiaomi.
+        public static var xiaomiScale: Self { Self(rawValue: "xiaomi-scale") }
+        /// A device of Victron Energy with instant readout.
+        public static var victron: Self { Self(rawValue: "victron") }
         /// A SwitchBot device.
         public static var switchBot: Self { Self(rawValue: "switchbot") }
     }

@@ -9,18 +9,36 @@ public struct DecodedAdvertisement: Hashable, Sendable, CustomStringConvertible 
     public let kind: Kind
     /// The display name of the format or device, such as "RuuviTag".
     public let title: String
-    /// A Boolean value that indicates whether parts of the data are readable only with a key.
-    public let isEncrypted: Bool
+    /// How far encrypted parts of the data could be read.
+    public let encryption: Encryption
+    /// A Boolean value that indicates whether parts of the data are readable only with a key that was not given.
+    public var isEncrypted: Bool { encryption == .noKey || encryption == .wrongKey }
     /// The decoded fields, in display order. No two fields have the same name.
     ///
     /// All formats use the same names and units: "temperature" in °C, "humidity" in %, "pressure" in hPa, "battery" in
     /// %, "voltage" in V, "illuminance" in lx.
     public let fields: [ValueField]
 
+    /// How far encrypted parts of an advertisement could be read.
+    public enum Encryption: Hashable, Sendable {
+        /// Nothing is encrypted.
+        case none
+        /// There is no key.
+        case noKey
+        /// The key for the device does not fit.
+        case wrongKey
+        /// They were decrypted.
+        case decrypted
+    }
+
     init(_ kind: Kind, _ title: String, isEncrypted: Bool = false, _ fields: [ValueField] = []) {
+        self.init(kind, title, isEncrypted ? .noKey : .none, fields)
+    }
+
+    init(_ kind: Kind, _ title: String, _ encryption: Encryption, _ fields: [ValueField] = []) {
         self.kind = kind
         self.title = title
-        self.isEncrypted = isEncrypted
+        self.encryption = encryption
         self.fields = fields
     }
 
@@ -38,18 +56,24 @@ public struct DecodedAdvertisement: Hashable, Sendable, CustomStringConvertible 
             let part = field.text
             if !part.isEmpty { text += (text.isEmpty ? "" : ", ") + part }
         }
-        if isEncrypted { text += text.isEmpty ? "encrypted" : ", the rest is encrypted" }
+        switch encryption {
+        case .none, .decrypted: break
+        case .noKey: text += text.isEmpty ? "encrypted" : ", the rest is encrypted"
+        case .wrongKey: text += text.isEmpty ? "wrong key" : ", wrong key for the rest"
+        }
         return text.isEmpty ? title : "\(title): \(text)"
     }
 }
 
 extension AdvertisingData {
     /// The decoded manufacturer and service data, in payload order; unknown formats are skipped.
-    public var decoded: [DecodedAdvertisement] {
+    public var decoded: [DecodedAdvertisement] { decoded(nil) }
+
+    func decoded(_ keys: SenderKeys?) -> [DecodedAdvertisement] {
         var decoded: [DecodedAdvertisement] = []
         var walk = Walk(bytes.span)
         while var structure = walk.next() {
-            if let meaning = DecodedAdvertisement.of(structure.type, &structure.value, in: self) {
+            if let meaning = DecodedAdvertisement.of(structure.type, &structure.value, in: self, keys) {
                 decoded.append(meaning)
             }
         }
@@ -59,7 +83,7 @@ extension AdvertisingData {
     /// Decodes one structure of this payload. Returns `nil` if its format is unknown or its bytes do not fit it.
     public func decoded(_ structure: Structure) -> DecodedAdvertisement? {
         var value = ByteReader(structure.value.span)
-        return DecodedAdvertisement.of(structure.type, &value, in: self)
+        return DecodedAdvertisement.of(structure.type, &value, in: self, nil)
     }
 }
 

@@ -44,9 +44,38 @@ enum MiBeaconObject {
         case 0x1010:
             guard let formaldehyde = value.u16() else { return nil }
             return [.scaled("formaldehyde", formaldehyde, exponent: -2, "mg/m³")]
+        case 0x000A:
+            guard let temperature = value.i16() else { return nil }
+            return [.scaled("temperature", temperature, exponent: -2, "°C")]
+        case 0x000F:
+            guard let light = value.u24() else { return nil }
+            return [ValueField("motion", .flag(true)), .number("light level", light)]
+        case 0x4803, 0x4C03:
+            guard let battery = value.u8() else { return nil }
+            return [.number("battery", battery, "%")]
+        case 0x4818:
+            guard let seconds = value.u16() else { return nil }
+            return [.number("idle time", seconds, "s")]
+        case 0x4A08:
+            guard let light = value.u32() else { return nil }
+            return field("illuminance", light, places: 0, "lx").map { [ValueField("motion", .flag(true)), $0] }
+        case 0x4C01:
+            guard let temperature = value.u32() else { return nil }
+            return field("temperature", temperature, places: 2, "°C").map { [$0] }
+        case 0x4C02:
+            guard let humidity = value.u8() else { return nil }
+            return [.number("humidity", humidity, "%")]
+        case 0x4C08:
+            guard let humidity = value.u32() else { return nil }
+            return field("humidity", humidity, places: 1, "%").map { [$0] }
         default:
             return nil
         }
+    }
+
+    /// Returns a field from the bits of a binary floating-point number.
+    private static func field(_ name: String, _ bits: UInt32, places: Int, _ unit: String) -> ValueField? {
+        FieldList.decimal(Double(Float(bitPattern: bits)), places: places).map { ValueField(name, $0, unit: unit) }
     }
 
     private static func state(_ type: UInt16, _ value: inout ByteReader) -> ValueField? {
@@ -66,6 +95,10 @@ enum MiBeaconObject {
         case 0x1015: return ValueField("smoke", .flag(byte == 1))
         case 0x1018: return ValueField("light", .flag(byte != 0))
         case 0x1019: return ValueField("door", .text(word(forDoor: byte)))
+        case 0x4804 where byte == 1 || byte == 2, 0x4A12 where byte == 1 || byte == 2:
+            return ValueField("door", .text(byte == 1 ? "open" : "closed"))
+        case 0x4A0C, 0x4A0D, 0x4A0E:
+            return ValueField("button", .text("\(byte) \(word(forPress: UInt8(truncatingIfNeeded: type - 0x4A0C)))"))
         default: return nil
         }
     }

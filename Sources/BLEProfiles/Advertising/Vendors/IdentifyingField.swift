@@ -18,6 +18,7 @@ package enum IdentifyingField: Hashable, Sendable {
         switch service {
         case 0x181A: ATCThermometer.identifyingFields(in: value)
         case 0xFCD2: BTHome.identifyingFields(in: value)
+        case 0xFDCD: [.address(at: 2, isBigEndian: false)]
         case 0xFE95: MiBeacon.identifyingFields(in: value)
         default: []
         }

@@ -1,0 +1,98 @@
+import BLECore
+import BLEProfiles
+
+/// The last numbers of a value as a row of blocks, with the smallest and the largest of them.
+struct ValuePlot: Sendable {
+    private struct Point: Sendable {
+        let number: Double
+        /// As the value's own format writes it.
+        let digits: String
+    }
+
+    /// As many as fit the widest terminal.
+    private static let limit = 512
+    /// The widest row: more columns tell no more.
+    private static let widest = 60
+    private static let blocks = Array("▁▂▃▄▅▆▇█").map(String.init)
+    private static let letters = Array("_.-:=+*#").map(String.init)
+
+    private var points: [Point] = []
+    private var least: Point?
+    private var most: Point?
+
+    /// Adds a number. One that is not finite has no place in a row.
+    mutating func add(_ number: Double, digits: String) {
+        guard number.isFinite else { return }
+        let point = Point(number: number, digits: digits)
+        points.append(point)
+        if points.count > Self.limit { points.removeFirst() }
+        if least.map({ number < $0.number }) ?? true { least = point }
+        if most.map({ number > $0.number }) ?? true { most = point }
+    }
+
+    /// Returns the text with the row behind it, in this number of columns at most.
+    ///
+    /// Where there is no room for everything, first the row becomes shorter, then the extremes go, then the row.
+    func line(_ text: String, in width: Int, _ look: ScreenLook) -> StyledText {
+        let text = ScreenText.width(text) > width ? (text.wrapped(to: width).first ?? "") : text
+        var line = StyledText(text)
+        guard let least, let most else { return line }
+        let extremes = "  min \(least.digits)  max \(most.digits)"
+        if line.width + extremes.count + 10 <= width { line.add(extremes, .dim) }
+        let room = min(Self.widest, width - line.width - 2)
+        guard room > 0 else { return line }
+        line.add("  ")
+        line.add(row(in: room, look), .green)
+        return line
+    }
+
+    /// Returns the newest numbers as blocks, between the smallest and the largest of those shown.
+    private func row(in room: Int, _ look: ScreenLook) -> String {
+        let shown = points.suffix(room).map(\.number)
+        let steps = look.isUnicode ? Self.blocks : Self.letters
+        guard let low = shown.min(), let high = shown.max() else { return "" }
+        return shown.map { number in
+            // The difference of two finite numbers may not be finite; halves of them have one.
+            let part = high > low ? (number / 2 - low / 2) / (high / 2 - low / 2) : 0.5
+            let index = Int((part * Double(steps.count - 1)).rounded())
+            return steps.indices.contains(index) ? steps[index] : steps[0]
+        }.joined()
+    }
+}
+
+/// The lines of `--plot`: one for each value, or on a terminal one that is rewritten.
+struct PlotOutput: Sendable {
+    private var plots: [AttributeHandle: ValuePlot] = [:]
+    private let look: ScreenLook
+    /// Whether the line before is replaced.
+    private let isRewriting: Bool
+    private var hasLine = false
+
+    init(look: ScreenLook, isRewriting: Bool) {
+        self.look = look
+        self.isRewriting = isRewriting
+    }
+
+    /// Something else was written: the line before stays.
+    mutating func interrupt() {
+        hasLine = false
+    }
+
+    /// Returns the line about a value, in this number of columns at most.
+    mutating func line(
+        of value: [UInt8], at handle: AttributeHandle, _ uuid: BluetoothUUID?, label: String?, in width: Int
+    ) -> [UInt8] {
+        let meaning = ValueDescription.of(value, uuid: uuid)
+        let field = meaning?.fields.first { $0.number != nil }
+        if let field, let number = field.number {
+            plots[handle, default: ValuePlot()].add(number, digits: field.json.text)
+        }
+        let text = field.map(\.text) ?? meaning?.line ?? Hex.encode(value)
+        let words = [label, text.printable].compactMap(\.self).joined(separator: "  ")
+        // In the last column some terminals wrap.
+        let line = (plots[handle] ?? ValuePlot()).line(words, in: max(1, width - 1), look).painted(look)
+        let start = hasLine && isRewriting ? "\u{1B}[1A\r\u{1B}[2K" : ""
+        hasLine = true
+        return Array((start + (look.isUnicode ? line : line.ascii)).utf8)
+    }
+}

@@ -1,0 +1,195 @@
+import BLECore
+import BareBLETestKit
+import Foundation
+import Testing
+
+@testable import blescan
+
+/// The forms of `read`, `notify` and `watch`: bytes alone, CSV, colours, plots.
+@Suite(.timeLimit(.minutes(2))) struct ValueLineTests {
+    private static let heart = ["notify", "demo:heart-rate", "2a37", "-n", "2"]
+
+    @Test func bytesAlone() async throws {
+        let outcome = try await BuiltProgram.run(Self.heart + ["--hex-only"])
+        #expect(outcome.status == 0)
+        let lines = outcome.output.split(separator: "\n")
+        #expect(lines.count == 2 && lines.allSatisfy { $0.allSatisfy(\.isHexDigit) }, "\(outcome.output)")
+    }
+
+    @Test func tables() async throws {
+        let header = "t,peer,handle,uuid,name,event,hex,value"
+        let read = try await BuiltProgram.run(
+            ["read", "demo:heart-rate", "2a19", "2a00", "--format", "csv"])
+        let lines = read.output.split(separator: "\n").map(String.init)
+        #expect(lines.count == 3 && lines[0] == header)
+        #expect(lines[1].hasSuffix(",2a19,Battery Level,read,57,87 %"))
+        #expect(lines[1].contains("Z,demo:heart-rate,24,") || lines[1].contains(",demo:heart-rate,24,"))
+        let notify = try await BuiltProgram.run(Self.heart + ["--format", "csv"])
+        let values = notify.output.split(separator: "\n")
+        #expect(values.count == 3 && values[0] == header)
+        #expect(values[1].contains(",Heart Rate Measurement,notification,"))
+        // The meaning has commas.
+        #expect(values[1].hasSuffix("\"") && values[1].contains(",\"heart rate "))
+        let watch = try await BuiltProgram.run(
+            ["watch", "demo:battery", "2a19", "--every", "10ms", "-n", "2", "--format", "csv"])
+        #expect(watch.output.split(separator: "\n").count == 3)
+    }
+
+    /// A device's text is no formula.
+    @Test func noValueIsAFormula() async throws {
+        let device = VirtualDevice(
+            name: "=cmd|'/C calc'!A0",
+            services: [
+                VirtualService(0x1800, [VirtualCharacteristic(0x2A00, .read, value: Array("=1+1".utf8))]),
+                VirtualService(0xFFF0, [VirtualCharacteristic(0xFFF1, .read, value: Array("@SUM(A1),\"x".utf8))]),
+            ])
+        let peer = try await SocketPeer(device)
+        let outcome = try await BuiltProgram.run(["read", "unix:\(peer.path)", "fff1", "--format", "csv"])
+        let cells = outcome.output.split(separator: "\n").last.map(String.init) ?? ""
+        // As a value it is a quoted text, which begins with its quote.
+        #expect(cells.hasSuffix(#","""@SUM(A1),""x""""#) || cells.hasSuffix(#","""@SUM(A1),\""x""""#), "\(cells)")
+        for line in outcome.output.split(separator: "\n") {
+            #expect(!line.contains(",=") && !line.contains(",@") && !line.contains(",+"))
+        }
+    }
+
+    @Test(arguments: [
+        ["read", "demo:battery", "2a19"], ["notify", "demo:heart-rate", "2a37", "-n", "1"],
+        ["watch", "demo:battery", "2a19", "-n", "1"],
+        ["decode", "--hex", "02010603030d18060950756c7365"],
+    ])
+    func coloursAreAskedFor(_ command: [String]) async throws {
+        let plain = try await BuiltProgram.run(command)
+        #expect(!plain.output.contains("\u{1B}"))
+        let coloured = try await BuiltProgram.run(command + ["--color", "always"])
+        #expect(coloured.output.contains("\u{1B}[32m"), "\(coloured.output)")
+        let never = try await BuiltProgram.run(command + ["--color", "never"])
+        #expect(!never.output.contains("\u{1B}"))
+    }
+
+    @Test(arguments: [
+        ["--hex-only", "--json"], ["--hex-only", "--format", "csv"], ["--format", "csv", "--json"],
+        ["--plot", "--json"], ["--plot", "--hex-only"], ["--plot", "--format", "csv"],
+    ])
+    func formsExcludeEachOther(_ options: [String]) async throws {
+        for command in [["read"], ["notify"], ["watch"]] {
+            let outcome = try await BuiltProgram.run(command + ["demo:heart-rate", "2a19"] + options)
+            #expect(outcome.status == 64 && outcome.output.isEmpty, "\(command) \(options): \(outcome.errors)")
+        }
+    }
+
+    // MARK: Several values
+
+    @Test func theOthersAreReadAfterAFailure() async throws {
+        let outcome = try await BuiltProgram.run(
+            ["read", "demo:heart-rate", "2a19", "2a37", "fff9", "2a38"])
+        #expect(outcome.output.contains("87 %") && outcome.output.contains("Body Sensor Location"))
+        #expect(outcome.errors.components(separatedBy: "blescan: ").count == 3, "\(outcome.errors)")
+        #expect(outcome.status == 76, "the first failure's: read not permitted")
+        let turned = try await BuiltProgram.run(["read", "demo:heart-rate", "fff9", "2a37", "2a19"])
+        #expect(turned.status == 1 && turned.output.contains("87 %"))
+        let objects = try await BuiltProgram.run(["read", "demo:heart-rate", "fff9", "2a37", "2a19", "--json"])
+        #expect(objects.status == 1)
+        let failures = objects.errors.split(separator: "\n")
+        #expect(failures.count == 2 && failures.allSatisfy { $0.contains("\"error\"") && $0.contains("\"code\"") })
+    }
+
+    // MARK: Watch
+
+    @Test func valuesAreReadAgain() async throws {
+        let outcome = try await BuiltProgram.run(
+            ["watch", "demo:battery", "2a19", "--every", "10ms", "--count", "3", "--utc"])
+        #expect(outcome.status == 0 && outcome.errors.isEmpty, "\(outcome.errors)")
+        let lines = outcome.output.split(separator: "\n")
+        #expect(lines.count == 3)
+        for line in lines { #expect(line.contains(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z  40  64 %$/), "\(line)") }
+        let objects = try await BuiltProgram.run(
+            ["watch", "demo:battery", "2a19", "2a00", "--every", "10ms", "-n", "4", "--json"]).objects()
+        #expect(objects.map { $0["uuid"] as? String } == ["2a19", "2a00", "2a19", "2a00"])
+        #expect(objects.allSatisfy { $0["t"] is String })
+    }
+
+    @Test func watchingEnds() async throws {
+        let timed = try await BuiltProgram.run(["watch", "demo:battery", "2a19", "--every", "1m", "--for", "1s"])
+        #expect(timed.status == 0 && timed.output.split(separator: "\n").count == 1)
+        let few = try await BuiltProgram.run([
+            "watch", "demo:battery", "2a19", "--every", "1m", "--for", "1s", "-n", "9",
+        ])
+        #expect(few.status == 75 && few.errors.contains("only 1 of 9 values could be read"))
+        let none = try await BuiltProgram.run(["watch", "demo:battery", "fff9"])
+        #expect(none.status == 1 && none.output.isEmpty)
+        let program = try RunningProgram(["watch", "demo:battery", "2a19", "--every", "1m"])
+        try await program.printed("64 %")
+        program.signal(SIGINT)
+        #expect(try await program.outcome().status == 0)
+        let closed = try await BuiltProgram.run(
+            ["watch", "demo:battery", "2a19", "--every", "10ms"], output: .closedPipe)
+        #expect(closed.status == 0)
+    }
+
+    @Test func theEndOfTheLinkEndsWatching() async throws {
+        let peer = try await SocketPeer(.battery)
+        let program = try RunningProgram(["watch", "unix:\(peer.path)", "2a19", "--every", "20ms"])
+        try await program.printed("64 %")
+        peer.disconnect()
+        let outcome = try await program.outcome()
+        #expect(outcome.status == 74, "\(outcome.errors)")
+    }
+
+    // MARK: Plots
+
+    private func line(_ numbers: [Double], _ text: String, _ width: Int, isUnicode: Bool = true) -> String {
+        var plot = ValuePlot()
+        for number in numbers { plot.add(number, digits: "\(Int(number))") }
+        return plot.line(text, in: width, ScreenLook(isColoured: false, isUnicode: isUnicode)).plain
+    }
+
+    @Test func rowsOfBlocks() {
+        #expect(line([1, 2, 3, 4, 5, 6, 7, 8], "x 8", 80) == "x 8  min 1  max 8  ▁▂▃▄▅▆▇█")
+        #expect(line([1, 2, 3, 4, 5, 6, 7, 8], "x 8", 80, isUnicode: false) == "x 8  min 1  max 8  _.-:=+*#")
+        #expect(line([5, 5], "x 5", 80) == "x 5  min 5  max 5  ▅▅")
+        #expect(line([], "no number", 80) == "no number")
+        // The newest ones, then no extremes, then no row.
+        #expect(line([1, 2, 3, 4, 5, 6, 7, 8], "x 8", 10) == "x 8  ▁▃▅▆█")
+        #expect(line([1, 2, 3], "x 3", 5) == "x 3")
+        #expect(line([1, 2, 3], "a long text", 6) == "a long")
+    }
+
+    @Test func extremeNumbersHaveAPlace() {
+        let greatest = Double.greatestFiniteMagnitude
+        var plot = ValuePlot()
+        for number in [-greatest, 0, greatest, .nan, .infinity] { plot.add(number, digits: "?") }
+        let look = ScreenLook(isColoured: false, isUnicode: true)
+        #expect(plot.line("x", in: 60, look).plain == "x  min ?  max ?  ▁▅█")
+    }
+
+    @Test(arguments: [12, 20, 40, 80, 200]) func noLineIsWiderThanItsTerminal(width: Int) {
+        for count in [1, 5, 700] {
+            let numbers = (0..<count).map { Double($0 % 97) }
+            for text in ["x 8", "temperature 21.50 °C", String(repeating: "wide ", count: 60)] {
+                #expect(ScreenText.width(line(numbers, text, width)) <= width)
+            }
+        }
+    }
+
+    @Test func aPlotIsRewrittenOnATerminal() async throws {
+        let terminal = try PseudoTerminal(columns: 40)
+        let program = try RunningProgram(
+            ["notify", "demo:heart-rate", "2a37", "-n", "3", "--plot", "--color", "never"], output: .terminal(terminal))
+        let outcome = try await program.outcome()
+        #expect(outcome.status == 0)
+        let text = try await terminal.whole()
+        #expect(text.components(separatedBy: "\u{1B}[1A\r\u{1B}[2K").count == 3, "\(text)")
+        #expect(text.contains("heart rate 7") && text.contains("█"))
+    }
+
+    @Test func aPlotInAPipeHasALineForEachValue() async throws {
+        let outcome = try await BuiltProgram.run(["notify", "demo:heart-rate", "2a37", "-n", "3", "--plot"])
+        let lines = outcome.output.split(separator: "\n")
+        #expect(lines.count == 3 && !outcome.output.contains("\u{1B}"))
+        #expect(lines.allSatisfy { $0.hasPrefix("heart rate ") && $0.contains(" min ") })
+        let ascii = try await BuiltProgram.run(
+            ["notify", "demo:heart-rate", "2a37", "-n", "3", "--plot"], environment: ["LANG": "C"])
+        #expect(ascii.output.utf8.allSatisfy { $0 < 0x80 })
+    }
+}
