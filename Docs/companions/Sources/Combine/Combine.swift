@@ -9,18 +9,18 @@
 @_exported import OpenCombineFoundation
 
 extension CBKeyValueObservable {
-    /// Returns a publisher of a property: its present value, and each later one.
+    /// Returns a publisher of a property: its present value, and each later one, once for each subscriber.
     public func publisher<Value>(
         for keyPath: KeyPath<Self, Value>, options: NSKeyValueObservingOptions = [.initial, .new]
     ) -> AnyPublisher<Value, Never> {
-        let subject = PassthroughSubject<Value, Never>()
-        return Deferred { () -> AnyPublisher<Value, Never> in
-            let observation = self.observe(keyPath, options: options.subtracting(.initial)) { object, _ in
-                subject.send(object[keyPath: keyPath])
+        Deferred { () -> AnyPublisher<Value, Never> in
+            // One for each subscriber. It keeps a value that comes before the subscription is complete.
+            let subject = CurrentValueSubject<Value?, Never>(nil)
+            // The value of the change: the property may have the next one by now, which has a change of its own.
+            let observation = self.observe(keyPath, options: options.union(.new)) { _, change in
+                if let value = change.newValue { subject.send(value) }
             }
-            let later = subject.handleEvents(receiveCancel: observation.invalidate)
-            guard options.contains(.initial) else { return later.eraseToAnyPublisher() }
-            return later.prepend(self[keyPath: keyPath]).eraseToAnyPublisher()
+            return subject.compactMap { $0 }.handleEvents(receiveCancel: observation.invalidate).eraseToAnyPublisher()
         }.eraseToAnyPublisher()
     }
 }
