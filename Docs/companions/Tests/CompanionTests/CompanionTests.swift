@@ -52,6 +52,37 @@ import os.log
         #expect(values == [1, 2, 3])
     }
 
+    @Test func eachSubscriberReceivesEachStateOnce() async {
+        let queue = DispatchQueue(label: "test")
+        let manager = CBCentralManager(delegate: nil, queue: queue)
+        let received = OSAllocatedUnfairLock<[[CBManagerState]]>(initialState: [[], [], []])
+        let publisher = manager.publisher(for: \.state)
+        let cancellables = (0..<3).map { index in
+            publisher.sink { state in received.withLock { $0[index].append(state) } }
+        }
+        let waiting = OSAllocatedUnfairLock<CheckedContinuation<Void, Never>?>(uncheckedState: nil)
+        var observation: NSKeyValueObservation?
+        await withCheckedContinuation { continuation in
+            waiting.withLock { $0 = continuation }
+            observation = manager.observe(\.state, options: [.initial, .new]) { manager, _ in
+                guard manager.state != .unknown else { return }
+                let continuation = waiting.withLock { waiting in
+                    defer { waiting = nil }
+                    return waiting
+                }
+                continuation?.resume()
+            }
+        }
+        // The end of the block that changes the state.
+        queue.sync {}
+        for cancellable in cancellables { cancellable.cancel() }
+        for states in received.withLock({ $0 }) {
+            #expect(states.last == manager.state)
+            #expect(zip(states, states.dropFirst()).allSatisfy { $0 != $1 })
+        }
+        _ = observation
+    }
+
     @Test func aStateIsPublished() async {
         let manager = CBCentralManager(delegate: nil, queue: DispatchQueue(label: "test"))
         let states = await withCheckedContinuation { continuation in
