@@ -1,3 +1,5 @@
+internal import CBluetooth
+
 /// The Bluetooth operations that the kernel permits this process.
 ///
 /// Access to a peer's attributes needs nothing; scanning, commands and LE events need CAP_NET_RAW; powering and
@@ -39,6 +41,10 @@ package struct Privileges: Hashable, Sendable {
             effective: SystemFiles.text("\(root)/status").map(effectiveCapabilities) ?? 0,
             isInInitialUserNamespace: SystemFiles.text("\(root)/uid_map").map(isWholeRange) ?? true)
     }
+
+    /// Whether the program has rights that the user who started it lacks, by a set-user-ID bit or capabilities of its file.
+    /// Its environment and its directories are that user's.
+    package static var areFromFile: Bool { ble_is_secure_execution() != 0 }
 
     /// Returns whether the process has a capability that Bluetooth accepts.
     package func has(_ capability: Capability) -> Bool {

@@ -9,6 +9,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
@@ -259,5 +260,7 @@ int ble_set_capabilities(uint64_t set) {
     };
     return once(syscall(SYS_capset, &header, halves));
 }
+
+int ble_is_secure_execution(void) { return getauxval(AT_SECURE) != 0; }
 
 int ble_process_option(int option, unsigned long value) { return once(prctl(option, value, 0, 0, 0)); }

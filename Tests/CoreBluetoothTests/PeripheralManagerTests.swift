@@ -58,6 +58,32 @@ import Testing
         }
     }
 
+    @Test func aThousandManagersThatWereDroppedLeaveNothing() async throws {
+        try await Bench.run { bench in
+            for number in 0..<1_000 {
+                let recorder = Recorder(bench.time)
+                let manager = CBPeripheralManager(delegate: recorder, queue: bench.queue)
+                if number % 2 == 0 { try await recorder.wait(for: "state 5") }
+                let offered = CBMutableService(type: CBUUID(string: "FFE0"), primary: true)
+                offered.characteristics = [
+                    CBMutableCharacteristic(
+                        type: CBUUID(string: "FFE1"), properties: .read, value: Data([1]), permissions: .readable)
+                ]
+                manager.add(offered)
+                manager.startAdvertising(nil)
+                if number % 4 == 0 { try await recorder.wait(for: "didStartAdvertising nil") }
+            }
+            try await bench.time.clock.sleep(for: .seconds(5))
+            #expect(await bench.radio.advertisements().isEmpty)
+            let (manager, recorder, _, _) = try await offer(bench)
+            let phone = try await connect(bench)
+            #expect(try await phone.read(0xFFF1) == [1, 2, 3])
+            await #expect(throws: VirtualCentralError.self) { try await phone.read(0xFFE1) }
+            #expect(recorder.lines == [])
+            _ = manager
+        }
+    }
+
     @Test func theProgramRespondsToReads() async throws {
         try await Bench.run { bench in
             let (manager, recorder, _, _) = try await offer(bench)

@@ -112,7 +112,8 @@ import Testing
                     let key = CBCentralManagerRestoredStatePeripheralsKey
                     let restored = try #require(recorder.restored.first?[key] as? [CBPeripheral])
                     #expect(restored.map(\.identifier) == (folder === rest ? [peripheral.identifier] : []))
-                    #expect(restored.allSatisfy { $0.state == .disconnected })
+                    // What another run has left waits for the adapter.
+                    #expect(restored.allSatisfy { $0.state == .connecting })
                     #expect(recorder.lines == ["willRestoreState 0", "state 4"])
                     _ = manager
                 }
@@ -223,10 +224,7 @@ import Testing
             #expect(recorder.restored.isEmpty)
             #expect(folder.files.contains("com.example_2fcentral.central.damaged"))
             #expect(bench.log.all.contains { $0.contains("nothing is restored") })
-            // Another manager with the identifier cannot use the state.
-            let (other, _) = try await bench.manager(options: Self.central)
-            #expect(bench.log.all.contains { $0.contains("this process has it") })
-            _ = (manager, other)
+            _ = manager
         }
     }
 }

@@ -200,6 +200,103 @@ import Testing
         return nil
     }
 
+    /// Nobody can pair with a program that is not being looked for, or that has nothing that would need it.
+    @Test func s12CentralsPairWhileThatIsNeeded() async throws {
+        let folder = try TemporaryFolder()
+        try await Bench.run(Self.settings(folder) { $0.allowsCentrals = true }) { bench in
+            let recorder = Recorder(bench.time)
+            let manager = CBPeripheralManager(delegate: recorder, queue: bench.queue)
+            try await recorder.wait(for: "state 5")
+            func service(_ type: String, _ permissions: CBAttributePermissions) -> CBMutableService {
+                let service = CBMutableService(type: CBUUID(string: type), primary: true)
+                service.characteristics = [
+                    CBMutableCharacteristic(type: sealed, properties: .read, value: nil, permissions: permissions)
+                ]
+                return service
+            }
+            func mayPair() async -> Bool {
+                await bench.time.settle()
+                return await bench.radio.isBondable()
+            }
+            manager.add(service("FFE0", .readable))
+            manager.startAdvertising(nil)
+            try await recorder.wait(for: "didStartAdvertising nil")
+            #expect(await !mayPair())
+            let protected = service("FFF0", .readEncryptionRequired)
+            manager.add(protected)
+            #expect(await mayPair())
+            manager.remove(protected)
+            #expect(await !mayPair())
+            manager.add(protected)
+            manager.stopAdvertising()
+            #expect(await !mayPair())
+            let phone = await bench.radio.addCentral()
+            manager.startAdvertising(nil)
+            #expect(await mayPair())
+            try await phone.connect()
+            manager.stopAdvertising()
+            #expect(await !mayPair())
+            await bench.radio.pair(phone)
+            try await bench.time.clock.sleep(for: .seconds(1))
+            #expect(try await bench.central.bonds().isEmpty)
+            manager.startAdvertising(nil)
+            try await recorder.wait(for: "didStartAdvertising nil", count: 3)
+            await bench.radio.pair(phone)
+            try await bench.time.clock.sleep(for: .seconds(1))
+            #expect(try await bench.central.bonds().count == 1)
+        }
+    }
+
+    /// Without its bonds a program does not know which links must be encrypted.
+    @Test func s12WithoutTheBondsNothingIsConnected() async throws {
+        let folder = try TemporaryFolder()
+        let path = folder.path + "/missing/bonds"
+        var settings = CoreBluetoothHost.Settings(environment: [:])
+        settings.pairing = CoreBluetoothHost.Pairing(directory: path)
+        try await Bench.run(settings) { bench in
+            let device = await bench.radio.add(Self.lock())
+            #expect(bench.log.all.contains { $0.hasPrefix("no device can be connected") && $0.contains(path) })
+            let (manager, recorder) = try await bench.manager()
+            manager.scanForPeripherals(withServices: nil)
+            try await recorder.wait(for: "didDiscover")
+            manager.stopScan()
+            let peripheral = try recorder.peripheral()
+            peripheral.delegate = recorder
+            manager.connect(peripheral)
+            try await recorder.wait(for: "didFailToConnect")
+            let error = try #require(recorder.errors.last as? CBError)
+            #expect(error.localizedDescription.contains(path))
+            #expect(error.localizedDescription.contains("directory does not exist"))
+            #expect(await !device.isConnected)
+            // Once it can be opened, it is used.
+            try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+            manager.connect(peripheral)
+            try await recorder.wait(for: "didConnect 2")
+            let value = try #require(try await bench.discover(peripheral, recorder)[sealed])
+            peripheral.readValue(for: value)
+            try await recorder.wait(for: "didUpdateValueFor FFF1 [7]")
+            #expect(await device.pairingCount == 1)
+        }
+    }
+
+    /// The environment of a program with more rights than its user is that user's.
+    @Test func s12TheEnvironmentOfAPrivilegedProgramIsIgnored() async throws {
+        let settings = CoreBluetoothHost.Settings(
+            environment: [
+                "BAREBLE_ADAPTER": "hci1", "BAREBLE_BONDS": "/var/lib/app", "BAREBLE_ALLOW_PAIRING": "1",
+                "BAREBLE_STATE": "/var/lib/app", "STATE_DIRECTORY": "/var/lib/a", "HOME": "/",
+            ], isPrivileged: true)
+        #expect(settings.adapter == nil && settings.pairing == nil && settings.stateDirectory == nil)
+        try await Bench.run(settings) { bench in
+            let lines = bench.log.all.filter { $0.contains("of the environment are ignored") }
+            #expect(lines.count == 1)
+            #expect(
+                lines.first?.hasPrefix(
+                    "BAREBLE_ADAPTER, BAREBLE_ALLOW_PAIRING, BAREBLE_BONDS, BAREBLE_STATE, STATE_DIRECTORY of") == true)
+        }
+        #expect(CoreBluetoothHost.Settings(environment: [:], isPrivileged: true).stateDirectory == nil)
+    }
+
     @Test func s12TheEnvironmentConfiguresPrograms() {
         let settings = CoreBluetoothHost.Settings(environment: [
             "BAREBLE_ADAPTER": "hci1", "BAREBLE_BONDS": "/var/lib/app", "BAREBLE_ALLOW_PAIRING": "1",

@@ -222,11 +222,11 @@ extension PairingResponder {
         return [.rest(permission.capability)]
     }
 
-    /// Lets no central pair from now on. A pairing that runs ends, unless its bond is being stored.
-    package mutating func refuse(at now: BootInstant) -> [Action] {
+    /// Lets no central pair from now on. A pairing that runs ends, unless its bond is being stored, or it is to be kept.
+    package mutating func refuse(keepingCurrent: Bool = false, at now: BootInstant) -> [Action] {
         guard permission != nil || isRunning else { return [] }
         permission = nil
-        return end(.pairing(.cancelled), at: now) + [.rest(nil)]
+        return (keepingCurrent ? [] : end(.pairing(.cancelled), at: now)) + [.rest(nil)]
     }
 
     /// The kernel asks a question about a central.

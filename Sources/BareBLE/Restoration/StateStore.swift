@@ -43,19 +43,22 @@ public struct StateStore: Hashable, Sendable {
     }
 
     /// Opens a file of the store for this process, until the result goes away.
-    func open(_ name: String, lockPath: String) throws(BLEError) -> StateFile {
-        guard isNamed else {
+    func open(_ name: String, lockPath: String, longest: Int = 64) throws(BLEError) -> StateFile {
+        guard isNamed(longest) else {
             throw BLEError(
                 .invalidArgument, subject: identifier, during: "open the state store",
-                because: "an identifier has 1 to 64 letters, digits, '-', '_' and '.', and does not begin with a dot")
+                because:
+                    "an identifier has 1 to \(longest) letters, digits, '-', '_' and '.', and does not begin with a dot"
+            )
         }
         return try StateFile(directory: directory, name: name, lockPath: lockPath)
     }
 
-    /// Opens another file of the store, whose name is the identifier and this ending, with a lock of its own.
-    package func openFile(_ ending: String) throws(BLEError) -> StateFile {
+    /// Opens another file of the store, whose name is the identifier and this ending, with a lock of its own. The identifier
+    /// may have `longest` characters.
+    package func openFile(_ ending: String, longest: Int) throws(BLEError) -> StateFile {
         let name = identifier + ending
-        return try open(name, lockPath: "\(directory)/\(name)-lock")
+        return try open(name, lockPath: "\(directory)/\(name)-lock", longest: longest)
     }
 
     /// Opens the file with what bonded centrals have configured.
@@ -72,14 +75,14 @@ public struct StateStore: Hashable, Sendable {
         ) { bytes throws(MalformedPacket) in try ClientTable(bytes: bytes) }
     }
 
-    private var isNamed: Bool {
+    private func isNamed(_ longest: Int) -> Bool {
         let allowed = identifier.utf8.allSatisfy { byte in
             switch byte {
             case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, 0x2D, 0x2E, 0x5F: true
             default: false
             }
         }
-        return allowed && (1...64).contains(identifier.utf8.count) && !identifier.hasPrefix(".")
+        return allowed && (1...max(1, longest)).contains(identifier.utf8.count) && !identifier.hasPrefix(".")
     }
 }
 

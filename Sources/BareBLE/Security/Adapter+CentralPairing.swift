@@ -54,9 +54,9 @@ extension Adapter {
         }
     }
 
-    /// Lets no central of an owner pair any more.
-    func refuseCentrals(of owner: ObjectIdentifier) {
-        if centrals.isServing(owner) { perform(security.refuseCentrals()) }
+    /// Lets no central of an owner pair any more; a pairing that runs ends, unless it is to be kept.
+    func refuseCentrals(of owner: ObjectIdentifier, keepingCurrent: Bool = false) {
+        if centrals.isServing(owner) { perform(security.refuseCentrals(keepingCurrent: keepingCurrent)) }
     }
 
     /// Whether the central on a link pairs.

@@ -36,6 +36,11 @@ public struct BondStore: Sendable {
         place = .directory(directory)
     }
 
+    /// Uses a directory without a look at it. Each use of the bonds fails as long as it cannot be opened.
+    package init(unchecked directory: String) {
+        place = .directory(directory)
+    }
+
     private init(_ place: Place) {
         self.place = place
     }

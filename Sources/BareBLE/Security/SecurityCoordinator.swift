@@ -439,7 +439,9 @@ final class SecurityCoordinator {
     }
 
     /// Lets no central pair any more.
-    func refuseCentrals() -> [Action] { perform(responder.refuse(at: now())) }
+    func refuseCentrals(keepingCurrent: Bool = false) -> [Action] {
+        perform(responder.refuse(keepingCurrent: keepingCurrent, at: now()))
+    }
 
     func replied(_ reply: PairingExchange.Reply, aboutCentral number: UInt64) -> [Action] {
         perform(responder.replied(reply, to: number, at: now()))

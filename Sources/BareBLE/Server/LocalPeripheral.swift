@@ -514,6 +514,11 @@ extension LocalPeripheral {
         await central.adapter.refuseCentrals(of: ObjectIdentifier(listener))
     }
 
+    /// Lets no central begin to pair from now on. A pairing that runs goes on.
+    package func refuseFurtherPairing() async {
+        await central.adapter.refuseCentrals(of: ObjectIdentifier(listener), keepingCurrent: true)
+    }
+
     private static let securing = "request security"
 
     /// Requests security of a central, and waits until the link has it: the central encrypts the link with its bond, or

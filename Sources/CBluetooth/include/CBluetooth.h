@@ -97,5 +97,6 @@ int ble_ioctl_pointer(int fd, unsigned long request, void *argument);
 // Privileges of the calling thread: its effective and permitted capabilities, none of them inheritable; and prctl with one argument.
 int ble_set_capabilities(uint64_t set);
 int ble_process_option(int option, unsigned long value);
+int ble_is_secure_execution(void);
 
 #endif

@@ -77,6 +77,8 @@ open class CBCharacteristic: CBAttribute, @unchecked Sendable {
         var isNotifying = false
         var subscribedCentrals: [CBCentral] = []
         var isPublished = false
+        /// The value that the system returns to centrals by itself, from the service's publication on.
+        var fixedValue: Data?
     }
 
     let state: Lock<State>

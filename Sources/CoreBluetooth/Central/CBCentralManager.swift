@@ -28,11 +28,11 @@ open class CBCentralManager: CBManager, @unchecked Sendable {
     }
 
     private struct State {
-        var isScanning = false
         /// The number of the newest scan.
         var scan: UInt64 = 0
-        /// What is scanned for, for the next run of the program.
+        /// What is scanned for, also for the next run of the program.
         var kept: CentralManagerState.Scan?
+        var isScanning: Bool { kept != nil }
         /// The peripheral objects of this manager that are alive.
         var peripherals: [PeerID: WeakPeripheral] = [:]
         /// The number of peripheral objects from which on those that are gone are forgotten.
@@ -60,8 +60,10 @@ open class CBCentralManager: CBManager, @unchecked Sendable {
     ///
     /// With `CBCentralManagerOptionRestoreIdentifierKey`, the manager continues what one with this identifier did when the
     /// program ended: its scan, and its connections, which are established again as soon as the devices are in range. The
-    /// delegate receives them by `centralManager(_:willRestoreState:)`, before the state. The state is kept in the directory
-    /// of `CoreBluetoothHost.Settings`; without one nothing is restored, which the log states.
+    /// delegate receives them by `centralManager(_:willRestoreState:)`, before the state. They begin after the first
+    /// `.poweredOn` was reported, however late the adapter is. The state is kept in the directory of
+    /// `CoreBluetoothHost.Settings`; without one nothing is restored, which the log states, and neither is a manager while
+    /// another one of the process has its identifier.
     ///
     /// - Parameters:
     ///   - delegate: The delegate, which the manager does not keep.
@@ -79,10 +81,11 @@ open class CBCentralManager: CBManager, @unchecked Sendable {
         anyDelegate = delegate
         register(powerOn: options?[CBCentralManagerOptionShowPowerAlertKey])
         if let former = opened?.former { restore(former) }
+        keeper?.begin()
         start()
     }
 
-    deinit { keeper?.keep(CentralManagerState()) }
+    deinit { keeper?.end(with: CentralManagerState()) }
 
     /// The delegate. A delegate that is set after the state was reported is notified of it.
     open weak var delegate: (any CBCentralManagerDelegate)? {
@@ -92,7 +95,7 @@ open class CBCentralManager: CBManager, @unchecked Sendable {
 
     // MARK: Scanning
 
-    /// A Boolean value that indicates whether the manager scans.
+    /// A Boolean value that indicates whether the manager scans; also while a restored scan waits for the adapter.
     open var isScanning: Bool { own.withLock { $0.isScanning } }
 
     /// Returns a Boolean value that indicates whether all of the features are supported.
@@ -122,12 +125,7 @@ open class CBCentralManager: CBManager, @unchecked Sendable {
     }
 
     private func scan(_ scan: CentralManagerState.Scan) {
-        let number = own.withLock { state in
-            state.scan += 1
-            state.kept = scan
-            return state.scan
-        }
-        setScanning(true)
+        let number = setScan(scan)
         var filter = ScanFilter.any
         filter.services = Set(scan.services.compactMap { BluetoothUUID($0) })
         filter.solicitedServices = Set(scan.solicited.compactMap { BluetoothUUID($0) })
@@ -148,21 +146,20 @@ open class CBCentralManager: CBManager, @unchecked Sendable {
     }
 
     /// What was heard by the scan until now is not reported any more.
-    private func forgetScan() {
-        own.withLock { state in
-            state.scan += 1
-            state.kept = nil
-        }
-        setScanning(false)
-    }
+    private func forgetScan() { setScan(nil) }
 
-    private func setScanning(_ isOn: Bool) {
-        let old = own.withLock { state in
-            defer { state.isScanning = isOn }
-            return state.isScanning
+    /// Sets what is scanned for from now on, and returns the number of that.
+    @discardableResult
+    private func setScan(_ scan: CentralManagerState.Scan?) -> UInt64 {
+        let (number, old) = own.withLock { state in
+            defer { state.kept = scan }
+            state.scan += 1
+            return (state.scan, state.isScanning)
         }
+        let isOn = scan != nil
         if old != isOn { observers.changed(.isScanning, on: self, from: old, to: isOn) }
         keepState()
+        return number
     }
 
     // MARK: Connecting
@@ -228,16 +225,20 @@ open class CBCentralManager: CBManager, @unchecked Sendable {
     func peripheral(_ peer: PeerID) -> CBPeripheral {
         if let known = own.withLock({ $0.peripherals[peer]?.object }) { return known }
         let new = CBPeripheral(peer, of: self, id: id)
-        return own.withLock { state in
+        let (object, _) = own.withLock { state -> (CBPeripheral, [PeerID: CBPeripheral]) in
             // Another thread may have been faster.
-            if let known = state.peripherals[peer]?.object { return known }
+            if let known = state.peripherals[peer]?.object { return (known, [:]) }
+            // These may be the last references: they go away when the lock is released.
+            var alive: [PeerID: CBPeripheral] = [:]
             if state.peripherals.count >= state.pruneAt {
-                state.peripherals = state.peripherals.filter { $0.value.object != nil }
-                state.pruneAt = max(64, 2 * state.peripherals.count)
+                alive = state.peripherals.compactMapValues(\.object)
+                state.peripherals = alive.mapValues(\.weakSelf)
+                state.pruneAt = max(64, 2 * alive.count)
             }
             state.peripherals[peer] = new.weakSelf
-            return new
+            return (new, alive)
         }
+        return object
     }
 
     override func adapterIsLost() { forgetScan() }
@@ -251,13 +252,14 @@ open class CBCentralManager: CBManager, @unchecked Sendable {
     // MARK: Restoring
 
     /// Keeps the scan and the connections for the next run of the program.
-    func keepState() {
-        guard let keeper else { return }
+    func keepState() { keeper?.changed { [weak self] in self?.kept } }
+
+    private var kept: CentralManagerState {
         let (scan, peripherals) = own.withLock { state in
             (state.kept, state.peripherals.values.compactMap(\.object))
         }
         let devices = peripherals.compactMap(\.kept).sorted { $0.identifier.uuidString < $1.identifier.uuidString }
-        keeper.keep(CentralManagerState(devices: devices, scan: scan))
+        return CentralManagerState(devices: devices, scan: scan)
     }
 
     private func restore(_ former: CentralManagerState) {

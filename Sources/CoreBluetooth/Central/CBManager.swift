@@ -85,7 +85,8 @@ open class CBManager: NSObject, @unchecked Sendable {
         var restored: [String: Any]?
     }
 
-    private let managerState = Lock(CBManagerState.unknown)
+    /// The state that was reported last, and whether `.poweredOn` ever was.
+    private let known = Lock((state: CBManagerState.unknown, wasOn: false))
     private let reporting = Lock(Reporting())
     let id = ManagerID.next()
     let host: CoreBluetoothHost
@@ -118,7 +119,7 @@ open class CBManager: NSObject, @unchecked Sendable {
 
     /// The state of the adapter: `.unknown` at first; each change is reported to the delegate, in the same block of its
     /// queue. Commands are accepted in `.poweredOn` alone.
-    open var state: CBManagerState { managerState.withLock { $0 } }
+    open var state: CBManagerState { known.withLock { $0.state } }
 
     /// The permission of this process: `.denied` if the kernel refuses its Bluetooth sockets to it, otherwise
     /// `.allowedAlways`.
@@ -162,13 +163,12 @@ open class CBManager: NSObject, @unchecked Sendable {
 
     /// The adapter's state has changed; called on the delegate's queue.
     final func adapterChanged(_ new: CBManagerState) {
-        guard new != state else { return }
+        let (old, wasOn) = known.withLock { $0 }
+        guard new != old else { return }
         reportRestored()
-        if new != .poweredOn { adapterIsLost() }
-        let old = managerState.withLock { old in
-            defer { old = new }
-            return old
-        }
+        // Before the adapter was on there is only what was restored, and that waits for it.
+        if new != .poweredOn, wasOn { adapterIsLost() }
+        known.withLock { $0 = (new, wasOn || new == .poweredOn) }
         observers.changed(.state, on: self, from: old, to: new)
         if new == .poweredOn { adapterIsReady() }
         // In one step, so that a delegate that is set meanwhile is notified here, or when it is set.

@@ -10,6 +10,7 @@
 // Invariants
 // - All state belongs to the event loop of the central. Managers, peripherals and queues are only posted to.
 // - A manager is referred to weakly; its entry goes with it.
+// - What a manager has restored begins after it was notified that the adapter is on, however long that takes.
 
 internal import BLELinux
 internal import BareBLE
@@ -24,9 +25,11 @@ actor CentralHub {
         let callbacks: CallbackQueue
         /// Whether the manager has restored what it had, and is to be notified of the state.
         var isStarted = false
+        /// Whether the manager was notified that the adapter is on.
+        var wasOn = false
         var scan: Task<Void, Never>?
-        /// The scan to begin when the adapter's state is known.
-        var early: ScanRequest?
+        /// The scan and the links to begin then.
+        var early: (scan: ScanRequest?, links: [VirtualLink]) = (nil, [])
         /// The devices whose connections are reported; `nil` if none are.
         var connectionEvents: ConnectionEventFilter?
     }
@@ -42,8 +45,6 @@ actor CentralHub {
 
     private var managers: [ManagerID: Entry] = [:]
     private var links: [PeerID: PeerLink] = [:]
-    /// Links to connect when the adapter's state is known.
-    private var early: [VirtualLink] = []
     /// The state that was reported last; `nil` until it is known.
     private(set) var state: CBManagerState?
     private var watch: Task<Void, Never>?
@@ -101,13 +102,14 @@ actor CentralHub {
     /// Reports the state to a manager as soon as it is known.
     func start(_ id: ManagerID) {
         managers[id]?.isStarted = true
-        if let state { report(state, to: managers[id]) }
+        if let state { report(state, to: id) }
     }
 
     /// Removes a manager: its scan and its connections end, without callbacks.
     func remove(_ id: ManagerID) {
-        managers.removeValue(forKey: id)?.scan?.cancel()
-        early.removeAll { $0.manager == id }
+        let entry = managers.removeValue(forKey: id)
+        entry?.scan?.cancel()
+        for link in entry?.early.links ?? [] { link.assumeIsolated { $0.abandon() } }
         for link in links.values { link.assumeIsolated { $0.leave(all: id) } }
         if managers.isEmpty {
             watch?.cancel()
@@ -122,9 +124,7 @@ actor CentralHub {
         guard state != self.state else { return }
         self.state = state
         if state != .poweredOn { endEverything() }
-        beginEarly()
-        server.assumeIsolated { $0.adapterChanged(state) }
-        for id in managers.keys.sorted() { report(state, to: managers[id]) }
+        for id in managers.keys.sorted() { report(state, to: id) }
     }
 
     /// A link has ended because its adapter has: the adapter's state changes now, and not when it is next looked at.
@@ -139,14 +139,12 @@ actor CentralHub {
         adapterChanged(now)
     }
 
-    /// Begins what managers have restored.
-    private func beginEarly() {
-        for id in managers.keys.sorted() {
-            if let request = managers[id]?.early.take() { scan(id, request) }
-        }
-        let links = early
-        early = []
-        for link in links { connect(link) }
+    /// Begins what a manager has restored.
+    private func beginEarly(of id: ManagerID) {
+        guard let early = managers[id]?.early else { return }
+        managers[id]?.early = (nil, [])
+        if let request = early.scan { scan(id, request) }
+        for link in early.links { connect(link) }
     }
 
     private func endEverything() {
@@ -157,9 +155,13 @@ actor CentralHub {
         for link in links.values { link.assumeIsolated { $0.adapterLost() } }
     }
 
-    private func report(_ state: CBManagerState, to entry: Entry?) {
-        guard let entry, entry.isStarted else { return }
+    private func report(_ state: CBManagerState, to id: ManagerID) {
+        guard let entry = managers[id], entry.isStarted else { return }
+        server.assumeIsolated { $0.adapterChanged(state, of: id) }
         entry.callbacks.post { [manager = entry.manager] in manager.object?.adapterChanged(state) }
+        guard state == .poweredOn, !entry.wasOn else { return }
+        managers[id]?.wasOn = true
+        beginEarly(of: id)
     }
 
     // MARK: Scanning
@@ -167,8 +169,12 @@ actor CentralHub {
     /// Starts a scan of a manager, instead of the one before.
     func scan(_ id: ManagerID, _ request: ScanRequest) {
         managers[id]?.scan?.cancel()
-        if state == nil { managers[id]?.early = request }
-        guard let entry = managers[id], state == .poweredOn else { return }
+        guard let entry = managers[id] else { return }
+        guard entry.wasOn else {
+            managers[id]?.early.scan = request
+            return
+        }
+        guard state == .poweredOn else { return }
         let (central, manager, callbacks) = (central, entry.manager, entry.callbacks)
         managers[id]?.scan = Task(executorPreference: loop) {
             var reported = ReportedDevices()
@@ -206,14 +212,17 @@ actor CentralHub {
     func stopScan(_ id: ManagerID) {
         managers[id]?.scan?.cancel()
         managers[id]?.scan = nil
-        managers[id]?.early = nil
+        managers[id]?.early.scan = nil
     }
 
     // MARK: Links
 
     /// Connects a virtual link, now or when the device is in range.
     func connect(_ link: VirtualLink) {
-        guard state != nil else { return early.append(link) }
+        if managers[link.manager]?.wasOn == false {
+            managers[link.manager]?.early.links.append(link)
+            return
+        }
         guard state == .poweredOn, managers[link.manager] != nil else { return link.assumeIsolated { $0.abandon() } }
         peerLink(to: link.peer).assumeIsolated { $0.join(link) }
     }
@@ -231,8 +240,8 @@ actor CentralHub {
     }
 
     private func forgetEarly(_ link: VirtualLink) -> Bool {
-        guard let index = early.firstIndex(where: { $0 === link }) else { return false }
-        early.remove(at: index)
+        guard let index = managers[link.manager]?.early.links.firstIndex(where: { $0 === link }) else { return false }
+        managers[link.manager]?.early.links.remove(at: index)
         return true
     }
 

@@ -17,18 +17,29 @@ public final class CoreBluetoothHost: Sendable {
         public var pairing: Pairing?
         /// The directory, which must exist, of what managers with restore identifiers keep; `nil` to keep nothing.
         public var stateDirectory: String?
+        /// The variables of the environment that were not used, because the program has rights that its user lacks.
+        let ignoredVariables: [String]
 
         /// Creates the settings that the environment states.
         ///
         /// `BAREBLE_ADAPTER` is the adapter. `BAREBLE_BONDS` is the directory of the bonds: with it devices pair, without a
         /// question to anybody; with `BAREBLE_ALLOW_PAIRING=1` centrals may pair too. `BAREBLE_STATE` is the directory of
         /// what managers keep; without it, the one that systemd gives the service (`STATE_DIRECTORY`).
+        ///
+        /// A program that has more rights than the user who started it, by a set-user-ID bit or by capabilities of its file
+        /// (`setcap`), takes nothing from the environment, which is that user's; the log names the variables.
         public init() {
-            self.init(environment: ProcessInfo.processInfo.environment)
+            self.init(environment: ProcessInfo.processInfo.environment, isPrivileged: Privileges.areFromFile)
         }
 
-        package init(environment: [String: String]) {
-            func value(_ name: String) -> String? { environment[name].flatMap { $0.isEmpty ? nil : $0 } }
+        package init(environment: [String: String], isPrivileged: Bool = false) {
+            let names = [
+                "BAREBLE_ADAPTER", "BAREBLE_ALLOW_PAIRING", "BAREBLE_BONDS", "BAREBLE_STATE", "STATE_DIRECTORY",
+            ]
+            ignoredVariables = isPrivileged ? names.filter { environment[$0] != nil } : []
+            func value(_ name: String) -> String? {
+                isPrivileged ? nil : environment[name].flatMap { $0.isEmpty ? nil : $0 }
+            }
             adapter = value("BAREBLE_ADAPTER")
             stateDirectory =
                 value("BAREBLE_STATE") ?? value("STATE_DIRECTORY")?.split(separator: ":").first.map(String.init)
@@ -56,6 +67,12 @@ public final class CoreBluetoothHost: Sendable {
         hub = CentralHub(central, server)
         logger = central.configuration.logger
         states = ManagerStates(settings.stateDirectory, loop: central.loop, logger: logger)
+        guard !settings.ignoredVariables.isEmpty else { return }
+        logger.warning(
+            """
+            \(settings.ignoredVariables.joined(separator: ", ")) of the environment are ignored, because the program's file \
+            gives it rights that its user lacks: set them with CoreBluetoothHost.configure(_:)
+            """)
     }
 
     /// Has the managers of this process use other settings than those of the environment.
@@ -99,17 +116,24 @@ public final class CoreBluetoothHost: Sendable {
             configuration.adapter = BluetoothAddress(adapter).map(AdapterSelector.address) ?? .named(adapter)
         }
         guard let pairing = settings.pairing else { return configuration }
-        do throws(BLEError) {
-            var security = SecurityConfiguration(bonds: try BondStore(directory: pairing.directory))
-            security.onDemand = PairingOptions(agent: pairing.agent)
-            configuration.security = security
-            // Bonded devices keep their identifiers while their addresses change.
-            configuration.addressHash = { $0.hash }
-            configuration.writeSignature = { $0.code }
-        } catch {
-            logger.error("devices do not pair, and links to bonded ones are not encrypted: \(error)")
-        }
+        var security = SecurityConfiguration(bonds: bonds(in: pairing.directory, logger))
+        security.onDemand = PairingOptions(agent: pairing.agent)
+        configuration.security = security
+        // Bonded devices keep their identifiers while their addresses change.
+        configuration.addressHash = { $0.hash }
+        configuration.writeSignature = { $0.code }
         return configuration
+    }
+
+    /// Returns the store of the bonds. While it cannot be opened, it is not known which devices are bonded: then every
+    /// connection and every pairing fails with the reason, rather than that a link which should be encrypted is not.
+    private static func bonds(in directory: String, _ logger: Logger) -> BondStore {
+        do throws(BLEError) {
+            return try BondStore(directory: directory)
+        } catch {
+            logger.error("no device can be connected, and nothing pairs, until the bonds can be read: \(error)")
+            return BondStore(unchecked: directory)
+        }
     }
 
     /// Whether the kernel refuses its Bluetooth sockets to this process.

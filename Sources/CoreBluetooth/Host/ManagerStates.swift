@@ -1,10 +1,11 @@
 // What managers with restore identifiers keep from one run of the program to the next: a file for each, which one process
-// holds at a time.
+// holds at a time, and one manager of it.
 //
 // Duties
 // - Read the state of the run before within the call that creates the manager, so that it is reported before anything else.
-// - Write each new state on a queue of its own, so that neither the loop nor the program waits for the disk; of several that
-//   wait, the newest one.
+// - Write what has changed on a queue of its own, so that neither the loop nor the program waits for the disk. The state is
+//   looked at when it is written, so that a file never gets an older one after a newer one; changes that come while
+//   another one is written are written together, and what the file has already is not written again.
 //
 // Invariants
 // - A file is replaced as a whole, and one that cannot be used is moved aside, as `StateFile` does.
@@ -17,21 +18,31 @@ internal import Logging
 
 /// The place of the managers' states; `nil` for its directory keeps nothing.
 final class ManagerStates: Sendable {
+    private struct WeakFile { weak var file: StateFile? }
+
+    /// The number of bytes that a restore identifier may take in the name of a file: the file system permits 255 in all, with
+    /// the endings of the file, its lock and its temporary file.
+    private static let nameLimit = 200
+
     private let directory: String?
     private let loop: EventLoop
     private let logger: Logger
     private let queue = DispatchQueue(label: "CoreBluetooth.state")
+    private let isOnQueue = DispatchSpecificKey<Bool>()
+    /// The files that managers of this process have, by their names.
+    private let files = Lock<[String: WeakFile]>([:])
 
     init(_ directory: String?, loop: EventLoop, logger: Logger) {
         self.directory = directory
         self.loop = loop
         self.logger = logger
+        queue.setSpecific(key: isOnQueue, value: true)
     }
 
     /// Opens the state of a manager; `nil` if nothing can be kept, which the log states.
     ///
     /// - Returns: Where to keep the next state, and the state of the run before; `nil` if there was none.
-    func open<State: Codable & Sendable>(
+    func open<State: Codable & Sendable & Equatable>(
         _ identifier: String, kind: String, as type: State.Type
     ) -> (keeper: StateKeeper<State>, former: State?)? {
         guard let directory else {
@@ -42,9 +53,30 @@ final class ManagerStates: Sendable {
                 """)
             return nil
         }
+        let name = Self.fileName(of: identifier)
+        guard name.utf8.count <= Self.nameLimit else {
+            logger.error(
+                """
+                the manager "\(identifier)" is not restored: its restore identifier takes \(name.utf8.count) bytes in the \
+                name of a file, where all but letters, digits, "-" and "." take three, and \(Self.nameLimit) are \
+                possible; use a shorter one
+                """)
+            return nil
+        }
+        // A manager that was dropped just now keeps its file until its last state is written.
+        if DispatchQueue.getSpecific(key: isOnQueue) != true { queue.sync {} }
+        guard files.withLock({ $0[name + kind]?.file }) == nil else {
+            logger.error(
+                """
+                API MISUSE: another manager of this process has the restore identifier "\(identifier)", so this one is \
+                not restored, and what it does is not kept: drop the other one first, or use another identifier
+                """)
+            return nil
+        }
         do throws(BLEError) {
-            let store = StateStore(directory: directory, identifier: Self.fileName(of: identifier))
-            let file = try store.openFile(".\(kind)")
+            let store = StateStore(directory: directory, identifier: name)
+            let file = try store.openFile(".\(kind)", longest: Self.nameLimit)
+            files.withLock { $0[name + kind] = WeakFile(file: file) }
             let loaded: StateFile.Loaded<State> = try file.load(
                 limit: StateKeeper<State>.byteLimit, what: "state of a manager", otherwise: "nothing is restored",
                 isOtherVersion: { _ in false }
@@ -55,21 +87,24 @@ final class ManagerStates: Sendable {
                 return state
             }
             if let damage = loaded.damage { logger.error("\(damage)") }
-            return (StateKeeper(file, queue, loop: loop, logger: logger), loaded.value)
+            let keeper = StateKeeper(loaded.value, in: file, queue, loop: loop, logger: logger)
+            return (keeper, loaded.value)
         } catch {
             logger.error("the manager \"\(identifier)\" is not restored: \(error)")
             return nil
         }
     }
 
-    /// A name of letters, digits, `-` and `.`; anything else as `_` and its number.
+    /// A name of letters, digits, `-` and `.`; anything else as `_` and the two digits of its number, so that no two
+    /// identifiers have one name.
     private static func fileName(of identifier: String) -> String {
+        if identifier.isEmpty { return "_" }
         var name = ""
         for byte in identifier.utf8 {
             switch byte {
             case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, 0x2D: name.unicodeScalars.append(Unicode.Scalar(byte))
             case 0x2E where !name.isEmpty: name += "."
-            default: name += "_" + String(byte, radix: 16)
+            default: name += (byte < 0x10 ? "_0" : "_") + String(byte, radix: 16)
             }
         }
         return name
@@ -77,29 +112,65 @@ final class ManagerStates: Sendable {
 }
 
 /// The file with the state of one manager.
-final class StateKeeper<State: Codable & Sendable>: Sendable {
+final class StateKeeper<State: Codable & Sendable & Equatable>: Sendable {
     static var byteLimit: Int { 1 << 20 }
+
+    private struct Pending {
+        /// Returns the state to write; `nil` if there is nothing to write.
+        var state: (@Sendable () -> State?)?
+        /// Whether the manager restores what it had. A part of that is no state.
+        var isRestoring = true
+        var hasEnded = false
+    }
 
     private let file: StateFile
     private let queue: DispatchQueue
     private let loop: EventLoop
     private let logger: Logger
-    private let next = Lock<State?>(nil)
+    private let pending = Lock(Pending())
+    /// What the file has; `nil` if that is not known. Only the queue uses it.
+    private let kept: Lock<State?>
 
-    init(_ file: StateFile, _ queue: DispatchQueue, loop: EventLoop, logger: Logger) {
+    init(_ kept: State?, in file: StateFile, _ queue: DispatchQueue, loop: EventLoop, logger: Logger) {
+        self.kept = Lock(kept)
         self.file = file
         self.queue = queue
         self.loop = loop
         self.logger = logger
     }
 
-    /// Writes a state soon, instead of one that waits.
-    func keep(_ state: State) {
-        let isFirst = next.withLock { next in
-            defer { next = state }
-            return next == nil
+    /// Has changes written from now on, together with those until now.
+    func begin() {
+        let hasChanged = pending.withLock { pending in
+            pending.isRestoring = false
+            return pending.state != nil
         }
-        guard isFirst else { return }
+        if hasChanged { writeLater() }
+    }
+
+    /// The state has changed: it is looked at and written soon. The closure runs on another thread, and keeps nothing.
+    func changed(_ state: @escaping @Sendable () -> State?) {
+        let isFirst = pending.withLock { pending in
+            guard !pending.hasEnded else { return false }
+            defer { pending.state = state }
+            return pending.state == nil && !pending.isRestoring
+        }
+        if isFirst { writeLater() }
+    }
+
+    /// Writes a last state soon. No later one counts.
+    func end(with last: State) {
+        let isFirst = pending.withLock { pending in
+            defer {
+                pending.state = { last }
+                pending.hasEnded = true
+            }
+            return pending.state == nil || pending.isRestoring
+        }
+        if isFirst { writeLater() }
+    }
+
+    private func writeLater() {
         loop.hold()
         queue.async {
             self.write()
@@ -108,12 +179,15 @@ final class StateKeeper<State: Codable & Sendable>: Sendable {
     }
 
     private func write() {
-        guard let state = next.withLock({ $0.take() }), let data = try? JSONEncoder().encode(state) else { return }
+        let pending = pending.withLock { $0.state.take() }
+        guard let state = pending?(), state != kept.withLock({ $0 }) else { return }
+        guard let data = try? JSONEncoder().encode(state) else { return }
         guard data.count <= Self.byteLimit else {
             return logger.error("the state of a manager was not written: it has \(data.count) bytes")
         }
         do throws(BLEError) {
             try file.replace(with: [UInt8](data), during: "keep the state of a manager")
+            kept.withLock { $0 = state }
         } catch {
             logger.error("\(error)")
         }
@@ -214,12 +288,14 @@ extension PeripheralManagerState.Advertisement {
 
 extension PeripheralManagerState.Characteristic {
     fileprivate init(_ characteristic: CBCharacteristic) {
-        let state = characteristic.state.withLock { ($0.properties, $0.permissions, $0.value, $0.descriptors ?? []) }
+        let state = characteristic.state.withLock {
+            ($0.properties, $0.permissions, $0.fixedValue, $0.descriptors ?? [])
+        }
         uuid = characteristic.uuid.uuidString
         properties = state.0.rawValue
         permissions = state.1.rawValue
-        // Only a fixed value belongs to the definition.
-        value = state.0 == .read ? state.2 : nil
+        // Only a fixed value belongs to the definition. What the property has otherwise is the program's own.
+        value = state.2
         descriptors = state.3.map { descriptor in
             PeripheralManagerState.Descriptor(
                 uuid: descriptor.uuid.uuidString, text: descriptor.value as? String,
@@ -232,6 +308,8 @@ extension PeripheralManagerState.Characteristic {
         let object = CBMutableCharacteristic(
             type: CBUUID(type), properties: CBCharacteristicProperties(rawValue: properties), value: value,
             permissions: CBAttributePermissions(rawValue: permissions))
+        // Until the service is published, its state is kept as it was.
+        object.state.withLock { $0.fixedValue = value }
         if !descriptors.isEmpty {
             object.descriptors = descriptors.compactMap { descriptor in
                 BluetoothUUID(descriptor.uuid).map {

@@ -11,10 +11,12 @@ extension CoreBluetoothHost {
     ///
     /// Spec: IO capabilities, Core Vol 3 Part H, 2.3.2.
     public struct Pairing: Sendable {
-        /// The directory, which must exist, of the bonds. Access to it is access to the links.
+        /// The directory of the bonds. Access to it is access to the links. While it cannot be opened, every connection
+        /// fails with the reason: it would not be known which links must be encrypted.
         public var directory: String
-        /// A Boolean value that indicates whether centrals may pair with this program, for characteristics that demand
-        /// encryption. Without any closure every central in range may, three of them in a minute; with closures but
+        /// A Boolean value that indicates whether centrals may pair with this program, for characteristics and channels that
+        /// demand encryption: while there are such ones and a manager advertises. A pairing that runs when advertising stops
+        /// goes on. Without any closure every central in range may, three of them in a minute; with closures but
         /// without `confirm`, those with which nothing can be compared may not.
         public var allowsCentrals = false
         /// Shows the passkey that has to be entered at the device.

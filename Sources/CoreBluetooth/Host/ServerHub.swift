@@ -5,6 +5,7 @@
 // - Pass requests of centrals to the manager of the service, and its responses back. BareBLE refuses a request that has no
 //   response after 20 s; the object of the request refuses it when its last reference goes away.
 // - Start the updates in the order of the calls; BareBLE keeps that order for each central.
+// - Let centrals pair while a manager advertises and something that is offered needs it, and at no other time.
 //
 // Invariants
 // - All state belongs to the event loop. Managers are referred to weakly; their services, advertisements and channels end
@@ -20,11 +21,20 @@ actor ServerHub {
     private struct Entry {
         let manager: WeakManager
         let callbacks: CallbackQueue
+        /// Whether the manager was notified that the adapter is on. What it has restored stays until then.
+        var wasOn = false
         var lease: AdvertisementLease?
         /// The number of the newest request to advertise, or to stop.
         var advertising = 0
-        var services: [(object: CBMutableService, published: PublishedService)] = []
-        var listeners: [CBL2CAPPSM: ChannelListener] = [:]
+        /// Whether advertising was asked for, and neither failed nor ended.
+        var isAdvertising = false
+        var services: [(object: CBMutableService, published: PublishedService, isProtected: Bool)] = []
+        var listeners: [CBL2CAPPSM: (listener: ChannelListener, isEncrypted: Bool)] = [:]
+
+        /// Whether centrals need an encrypted link for something that the manager offers.
+        var isProtected: Bool {
+            services.contains(where: \.isProtected) || listeners.values.contains(where: \.isEncrypted)
+        }
 
         func post(_ report: @escaping @Sendable (CBPeripheralManager) -> Void) {
             callbacks.post { [manager] in if let object = manager.object as? CBPeripheralManager { report(object) } }
@@ -36,6 +46,8 @@ actor ServerHub {
     private nonisolated let logger: Logger
     /// How centrals may pair; `nil` if they may not.
     private nonisolated let pairing: CentralPairingOptions?
+    /// The newest change of whether they may now; it follows the one before.
+    private var pairingChange: Task<Void, Never>?
     private var managers: [ManagerID: Entry] = [:]
     private var local: LocalPeripheral?
     private var watch: Task<Void, Never>?
@@ -70,13 +82,17 @@ actor ServerHub {
         managers[id] = nil
     }
 
-    /// The adapter cannot be used any more: nothing is advertised; and unless it is only off, there are no services.
-    func adapterChanged(_ state: CBManagerState) {
-        guard state != .poweredOn else { return }
-        for id in managers.keys {
-            stopAdvertising(of: id)
-            if state != .poweredOff { withdrawAll(of: id) }
+    /// A manager is notified of a state. If the adapter cannot be used any more, nothing is advertised; and unless it is only
+    /// off, there are no services.
+    func adapterChanged(_ state: CBManagerState, of id: ManagerID) {
+        guard let entry = managers[id] else { return }
+        guard state != .poweredOn else {
+            managers[id]?.wasOn = true
+            return
         }
+        guard entry.wasOn else { return }
+        stopAdvertising(of: id)
+        if state != .poweredOff { withdrawAll(of: id) }
     }
 
     private func server() -> LocalPeripheral {
@@ -102,19 +118,23 @@ actor ServerHub {
         do {
             let definition = try definition(of: service, for: id)
             let published = try local.assumeIsolated { try $0.publish(definition) }
-            managers[id]?.services.append((service, published))
+            managers[id]?.services.append((service, published, definition.isProtected))
             service.setPublished(true)
             for (object, characteristic) in zip(service.characteristics ?? [], published.characteristics) {
                 guard let object = object as? CBMutableCharacteristic else { continue }
                 object.setPublished(true)
                 characteristics[characteristic.id] = (object, id)
             }
+            adjustPairing()
             entry.post { manager in
                 manager.changed(service, isPublished: true)
                 if !isRestored { manager.delegate?.peripheralManager(manager, didAdd: service, error: nil) }
             }
         } catch {
-            if isRestored { return logger.error("\(service) of the run before is not published: \(error)") }
+            if isRestored {
+                logger.error("\(service) of the run before is not published: \(error)")
+                return entry.post { $0.changed(service, isPublished: false) }
+            }
             let translated = (error as? BLEError)?.translated ?? error
             entry.post { $0.delegate?.peripheralManager($0, didAdd: service, error: translated) }
         }
@@ -122,15 +142,17 @@ actor ServerHub {
 
     func withdraw(_ service: CBMutableService, of id: ManagerID) {
         guard let index = managers[id]?.services.firstIndex(where: { $0.object === service }),
-            let published = managers[id]?.services.remove(at: index).published, let local
+            let entry = managers[id]?.services.remove(at: index), let local
         else { return }
+        let published = entry.published
         do {
             try local.assumeIsolated { try $0.withdraw(published) }
         } catch {
             // Another service includes it.
-            managers[id]?.services.insert((service, published), at: index)
+            managers[id]?.services.insert(entry, at: index)
             return logger.error("the service was not removed: \(error)")
         }
+        adjustPairing()
         service.setPublished(false)
         managers[id]?.post { $0.changed(service, isPublished: false) }
         for characteristic in published.characteristics {
@@ -142,7 +164,7 @@ actor ServerHub {
 
     func withdrawAll(of id: ManagerID) {
         // A service that includes others was added after them.
-        for (service, _) in managers[id]?.services.reversed() ?? [] { withdraw(service, of: id) }
+        for service in managers[id]?.services.reversed() ?? [] { withdraw(service.object, of: id) }
     }
 
     private func definition(of service: CBMutableService, for id: ManagerID) throws -> LocalService {
@@ -197,14 +219,14 @@ actor ServerHub {
     private func content(
         _ characteristic: CBMutableCharacteristic, _ value: Data?, _ properties: CharacteristicProperties
     ) throws -> LocalValue {
-        if let value {
-            guard properties == .read else {
-                throw invalid(
-                    "the characteristic \(characteristic.uuid) has a fixed value, so its properties must be .read alone; "
-                        + "pass nil as the value to return it request by request")
-            }
-            if characteristic.isReadable { return .fixed([UInt8](value)) }
+        let fixedValue = characteristic.isReadable ? value : nil
+        characteristic.state.withLock { $0.fixedValue = fixedValue }
+        guard value == nil || properties == .read else {
+            throw invalid(
+                "the characteristic \(characteristic.uuid) has a fixed value, so its properties must be .read alone; "
+                    + "pass nil as the value to return it request by request")
         }
+        if let fixedValue { return .fixed([UInt8](fixedValue)) }
         return .handled(
             read: { [weak self] request in
                 guard let self else { throw ATTRefusal(.unlikelyError) }
@@ -376,13 +398,15 @@ actor ServerHub {
     func advertise(_ name: String?, _ services: [BluetoothUUID], start: UInt64, for id: ManagerID) {
         guard let entry = managers[id] else { return }
         managers[id]?.advertising += 1
+        managers[id]?.isAdvertising = true
         let number = entry.advertising + 1
         var elements: [AdvertisementData.Element] = [.flags([.generalDiscoverable, .classicNotSupported])]
         if !services.isEmpty { elements.append(.services(services)) }
         if let name { elements.append(.localName(name, mayBeShortened: true)) }
         let (local, advertisement) = (server(), Advertisement(AdvertisementData(elements)))
+        let pairingChange = adjustPairing()
         Task(executorPreference: loop) {
-            await self.allowPairing(with: local)
+            await pairingChange?.value
             do throws(BLEError) {
                 let lease = try await local.advertise(advertisement)
                 guard await self.keep(lease, number, of: id) else {
@@ -394,19 +418,17 @@ actor ServerHub {
                 }
                 entry.post { $0.advertisingBegan(nil, start: start) }
             } catch {
+                await self.advertisingFailed(number, of: id)
                 let translated = error.translated
                 entry.post { $0.advertisingBegan(translated, start: start) }
             }
         }
     }
 
-    private func allowPairing(with local: LocalPeripheral) async {
-        guard let pairing, await !local.allowsPairing else { return }
-        do throws(BLEError) {
-            try await local.allowPairing(pairing)
-        } catch {
-            logger.error("centrals cannot pair: \(error)")
-        }
+    private func advertisingFailed(_ number: Int, of id: ManagerID) {
+        guard managers[id]?.advertising == number else { return }
+        managers[id]?.isAdvertising = false
+        adjustPairing()
     }
 
     private func keep(_ lease: AdvertisementLease, _ number: Int, of id: ManagerID) -> Bool {
@@ -418,10 +440,45 @@ actor ServerHub {
     func stopAdvertising(of id: ManagerID) {
         guard managers[id] != nil else { return }
         managers[id]?.advertising += 1
+        managers[id]?.isAdvertising = false
+        adjustPairing()
         guard let lease = managers[id]?.lease else { return }
         managers[id]?.lease = nil
         Task(executorPreference: loop) { await lease.stop() }
     }
+
+    // MARK: Pairing
+
+    /// Whether centrals may have to pair.
+    private var needsPairing: Bool {
+        managers.values.contains(where: \.isAdvertising) && managers.values.contains(where: \.isProtected)
+    }
+
+    /// Lets centrals pair, or lets no further one, as it is needed by then.
+    @discardableResult
+    private func adjustPairing() -> Task<Void, Never>? {
+        guard let pairing, let local else { return nil }
+        let former = pairingChange
+        let change = Task(executorPreference: loop) {
+            await former?.value
+            await self.adjust(pairing, with: local)
+        }
+        pairingChange = change
+        return change
+    }
+
+    private func adjust(_ pairing: CentralPairingOptions, with local: LocalPeripheral) async {
+        let isAllowed = await local.allowsPairing
+        guard needsPairing != isAllowed else { return }
+        guard needsPairing else { return await local.refuseFurtherPairing() }
+        do throws(BLEError) {
+            try await local.allowPairing(pairing)
+        } catch {
+            logger.error("centrals cannot pair: \(error)")
+        }
+    }
+
+    // MARK: Latency
 
     func requestLatency(_ latency: CBPeripheralManagerConnectionLatency, of link: ConnectedCentral.ID) {
         guard let local else { return }
@@ -452,7 +509,7 @@ actor ServerHub {
             do throws(BLEError) {
                 let options = ChannelListenerOptions(mtu: CBL2CAPChannel.options.mtu)
                 let listener = try await local.listenForChannels(security: isEncrypted ? .encrypted : .open, options)
-                guard await self.keep(listener, of: id) else { return await listener.stop() }
+                guard await self.keep(listener, isEncrypted: isEncrypted, of: id) else { return await listener.stop() }
                 let psm = listener.psm
                 entry.post { $0.delegate?.peripheralManager($0, didPublishL2CAPChannel: psm, error: nil) }
             } catch {
@@ -462,9 +519,10 @@ actor ServerHub {
         }
     }
 
-    private func keep(_ listener: ChannelListener, of id: ManagerID) -> Bool {
+    private func keep(_ listener: ChannelListener, isEncrypted: Bool, of id: ManagerID) -> Bool {
         guard let entry = managers[id] else { return false }
-        managers[id]?.listeners[listener.psm] = listener
+        managers[id]?.listeners[listener.psm] = (listener, isEncrypted)
+        adjustPairing()
         Task(executorPreference: loop) { [weak self, loop] in
             do throws(BLEError) {
                 for try await incoming in listener.channels {
@@ -491,9 +549,17 @@ actor ServerHub {
 
     @discardableResult
     private func endListener(_ psm: CBL2CAPPSM, of id: ManagerID) -> Bool {
-        guard let listener = managers[id]?.listeners.removeValue(forKey: psm) else { return false }
+        guard let listener = managers[id]?.listeners.removeValue(forKey: psm)?.listener else { return false }
+        adjustPairing()
         Task(executorPreference: loop) { await listener.stop() }
         return true
+    }
+}
+
+extension LocalService {
+    /// Whether centrals need an encrypted link for a part of the service.
+    fileprivate var isProtected: Bool {
+        characteristics.contains { [$0.access.read, $0.access.write, $0.access.subscribe].contains(.encrypted) }
     }
 }
 

@@ -21,7 +21,7 @@ open class CBPeripheralManager: CBManager, @unchecked Sendable {
         /// The services that were added, and what is advertised, for the next run of the program.
         var services: [CBMutableService] = []
         var advertisement: PeripheralManagerState.Advertisement?
-        /// What the run before has advertised, until the adapter is on.
+        /// What the run before has advertised, until the adapter is on; it belongs to what the next run finds.
         var restored: PeripheralManagerState.Advertisement?
         /// The number of the request that advertises it, which is not reported.
         var quietStart: UInt64?
@@ -51,8 +51,10 @@ open class CBPeripheralManager: CBManager, @unchecked Sendable {
     ///
     /// With `CBPeripheralManagerOptionRestoreIdentifierKey`, the manager publishes the services, and advertises what a
     /// manager with this identifier did when the program ended. The delegate receives them by
-    /// `peripheralManager(_:willRestoreState:)`, before the state. Links and subscriptions end with the program. The state is
-    /// kept in the directory of `CoreBluetoothHost.Settings`; without one nothing is restored, which the log states.
+    /// `peripheralManager(_:willRestoreState:)`, before the state. Advertising begins after the first `.poweredOn`, however
+    /// late the adapter is. Links and subscriptions end with the program. The state is kept in the directory of
+    /// `CoreBluetoothHost.Settings`; without one nothing is restored, which the log states, and neither is a manager while
+    /// another one of the process has its identifier.
     ///
     /// - Parameters:
     ///   - delegate: The delegate, which the manager does not keep.
@@ -72,11 +74,12 @@ open class CBPeripheralManager: CBManager, @unchecked Sendable {
         host.hub.post { _ in server.assumeIsolated { $0.add(weak, id, callbacks) } }
         register(powerOn: options?[CBPeripheralManagerOptionShowPowerAlertKey])
         if let former = opened?.former { restore(former) }
+        keeper?.begin()
         start()
     }
 
     deinit {
-        keeper?.keep(PeripheralManagerState())
+        keeper?.end(with: PeripheralManagerState())
         let (id, server) = (id, host.server)
         host.hub.post { _ in server.assumeIsolated { $0.remove(id) } }
     }
@@ -116,13 +119,18 @@ open class CBPeripheralManager: CBManager, @unchecked Sendable {
         }
     }
 
-    /// Returns `false` if the manager advertises already.
-    private func begin(_ advertisement: PeripheralManagerState.Advertisement) -> Bool {
+    /// Advertises what a program has asked for, or what the run before has advertised, which is not reported.
+    ///
+    /// - Returns: `false` if the manager advertises already.
+    @discardableResult
+    private func begin(_ advertisement: PeripheralManagerState.Advertisement, isRestored: Bool = false) -> Bool {
         let start = own.withLock { state -> UInt64? in
             guard !state.wantsAdvertising else { return nil }
             state.wantsAdvertising = true
             state.advertisement = advertisement
+            state.restored = nil
             state.start += 1
+            if isRestored { state.quietStart = state.start }
             return state.start
         }
         guard let start else { return false }
@@ -146,6 +154,7 @@ open class CBPeripheralManager: CBManager, @unchecked Sendable {
         own.withLock { state in
             state.wantsAdvertising = false
             state.advertisement = nil
+            state.restored = nil
             state.start += 1
         }
         setAdvertising(false)
@@ -253,17 +262,21 @@ open class CBPeripheralManager: CBManager, @unchecked Sendable {
 
     // MARK: Restoring
 
-    private func keepState() {
-        guard let keeper else { return }
-        let (services, advertisement) = own.withLock { ($0.services, $0.advertisement) }
-        keeper.keep(PeripheralManagerState(services, advertisement))
+    private func keepState() { keeper?.changed { [weak self] in self?.kept } }
+
+    private var kept: PeripheralManagerState {
+        let (services, advertisement) = own.withLock { ($0.services, $0.advertisement ?? $0.restored) }
+        return PeripheralManagerState(services, advertisement)
     }
 
     private func restore(_ former: PeripheralManagerState) {
         let services = former.objects
         var restored: [String: Any] = [CBPeripheralManagerRestoredStateServicesKey: services]
         restored[CBPeripheralManagerRestoredStateAdvertisementDataKey] = former.advertisement?.data
-        own.withLock { $0.restored = former.advertisement }
+        own.withLock { state in
+            state.services = services
+            state.restored = former.advertisement
+        }
         let (id, server) = (id, host.server)
         host.hub.post { _ in
             server.assumeIsolated { server in
@@ -275,14 +288,10 @@ open class CBPeripheralManager: CBManager, @unchecked Sendable {
 
     // MARK: On the delegate's queue
 
-    override func adapterIsLost() {
-        own.withLock { $0.restored = nil }
-        endAdvertising()
-    }
+    override func adapterIsLost() { endAdvertising() }
 
     override func adapterIsReady() {
-        let restored = own.withLock { $0.restored.take() }
-        if let restored, begin(restored) { own.withLock { $0.quietStart = $0.start } }
+        if let restored = own.withLock({ $0.restored }) { begin(restored, isRestored: true) }
     }
 
     override func reportState() { delegate?.peripheralManagerDidUpdateState(self) }
@@ -294,8 +303,12 @@ open class CBPeripheralManager: CBManager, @unchecked Sendable {
     /// A service was published, or withdrawn.
     func changed(_ service: CBMutableService, isPublished: Bool) {
         own.withLock { state in
-            state.services.removeAll { $0 === service }
-            if isPublished { state.services.append(service) }
+            let index = state.services.firstIndex { $0 === service }
+            switch (index, isPublished) {
+            case (nil, true): state.services.append(service)
+            case (let index?, false): state.services.remove(at: index)
+            default: break
+            }
         }
         keepState()
     }

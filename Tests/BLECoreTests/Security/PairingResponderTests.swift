@@ -69,6 +69,18 @@ import Testing
         #expect(run.failure == .pairing(.cancelled) && !run.isRunning)
     }
 
+    @Test func aRefusalOfFurtherOnesLetsThePairingThatRunsGoOn() throws {
+        let run = ResponderRun()
+        run.allow()
+        try run.begin(PairingEvent.comparison)
+        run.refuse(keepingCurrent: true)
+        #expect(run.sent.isEmpty && run.isRunning && !run.isAllowed && run.rests.last == .some(nil))
+        run.reply(.yes)
+        try run.endWell(PairingEvent.authenticatedKey)
+        #expect(run.outcome != nil)
+        #expect(try !run.ask(PairingEvent.confirmation))
+    }
+
     // MARK: Success
 
     /// The kernel's question, what the agent is asked, its reply, the command, and the method.
@@ -507,7 +519,9 @@ private final class ResponderRun {
         perform(responder.allow(permission))
     }
 
-    func refuse() { perform(responder.refuse(at: now)) }
+    func refuse(keepingCurrent: Bool = false) {
+        perform(responder.refuse(keepingCurrent: keepingCurrent, at: now))
+    }
 
     @discardableResult
     func ask(

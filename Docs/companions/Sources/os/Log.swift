@@ -59,7 +59,8 @@ public final class OSLog: NSObject, @unchecked Sendable {
     }
 }
 
-/// Writes a message in the form of `printf`, with `%{public}` and `%{private}`, which are the same here.
+/// Writes a message in the form of `printf`, with `%{public}` and `%{private}`, which are the same here. An argument of another
+/// type than the format says is written as its description.
 public func os_log(_ type: OSLogType, log: OSLog = .default, _ message: StaticString, _ arguments: any CVarArg...) {
     write(message, arguments, log, type)
 }
@@ -74,8 +75,7 @@ public func os_log(
 
 private func write(_ message: StaticString, _ arguments: [any CVarArg], _ log: OSLog, _ type: OSLogType) {
     guard log.isEnabled(type: type) else { return }
-    let format = "\(message)".replacingOccurrences(of: #"%\{[a-z, .:]*\}"#, with: "%", options: .regularExpression)
-    log.write(String(format: format.replacingOccurrences(of: "%s", with: "%@"), arguments: arguments), type)
+    log.write(LogFormat.text("\(message)", arguments), type)
 }
 
 /// How a value appears in a message: always as it is.
