@@ -173,13 +173,13 @@ _blescan() {
     unset 'unparsed_words[0]'
     unparsed_words=("${unparsed_words[@]}")
     case "${subcommand}" in
-    scan|explore|read|write|notify|watch|talk|serve|advertise|pair|forget|bonds|decode|replay|doctor|selftest|help)
+    scan|explore|browse|read|write|notify|watch|talk|serve|advertise|pair|forget|bonds|decode|replay|doctor|selftest|help)
         # Offer subcommand argument completions
         "_blescan_${subcommand}"
         ;;
     *)
         # Offer subcommand completions
-        COMPREPLY+=($(compgen -W 'scan explore read write notify watch talk serve advertise pair forget bonds decode replay doctor selftest help' -- "${cur}"))
+        COMPREPLY+=($(compgen -W 'scan explore browse read write notify watch talk serve advertise pair forget bonds decode replay doctor selftest help' -- "${cur}"))
         ;;
     esac
 }
@@ -300,6 +300,46 @@ _blescan_explore() {
     case "${positional_number}" in
     1)
         __blescan_add_completions -W "$(__blescan_custom_complete ---completion explore -- positional@0 "${COMP_CWORD}" "$(__blescan_cursor_index_in_current_word)")"
+        return
+        ;;
+    esac
+}
+
+_blescan_browse() {
+    repeating_flags=()
+    non_repeating_flags=(--pair --no-bond --trace -v --json -j --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--color --mtu --cache --passkey --adapter -i --timeout -t --bonds --record)
+    __blescan_offer_flags_options 1
+
+    # Offer option value completions
+    case "${prev}" in
+    '--color')
+        __blescan_add_completions -W 'auto'$'\n''always'$'\n''never'
+        return
+        ;;
+    '--mtu')
+        return
+        ;;
+    '--cache')
+        return
+        ;;
+    '--passkey')
+        return
+        ;;
+    '--adapter'|'-i')
+        __blescan_add_completions -W "$(__blescan_custom_complete ---completion browse -- --adapter "${COMP_CWORD}" "$(__blescan_cursor_index_in_current_word)")"
+        return
+        ;;
+    '--timeout'|'-t')
+        return
+        ;;
+    '--bonds')
+        __blescan_add_completions -d
+        return
+        ;;
+    '--record')
+        __blescan_add_completions -f
         return
         ;;
     esac

@@ -56,7 +56,7 @@ struct ReplayScreen {
             if case .damaged(let damage) = end { failure.withLock { $0 = damage } }
             live.change { screen in
                 (screen.table.heading.mode, screen.table.heading.brief) = end.words
-                screen.table.sort(at: pace.now())
+                screen.table.settle(at: pace.now())
             }
             // Until the user quits.
             let (stream, continuation) = AsyncStream.makeStream(of: Void.self)

@@ -157,6 +157,12 @@ struct ScanScreen: Sendable {
         if let since = frozen?.since { frozen?.contents.sort(order, isReversed, at: since) }
     }
 
+    /// Sorts the rows for good: no report follows that could move them, so each has its average.
+    mutating func settle(at now: BootInstant) {
+        for id in live.sequence { live.devices[id]?.settleStrength() }
+        sort(at: now)
+    }
+
     /// Stops the table, or lets it go on.
     mutating func toggleFreeze(at now: BootInstant) {
         frozen = frozen == nil ? (live, now) : nil

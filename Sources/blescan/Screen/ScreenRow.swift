@@ -64,6 +64,9 @@ struct ScreenRow: Sendable {
         heldStrength = Int(average.rounded())
     }
 
+    /// Takes the average over as it is.
+    mutating func settleStrength() { heldStrength = strength }
+
     var trend: Trend {
         guard let average = scanResult.averageRSSI, let slowStrength else { return .steady }
         if average - slowStrength >= Self.slope { return .rising }
