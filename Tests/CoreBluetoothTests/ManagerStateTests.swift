@@ -24,6 +24,10 @@ import Testing
         return ["\(attributes[.systemFileNumber] ?? "")", "\(attributes[.modificationDate] ?? "")"]
     }
 
+    private func contents(_ folder: TemporaryFolder) throws -> String {
+        try String(contentsOfFile: folder.path + "/sample.central", encoding: .utf8)
+    }
+
     @Test func whatTheFileHasIsNotWrittenAgain() async throws {
         let folder = try TemporaryFolder()
         try await Bench.run(Self.settings(folder)) { bench in
@@ -131,19 +135,62 @@ import Testing
     @Test func oneManagerHasAnIdentifier() async throws {
         let folder = try TemporaryFolder()
         try await Bench.run(Self.settings(folder)) { bench in
-            let (first, recorder) = try await bench.manager(options: Self.options())
-            first.scanForPeripherals(withServices: nil)
+            var (first, recorder): (CBCentralManager?, Recorder) = try await bench.manager(options: Self.options())
+            first?.scanForPeripherals(withServices: nil)
             await bench.time.settle()
             let before = try version(folder)
             let (second, others) = try await bench.manager(options: Self.options())
             #expect(
                 bench.log.all.contains {
-                    $0.hasPrefix("API MISUSE: another manager of this process has the restore identifier \"sample\"")
+                    $0.hasPrefix("another manager of this process has the restore identifier \"sample\"")
                 })
             second.scanForPeripherals(withServices: [CBUUID(string: "180D")])
             await bench.time.settle()
             #expect(try version(folder) == before)
-            _ = (first, second, recorder, others)
+            #expect(first?.isScanning == true)
+            first = nil
+            await bench.time.settle()
+            #expect(try contents(folder).contains("180D"))
+            _ = (second, recorder, others)
+        }
+    }
+
+    /// A program that replaces its manager creates the new one before the old one ends: here within a callback.
+    @Test(arguments: [1, 3]) func aManagerThatReplacesAnotherTakesOverItsFile(_ replacements: Int) async throws {
+        let folder = try TemporaryFolder()
+        let current = Lock<CBCentralManager?>(nil)
+        let reports = Lock(0)
+        try await Bench.run(Self.settings(folder)) { bench in
+            let recorder = Recorder(bench.time)
+            @Sendable func replace() {
+                let new = CBCentralManager(delegate: recorder, queue: bench.queue, options: Self.options())
+                let old = current.withLock { current in
+                    defer { current = new }
+                    return current
+                }
+                old?.scanForPeripherals(withServices: [CBUUID(string: "180A")])
+            }
+            let host = CoreBluetoothHost.scoped
+            recorder.react { line in
+                let number = reports.withLock { reports in
+                    if line == "state 5" { reports += 1 }
+                    return reports
+                }
+                guard line == "state 5", number <= replacements else { return }
+                CoreBluetoothHost.$scoped.withValue(host) { replace() }
+            }
+            replace()
+            try await recorder.wait(for: "state 5", count: replacements + 1)
+            await bench.time.settle()
+            #expect(!bench.log.all.contains { $0.contains("API MISUSE") })
+            // What the old one did has ended with it.
+            #expect(try !contents(folder).contains("180A"))
+            current.withLock { $0 }?.scanForPeripherals(withServices: [CBUUID(string: "180D")])
+            await bench.time.settle()
+            #expect(try contents(folder).contains("180D"))
+            current.withLock { $0.take() }?.stopScan()
+            await bench.time.settle()
+            #expect(try !contents(folder).contains("180D"))
         }
     }
 

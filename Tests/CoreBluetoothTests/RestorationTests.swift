@@ -206,6 +206,80 @@ import Testing
         }
     }
 
+    /// A disk that is mounted late is no reason to forget what the run before had.
+    @Test func s15ADeviceIsKeptWhileTheBondsCannotBeOpened() async throws {
+        let folder = try TemporaryFolder()
+        try await Bench.run(Self.settings(folder)) { bench in
+            _ = await bench.radio.add(.heartRate)
+            let (manager, recorder) = try await bench.manager(options: Self.central)
+            let peripheral = try await bench.connect(manager, recorder)
+            let identifier = peripheral.identifier.uuidString
+            await bench.time.settle()
+            let rest = try TemporaryFolder(copyOf: folder)
+            manager.cancelPeripheralConnection(peripheral)
+            try await recorder.wait(for: "didDisconnect")
+
+            var settings = Self.settings(rest)
+            settings.pairing = CoreBluetoothHost.Pairing(directory: rest.path + "/missing/bonds")
+            try await bench.runAgain(settings) { bench in
+                func kept() async throws -> Bool {
+                    await bench.time.settle()
+                    return try String(
+                        contentsOfFile: rest.path + "/com.example_2fcentral.central", encoding: .utf8
+                    ).contains(identifier)
+                }
+                let recorder = Recorder(bench.time)
+                let manager = CBCentralManager(delegate: recorder, queue: bench.queue, options: Self.central)
+                try await recorder.wait(for: "didFailToConnect")
+                #expect(try await kept())
+                let key = CBCentralManagerRestoredStatePeripheralsKey
+                let belt = try #require((recorder.restored.first?[key] as? [CBPeripheral])?.first)
+                // Nor is a retry a reason.
+                manager.connect(belt)
+                try await recorder.wait(for: "didFailToConnect", count: 2)
+                #expect(try await kept())
+                manager.scanForPeripherals(withServices: nil)
+                #expect(try await kept())
+                manager.cancelPeripheralConnection(belt)
+                #expect(try await !kept())
+            }
+        }
+    }
+
+    @Test func s15AnAdvertisementThatFailsIsKept() async throws {
+        let folder = try TemporaryFolder()
+        try await Bench.run(Self.settings(folder)) { bench in
+            let recorder = Recorder(bench.time)
+            let manager = CBPeripheralManager(delegate: recorder, queue: bench.queue, options: Self.peripheral)
+            try await recorder.wait(for: "state 5")
+            manager.startAdvertising([CBAdvertisementDataLocalNameKey: "Sample"])
+            try await recorder.wait(for: "didStartAdvertising nil")
+            await bench.time.settle()
+            let rest = try TemporaryFolder(copyOf: folder)
+            manager.stopAdvertising()
+            await bench.time.settle()
+
+            await bench.radio.limitLinks(to: 0)
+            try await bench.runAgain(Self.settings(rest)) { bench in
+                func kept() async throws -> Bool {
+                    await bench.time.settle()
+                    return try String(contentsOfFile: rest.path + "/sample.peripheral", encoding: .utf8)
+                        .contains("Sample")
+                }
+                let recorder = Recorder(bench.time)
+                let manager = CBPeripheralManager(delegate: recorder, queue: bench.queue, options: Self.peripheral)
+                try await recorder.wait(for: "state 5")
+                try await bench.time.clock.sleep(for: .seconds(60))
+                #expect(
+                    bench.log.all.contains { $0.hasPrefix("what the run before has advertised is not advertised") })
+                #expect(!manager.isAdvertising)
+                #expect(try await kept())
+                manager.stopAdvertising()
+                #expect(try await !kept())
+            }
+        }
+    }
+
     @Test func s15WithoutADirectoryALineSaysWhy() async throws {
         try await Bench.run(Self.settings(nil)) { bench in
             let (manager, recorder) = try await bench.manager(options: Self.central)

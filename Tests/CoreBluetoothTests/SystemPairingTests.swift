@@ -200,7 +200,7 @@ import Testing
         return nil
     }
 
-    /// Nobody can pair with a program that is not being looked for, or that has nothing that would need it.
+    /// Nobody can pair with a program that neither advertises nor has a central, or that has nothing that would need it.
     @Test func s12CentralsPairWhileThatIsNeeded() async throws {
         let folder = try TemporaryFolder()
         try await Bench.run(Self.settings(folder) { $0.allowsCentrals = true }) { bench in
@@ -234,16 +234,21 @@ import Testing
             manager.startAdvertising(nil)
             #expect(await mayPair())
             try await phone.connect()
+            // A central that is connected may pair after the program has stopped advertising.
             manager.stopAdvertising()
+            #expect(await mayPair())
+            manager.remove(protected)
             #expect(await !mayPair())
             await bench.radio.pair(phone)
             try await bench.time.clock.sleep(for: .seconds(1))
             #expect(try await bench.central.bonds().isEmpty)
-            manager.startAdvertising(nil)
-            try await recorder.wait(for: "didStartAdvertising nil", count: 3)
+            manager.add(protected)
+            #expect(await mayPair())
             await bench.radio.pair(phone)
             try await bench.time.clock.sleep(for: .seconds(1))
             #expect(try await bench.central.bonds().count == 1)
+            await phone.disconnect()
+            #expect(await !mayPair())
         }
     }
 
@@ -268,8 +273,9 @@ import Testing
             #expect(error.localizedDescription.contains(path))
             #expect(error.localizedDescription.contains("directory does not exist"))
             #expect(await !device.isConnected)
-            // Once it can be opened, it is used.
-            try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+            // Once it can be created, it is used.
+            try FileManager.default.createDirectory(
+                atPath: folder.path + "/missing", withIntermediateDirectories: false)
             manager.connect(peripheral)
             try await recorder.wait(for: "didConnect 2")
             let value = try #require(try await bench.discover(peripheral, recorder)[sealed])
@@ -293,6 +299,23 @@ import Testing
             #expect(
                 lines.first?.hasPrefix(
                     "BAREBLE_ADAPTER, BAREBLE_ALLOW_PAIRING, BAREBLE_BONDS, BAREBLE_STATE, STATE_DIRECTORY of") == true)
+            // The bonds are there, and it is not known which.
+            let device = await bench.radio.add(Self.lock())
+            let (manager, recorder) = try await bench.manager()
+            manager.scanForPeripherals(withServices: nil)
+            try await recorder.wait(for: "didDiscover")
+            manager.stopScan()
+            manager.connect(try recorder.peripheral())
+            try await recorder.wait(for: "didFailToConnect")
+            #expect(recorder.errors.last?.localizedDescription.contains("BAREBLE_BONDS") == true)
+            #expect(await !device.isConnected)
+        }
+        let withoutBonds = CoreBluetoothHost.Settings(
+            environment: ["BAREBLE_ADAPTER": "hci0", "BAREBLE_BONDS": ""], isPrivileged: true)
+        try await Bench.run(withoutBonds) { bench in
+            _ = await bench.radio.add(Self.lock())
+            let (manager, recorder) = try await bench.manager()
+            _ = (manager, try await bench.connect(manager, recorder))
         }
         #expect(CoreBluetoothHost.Settings(environment: [:], isPrivileged: true).stateDirectory == nil)
     }

@@ -15,6 +15,8 @@ public struct BondStore: Sendable {
     private enum Place: Sendable {
         case directory(String)
         case memory(BondMemory)
+        /// Nothing: each use fails with this error.
+        case missing(BLEError)
     }
 
     private let place: Place
@@ -26,19 +28,27 @@ public struct BondStore: Sendable {
     /// - Throws: `BLEError` with `.notPermitted` for a directory of another user, or that other users may write to;
     ///   `.system`, also if the directory that contains it does not exist.
     public init(directory: String) throws(BLEError) {
-        let operation = "open the directory of bonds"
+        try Self.prepare(directory, during: "open the directory of bonds")
+        place = .directory(directory)
+    }
+
+    /// Uses a directory without a look at it. Each use of the bonds fails as long as it cannot be opened, or created.
+    package init(unchecked directory: String) {
+        place = .directory(directory)
+    }
+
+    /// Has each use of the bonds fail with this error.
+    package init(missing error: BLEError) {
+        place = .missing(error)
+    }
+
+    private static func prepare(_ directory: String, during operation: String) throws(BLEError) {
         do throws(SystemCallError) {
             try StoredFolder.create(directory)
         } catch {
             throw BLEError(error, bonds: directory, during: operation)
         }
         _ = try StoredFolder.ofBonds(directory, during: operation)
-        place = .directory(directory)
-    }
-
-    /// Uses a directory without a look at it. Each use of the bonds fails as long as it cannot be opened.
-    package init(unchecked directory: String) {
-        place = .directory(directory)
     }
 
     private init(_ place: Place) {
@@ -52,23 +62,24 @@ public struct BondStore: Sendable {
     public var directory: String? {
         switch place {
         case .directory(let path): path
-        case .memory: nil
+        case .memory, .missing: nil
         }
     }
 
     /// Opens the bonds of the adapter with this address for this process, until the result goes away.
     ///
-    /// It blocks for as long as the disk takes: keep it off the event loop.
+    /// A directory that does not exist is created. It blocks for as long as the disk takes: keep it off the event loop.
     ///
     /// - Throws: `BLEError` with `.busy` if another process has them, which the reason names; `.notPermitted`,
     ///   `.diskFull`, `.system`.
     package func open(adapter: BluetoothAddress) throws(BLEError) -> OpenBondStore {
         switch place {
+        case .missing(let error): throw error
         case .memory(let memory): return OpenBondStore(adapter, .memory(memory), turn: memory.turn)
         case .directory(let directory):
             let operation = "open the bonds"
             let files = BondFiles(directory: directory, adapter: adapter)
-            _ = try StoredFolder.ofBonds(directory, during: operation)
+            try Self.prepare(directory, during: operation)
             do throws(FileLock.Failure) {
                 let lock = try FileLock(files.lockPath)
                 // Temporary files of processes that were killed while they wrote; there are keys in them.
@@ -115,7 +126,7 @@ extension BondStore {
     ///
     /// - Throws: `BLEError` with `.notPermitted`, `.system`.
     package func all() throws(BLEError) -> [StoredBonds] {
-        guard case .directory(let directory) = place else { return [] }
+        guard let directory = try directoryToList() else { return [] }
         let folder = try StoredFolder.ofBonds(directory, during: "list the bonds")
         return folder.names().compactMap { name in
             BondFiles.adapter(ofFile: name).map { Self.read(name, of: $0, in: folder, directory) }
@@ -124,10 +135,15 @@ extension BondStore {
 
     /// Returns the names of the files with bonds that were moved aside, because they were damaged or are newer.
     package func namesOfMovedFiles() throws(BLEError) -> [String] {
-        guard case .directory(let directory) = place else { return [] }
+        guard let directory = try directoryToList() else { return [] }
         let folder = try StoredFolder.ofBonds(directory, during: "list the bonds")
         // A temporary file has another ending.
         return folder.names().filter { $0.contains(".bonds.damaged") || $0.contains(".bonds.other-version") }
+    }
+
+    private func directoryToList() throws(BLEError) -> String? {
+        if case .missing(let error) = place { throw error }
+        return directory
     }
 
     private static func read(

@@ -35,6 +35,9 @@ open class CBCentralManager: CBManager, @unchecked Sendable {
         var isScanning: Bool { kept != nil }
         /// The peripheral objects of this manager that are alive.
         var peripherals: [PeerID: WeakPeripheral] = [:]
+        /// Devices of the run before whose connections failed for a reason of this machine. They are kept for the next run,
+        /// until the program connects to them or cancels that.
+        var failed: [PeerID: CentralManagerState.Device] = [:]
         /// The number of peripheral objects from which on those that are gone are forgotten.
         var pruneAt = 64
     }
@@ -62,8 +65,8 @@ open class CBCentralManager: CBManager, @unchecked Sendable {
     /// program ended: its scan, and its connections, which are established again as soon as the devices are in range. The
     /// delegate receives them by `centralManager(_:willRestoreState:)`, before the state. They begin after the first
     /// `.poweredOn` was reported, however late the adapter is. The state is kept in the directory of
-    /// `CoreBluetoothHost.Settings`; without one nothing is restored, which the log states, and neither is a manager while
-    /// another one of the process has its identifier.
+    /// `CoreBluetoothHost.Settings`; without one nothing is restored, which the log states. A manager that is created while
+    /// another one of the process has its identifier is not restored, and what it does is kept from the end of that one on.
     ///
     /// - Parameters:
     ///   - delegate: The delegate, which the manager does not keep.
@@ -179,6 +182,7 @@ open class CBCentralManager: CBManager, @unchecked Sendable {
             link.startDelay = .seconds(min(delay, 31_536_000))
         }
         link.reconnects = (options?[CBConnectPeripheralOptionEnableAutoReconnect] as? NSNumber)?.boolValue ?? false
+        link.isRestored = own.withLock { $0.failed.removeValue(forKey: peripheral.peer) } != nil
         peripheral.connect(link)
     }
 
@@ -189,6 +193,7 @@ open class CBCentralManager: CBManager, @unchecked Sendable {
     open func cancelPeripheralConnection(_ peripheral: CBPeripheral) {
         guard isPoweredOn(), isOwn(peripheral) else { return }
         peripheral.disconnect()
+        if own.withLock({ $0.failed.removeValue(forKey: peripheral.peer) }) != nil { keepState() }
     }
 
     // MARK: Known devices
@@ -254,11 +259,18 @@ open class CBCentralManager: CBManager, @unchecked Sendable {
     /// Keeps the scan and the connections for the next run of the program.
     func keepState() { keeper?.changed { [weak self] in self?.kept } }
 
+    /// Keeps a device of the run before although its connection failed.
+    func keepFailed(_ device: CentralManagerState.Device, _ peer: PeerID) {
+        own.withLock { $0.failed[peer] = device }
+    }
+
     private var kept: CentralManagerState {
-        let (scan, peripherals) = own.withLock { state in
-            (state.kept, state.peripherals.values.compactMap(\.object))
+        let (scan, peripherals, failed) = own.withLock { state in
+            (state.kept, state.peripherals.values.compactMap(\.object), state.failed)
         }
-        let devices = peripherals.compactMap(\.kept).sorted { $0.identifier.uuidString < $1.identifier.uuidString }
+        let live = peripherals.compactMap(\.kept)
+        let others = failed.values.filter { one in !live.contains { $0.identifier == one.identifier } }
+        let devices = (live + others).sorted { $0.identifier.uuidString < $1.identifier.uuidString }
         return CentralManagerState(devices: devices, scan: scan)
     }
 
@@ -268,7 +280,7 @@ open class CBCentralManager: CBManager, @unchecked Sendable {
             guard let peer = PeerIdentifier.peer(of: device.identifier) else { return nil }
             if let name = device.name, host.names[peer] == nil { host.names[peer] = name }
             let peripheral = peripheral(peer)
-            peripheral.connect(LinkOptions(startDelay: .zero, reconnects: device.reconnects))
+            peripheral.connect(LinkOptions(reconnects: device.reconnects, isRestored: true))
             return peripheral
         }
         restored[CBCentralManagerRestoredStatePeripheralsKey] = peripherals

@@ -479,8 +479,12 @@ extension CBPeripheral {
         if let manager { manager.delegate?.centralManager(manager, didConnect: self) }
     }
 
-    func failedToConnect(_ link: VirtualLink, _ error: CBError) {
-        let isCancelled = own.withLock { $0.link === link && $0.state == .disconnecting }
+    func failedToConnect(_ link: VirtualLink, _ error: CBError, isOfThisMachine: Bool) {
+        let (isCurrent, isCancelled) = own.withLock {
+            ($0.link === link, $0.link === link && $0.state == .disconnecting)
+        }
+        // What the run before had is not lost because, for example, the disk with the bonds is mounted late.
+        if isCurrent, isOfThisMachine, link.options.isRestored, let kept { manager?.keepFailed(kept, peer) }
         guard change(to: .disconnected, by: link), let manager else { return }
         if isCancelled {
             manager.delegate?.centralManager(

@@ -27,7 +27,9 @@ public final class CoreBluetoothHost: Sendable {
         /// what managers keep; without it, the one that systemd gives the service (`STATE_DIRECTORY`).
         ///
         /// A program that has more rights than the user who started it, by a set-user-ID bit or by capabilities of its file
-        /// (`setcap`), takes nothing from the environment, which is that user's; the log names the variables.
+        /// (`setcap`), takes nothing from the environment, which is that user's; the log names the variables. With
+        /// `BAREBLE_BONDS` among them and without `pairing`, every connection fails: it would not be known which links must be
+        /// encrypted.
         public init() {
             self.init(environment: ProcessInfo.processInfo.environment, isPrivileged: Privileges.areFromFile)
         }
@@ -36,7 +38,7 @@ public final class CoreBluetoothHost: Sendable {
             let names = [
                 "BAREBLE_ADAPTER", "BAREBLE_ALLOW_PAIRING", "BAREBLE_BONDS", "BAREBLE_STATE", "STATE_DIRECTORY",
             ]
-            ignoredVariables = isPrivileged ? names.filter { environment[$0] != nil } : []
+            ignoredVariables = isPrivileged ? names.filter { environment[$0]?.isEmpty == false } : []
             func value(_ name: String) -> String? {
                 isPrivileged ? nil : environment[name].flatMap { $0.isEmpty ? nil : $0 }
             }
@@ -115,7 +117,12 @@ public final class CoreBluetoothHost: Sendable {
         if let adapter = settings.adapter {
             configuration.adapter = BluetoothAddress(adapter).map(AdapterSelector.address) ?? .named(adapter)
         }
-        guard let pairing = settings.pairing else { return configuration }
+        guard let pairing = settings.pairing else {
+            if settings.ignoredVariables.contains("BAREBLE_BONDS") {
+                configuration.security = SecurityConfiguration(bonds: BondStore(missing: ignoredBonds(logger)))
+            }
+            return configuration
+        }
         var security = SecurityConfiguration(bonds: bonds(in: pairing.directory, logger))
         security.onDemand = PairingOptions(agent: pairing.agent)
         configuration.security = security
@@ -123,6 +130,17 @@ public final class CoreBluetoothHost: Sendable {
         configuration.addressHash = { $0.hash }
         configuration.writeSignature = { $0.code }
         return configuration
+    }
+
+    /// The reason that a program whose bonds the environment names, which is not used, connects no device: one that is bonded
+    /// would be connected without encryption.
+    private static func ignoredBonds(_ logger: Logger) -> BLEError {
+        let error = BLEError(
+            .notPermitted, subject: "BAREBLE_BONDS", during: "open the bonds",
+            because: "the variable is ignored, because the program's file gives it rights that its user lacks",
+            hint: "Set the directory with CoreBluetoothHost.configure(_:), or unset the variable.")
+        logger.error("no device can be connected, and nothing pairs: \(error)")
+        return error
     }
 
     /// Returns the store of the bonds. While it cannot be opened, it is not known which devices are bonded: then every

@@ -20,6 +20,11 @@ extension BLEError {
         CBError(hciStatus.flatMap(CBError.Code.init) ?? cbCode, userInfo: userInfo)
     }
 
+    /// Whether a connection failed for a reason of this machine, such as bonds that cannot be opened, and not of the device.
+    var isOfThisMachine: Bool {
+        [.adapterShared, .busy, .diskFull, .lowEnergyOff, .notPermitted, .system, .unusableState].contains(code)
+    }
+
     private var cbCode: CBError.Code {
         switch code {
         case .timedOut: .connectionTimeout

@@ -1,5 +1,5 @@
 // What managers with restore identifiers keep from one run of the program to the next: a file for each, which one process
-// holds at a time, and one manager of it.
+// holds at a time, and one manager of it. A manager that replaces another one takes over its file when that one ends.
 //
 // Duties
 // - Read the state of the run before within the call that creates the manager, so that it is reported before anything else.
@@ -8,6 +8,7 @@
 //   another one is written are written together, and what the file has already is not written again.
 //
 // Invariants
+// - Files are opened, passed on and written on the queue alone, so that no manager misses the end of the one before.
 // - A file is replaced as a whole, and one that cannot be used is moved aside, as `StateFile` does.
 // - Virtual time stands still while a state waits to be written.
 
@@ -18,7 +19,7 @@ internal import Logging
 
 /// The place of the managers' states; `nil` for its directory keeps nothing.
 final class ManagerStates: Sendable {
-    private struct WeakFile { weak var file: StateFile? }
+    private struct WeakKeeper { weak var keeper: AnyObject? }
 
     /// The number of bytes that a restore identifier may take in the name of a file: the file system permits 255 in all, with
     /// the endings of the file, its lock and its temporary file.
@@ -29,8 +30,8 @@ final class ManagerStates: Sendable {
     private let logger: Logger
     private let queue = DispatchQueue(label: "CoreBluetooth.state")
     private let isOnQueue = DispatchSpecificKey<Bool>()
-    /// The files that managers of this process have, by their names.
-    private let files = Lock<[String: WeakFile]>([:])
+    /// The keepers of this process, by the names of their files and in their order. Only the queue uses it.
+    private let keepers = Lock<[String: [WeakKeeper]]>([:])
 
     init(_ directory: String?, loop: EventLoop, logger: Logger) {
         self.directory = directory
@@ -63,20 +64,26 @@ final class ManagerStates: Sendable {
                 """)
             return nil
         }
-        // A manager that was dropped just now keeps its file until its last state is written.
-        if DispatchQueue.getSpecific(key: isOnQueue) != true { queue.sync {} }
-        guard files.withLock({ $0[name + kind]?.file }) == nil else {
-            logger.error(
+        let open = { self.openFile(of: identifier, name, kind: kind, in: directory, as: type) }
+        return DispatchQueue.getSpecific(key: isOnQueue) == true ? open() : queue.sync(execute: open)
+    }
+
+    private func openFile<State>(
+        of identifier: String, _ name: String, kind: String, in directory: String, as type: State.Type
+    ) -> (keeper: StateKeeper<State>, former: State?)? {
+        let others = keepers(of: name + kind, as: type)
+        if others.contains(where: \.hasFile) {
+            // A program that replaces its manager creates the new one first.
+            logger.notice(
                 """
-                API MISUSE: another manager of this process has the restore identifier "\(identifier)", so this one is \
-                not restored, and what it does is not kept: drop the other one first, or use another identifier
+                another manager of this process has the restore identifier "\(identifier)", so this one is not restored, \
+                and what it does is kept only from the end of the other one on
                 """)
-            return nil
+            return (keeper(nil, in: nil, name + kind, after: others), nil)
         }
         do throws(BLEError) {
             let store = StateStore(directory: directory, identifier: name)
             let file = try store.openFile(".\(kind)", longest: Self.nameLimit)
-            files.withLock { $0[name + kind] = WeakFile(file: file) }
             let loaded: StateFile.Loaded<State> = try file.load(
                 limit: StateKeeper<State>.byteLimit, what: "state of a manager", otherwise: "nothing is restored",
                 isOtherVersion: { _ in false }
@@ -87,12 +94,25 @@ final class ManagerStates: Sendable {
                 return state
             }
             if let damage = loaded.damage { logger.error("\(damage)") }
-            let keeper = StateKeeper(loaded.value, in: file, queue, loop: loop, logger: logger)
-            return (keeper, loaded.value)
+            return (keeper(loaded.value, in: file, name + kind, after: []), loaded.value)
         } catch {
             logger.error("the manager \"\(identifier)\" is not restored: \(error)")
             return nil
         }
+    }
+
+    private func keepers<State>(of file: String, as type: State.Type) -> [StateKeeper<State>] {
+        keepers.withLock { $0[file] ?? [] }.compactMap { $0.keeper as? StateKeeper<State> }
+    }
+
+    private func keeper<State>(
+        _ kept: State?, in opened: StateFile?, _ name: String, after others: [StateKeeper<State>]
+    ) -> StateKeeper<State> {
+        let keeper = StateKeeper(kept, in: opened, queue, loop: loop, logger: logger) { [weak self] in
+            self?.keepers(of: name, as: State.self).first { $0.isWaiting }
+        }
+        keepers.withLock { $0[name] = (others + [keeper]).map(WeakKeeper.init) }
+        return keeper
     }
 
     /// A name of letters, digits, `-` and `.`; anything else as `_` and the two digits of its number, so that no two
@@ -123,21 +143,39 @@ final class StateKeeper<State: Codable & Sendable & Equatable>: Sendable {
         var hasEnded = false
     }
 
-    private let file: StateFile
+    private struct Disk {
+        /// The file; `nil` while another manager has it, and after the end.
+        var file: StateFile?
+        /// What it has; `nil` if that is not known.
+        var kept: State?
+    }
+
     private let queue: DispatchQueue
     private let loop: EventLoop
     private let logger: Logger
     private let pending = Lock(Pending())
-    /// What the file has; `nil` if that is not known. Only the queue uses it.
-    private let kept: Lock<State?>
+    /// Only the queue uses it.
+    private let disk: Lock<Disk>
+    /// Returns the keeper that takes over the file at the end; `nil` if there is none.
+    private let next: @Sendable () -> StateKeeper?
 
-    init(_ kept: State?, in file: StateFile, _ queue: DispatchQueue, loop: EventLoop, logger: Logger) {
-        self.kept = Lock(kept)
-        self.file = file
+    /// Creates a keeper; without a file, it waits for the one of another keeper.
+    init(
+        _ kept: State?, in file: StateFile?, _ queue: DispatchQueue, loop: EventLoop, logger: Logger,
+        next: @escaping @Sendable () -> StateKeeper?
+    ) {
+        disk = Lock(Disk(file: file, kept: kept))
         self.queue = queue
         self.loop = loop
         self.logger = logger
+        self.next = next
     }
+
+    /// Whether it has the file. Only the queue asks.
+    var hasFile: Bool { disk.withLock { $0.file != nil } }
+
+    /// Whether it waits for the file of another keeper. Only the queue asks.
+    var isWaiting: Bool { !hasFile && !pending.withLock { $0.hasEnded } }
 
     /// Has changes written from now on, together with those until now.
     func begin() {
@@ -158,36 +196,60 @@ final class StateKeeper<State: Codable & Sendable & Equatable>: Sendable {
         if isFirst { writeLater() }
     }
 
-    /// Writes a last state soon. No later one counts.
+    /// Passes the file on soon, or else writes a last state. No later one counts.
     func end(with last: State) {
-        let isFirst = pending.withLock { pending in
-            defer {
-                pending.state = { last }
-                pending.hasEnded = true
-            }
-            return pending.state == nil || pending.isRestoring
+        pending.withLock { pending in
+            pending.state = nil
+            pending.hasEnded = true
         }
-        if isFirst { writeLater() }
+        onQueueLater { self.finish(with: last) }
+    }
+
+    private func finish(with last: State) {
+        guard hasFile else { return }
+        if let next = next() {
+            next.takeOver(disk.withLock { $0 }, otherwise: last)
+        } else {
+            pending.withLock { $0.state = { last } }
+            write()
+        }
+        disk.withLock { $0.file = nil }
+    }
+
+    /// Takes over the file of a manager that has ended, and writes what this one does, or else the last state of that one.
+    private func takeOver(_ other: Disk, otherwise last: State) {
+        disk.withLock { $0 = other }
+        pending.withLock { pending in
+            if pending.state == nil { pending.state = { last } }
+        }
+        write()
     }
 
     private func writeLater() {
+        onQueueLater { self.write() }
+    }
+
+    private func onQueueLater(_ work: @escaping @Sendable () -> Void) {
         loop.hold()
         queue.async {
-            self.write()
+            work()
             self.loop.release()
         }
     }
 
     private func write() {
+        let (file, kept) = disk.withLock { ($0.file, $0.kept) }
+        // What changes meanwhile is written when the file is taken over.
+        guard let file else { return }
         let pending = pending.withLock { $0.state.take() }
-        guard let state = pending?(), state != kept.withLock({ $0 }) else { return }
+        guard let state = pending?(), state != kept else { return }
         guard let data = try? JSONEncoder().encode(state) else { return }
         guard data.count <= Self.byteLimit else {
             return logger.error("the state of a manager was not written: it has \(data.count) bytes")
         }
         do throws(BLEError) {
             try file.replace(with: [UInt8](data), during: "keep the state of a manager")
-            kept.withLock { $0 = state }
+            disk.withLock { $0.kept = state }
         } catch {
             logger.error("\(error)")
         }

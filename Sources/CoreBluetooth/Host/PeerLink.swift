@@ -142,7 +142,7 @@ actor PeerLink {
         // An attempt that was cancelled for want of users may have found new ones meanwhile.
         guard error.code != .cancelled else { return }
         guard ![.adapterDown, .noAdapter, .blocked].contains(error.code) else { return await reportLoss() }
-        reportFailure(error.connectionError)
+        reportFailure(error.connectionError, isOfThisMachine: error.isOfThisMachine)
     }
 
     private func use(_ peripheral: Peripheral) async {
@@ -173,10 +173,10 @@ actor PeerLink {
         await hub.adapterWasLost()
     }
 
-    private func reportFailure(_ error: CBError) {
+    private func reportFailure(_ error: CBError, isOfThisMachine: Bool) {
         let failed = users
         users = []
-        for link in failed { link.assumeIsolated { $0.failed(error) } }
+        for link in failed { link.assumeIsolated { $0.failed(error, isOfThisMachine: isOfThisMachine) } }
     }
 
     /// None of the links waits for the queue of another one.

@@ -5,7 +5,8 @@
 // - Pass requests of centrals to the manager of the service, and its responses back. BareBLE refuses a request that has no
 //   response after 20 s; the object of the request refuses it when its last reference goes away.
 // - Start the updates in the order of the calls; BareBLE keeps that order for each central.
-// - Let centrals pair while a manager advertises and something that is offered needs it, and at no other time.
+// - Let centrals pair while something that is offered needs it, and a manager advertises or a central is connected; and at
+//   no other time.
 //
 // Invariants
 // - All state belongs to the event loop. Managers are referred to weakly; their services, advertisements and channels end
@@ -353,8 +354,12 @@ actor ServerHub {
 
     private func happened(_ event: LocalPeripheralEvent) {
         switch event {
-        case .connected(let central): _ = object(for: central)
-        case .disconnected(let central, _): centrals[central.id] = nil
+        case .connected(let central):
+            _ = object(for: central)
+            adjustPairing()
+        case .disconnected(let central, _):
+            centrals[central.id] = nil
+            adjustPairing()
         case .subscribed(let central, let characteristic, _):
             subscription(of: object(for: central), to: characteristic.id, isOn: true)
         case .unsubscribed(let central, let characteristic):
@@ -451,7 +456,10 @@ actor ServerHub {
 
     /// Whether centrals may have to pair.
     private var needsPairing: Bool {
-        managers.values.contains(where: \.isAdvertising) && managers.values.contains(where: \.isProtected)
+        guard managers.values.contains(where: \.isProtected) else { return false }
+        // A central that is connected may find out only later that it needs an encrypted link.
+        let hasCentral = local?.assumeIsolated { !$0.centrals.isEmpty } ?? false
+        return hasCentral || managers.values.contains(where: \.isAdvertising)
     }
 
     /// Lets centrals pair, or lets no further one, as it is needed by then.

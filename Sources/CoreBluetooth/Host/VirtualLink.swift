@@ -22,6 +22,8 @@ struct LinkOptions: Sendable {
     var startDelay: Duration = .zero
     /// Whether the link is established again after a loss.
     var reconnects = false
+    /// Whether the run before had the connection, and this one has not cancelled it.
+    var isRestored = false
 }
 
 /// The link of one peripheral object.
@@ -115,10 +117,10 @@ actor VirtualLink {
         startCalls()
     }
 
-    /// The link could not be established.
-    func failed(_ error: CBError) {
+    /// The link could not be established, for a reason of this machine or of the device.
+    func failed(_ error: CBError, isOfThisMachine: Bool) {
         guard close(.over) else { return }
-        post { [self] in $0.failedToConnect(self, error) }
+        post { [self] in $0.failedToConnect(self, error, isOfThisMachine: isOfThisMachine) }
     }
 
     /// The link was ended by this program, or its attempt was cancelled. The report is posted at once, before those of the

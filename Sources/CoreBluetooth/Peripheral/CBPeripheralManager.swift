@@ -53,8 +53,8 @@ open class CBPeripheralManager: CBManager, @unchecked Sendable {
     /// manager with this identifier did when the program ended. The delegate receives them by
     /// `peripheralManager(_:willRestoreState:)`, before the state. Advertising begins after the first `.poweredOn`, however
     /// late the adapter is. Links and subscriptions end with the program. The state is kept in the directory of
-    /// `CoreBluetoothHost.Settings`; without one nothing is restored, which the log states, and neither is a manager while
-    /// another one of the process has its identifier.
+    /// `CoreBluetoothHost.Settings`; without one nothing is restored, which the log states. A manager that is created while
+    /// another one of the process has its identifier is not restored, and what it does is kept from the end of that one on.
     ///
     /// - Parameters:
     ///   - delegate: The delegate, which the manager does not keep.
@@ -323,7 +323,11 @@ open class CBPeripheralManager: CBManager, @unchecked Sendable {
         }
         if let isOn { setAdvertising(isOn) }
         if let error, isOn != nil {
-            own.withLock { $0.advertisement = nil }
+            own.withLock { state in
+                // The next run, or the adapter's return, tries it again.
+                if isQuiet { state.restored = state.advertisement }
+                state.advertisement = nil
+            }
             keepState()
             if isQuiet { host.logger.error("what the run before has advertised is not advertised: \(error)") }
         }
