@@ -324,7 +324,7 @@ open class CBPeripheralManager: CBManager, @unchecked Sendable {
         if let isOn { setAdvertising(isOn) }
         if let error, isOn != nil {
             own.withLock { state in
-                // The next run, or the adapter's return, tries it again.
+                // The next run tries it again.
                 if isQuiet { state.restored = state.advertisement }
                 state.advertisement = nil
             }
