@@ -150,7 +150,7 @@ let package = Package(
         ),
         .testTarget(
             name: "BLEProfilesTests",
-            dependencies: ["BareBLECrypto", "BLECore", "BLEProfiles", "TestSupport"],
+            dependencies: ["BLECore", "BLEProfiles", "TestSupport"],
             swiftSettings: strict
         ),
         .testTarget(
@@ -172,7 +172,7 @@ let package = Package(
         ),
         .testTarget(
             name: "BareBLECryptoTests",
-            dependencies: ["BareBLECrypto", "BLECore"],
+            dependencies: ["BareBLECrypto", "BLECore", "BLEProfiles"],
             swiftSettings: strict
         ),
         .testTarget(

@@ -343,6 +343,14 @@ _blescan_browse() {
         return
         ;;
     esac
+
+    # Offer positional completions
+    case "${positional_number}" in
+    1)
+        __blescan_add_completions -W "$(__blescan_custom_complete ---completion browse -- positional@0 "${COMP_CWORD}" "$(__blescan_cursor_index_in_current_word)")"
+        return
+        ;;
+    esac
 }
 
 _blescan_read() {

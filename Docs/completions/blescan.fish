@@ -174,6 +174,7 @@ complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_option
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan explore" j json' -l 'json' -s 'j' -d 'Print one JSON object per line.'
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan explore" version' -l 'version' -d 'Show the version.'
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan explore" h help' -s 'h' -l 'help' -d 'Show help information.'
+complete -c 'blescan' -n '__blescan_should_offer_completions_for_positional "blescan browse" -eq 1' -fka '(__blescan_custom_completion ---completion browse -- positional@0 (count (__blescan_tokens -pc)) (__blescan_tokens -tC))'
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan browse" color' -l 'color' -d 'Colours: auto (on a terminal, unless NO_COLOR is set), always or never. (default: auto)' -rfka 'auto always never'
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan browse" mtu' -l 'mtu' -d 'Largest ATT packet to request, 23 to 517.' -rfka ''
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan browse" cache' -l 'cache' -d 'Cache the peer\'s attributes in this file, valid while its Database Hash is unchanged; without a hash, only explore uses it.' -rfka ''

@@ -264,7 +264,7 @@ package struct AdapterRecovery: Sendable {
 
 }
 
-/// What a device on USB says of itself, by which it is known again after a reset.
+/// The identity of a USB device, by which it is recognized after a reset.
 private struct USBIdentity {
     private let numbers: [String?]
     private let serial: String?
@@ -275,7 +275,7 @@ private struct USBIdentity {
         serial = SystemFiles.text(device + "/serial")
     }
 
-    /// Whether both may be one device, one of which may not have told its serial number.
+    /// Whether both may be the same device; a missing serial number matches any.
     func mayBe(_ other: USBIdentity) -> Bool {
         numbers == other.numbers && (serial == nil || other.serial == nil || serial == other.serial)
     }

@@ -51,6 +51,8 @@ package final class AppendedFile: Sendable {
         // Another file may have taken its place meanwhile.
         guard unsafe fstat(number, &opened) == 0, opened.st_dev == status.st_dev, opened.st_ino == status.st_ino
         else { throw SystemCallError(call: "open", errno: EEXIST) }
+        // Nobody else may open it from now on. One of root's cannot be changed by another user.
+        if opened.st_mode & 0o077 != 0 { _ = fchmod(number, 0o600) }
         return file
     }
 

@@ -81,7 +81,7 @@ extension ConfinedCommand {
 
 extension Scan: ConfinedCommand {
     var radio: AdapterSelector? { adapter?.selector ?? .first }
-    var namesFiles: Bool { recording.record != nil || keys.file != nil }
+    var namesFiles: Bool { recording.namesFile || keys.file != nil }
 }
 
 /// A command that connects to the peer in its arguments.
@@ -92,7 +92,7 @@ protocol ConnectingCommand: ConfinedCommand {
 
 extension ConnectingCommand {
     var radio: AdapterSelector? { peer.isInTheAir ? options.adapter?.selector ?? .first : nil }
-    var namesFiles: Bool { options.cache != nil || options.recording.record != nil }
+    var namesFiles: Bool { options.cache != nil || options.recording.namesFile }
     var namesSocket: Bool { peer.isSocket }
     func findBonds() -> BondUse? {
         options.ignoresBonds ? nil : try? BondUse.find(for: peer, options.link, isPairing: options.pair).use
@@ -101,7 +101,7 @@ extension ConnectingCommand {
 
 extension Pair: ConfinedCommand {
     var radio: AdapterSelector? { peer.isInTheAir ? link.adapter?.selector ?? .first : nil }
-    var namesFiles: Bool { link.recording.record != nil }
+    var namesFiles: Bool { link.recording.namesFile }
     func findBonds() -> BondUse? { try? BondUse.find(for: peer, link, isPairing: true).use }
 }
 
@@ -146,13 +146,13 @@ extension Bonds: ConfinedCommand {
 extension Explore: ConnectingCommand {}
 extension Browse: ConnectingCommand {}
 extension Talk: ConnectingCommand {
-    var namesFiles: Bool { file != nil || options.cache != nil || options.recording.record != nil }
+    var namesFiles: Bool { file != nil || options.cache != nil || options.recording.namesFile }
 }
 extension Read: ConnectingCommand {}
 extension Notify: ConnectingCommand {}
 extension Watch: ConnectingCommand {}
 extension Write: ConnectingCommand {
-    var namesFiles: Bool { value.file != nil || options.cache != nil || options.recording.record != nil }
+    var namesFiles: Bool { value.file != nil || options.cache != nil || options.recording.namesFile }
 }
 
 /// A command that reads input from any source.

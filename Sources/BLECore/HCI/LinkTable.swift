@@ -139,7 +139,8 @@ package struct LinkTable {
 
     /// How many reasons are kept for owners that may never ask.
     package static let reasonLimit = 64
-    /// How long the kernel lists a link after its end, at most; the same time keeps a later link visible whose beginning was missed.
+    /// For this long after its end a link that the kernel lists is taken for ended; later, for a new link whose beginning was missed.
+    /// The kernel removes a link as soon as it has handled the event of its end, so that is far more than it needs.
     package static let listingTime: Duration = .seconds(2)
     /// After that time without a response the link layer drops the link. Spec: T_PRT, Core Vol 6 Part B, 5.2.
     package static let procedureTimeout: Duration = .seconds(40)

@@ -281,7 +281,8 @@ extension Adapter {
         }
     }
 
-    /// How often the links are looked at while a connect waits for the end of one: other programs' may end unseen.
+    /// How often the links are looked at while a connect waits for the end of one. The ends of links are reported, those of other
+    /// programs too, so this is for a report that was lost.
     private static let roomPause: Duration = .seconds(60)
 
     private func pauseScan(until deadline: BootInstant) async {

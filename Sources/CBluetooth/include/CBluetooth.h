@@ -97,6 +97,7 @@ int ble_ioctl_pointer(int fd, unsigned long request, void *argument);
 // Privileges of the calling thread: its effective and permitted capabilities, none of them inheritable; and prctl with one argument.
 int ble_set_capabilities(uint64_t set);
 int ble_process_option(int option, unsigned long value);
+// Whether the program's file gives it rights that the user who started it lacked (AT_SECURE).
 int ble_is_secure_execution(void);
 
 #endif

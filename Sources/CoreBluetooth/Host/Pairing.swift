@@ -15,8 +15,9 @@ extension CoreBluetoothHost {
         /// fails with the reason: it would not be known which links must be encrypted.
         public var directory: String
         /// A Boolean value that indicates whether centrals may pair with this program, for characteristics and channels that
-        /// demand encryption: while there are such ones, and a manager advertises or a central is connected. Without any closure every central in range may, three of them in a minute; with closures but
-        /// without `confirm`, those with which nothing can be compared may not.
+        /// demand encryption: while there are such ones, and a manager advertises or a central is connected. Without
+        /// any closure every central in range may, three of them in a minute; with closures but without `confirm`, those
+        /// with which nothing can be compared may not.
         public var allowsCentrals = false
         /// Shows the passkey that has to be entered at the device.
         public var show: (@Sendable (_ device: UUID, _ passkey: String) async -> Void)?

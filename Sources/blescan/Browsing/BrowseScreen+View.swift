@@ -4,7 +4,6 @@ import BareBLE
 extension BrowseScreen {
     /// The time for which a changed value is marked.
     private static let freshFor: Duration = .seconds(2)
-    private static let narrowestValue = 12
 
     /// The widths of the columns of the tree.
     private struct Layout {

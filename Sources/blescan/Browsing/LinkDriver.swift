@@ -57,8 +57,10 @@ actor LinkDriver {
                 failure = error.code == .cancelled ? nil : Failure(error)
             } catch let error as Failure {
                 failure = error
-            } catch {
+            } catch is CancellationError {
                 failure = nil
+            } catch {
+                failure = Failure(message: "\(error)", status: .linkLost)
             }
             report(.ended(failure))
         }

@@ -1,11 +1,11 @@
 // Carries out what a user wants on one link, and reports what has happened.
 //
-// Duties: the discovery; the first reading of all values that can be read, in the order of their handles, in between
-// which the user's operations have their turn; operations; the values of subscriptions as they come; the end of all
-// subscriptions.
+// Duties: discovery; the first read of all readable values, in the order of their handles, between which the user's
+// operations run; operations; the values of subscriptions as they come; the end of all subscriptions.
 //
 // Invariants:
-// - Every request has one event: its result, or its failure.
+// - Every operation has one event: its result or its failure. For operations in progress at the end of the link, that is
+//   the end of the link.
 // - A failure of one operation ends nothing but that.
 
 import BLECore
@@ -28,7 +28,7 @@ actor LinkSession {
 
     /// Discovers and reads everything, then waits for the end of the link.
     ///
-    /// - Throws: What has ended the link; nothing if the task was cancelled.
+    /// - Throws: The error that ended the link; `.cancelled` if the task was cancelled during discovery or a read.
     func run() async throws {
         report(.connected(mtu: await peripheral.mtu))
         let database = try await peripheral.discover(level: .full, timeout: timeout)

@@ -11,11 +11,10 @@ import BareBLE
 
 /// The peer of a recorded link.
 struct RecordedPeer {
-    /// What happened at one PDU: never more than two events.
+    /// What happened at one PDU.
     typealias Events = [LinkEvent]
 
     private var request: ATTPacket?
-    private var mtu = 23
     private var services: [AttributeHandle: GATTService] = [:]
     private var includes: [AttributeHandle: GATTInclude] = [:]
     private var characteristics: [AttributeHandle: GATTCharacteristic] = [:]
@@ -26,16 +25,19 @@ struct RecordedPeer {
 
     /// The attributes that were discovered.
     var database: GATTDatabase {
-        let services = services.values.map { service in
-            var service = service
-            service.includes = includes.values.filter { service.handles.contains($0.handle) }
-                .sorted { $0.handle < $1.handle }
-            return service
-        }.sorted { $0.handles.lowerBound < $1.handles.lowerBound }
+        var services = services.values.sorted { $0.handles.lowerBound < $1.handles.lowerBound }
+        // A service ends before the next one, whatever the peer has claimed.
+        for (index, next) in services.enumerated().dropFirst() {
+            let handles = services[index - 1].handles
+            services[index - 1].handles = handles.clamped(to: handles.lowerBound...(next.handles.lowerBound - 1))
+        }
+        for include in includes.values.sorted(by: { $0.handle < $1.handle }) {
+            if let index = Self.index(of: include.handle, in: services) { services[index].includes.append(include) }
+        }
         let sorted = characteristics.values.sorted { $0.declarationHandle < $1.declarationHandle }
         let whole = sorted.enumerated().map { index, characteristic in
             var characteristic = characteristic
-            let service = services.last { $0.handles.contains(characteristic.declarationHandle) }
+            let service = Self.index(of: characteristic.declarationHandle, in: services).map { services[$0] }
             let next = index + 1 < sorted.count ? sorted[index + 1].declarationHandle - 1 : AttributeHandle.max
             let end = min(next, service?.handles.upperBound ?? next)
             characteristic.endHandle = max(characteristic.valueHandle, end)
@@ -51,26 +53,38 @@ struct RecordedPeer {
             descriptors: found.map { GATTDescriptor(handle: $0.key, uuid: $0.value) })
     }
 
+    /// The place of the service that has a handle, among services in order that do not overlap.
+    private static func index(of handle: AttributeHandle, in services: [GATTService]) -> Int? {
+        var (low, high) = (0, services.count)
+        while low < high {
+            let middle = (low + high) / 2
+            if services[middle].handles.lowerBound <= handle { low = middle + 1 } else { high = middle }
+        }
+        return low > 0 && services[low - 1].handles.contains(handle) ? low - 1 : nil
+    }
+
     private static let declarations: Set<BluetoothUUID> = [0x2800, 0x2801, 0x2802, 0x2803]
 
     /// Takes the next PDU of the link.
     mutating func take(_ pdu: [UInt8], isSent: Bool) -> Events {
         guard let packet = try? ATTPacket(pdu) else { return [] }
-        return isSent ? sent(packet) : received(packet)
+        let opcode = ATTOpcode(rawValue: pdu[0])
+        if isSent { return sent(packet, isRequest: opcode.isRequest) }
+        return received(packet, isResponse: opcode.isResponse)
     }
 
-    private mutating func sent(_ packet: ATTPacket) -> Events {
+    private mutating func sent(_ packet: ATTPacket, isRequest: Bool) -> Events {
         switch packet {
         case .writeCommand(let write): return known(write.handle, write.value, .read)
         case .signedWriteCommand(let write): return known(write.handle, write.value, .read)
-        case .handleValueConfirmation: return []
         default:
-            request = packet
+            // A link serves both roles: what is sent may be a response to the peer.
+            if isRequest { request = packet }
             return []
         }
     }
 
-    private mutating func received(_ packet: ATTPacket) -> Events {
+    private mutating func received(_ packet: ATTPacket, isResponse: Bool) -> Events {
         switch packet {
         case .handleValueNotification(let value): return known(value.handle, value.value, .sent)
         case .handleValueIndication(let value): return known(value.handle, value.value, .sent)
@@ -78,14 +92,16 @@ struct RecordedPeer {
             return list.entries.flatMap { known($0.handle, $0.value, .sent) }
         default: break
         }
+        guard isResponse else { return [] }
         defer { request = nil }
         switch (request, packet) {
         case (.exchangeMTURequest(let own), .exchangeMTUResponse(let other)):
-            mtu = max(23, Int(min(own.mtu, other.mtu)))
-            return [.connected(mtu: mtu)]
+            return [.connected(mtu: max(23, Int(min(own.mtu, other.mtu))))]
         case (.readByGroupTypeRequest(let request), .readByGroupTypeResponse(let list)):
             for entry in list.entries {
-                guard let uuid = Self.uuid(entry.value), entry.startHandle <= entry.endHandle else { continue }
+                guard let uuid = Self.uuid(entry.value), entry.startHandle <= entry.endHandle,
+                    services.count < GATTDatabase.attributeLimit
+                else { continue }
                 services[entry.startHandle] = GATTService(
                     handles: entry.startHandle...entry.endHandle, uuid: uuid,
                     isPrimary: request.type == BluetoothUUID.primaryServiceDeclaration)
@@ -95,14 +111,17 @@ struct RecordedPeer {
             guard BluetoothUUID(request.type) == BluetoothUUID.primaryServiceDeclaration,
                 let uuid = Self.uuid(request.value)
             else { return [] }
-            for entry in list.entries where entry.startHandle <= entry.endHandle {
+            for entry in list.entries
+            where entry.startHandle <= entry.endHandle && services.count < GATTDatabase.attributeLimit {
                 services[entry.startHandle] = GATTService(handles: entry.startHandle...entry.endHandle, uuid: uuid)
             }
             return discovered
         case (.readByTypeRequest(let request), .readByTypeResponse(let list)):
             return found(request.type, list)
         case (.findInformationRequest, .findInformationResponse(let list)):
-            for entry in list.entries { descriptors[entry.handle] = entry.type }
+            for entry in list.entries where descriptors.count < GATTDatabase.attributeLimit {
+                descriptors[entry.handle] = entry.type
+            }
             return discovered
         case (.readRequest(let request), .readResponse(let response)):
             return known(request.handle, response.value, .read)
@@ -128,12 +147,16 @@ struct RecordedPeer {
         switch type {
         case BluetoothUUID.characteristicDeclaration:
             for entry in list.entries {
-                guard let characteristic = GATTCharacteristic(entry) else { continue }
+                guard let characteristic = GATTCharacteristic(entry),
+                    characteristics.count < GATTDatabase.attributeLimit
+                else { continue }
                 characteristics[entry.handle] = characteristic
             }
             return discovered
         case BluetoothUUID.includeDeclaration:
-            for entry in list.entries { includes[entry.handle] = GATTInclude(entry) }
+            for entry in list.entries where includes.count < GATTDatabase.attributeLimit {
+                includes[entry.handle] = GATTInclude(entry)
+            }
             return discovered
         default:
             return list.entries.flatMap { known($0.handle, $0.value, .read) }
@@ -145,12 +168,14 @@ struct RecordedPeer {
     private mutating func known(
         _ handle: AttributeHandle, _ bytes: some Collection<UInt8>, _ origin: LinkEvent.Origin
     ) -> Events {
+        guard values[handle] != nil || values.count < GATTDatabase.attributeLimit else { return [] }
         let value = Array(bytes)
         values[handle] = value
         return kept(handle, .value(handle, value, origin))
     }
 
     private mutating func kept(_ handle: AttributeHandle, _ event: LinkEvent) -> Events {
+        guard history[handle] != nil || history.count < GATTDatabase.attributeLimit else { return [] }
         history[handle] = event
         return [event]
     }

@@ -24,11 +24,13 @@ struct Browse: AsyncParsableCommand {
 
             The live table of `scan` does the same: Enter on a device, then c. In the one
             of `replay --screen` c shows what was recorded of a link.
+
+            --json and --trace cannot be used here, and --pair needs --passkey.
             """)
 
     @Argument(
         help: "The peer: AA:BB:CC:DD:EE:FF[/random|/public], unix:PATH or demo:NAME.",
-        transform: PeerArgument.init(argument:))
+        completion: Completions.peer, transform: PeerArgument.init(argument:))
     var peer: PeerArgument
 
     @OptionGroup var color: ColorOptions

@@ -18,8 +18,9 @@ struct Watch: AsyncParsableCommand {
               blescan watch demo:battery 2a19 --for 5s --format csv
 
             Reads over one link, at once and then in the interval. A value that cannot
-            be read is reported, and is read again the next time; the end of the link
-            ends the command. What a device sends by itself is for notify.
+            be read is reported, and is read again the next time; if no value can be
+            read the first time, or the link ends, the command ends. What a device
+            sends by itself is for notify.
             """)
 
     @Argument(
@@ -73,7 +74,7 @@ struct Watch: AsyncParsableCommand {
         let use: Connection.CacheUse = attribute.contains(where: \.isHandle) ? .consulted : .unneeded
         let (printed, isInterrupted) = try await Connection.run(with: peer, options, cache: use) { peripheral in
             let output = LineOutput()
-            // A task of its own for the lines: a reader that takes nothing does not stop ^C.
+            // ^C does not wait for a reader that takes nothing.
             let printed = try await withTaskCancellationHandler {
                 try await command.watch(peripheral, to: output)
             } onCancel: {
@@ -113,18 +114,31 @@ struct Watch: AsyncParsableCommand {
                 }
                 if printed == count { return printed }
             }
-            // If nothing can be read at first, it never will.
-            if let first = failures.first, first.code == .disconnected || printed == 0 { throw first }
-            for failure in failures {
+            // The end of the link is always the last failure. What could not be read at all at first is not tried again.
+            let ends = failures.last?.code == .disconnected || (printed == 0 && !failures.isEmpty)
+            for failure in ends ? failures.dropLast() : failures[...] {
                 Console.report(failure)
                 printer.interrupt()
             }
+            if ends, let last = failures.last { throw last }
             // A slow peer is not asked for what was missed.
             due = max(due + interval, clock.now)
             if let end, due >= end { break }
-            guard (try? await clock.sleep(until: due)) != nil else { break }
+            await Self.wait(until: due, clock, or: peripheral)
         }
         return printed
+    }
+
+    /// Waits until a moment, or for the end of the link, which the next read then reports.
+    private static func wait(until due: ContinuousClock.Instant, _ clock: ContinuousClock, or peripheral: Peripheral)
+        async
+    {
+        await withTaskGroup(of: Void.self) { group in
+            group.addTask { try? await clock.sleep(until: due) }
+            group.addTask { _ = await peripheral.disconnected() }
+            await group.next()
+            group.cancelAll()
+        }
     }
 
     private func read(_ attribute: AttributeArgument, _ peripheral: Peripheral) async throws -> WatchPrinter.Reading {

@@ -11,6 +11,9 @@ struct RecordingOptions: ParsableArguments {
         completion: .file())
     var record: String?
 
+    /// Whether the option names a file.
+    var namesFile: Bool { record.map { $0 != "-" } ?? false }
+
     func validate() throws {
         if record == "-", isatty(STDOUT_FILENO) == 1 {
             throw ValidationError(

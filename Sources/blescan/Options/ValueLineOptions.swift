@@ -1,8 +1,8 @@
 import ArgumentParser
 
-/// The form of lines with values, for `read` and `notify`.
+/// The form of lines with values, for `read`, `notify` and `watch`.
 struct ValueLineOptions: ParsableArguments {
-    /// The forms beside that for users.
+    /// The output formats.
     enum Format: String, ExpressibleByArgument, CaseIterable, Sendable {
         case plain, json, csv
     }

@@ -2,7 +2,8 @@ import BLECore
 import BLEProfiles
 import BareBLE
 
-/// The lines about operations on a peer's attributes, the same in `read`, `write`, `notify` and `talk`.
+/// The lines about operations on a peer's attributes, the same in `read`, `write`, `notify`, `watch` and
+/// `talk`.
 struct OperationOutput: Sendable {
     /// The form of the lines.
     enum Form: Sendable {

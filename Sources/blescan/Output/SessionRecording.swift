@@ -9,6 +9,8 @@ import Glibc
 /// full disk ends the recording, not the command: it is reported once, and determines the exit status.
 struct SessionRecording {
     private static let broken = Lock(false)
+    /// Whether the command is over, and the recording is completed.
+    private static let isFinishing = Lock(false)
 
     /// Whether a recording of this program has ended early.
     static var isBroken: Bool { broken.withLock { $0 } }
@@ -18,8 +20,7 @@ struct SessionRecording {
 
     private let recorder: Recorder
 
-    /// Runs `body` with the requested file, if any, and completes it; with `open`, whose owner completes it, if there is
-    /// that.
+    /// Runs `body` with `open`, which its owner completes; or else with the requested file, if any, and completes that.
     static func during<Value: Sendable>(
         _ options: RecordingOptions, or open: SessionRecording? = nil,
         _ body: (SessionRecording?) async throws -> Value
@@ -43,8 +44,8 @@ struct SessionRecording {
         do throws(RecorderError) {
             recorder = try Recorder(capture: target, dialogue: nil, isReplacing: false) { failure in
                 if case .pipe = target, case .cannotWrite(_, EPIPE) = failure {
-                    // As for results: the reader has what it needs.
-                    return Interrupt.end(.done)
+                    // As for results: the reader has what it needs. A command that is over has its own status.
+                    return Self.isFinishing.withLock(\.self) ? () : Interrupt.end(.done)
                 }
                 Self.broken.withLock { $0 = true }
                 let rest = path != "-" && Self.isEmpty(path) ? "Nothing was recorded." : "What is in it can be read."
@@ -77,6 +78,7 @@ struct SessionRecording {
 
     /// Returns when the file is complete.
     private func finish(removingEmpty: Bool = false) async {
+        Self.isFinishing.withLock { $0 = true }
         // A failure was reported when it occurred.
         try? await recorder.finish(removingEmpty: removingEmpty)
     }

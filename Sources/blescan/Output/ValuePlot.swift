@@ -30,7 +30,7 @@ struct ValuePlot: Sendable {
         if most.map({ number > $0.number }) ?? true { most = point }
     }
 
-    /// Returns the text with the row behind it, in this number of columns at most.
+    /// Returns the text followed by the row, in this number of columns at most.
     ///
     /// Where there is no room for everything, first the row becomes shorter, then the extremes go, then the row.
     func line(_ text: String, in width: Int, _ look: ScreenLook) -> StyledText {

@@ -39,7 +39,7 @@ struct ValueText: Hashable, Sendable {
         return meaning.wrapped(to: room)
     }
 
-    /// Returns the value in one line of this number of columns, or more.
+    /// Returns the value in one line: the decoded value, which may be wider than `room`, or else the clipped bytes.
     func line(in room: Int) -> String { meaning ?? hex(in: min(room, Self.longestHex)) ?? "" }
 
     /// Returns the bytes in this number of columns; with their number if not all of them fit.

@@ -84,9 +84,9 @@ extension Scan {
         guard let directory = try? BondDirectory(bonds) else { return }
         for stored in try directory.stored() where adapter == nil || stored.adapter == adapter {
             if let damage = stored.damage { throw damage }
-            guard stored.records.contains(where: { $0.identity.address == address }) else { continue }
+            guard stored.hasBond(with: address) else { continue }
             throw Failure(
-                message: "there is a bond with \(address), and the table connects without encryption",
+                message: "there is, or may be, a bond with \(address), and the table connects without encryption",
                 hint: "`blescan browse \(address)` uses the bond.", status: .usage)
         }
     }

@@ -104,6 +104,29 @@ import Testing
         #expect(meaning["movements"]?.number == 254 && meaning["sequence"]?.number == 65534)
     }
 
+    /// Service data of a development kit of Nordic's, as `bluetoothctl info` has shown it: the SDK's default discriminator,
+    /// 3840, and a test vendor.
+    @Test func aMatterDeviceThatWaitsToBeCommissioned() throws {
+        let meaning = try #require(
+            AdvertisingData(try Hex.decode("0b16f6ff00000ff1ff108000")).decoded.first { $0.kind == .matter })
+        #expect(meaning["discriminator"]?.number == 3840)
+        #expect(meaning["vendor"]?.text == "vendor 0xfff1")
+        #expect(meaning["product"]?.text == "product 0x8010")
+        // Another operation, a version that nobody knows, and a payload that is cut off.
+        for other in ["0b16f6ff01000ff1ff108000", "0b16f6ff00001ff1ff108000", "0a16f6ff00000ff1ff1080"] {
+            #expect(!AdvertisingData(try Hex.decode(other)).decoded.contains { $0.kind == .matter }, "\(other)")
+        }
+    }
+
+    /// The manufacturer data in the tests of Home Assistant's integration, whose device is a Wave Plus of model 2930.
+    @Test func anAirthingsTellsItsModelAndSerialNumber() throws {
+        let meaning = try #require(
+            AdvertisingData(try Hex.decode("09ff3403e42fa5ae0900")).decoded.first { $0.kind == .airthings })
+        #expect(meaning.title == "Airthings Wave Plus")
+        #expect(meaning["serial number"]?.number == 2_930_061_284)
+        #expect(!AdvertisingData(try Hex.decode("09ff3403e42f05000900")).decoded.contains { $0.kind == .airthings })
+    }
+
     /// AltBeacon's own example layout with other identifiers (Protocol Specification 1.0); the vectors have such
     /// beacons.
     @Test func altBeacon() throws {

@@ -65,6 +65,25 @@ import Testing
         #expect(String(decoding: bytes, as: UTF8.self) == "abcde")
     }
 
+    /// The peer asks as well: its requests, and the responses to them, end no request of the client.
+    @Test func aLinkWithBothRolesShowsWhatTheClientReads() {
+        let (_, events) = Self.played([(true, "0a0300"), (false, "020502"), (true, "03f700"), (false, "0b616263")])
+        guard case .value(0x0003, [0x61, 0x62, 0x63], .read)? = events.last else {
+            Issue.record("\(events)")
+            return
+        }
+    }
+
+    /// Each service claims all handles after its first one.
+    @Test func servicesThatOverlapEndBeforeTheNextOne() {
+        let (peer, _) = Self.played([
+            (true, "100100ffff0028"), (false, "1106" + "0100ffff0018" + "0200ffff0f18" + "0500ffff0a18"),
+            (true, "080100ffff0328"), (false, "0907" + "03000204002a19"),
+        ])
+        #expect(peer.database.services.map(\.handles) == [0x0001...0x0001, 0x0002...0x0004, 0x0005...0xFFFF])
+        #expect(peer.database.service(containing: 0x0004)?.uuid == 0x180F)
+    }
+
     @Test func anyBytesAreTolerated() {
         for pdu in Self.visit {
             let bytes = Hex.bytes(pdu.hex)

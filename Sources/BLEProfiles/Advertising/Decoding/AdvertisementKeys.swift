@@ -14,8 +14,8 @@ public import BLECore
 /// for decoded in device.decoded(with: keys) { print(decoded) }
 /// ```
 ///
-/// Decrypting does not authenticate: whoever has recorded an advertisement can send it again. The counters of the
-/// formats are not checked.
+/// Decryption does not authenticate: a recorded advertisement can be sent again, and the counters of the formats are
+/// not checked.
 public struct AdvertisementKeys: Sendable {
     /// The length of a key, in bytes.
     public static let keyLength = Secret128.length
@@ -49,22 +49,26 @@ public struct AdvertisementKeys: Sendable {
 
     /// The result of decrypting.
     enum Opening {
-        /// There is no key for the device.
+        /// There is no key for the device, or this format or version is not decrypted.
         case noKey
         case wrongKey
         case opened([UInt8])
     }
 
-    /// Decrypts a message of the first of `senders` that there is a key for. If nobody knows who has sent it, each key
-    /// is tried, and only one that fits counts.
+    /// Decrypts a message of the first of `senders` that there is a key for. If the sender is unknown, each key is
+    /// tried, and one that fits counts if it is the only one. For Victron a key fits if its first byte does, which is so
+    /// for one of 256 keys of other devices.
     fileprivate func open(
         from senders: [BluetoothAddress], _ message: (BluetoothAddress, Secret128) -> EncryptedMessage?
     ) -> Opening {
         if senders.isEmpty {
+            var found: [UInt8]?
             for (address, key) in keys {
-                if let message = message(address, key), let plain = cipher(message) { return .opened(plain) }
+                guard let message = message(address, key), let plain = cipher(message) else { continue }
+                if found != nil { return .noKey }
+                found = plain
             }
-            return .noKey
+            return found.map { .opened($0) } ?? .noKey
         }
         for address in senders {
             guard let key = keys[address] else { continue }

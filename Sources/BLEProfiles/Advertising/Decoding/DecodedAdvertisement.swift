@@ -11,7 +11,7 @@ public struct DecodedAdvertisement: Hashable, Sendable, CustomStringConvertible 
     public let title: String
     /// How far encrypted parts of the data could be read.
     public let encryption: Encryption
-    /// A Boolean value that indicates whether parts of the data are readable only with a key that was not given.
+    /// A Boolean value that indicates whether parts of the data were not decrypted.
     public var isEncrypted: Bool { encryption == .noKey || encryption == .wrongKey }
     /// The decoded fields, in display order. No two fields have the same name.
     ///
@@ -23,7 +23,7 @@ public struct DecodedAdvertisement: Hashable, Sendable, CustomStringConvertible 
     public enum Encryption: Hashable, Sendable {
         /// Nothing is encrypted.
         case none
-        /// There is no key.
+        /// There is no key for the device, or this format or version is not decrypted.
         case noKey
         /// The key for the device does not fit.
         case wrongKey

@@ -217,8 +217,10 @@ enum VictronRecord: UInt8 {
     /// Adds what the auxiliary input measures, by its mode.
     private static func addAuxiliary(_ value: UInt32, _ mode: UInt32, to list: inout FieldList) {
         switch mode {
-        case 0: list.measured("starter voltage", Int16(truncatingIfNeeded: value), exponent: -2, "V")
-        case 1: list.measured("midpoint voltage", value, exponent: -2, "V")
+        case 0:
+            let known = value == 0x7FFF ? nil : Int16(truncatingIfNeeded: value)
+            list.measured("starter voltage", known, exponent: -2, "V")
+        case 1: list.measured("midpoint voltage", value == 0xFFFF ? nil : value, exponent: -2, "V")
         case 2:
             // In hundredths of a kelvin.
             let known = value == 0xFFFF ? nil : Int32(bitPattern: value) - 27_315

@@ -28,6 +28,8 @@ package enum IdentifyingField: Hashable, Sendable {
     package static func fields(company: UInt16, _ value: Span<UInt8>) -> [IdentifyingField] {
         switch company {
         case 0x0006: MicrosoftBeacon.identifyingFields(in: value)
+        // Mopeka's sensors: half of the address, and what follows it.
+        case 0x0059: value.count == 10 ? [.rest(from: 5)] : []
         case 0x0499: RuuviTag.identifyingFields(in: value)
         default: []
         }
