@@ -23,7 +23,8 @@ def pair(*options):
 
 def read(*options, peer=ADDRESS):
     """Reads the value for authenticated peers."""
-    return blescan("read", peer, GUARDED, "--hex-only", *options)
+    form = () if "--json" in options else ("--hex-only",)
+    return blescan("read", peer, GUARDED, *form, *options)
 
 
 def succeeds(outcome, what):
