@@ -160,7 +160,7 @@ import Testing
         #expect(result.description == vector.text)
     }
 
-    /// A frame with an address belongs to it, whoever sends it; the key of the sender is used if there is none for it.
+    /// The key of the address in a frame is used before that of the frame's sender.
     @Test func theAddressInTheFrameCounts() throws {
         let vector = Self.sealed[1]
         let key = try keys(vector.key, for: vector.address)

@@ -19,7 +19,7 @@ enum Completions {
     }
 
     private static var bondedDevices: [String] {
-        // A user without bonds has no directory, and nobody is told.
+        // A user without bonds has no directory, which is no error.
         guard let path = BondDirectory.usual(), let stored = try? BondDirectory(usual: path).stored() else { return [] }
         return Set(stored.flatMap(\.records).map(\.identity.address.description)).sorted()
     }
