@@ -8,6 +8,7 @@ let strict: [SwiftSetting] = [
 ]
 
 let bareble = Target.Dependency.product(name: "BareBLE", package: "BareBLE")
+let crypto = Target.Dependency.product(name: "BareBLECrypto", package: "BareBLE")
 let profiles = Target.Dependency.product(name: "BLEProfiles", package: "BareBLE")
 let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
 let lifecycle = Target.Dependency.product(name: "ServiceLifecycle", package: "swift-service-lifecycle")
@@ -21,7 +22,7 @@ let package = Package(
         .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
     ],
     targets: [
-        .target(name: "SystemService", dependencies: [bareble, logging, lifecycle], swiftSettings: strict),
+        .target(name: "SystemService", dependencies: [bareble, crypto, logging, lifecycle], swiftSettings: strict),
         .target(name: "AdvertisementLogging", dependencies: [bareble, lifecycle], swiftSettings: strict),
         .target(name: "HeartRateLogging", dependencies: [bareble, profiles, lifecycle], swiftSettings: strict),
         .target(name: "UARTBridging", dependencies: [bareble, profiles, lifecycle], swiftSettings: strict),
@@ -47,7 +48,7 @@ let package = Package(
         ),
         .executableTarget(
             name: "lock-reader",
-            dependencies: ["LockReading", bareble],
+            dependencies: ["LockReading", bareble, crypto],
             swiftSettings: strict
         ),
         .executableTarget(

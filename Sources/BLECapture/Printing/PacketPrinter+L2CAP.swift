@@ -4,7 +4,11 @@ extension PacketPrinter {
     mutating func describeData(_ packet: CapturedPacket, _ printed: inout PrintedPacket) {
         printed.layer = .l2cap
         switch reassembler.received(packet) {
-        case .frame(let frame): describeFrame(frame, &printed)
+        case .frame(let frame):
+            if frame.channel == Self.securityManagerChannel {
+                BlankedKeys.blank(frame.payload, inData: &printed.bytes)
+            }
+            describeFrame(frame, &printed)
         case .unfinished(let origin):
             printed.title =
                 "Piece of a frame, link \(PacketNames.hex(origin.connection))"
@@ -15,6 +19,8 @@ extension PacketPrinter {
         }
     }
 
+    private static let securityManagerChannel: UInt16 = 0x0006
+
     private mutating func describeFrame(_ frame: L2CAPFrame, _ printed: inout PrintedPacket) {
         switch frame.channel {
         case L2CAPFrame.attributeChannel:
@@ -22,9 +28,11 @@ extension PacketPrinter {
         case 0x0005:
             printed.title = "L2CAP " + Self.named(frame.payload.first, Self.signal)
             printed.details = PacketNames.dump(frame.payload)
-        case 0x0006:
-            printed.title = "Security Manager " + Self.named(frame.payload.first, Self.security)
-            printed.details = PacketNames.dump(frame.payload)
+        case Self.securityManagerChannel:
+            var payload = frame.payload
+            BlankedKeys.blank(securityManager: &payload)
+            printed.title = "Security Manager " + Self.named(payload.first, Self.security)
+            printed.details = PacketNames.dump(payload)
         default:
             printed.title =
                 "L2CAP channel \(PacketNames.hex(frame.channel)), link \(PacketNames.hex(frame.origin.connection))"
@@ -96,11 +104,14 @@ extension PacketPrinter {
             default: nil
             }
         printed.title = name ?? "Record of type \(opcode)"
+        if opcode == 16 || opcode == 17 {
+            BlankedKeys.blank(management: &printed.bytes, isCommand: opcode == 16)
+        }
         let text = Array(packet.bytes.prefix { $0 != 0 })
         if opcode == 12, let plain = PacketNames.plainText(text) {
             printed.title += ": " + plain
         } else {
-            printed.details = PacketNames.dump(packet.bytes)
+            printed.details = PacketNames.dump(printed.bytes)
         }
     }
 }

@@ -168,7 +168,7 @@ package struct ManagementSetup: ~Copyable {
         /// The first failure, while the power still has to be switched on again.
         var failure: Failure?
         var tries = 1
-        /// When a command that the kernel was too busy for is sent again.
+        /// When a command is sent again that the kernel was too busy for, or that has not changed the power.
         var pausesUntil: BootInstant?
     }
 
@@ -251,6 +251,9 @@ package struct ManagementSetup: ~Copyable {
         case .managed, .resting, .loading: true
         }
     }
+
+    /// Whether a setup is under way.
+    package var isSettingUp: Bool { if case .settingUp = state { true } else { false } }
 
     /// The management interface is open again: the adapter with this index may have been plugged in at this moment.
     package mutating func interfaceOpened(at now: BootInstant) { graceEnd = now + Self.grace }
@@ -553,12 +556,7 @@ extension ManagementSetup {
                 run.hasCycledPower = false
                 owesPower = false
             }
-            if status == .busy, run.tries < Self.tries {
-                run.tries += 1
-                run.pausesUntil = now + Self.pause
-                state = .settingUp(run)
-                return []
-            }
+            if status == .busy, run.tries < Self.tries { return pause(run, at: now) }
             let isHarmless = status == .notSupported || status == .rejected || status == .unknownCommand
             return run.step.isRequired || !isHarmless
                 ? failed(run, Self.failure(failure, at: run.step)) : advance(run)
@@ -566,17 +564,27 @@ extension ManagementSetup {
         let isPowered = settings.contains(.powered)
         switch run.step {
         case .readInformation where !run.supported.contains(.lowEnergy): return failed(run, .noLowEnergy)
+        case .powerOff where isPowered, .powerOn where !isPowered:
+            // The kernel ends a change of the power before it is done, and its end can be taken for that of the next one.
+            return run.tries < Self.tries ? pause(run, at: now) : failed(run, .powerUnchanged)
         case .powerOff:
-            if isPowered { return failed(run, .powerUnchanged) }
             hasBeenOff = true
         case .powerOn:
-            if !isPowered { return failed(run, .powerUnchanged) }
             // By Set Powered, also where it only seemed to be off.
             if wasOff { hasBeenOff = true }
             owesPower = false
         default: break
         }
         return advance(run)
+    }
+
+    /// The step's command is sent again after a pause.
+    private mutating func pause(_ run: Run, at now: BootInstant) -> [Action] {
+        var run = run
+        run.tries += 1
+        run.pausesUntil = now + Self.pause
+        state = .settingUp(run)
+        return []
     }
 
     /// Takes what the response to a step says; returns the failure if it is none, or does not fit.
@@ -820,7 +828,8 @@ extension ManagementSetup {
     /// How long the kernel has an adapter on that was plugged in, while it reports it as off: `HCI_AUTO_OFF_TIMEOUT` with
     /// as much again for a slow machine.
     package static let grace: Duration = .seconds(4)
-    /// How often a command is sent that the kernel is too busy for, because another program changes the same.
+    /// How often a command is sent that the kernel is too busy for, because another program changes the same, or that has not
+    /// changed the power.
     package static let tries = 10
     /// The pause before each further time.
     package static let pause: Duration = .milliseconds(500)

@@ -385,7 +385,9 @@ package struct PairingExchange: ~Copyable {
         guard let deadline = nextDeadline, deadline <= now else { return [] }
         switch state {
         case .pairing(let pairing):
-            return stop(pairing, .timedOut(pairing.question), at: now)
+            // A passkey that is shown is entered at the peer.
+            let unanswered = if case .show = pairing.question { nil as Question? } else { pairing.question }
+            return stop(pairing, .timedOut(unanswered), at: now)
         case .stopping(let pairing, let failure, isCancelled: false, _):
             // The no had no effect.
             return cancelPairing(pairing, failure, at: now)

@@ -386,7 +386,10 @@ extension PairingResponder {
         case .waiting(let pairing) where pairing.deadline <= now:
             actions += leave(pairing, .pairing(.timedOut(nil)), at: now)
         case .pairing(let pairing) where pairing.deadline <= now:
-            actions += leave(pairing, .pairing(.timedOut(pairing.event == nil ? nil : pairing.question)), at: now)
+            // A passkey that is shown is entered at the central.
+            let isShown = if case .show = pairing.question { true } else { false }
+            let unanswered = pairing.event == nil || isShown ? nil : pairing.question
+            actions += leave(pairing, .pairing(.timedOut(unanswered)), at: now)
         case .settling(let pairing, let until) where until <= now:
             state = .checking(pairing)
             actions.append(.readSecurity(pairing.client))

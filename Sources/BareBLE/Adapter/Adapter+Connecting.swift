@@ -122,6 +122,8 @@ extension Adapter {
         if hasWaited { try await prepare(during: "connect") }
         if try self.target(target.address, demand) != target { return .bondChanged }
         retry.beginTurn(at: loop.now())
+        // What an earlier link has shown of the bond, which may be another one since.
+        _ = security.takeRejection(by: target.peer)
         if target.means == .kernel {
             let omitted = demand.pairing != nil && target.required == nil ? target.peer : nil
             try await loadKeys(leavingOut: omitted, until: retry.deadline, during: "connect")

@@ -17,6 +17,7 @@ extension Adapter {
     /// As `prepare`, without security.
     func prepareController(during operation: String) async throws(BLEError) {
         try find(during: operation)
+        if presence == .down { try await awaitSetUp(during: operation) }
         guard presence == .up else { throw downError(during: operation) }
         try await identify(during: operation)
         // It may have gone after the last response.

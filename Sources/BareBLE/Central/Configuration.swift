@@ -47,7 +47,7 @@ public struct Configuration: Sendable {
     /// Called on the event loop with every ATT PDU of every link, in wire order. It must return quickly.
     public var trace: (@Sendable (TracedPDU) -> Void)?
     /// Called on the event loop with each link that comes up; the observer that it returns is called with all events
-    /// of that link, in order. Both must return quickly. `Recorder` of BareBLETestKit writes files from them.
+    /// of that link, in order. Both must return quickly. `Recorder` of BLECapture writes files from them.
     public var traceLinks: (@Sendable (TracedLink) -> TracedLink.Observer)?
     /// Called on the event loop with every command to the adapter's controller and every event from it, in the order
     /// in which they were written and read, including scan reports, and the commands of the kernel and of other programs with

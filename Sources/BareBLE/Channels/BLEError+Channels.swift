@@ -48,13 +48,13 @@ extension BLEError {
             case ECONNREFUSED:
                 (
                     .refusedByPeer, "the peer refused it",
-                    "The peer does not offer that PSM, lacks resources, or requires a paired link, which this version "
-                        + "does not make. Check the PSM in the device's documentation."
+                    "The peer does not offer that PSM, lacks resources, or requires a paired link: "
+                        + "check the PSM in the device's documentation, and pair with it."
                 )
             case EACCES, EBADE:
                 (
                     .insufficientSecurity, "the peer requires a more secure link than this one",
-                    "It requires a paired or encrypted link, which this version does not make."
+                    "Pair with it first, with `Peripheral.pair` or `blescan pair`, and connect again."
                 )
             case ECONNRESET, ECONNABORTED, ETIMEDOUT, ENOTCONN, EPIPE:
                 (.disconnected, "the link ended meanwhile", "Connect again.")

@@ -26,6 +26,12 @@ struct SessionRecord {
         keeper = nil
     }
 
+    /// The next start makes no link without the bond of the peer.
+    func requireBond() {
+        guard let keeper, let peer else { return }
+        keeper.assumeIsolated { $0.requireBond(of: peer) }
+    }
+
     /// Keeps a subscription: at its beginning, and on each link, where more may be known of it.
     mutating func keep(_ number: UInt64, _ subscription: StandingSubscription, on link: Peripheral?) {
         guard let keeper, let peer, let reference = subscription.reference,

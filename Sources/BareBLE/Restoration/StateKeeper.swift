@@ -195,6 +195,13 @@ extension StateKeeper {
         change { state in state.peers.removeAll { $0.peer == peer } }
     }
 
+    func requireBond(of peer: PeerID) {
+        change { state in
+            guard let index = state.peers.firstIndex(where: { $0.peer == peer }) else { return }
+            state.peers[index].requiresBond = true
+        }
+    }
+
     func want(_ subscription: PersistedSubscription, of peer: PeerID) {
         change { state in
             guard let index = state.peers.firstIndex(where: { $0.peer == peer }),

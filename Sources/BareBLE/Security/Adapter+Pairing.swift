@@ -23,6 +23,18 @@ extension Adapter {
         return try await setUp(during: operation, mayCyclePower: mayCyclePower, until: limit)
     }
 
+    /// Waits for the end of a setup that is under way: it may have switched the adapter off for a moment.
+    func awaitSetUp(during operation: String) async throws(BLEError) {
+        guard security.isSettingUp else { return }
+        let (wake, number) = await suspend(until: loop.now() + Self.managementTimeout) { number in
+            perform(security.manage(ManagementSetup.Plan(powersOn: true), number))
+        }
+        security.stopWaiting(number)
+        if case .cancelled = wake { throw cancelledError(during: operation) }
+        commandsReadable()
+        checkPresence()
+    }
+
     /// As `manage`, for an adapter that may be off: it is switched on. By the management interface alone: an adapter that is
     /// switched on by HCIDEVUP soon after it was plugged in stays on without the kernel's Security Manager.
     private func setUp(
@@ -80,6 +92,8 @@ extension Adapter {
             if error.code == .cancelled { throw error }
             security.setUpEnded(error)
             warnOfNoManagement(error)
+            // It was switched off for that, and why it is not on again is the cause.
+            if presence == .down { throw error }
         }
         guard presence == .up else { throw downError(during: operation) }
     }
@@ -151,7 +165,8 @@ extension Adapter {
     func openBonds(during operation: String, until limit: BootInstant? = nil) async throws(BLEError) {
         guard bonds.configuration != nil, !bonds.isOpen else { return }
         guard let address, address != .zero else { throw downError(during: operation) }
-        try await bonds.open(adapter: address, during: operation, until: limit)
+        guard let damage = try await bonds.open(adapter: address, during: operation, until: limit) else { return }
+        securityEvents.report(.bondsDamaged("\(damage)"))
     }
 
     /// Finds the adapter and reads its bonds.
@@ -199,12 +214,26 @@ extension Adapter {
         try await readBonds(during: operation)
         let identity = identity(of: peer) ?? peer
         try await bonds.forget(identity, during: operation)
-        try await manage(during: operation)
-        let (wake, number) = await suspend { number in perform(security.unpair(identity, number)) }
-        security.stopWaiting(number)
+        _ = security.takeRejection(by: identity)
+        // The bond is gone, whatever follows.
+        do throws(BLEError) {
+            try await removeKeys(of: identity, during: operation)
+        } catch {
+            // All keys are loaded again when the adapter is set up again.
+            let level: Logger.Level = error.code == .notPermitted ? .notice : .warning
+            logger.log(
+                level: level, "the kernel may have the key of a forgotten bond until it is set up again",
+                metadata: ["adapter": "\(name)", "peer": "\(identity)", "reason": "\(error)"])
+        }
         // Without a key in the kernel that has not ended the link.
         for handle in links.handles(of: identity) { await disconnect(handle) }
-        if case .cancelled = wake { throw cancelledError(during: operation) }
+        if Task.isCancelled { throw cancelledError(during: operation) }
+    }
+
+    private func removeKeys(of identity: PeerID, during operation: String) async throws(BLEError) {
+        try await manage(during: operation)
+        let (_, number) = await suspend { number in perform(security.unpair(identity, number)) }
+        security.stopWaiting(number)
     }
 
     // MARK: Pairing

@@ -210,9 +210,13 @@ extension BLEError {
             )
         }
         let hint: String? =
-            question == .justWorks && agent.enter != nil
-            ? "The peer asks for no passkey. If it has none, pair without one: that does not prove which device it is."
-            : nil
+            switch question {
+            case .justWorks where agent.outOfBand != nil:
+                "The peer does not use the out-of-band data, for which it needs LE Secure Connections: it may be another device."
+            case .justWorks where agent.enter != nil:
+                "The peer asks for no passkey. If it has none, pair without one: that does not prove which device it is."
+            default: nil
+            }
         return (.pairingRefused, "the agent rejected the question \(question.words)", hint)
     }
 

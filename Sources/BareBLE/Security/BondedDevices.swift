@@ -104,23 +104,32 @@ final class BondedDevices: @unchecked Sendable {
     /// Opens the store and reads the bonds, unless that was done.
     ///
     /// - Parameter limit: When the caller waits no longer, if that is earlier than the disk may take.
+    /// - Returns: Why bonds could not be read, if some were set aside.
     /// - Throws: `BLEError` with the codes of `BondStore`, `.timedOut` if the disk does not respond, `.cancelled`.
     func open(
         adapter: BluetoothAddress, during operation: String, until limit: BootInstant? = nil
-    ) async throws(BLEError) {
-        guard let bonds = configuration?.bonds, !isOpen else { return }
+    ) async throws(BLEError) -> BLEError? {
+        guard let bonds = configuration?.bonds, !isOpen else { return nil }
         let deadline = loop.now() + Self.storageTime
         let limit = limit.map { min($0, deadline) } ?? deadline
         try await takeTurn(until: limit, during: operation)
-        if isOpen { return passTurn() }
-        state = .opening
-        let contents = try await work(until: limit, during: operation) { () throws(BLEError) in
-            let store = try bonds.open(adapter: adapter)
-            let contents = try store.load()
-            return (contents, Outcome(opened: store, contents: contents))
+        if isOpen {
+            passTurn()
+            return nil
         }
-        guard let damage = contents.damage else { return }
+        state = .opening
+        let contents = try await work(until: limit, during: operation) {
+            do throws(BLEError) {
+                let store = try bonds.open(adapter: adapter)
+                let contents = try store.load()
+                return (.success(contents), Outcome(opened: store, contents: contents))
+            } catch {
+                return (.failure(error), Outcome())
+            }
+        }
+        guard let damage = contents.damage else { return nil }
         logger.warning("bonds were damaged", metadata: ["adapter": "\(adapter)", "reason": "\(damage)"])
+        return damage
     }
 
     /// Does a job with the open store.
@@ -135,10 +144,16 @@ final class BondedDevices: @unchecked Sendable {
             passTurn()
             throw BLEError(.adapterDown, during: operation, because: "the bonds are not open")
         }
-        return try await work(until: limit, during: operation) { () throws(BLEError) in
-            let value = try job(store)
-            // What the job has done is done, whether or not the file can be read after it.
-            return (value, Outcome(contents: try? store.load()))
+        return try await work(until: limit, during: operation) {
+            let result: Result<Value, BLEError>
+            do throws(BLEError) {
+                result = .success(try job(store))
+            } catch {
+                result = .failure(error)
+            }
+            // What the job has done is done, whether or not the file can be read after it. Where this process may not write,
+            // another one may have changed the bonds.
+            return (result, Outcome(contents: try? store.load()))
         }
     }
 
@@ -294,21 +309,16 @@ final class BondedDevices: @unchecked Sendable {
     /// Does a job whose turn it is. It is not cancelled: what the disk has begun cannot be undone.
     private func work<Value: Sendable>(
         until limit: BootInstant, during operation: String,
-        _ job: @Sendable @escaping () throws(BLEError) -> (Value, Outcome)
+        _ job: @Sendable @escaping () -> (Result<Value, BLEError>, Outcome)
     ) async throws(BLEError) -> Value {
         let result = Lock<Result<Value, BLEError>?>(nil)
         Task(executorPreference: loop) {
             var outcome = Outcome()
             do throws(WorkFailure) {
                 outcome = try await self.disk.run(on: self.loop) { () -> Outcome in
-                    do throws(BLEError) {
-                        let (value, outcome) = try job()
-                        result.withLock { $0 = .success(value) }
-                        return outcome
-                    } catch {
-                        result.withLock { $0 = .failure(error) }
-                        return Outcome()
-                    }
+                    let (done, outcome) = job()
+                    result.withLock { $0 = done }
+                    return outcome
                 }
             } catch {
                 result.withLock { $0 = .failure(.noRoom(during: operation)) }

@@ -8,9 +8,10 @@ extension Central {
 
     /// Removes the bond with a peer: from the disk, then from the kernel, and its link. Does nothing without a bond.
     ///
-    /// The peer keeps its own record of the bond, and may refuse to pair again until it is removed there too.
+    /// The peer keeps its own record of the bond, and may refuse to pair again until it is removed there too. Without
+    /// CAP_NET_ADMIN the kernel keeps the key that it was given, until another program loads its keys; the log says so.
     ///
-    /// - Throws: `BLEError` with `.bondNotStored` if the disk refused: the bond still exists. With `.unusableState` if the
+    /// - Throws: `BLEError` with `.noAdapter`, `.cancelled`; `.bondNotStored` if the disk refused: the bond still exists. With `.unusableState` if the
     ///   stored bonds were damaged: what is left of them was set aside, and the next call removes the bond.
     public func forgetBond(with peer: PeerID) async throws(BLEError) {
         let identity = await adapter.identity(of: peer) ?? peer

@@ -55,8 +55,8 @@ public struct OutOfBandData: Hashable, Sendable, CustomStringConvertible {
 /// |---|---|
 /// | none | NoInputNoOutput |
 /// | `show` | DisplayOnly |
-/// | `show`, `compare` | DisplayYesNo |
-/// | `enter` | KeyboardOnly |
+/// | `compare`, with or without `show` | DisplayYesNo |
+/// | `enter`, without both of the others | KeyboardOnly |
 /// | `show`, `compare`, `enter` | KeyboardDisplay |
 ///
 /// Spec: IO capabilities, Core Vol 3 Part H, 2.3.2.
@@ -67,7 +67,8 @@ public struct PairingAgent: Sendable {
     public var compare: (@Sendable (_ peer: PeerID, _ number: Passkey) async -> Bool)?
     /// Returns the passkey that the peer shows or has printed on it; `nil` to stop.
     public var enter: (@Sendable (_ peer: PeerID) async -> Passkey?)?
-    /// Returns whether to pair with nothing to compare; without this closure, `pair` itself is the consent.
+    /// Returns whether to pair with nothing to compare; without this closure, `pair` itself is the consent, unless
+    /// `outOfBand` is there: a peer that does not use the data could be any device, and is refused then.
     public var confirm: (@Sendable (_ peer: PeerID) async -> Bool)?
     /// The peer's out-of-band data. It replaces the closures if the peer has LE Secure Connections.
     public var outOfBand: OutOfBandData?
@@ -97,15 +98,15 @@ public struct PairingAgent: Sendable {
 
     var capability: IOCapability {
         if enter != nil { return show != nil && compare != nil ? .keyboardDisplay : .keyboardOnly }
-        if show != nil { return compare != nil ? .displayYesNo : .displayOnly }
-        return .noInputNoOutput
+        if compare != nil { return .displayYesNo }
+        return show != nil ? .displayOnly : .noInputNoOutput
     }
 
     /// Asks what the kernel asks.
     func reply(to question: PairingExchange.Question, about peer: PeerID) async -> PairingExchange.Reply {
         switch question {
         case .justWorks:
-            guard let confirm else { return .yes }
+            guard let confirm else { return outOfBand == nil ? .yes : .no }
             return await confirm(peer) ? .yes : .no
         case .compare(let number):
             guard let compare, let number = Passkey(Int(number)) else { return .no }

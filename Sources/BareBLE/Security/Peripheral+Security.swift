@@ -54,6 +54,9 @@ extension Peripheral {
         return controls.security(descriptor)
     }
 
+    /// Whether there is a bond with the peer.
+    var isBonded: Bool { controls?.bond() != nil }
+
     /// Returns why a link may not be used: `.notBonded` for a link to a bonded peer that is not encrypted, and for a peer
     /// without a bond that is demanded. `nil` if it may.
     func securityError(_ demand: SecurityDemand, during operation: String) -> BLEError? {

@@ -182,6 +182,8 @@ final class SecurityCoordinator {
     var isManaged: Bool { channel.isOpen && setup.isManaged }
     /// Whether the kernel can pair with the adapter; `nil` if nothing has shown it.
     var canPair: Bool? { setup.canPair }
+    /// Whether the adapter is being set up: meanwhile it may be switched off.
+    var isSettingUp: Bool { setup.isSettingUp }
 
     var nextDeadline: BootInstant? {
         let waiting = exchange.isRunning ? nil : pairing?.demand.deadline

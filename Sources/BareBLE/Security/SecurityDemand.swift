@@ -5,14 +5,15 @@ internal import BLECore
 /// With every demand but `.none` the link to a bonded peer is encrypted before its first byte; what arrives before that
 /// is discarded, because nothing proves who sent it.
 public enum SecurityDemand: Sendable {
-    /// A bonded peer's link is encrypted; any other is not encrypted.
+    /// A bonded peer's link is encrypted; any other is not encrypted. A session demands `.bonded` once a link of it was to a
+    /// bonded peer, also after a restart from its restoration state: without the bond it ends with `.notBonded`.
     case asBonded
     /// Nothing is encrypted, although the peer may be bonded: a device that uses its address may be at the other end.
     case none
     /// The peer must be bonded; otherwise the connect fails with `BLEError.Code.notBonded`, before anything is sent.
     case bonded
     /// A peer without a bond is paired before anything else is sent, which takes as long as `PairingOptions.timeout` at
-    /// most. So is one whose bond the options replace.
+    /// most. So is one whose bond the options replace; a session replaces with `.always` once, and keeps that bond.
     case pairing(PairingOptions)
 
     var pairing: PairingOptions? {
@@ -24,6 +25,17 @@ public enum SecurityDemand: Sendable {
         switch self {
         case .asBonded, .none: false
         case .bonded, .pairing: true
+        }
+    }
+
+    /// What a session demands of later links after one to a bonded peer: the bond, and no new one in the place of a good one.
+    var onceBonded: SecurityDemand {
+        switch self {
+        case .none, .bonded: return self
+        case .asBonded: return .bonded
+        case .pairing(var options):
+            if options.replacing == .always { options.replacing = .never }
+            return .pairing(options)
         }
     }
 

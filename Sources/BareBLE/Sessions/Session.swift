@@ -17,6 +17,8 @@ internal import Logging
 // - `work` is the one thing in progress: a connect, the program's work on a link, or a wait for the adapter. A result
 //   whose number is no longer that of `work` comes too late, and is only released.
 // - A released link has ended before the next connect begins: `teardown` is awaited.
+// - Once a link was to a bonded peer, no later link is used without a bond, also in the restoration state: without it another
+//   device could take the peer's place.
 // - No task of the session holds a reference to it. When its last reference is released, the session and its link end.
 
 /// A lasting connection to one peer, made again by a policy whenever it is lost.
@@ -39,6 +41,8 @@ public actor Session {
     private var teardown = Teardown()
     private var lastFailure: SessionFailure?
     private var timer: TimerID?
+    /// The security that the next link must have.
+    private var demand: SecurityDemand
     private let waiters: Waiters<LinkResult>
     private var subscriptions = StandingSubscriptions()
     private var record: SessionRecord
@@ -62,6 +66,7 @@ public actor Session {
         let options = target.options
         log = SessionLog(of: target.name, in: logger, warnings)
         self.handlers = handlers
+        demand = options.connect.security
         machine = ReconnectMachine(
             options.reconnect, resetBackoffAfter: options.resetBackoffAfter, preparation: options.readyTimeout)
         waiters = Waiters(on: loop)
@@ -253,7 +258,7 @@ extension Session {
         guard link.id == id || link.id.map(target.isPeer) ?? false, link.loop === loop else {
             throw Self.strangeLinkError(link, during: operation)
         }
-        let demand = options.connect.security
+        let demand = demand
         if let error = link.assumeIsolated({ $0.securityError(demand, during: operation) }) { throw error }
         given = link
         start()
@@ -481,6 +486,7 @@ extension Session {
         case .connected:
             become(.preparing)
         case .ready:
+            noteBond()
             // Their requests precede those of all others.
             beginSubscriptions()
             become(.ready)
@@ -523,12 +529,14 @@ extension Session {
             return
         }
         let (target, teardown) = (target, teardown.task)
-        work.begin(on: loop) { [weak self] number in
+        var options = target.options.connect
+        options.security = demand
+        work.begin(on: loop) { [weak self, options] number in
             await teardown?.value
             if Task.isCancelled { return }
             let result: LinkResult
             do throws(BLEError) {
-                result = .success(try await target.connect(target.options.connect))
+                result = .success(try await target.connect(options))
             } catch {
                 result = .failure(error)
             }
@@ -603,6 +611,7 @@ extension Session {
 
     /// Cancels pending work, and ends the link. The program's code is cancelled and not awaited.
     private func tearDown() {
+        noteBond()
         let (work, link) = (work.cancel(), current?.link)
         current?.watch.cancel()
         current = nil
@@ -621,6 +630,14 @@ extension Session {
             await self?.linkEnded(link, reason)
         }
         return CurrentLink(link, watch)
+    }
+
+    /// Demands the bond of the peer from now on, if there is one: it may have been made on this link.
+    private func noteBond() {
+        guard let link = current?.link, link.assumeIsolated({ $0.isBonded }) else { return }
+        let former = demand
+        demand = former.onceBonded
+        if demand.requiresBond, !former.requiresBond { record.requireBond() }
     }
 
     private func servicesChanged(_ change: ServiceChange, of link: Peripheral) {

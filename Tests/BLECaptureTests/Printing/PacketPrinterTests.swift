@@ -38,6 +38,51 @@ struct PacketPrinterTests {
         }
     }
 
+    @Test("Keys that a pairing distributes, and that the kernel is given, are not printed")
+    func distributedKeys() throws {
+        let key = "a4e41d70088de98196ae36dec58877be"
+        let ofPeer = "0600b3a2c4115500"
+        let packets = try [
+            (CapturePacket.smp("06" + key), "Encryption Information"), (CapturePacket.smp("08" + key), "Identity Information"),
+            (CapturePacket.smp("0a" + key), "Signing Information"),
+            (CapturePacket.note(16, "01000000 1300 0100" + ofPeer + key), "Management command"),
+            (CapturePacket.note(16, "01000000 3000 0100" + ofPeer + key), "Management command"),
+            (CapturePacket.note(17, "01000000 0a00 01" + ofPeer + key), "Management event"),
+        ]
+        for (packet, title) in packets {
+            var printer = PacketPrinter()
+            let printed = printer.print(packet)
+            #expect(printed.title.contains(title))
+            let text = "\(printed) \(Hex.encode(printed.bytes))".lowercased().filter { $0 != " " && $0 != "\n" }
+            for start in stride(from: 0, to: 28, by: 4) {
+                #expect(!text.contains(key.dropFirst(start).prefix(4)), "\(title)")
+            }
+            #expect(printed.bytes.count == packet.bytes.count)
+        }
+        // In two pieces.
+        var printer = PacketPrinter()
+        let whole = try Hex.decode("1100 0600 06" + key)
+        _ = printer.print(CapturePacket.data([0x40, 0x20, 8, 0] + whole.prefix(8)))
+        let last = printer.print(CapturePacket.data([0x40, 0x10, 13, 0] + whole.dropFirst(8)))
+        #expect(last.title.contains("Encryption Information"))
+        #expect(Array(last.bytes.dropFirst(4)) == [UInt8](repeating: 0, count: 13))
+    }
+
+    private enum CapturePacket {
+        static func smp(_ hex: String) throws -> CapturedPacket {
+            let payload = try Hex.decode(hex)
+            return data([0x40, 0x20, UInt8(payload.count + 4), 0, UInt8(payload.count), 0, 6, 0] + payload)
+        }
+
+        static func data(_ bytes: [UInt8]) -> CapturedPacket {
+            CapturedPacket(direction: .received, kind: .asynchronousData, bytes: bytes, timestamp: .zero)
+        }
+
+        static func note(_ opcode: UInt16, _ hex: String) throws -> CapturedPacket {
+            CapturedPacket(direction: nil, kind: .note(opcode), bytes: try Hex.decode(hex), timestamp: .zero)
+        }
+    }
+
     /// The first two packets are the screen in the program's own contract.
     static let exchange: [(hex: String, sent: Bool, at: Int64, title: String, details: [String])] = [
         (

@@ -178,6 +178,17 @@ import Testing
         }
     }
 
+    @Test func aPowerThatChangesLateIsSetAgain() {
+        // The kernel may take the end of the switch-off for that of the switch-on.
+        var run = Run(supported: Settings.lowEnergyOnly, current: 0x0201)
+        run.powerChangesUnseen = [2]
+        run.begin(ManagementSetup.Plan(powersOn: true))
+        run.play()
+        #expect(run.sent.filter { $0.hasPrefix("0500") } == ["0500 0000 0100 00", "0500 0000 0100 01", "0500 0000 0100 01"])
+        #expect(run.now == start + .milliseconds(500))
+        #expect(run.others.last == .finish(.success(run.result(0x0A01, canPair: true, hasCycledPower: true))))
+    }
+
     @Test func anAdapterWithoutLowEnergyIsRefused() {
         var run = Run(supported: 0x1FF, current: 0x81)
         run.begin(ManagementSetup.Plan(powersOn: true))
@@ -748,6 +759,9 @@ private struct Run: ~Copyable {
     var statuses: [UInt8: [UInt8]] = [:]
     /// The power that the kernel keeps, whatever it is told.
     var stuckPower: UInt32?
+    /// The numbers of the changes of the power, from 1, whose response shows the power before.
+    var powerChangesUnseen: Set<Int> = []
+    private var powerChanges = 0
     /// The longest packet; 1,024 keys are stored.
     var limit = 0xFFFF
     var now = BootInstant(nanoseconds: 10_000_000_000)
@@ -844,7 +858,9 @@ private struct Run: ~Copyable {
             let numbers = [supported, settings].flatMap { value in (0..<4).map { UInt8(value >> (8 * $0) & 0xFF) } }
             return answer(
                 code, [1, 2, 3, 4, 5, 6, 9, 0x0F, 0x00] + numbers + [UInt8](repeating: 0, count: 3 + 249 + 11))
-        case 0x05: set(stuckPower.map { $0 != 0 } ?? isOn, 1 << 0)
+        case 0x05:
+            powerChanges += 1
+            if !powerChangesUnseen.contains(powerChanges) { set(stuckPower.map { $0 != 0 } ?? isOn, 1 << 0) }
         case 0x09: set(isOn, 1 << 4)
         case 0x0B: set(isOn, 1 << 6)
         case 0x0D: set(isOn, 1 << 9)

@@ -233,6 +233,87 @@ import Testing
         }
     }
 
+    /// Out-of-band data is for LE Secure Connections alone: a device that turns that off would be paired unauthenticated.
+    @Test(arguments: [true, false])
+    func outOfBandDataIsNoConsentToAPairingWithoutIt(isConfirmed: Bool) async throws {
+        try await VirtualTime.run { time in
+            let bench = try await SecurityBench(time, VirtualSecurity(hasSecureConnections: false))
+            let link = try await bench.central.connect(bench.id)
+            let value = [UInt8](repeating: 7, count: 16)
+            var agent = PairingAgent(outOfBand: try #require(OutOfBandData(confirmation: value, random: value)))
+            if isConfirmed { agent.confirm = { _ in true } }
+            if isConfirmed {
+                #expect(try await link.pair(PairingOptions(agent: agent)).method == .justWorks)
+            } else {
+                await #expect(throws: error(.pairingRefused)) { try await link.pair(PairingOptions(agent: agent)) }
+                #expect(try await bench.central.bonds().isEmpty)
+            }
+            await link.disconnect()
+        }
+    }
+
+    @Test func numbersAreComparedWhereTheAgentCanDoThatAlone() async throws {
+        try await VirtualTime.run { time in
+            let bench = try await SecurityBench(time, VirtualSecurity(capability: .displayYesNo))
+            let link = try await bench.central.connect(bench.id)
+            let bond = try await link.pair(
+                PairingOptions(agent: PairingAgent(compare: { _, _ in true }), require: .authenticated))
+            #expect(bond.isAuthenticated)
+            await link.disconnect()
+        }
+    }
+
+    @Test func aSessionIsNotContinuedInClearAfterItsBondIsForgotten() async throws {
+        try await VirtualTime.run { time in
+            let bench = try await SecurityBench(time)
+            try await bench.pair()
+            let session = try await bench.central.session(with: bench.id)
+            _ = try await session.ready()
+            let requests = await bench.device.requestCount
+            try await bench.central.forgetBond(with: bench.id)
+            await #expect(throws: error(.notBonded)) {
+                while true {
+                    let link = try await session.ready()
+                    _ = await link.disconnected()
+                }
+            }
+            #expect(await bench.device.requestCount == requests)
+            await session.disconnect()
+        }
+    }
+
+    @Test func aSessionThatReplacesABondDoesSoOnce() async throws {
+        try await VirtualTime.run { time in
+            let bench = try await SecurityBench(time)
+            try await bench.pair()
+            var options = SessionOptions()
+            options.connect.security = .pairing(PairingOptions(replacing: .always))
+            let session = try await bench.central.session(with: bench.id, options)
+            for _ in 0..<3 {
+                let link = try await session.ready()
+                #expect(await link.security.isEncrypted)
+                #expect(await bench.device.pairingCount == 2)
+                await link.disconnect()
+            }
+            await session.disconnect()
+        }
+    }
+
+    /// The first connect has the adapter switched off and on, so that the kernel can pair.
+    @Test func connectsAtTheStartWaitForTheSetupOfTheAdapter() async throws {
+        try await VirtualTime.run { time in
+            let bench = try await SecurityBench(time)
+            let other = await bench.radio.add(SecurityBench.described(VirtualSecurity()))
+            let otherID = try #require(await bench.radio.id(of: other))
+            async let first = bench.central.connect(bench.id)
+            async let second = bench.central.connect(otherID)
+            let (one, two) = try await (first, second)
+            #expect(await bench.radio.hasSecurityManager())
+            await one.disconnect()
+            await two.disconnect()
+        }
+    }
+
     @Test func aSessionAsksForOnePairing() async throws {
         try await VirtualTime.run { time in
             let bench = try await SecurityBench(time, VirtualSecurity(capability: .displayOnly, passkey: 5))

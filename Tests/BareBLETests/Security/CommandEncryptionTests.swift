@@ -86,6 +86,16 @@ import Testing
         }
     }
 
+    @Test func aBondIsForgottenWithoutTheRightToManageTheAdapter() async throws {
+        try await VirtualTime.run { time in
+            let restricted = try await Restricted(try await SecurityBench(time))
+            let peripheral = try await restricted.central.connect(restricted.bench.id)
+            try await restricted.central.forgetBond(with: restricted.bench.id)
+            _ = await peripheral.disconnected()
+            #expect(try await restricted.central.bonds().isEmpty)
+        }
+    }
+
     @Test func theKeyIsInNoTrace() async throws {
         try await VirtualTime.run { time in
             let restricted = try await Restricted(

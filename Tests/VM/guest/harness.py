@@ -401,15 +401,40 @@ def tree(peer):
     return json.loads(Path(f"/run/vm/peers/{peer}.json").read_text())
 
 
+class KernelLog:
+    """What the kernel says of Bluetooth from now on: when a test fails, its cause is often there."""
+
+    def __init__(self):
+        self.descriptor = os.open("/dev/kmsg", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        os.lseek(self.descriptor, 0, os.SEEK_END)
+
+    def lines(self):
+        """Returns the lines since the last call."""
+        found = []
+        while True:
+            try:
+                record = os.read(self.descriptor, 8192)
+            except BlockingIOError:
+                return found
+            except BrokenPipeError:
+                continue  # lines were overwritten
+            facts, _, text = record.decode(errors="replace").partition(";")
+            text = text.splitlines()[0] if text else ""
+            if "Bluetooth" in text:
+                found.append(f"{int(facts.split(',')[2]) / 1e6:.1f} s: {text}")
+
+
 def main(before=lambda: None):
     """Runs the tests that the command line names, or all; each after `before`."""
     wanted = sys.argv[1:]
     failed = 0
+    log = KernelLog()
     for function in tests:
         name = function.__name__.replace("_", " ")
         if wanted and function.__name__ not in wanted:
             continue
         began = time.monotonic()
+        log.lines()
         try:
             if adapters()[:1] == ["hci0"]:
                 control(HCI_UP)
@@ -420,5 +445,7 @@ def main(before=lambda: None):
             failed += 1
             why = str(error) if isinstance(error, AssertionError) else "".join(traceback.format_exception(error)[-3:])
             rows = f" ({', '.join(function.rows)})" if hasattr(function, "rows") else ""
-            print(f"not ok {name}{rows}: {' '.join(why.split())}", flush=True)
+            said = log.lines()
+            kernel = f" [the kernel, at {time.monotonic():.1f} s: {'; '.join(said[-8:])}]" if said else ""
+            print(f"not ok {name}{rows}: {' '.join(why.split())}{kernel}", flush=True)
     sys.exit(1 if failed else 0)

@@ -1,4 +1,5 @@
 public import BareBLE
+import BareBLECrypto
 import Glibc
 public import Logging
 public import ServiceLifecycle
@@ -76,6 +77,9 @@ public enum Daemon {
         }
         if state == nil { configuration.cacheDirectory = getenv("STATE_DIRECTORY").map { String(cString: $0) } }
         do {
+            // A cache is believed if it fits the peer's hash, and bonded peers are recognized by their private addresses.
+            configuration.databaseHash = { $0.hash }
+            configuration.addressHash = { $0.hash }
             if let bonds { configuration.security = SecurityConfiguration(bonds: try BondStore(directory: bonds)) }
             try await begin(Central(configuration), logger).run()
         } catch {

@@ -1,4 +1,5 @@
 import BareBLE
+import BareBLECrypto
 import Glibc
 import LockReading
 
@@ -17,6 +18,8 @@ enum LockReaderProgram {
         }
         var configuration = Configuration()
         configuration.security = SecurityConfiguration(bonds: try BondStore(directory: arguments[0]))
+        // A lock with private addresses is recognized by its bond.
+        configuration.addressHash = { $0.hash }
         let central = Central(configuration)
         try await central.ready(powerOn: true)
         print(Hex.encode(try await readLock(lock, .uuid(state), of: central)))

@@ -1,0 +1,40 @@
+internal import BLECore
+
+/// Keys in the packets of captures, which are not printed: captures of other programs have them.
+enum BlankedKeys {
+    /// Overwrites the key in a packet of the Security Manager with zeros: the whole packet after its code.
+    ///
+    /// Spec: Core Vol 3 Part H, 3.6.2 (Encryption Information), 3.6.4 (Identity Information), 3.6.6 (Signing Information).
+    static func blank(securityManager payload: inout [UInt8]) {
+        guard isKey(payload) else { return }
+        for index in payload.indices.dropFirst() { payload[index] = 0 }
+    }
+
+    /// The same, in the piece of data that has completed the packet.
+    static func blank(_ payload: [UInt8], inData data: inout [UInt8]) {
+        guard isKey(payload) else { return }
+        // Handle and length come before each piece; length and channel before the first one, and then the code.
+        let isFirst = data.dropFirst().first.map { $0 >> 4 & 0b11 != 0b01 } ?? false
+        for index in data.indices.dropFirst(isFirst ? 9 : 4) { data[index] = 0 }
+    }
+
+    private static func isKey(_ payload: [UInt8]) -> Bool { [0x06, 0x08, 0x0A].contains(payload.first) }
+
+    /// Overwrites the parameters of a management command, or event, that has keys.
+    ///
+    /// - Parameter record: The cookie of the program, 4 bytes, the code, 2 bytes, and the parameters, as the kernel's monitor
+    ///   writes them.
+    static func blank(management record: inout [UInt8], isCommand: Bool) {
+        var reader = ByteReader(record.span)
+        guard reader.skip(4), let code = reader.u16(), (isCommand ? commands : events).contains(code) else { return }
+        for index in record.indices.dropFirst(6) { record[index] = 0 }
+    }
+
+    /// Load Link Keys, Load Long Term Keys, PIN Code Reply, User Passkey Reply, Add Remote Out Of Band Data, Set Privacy, Load
+    /// Identity Resolving Keys, Set Blocked Keys.
+    ///
+    /// Spec: BlueZ, doc/mgmt-api.
+    private static let commands: Set<UInt16> = [0x12, 0x13, 0x16, 0x1E, 0x21, 0x2F, 0x30, 0x46]
+    /// New Link Key, New Long Term Key, Passkey Notify, New Identity Resolving Key, New Signature Resolving Key.
+    private static let events: Set<UInt16> = [0x09, 0x0A, 0x17, 0x18, 0x19]
+}
