@@ -208,17 +208,21 @@ extension Adapter {
     }
 
     /// Removes a bond: from the disk, from the kernel, and the link.
-    package func forgetBond(with peer: PeerID) async throws(BLEError) {
+    ///
+    /// - Returns: Why the kernel may keep the key, if it may.
+    package func forgetBond(with peer: PeerID) async throws(BLEError) -> BLEError? {
         let operation = "forget the bond"
-        guard bonds.configuration != nil else { return }
+        guard bonds.configuration != nil else { return nil }
         try await readBonds(during: operation)
         let identity = identity(of: peer) ?? peer
         try await bonds.forget(identity, during: operation)
         _ = security.takeRejection(by: identity)
         // The bond is gone, whatever follows.
+        var refusal: BLEError?
         do throws(BLEError) {
             try await removeKeys(of: identity, during: operation)
         } catch {
+            refusal = error
             // All keys are loaded again when the adapter is set up again.
             let level: Logger.Level = error.code == .notPermitted ? .notice : .warning
             logger.log(
@@ -228,6 +232,7 @@ extension Adapter {
         // Without a key in the kernel that has not ended the link.
         for handle in links.handles(of: identity) { await disconnect(handle) }
         if Task.isCancelled { throw cancelledError(during: operation) }
+        return refusal
     }
 
     private func removeKeys(of identity: PeerID, during operation: String) async throws(BLEError) {

@@ -14,9 +14,16 @@ extension Central {
     /// - Throws: `BLEError` with `.noAdapter`, `.cancelled`; `.bondNotStored` if the disk refused: the bond still exists. With `.unusableState` if the
     ///   stored bonds were damaged: what is left of them was set aside, and the next call removes the bond.
     public func forgetBond(with peer: PeerID) async throws(BLEError) {
+        _ = try await removeBond(with: peer)
+    }
+
+    /// As `forgetBond`.
+    ///
+    /// - Returns: Why the kernel may keep the key, if it may.
+    package func removeBond(with peer: PeerID) async throws(BLEError) -> BLEError? {
         let identity = await adapter.identity(of: peer) ?? peer
         defer { bondedClients.remove(identity) }
-        try await adapter.forgetBond(with: peer)
+        return try await adapter.forgetBond(with: peer)
     }
 
     /// Returns the identity of the bonded device that uses a private address; `nil` for every other address.

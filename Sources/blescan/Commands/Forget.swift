@@ -91,23 +91,16 @@ struct Forget: AsyncParsableCommand {
         configuration.adapter = .address(target.adapter)
         configuration.security = SecurityConfiguration(bonds: store)
         let central = Central.ofCommand(configuration)
-        try await central.run { try await forget(target, in: store, central) }
+        try await central.run { try await forget(target, central) }
     }
 
     /// Forgets a bond of the central's adapter. If only the kernel refuses, that is a warning.
     ///
     /// - Throws: `BLEError` if the bond still exists.
     static func forget(
-        _ target: Target, in store: BondStore, _ central: Central, warn: (String) -> Void = Console.warn
+        _ target: Target, _ central: Central, warn: (String) -> Void = Console.warn
     ) async throws(BLEError) {
-        do throws(BLEError) {
-            try await central.forgetBond(with: target.identity)
-        } catch {
-            let isLeft = try store.all().contains { stored in
-                stored.adapter == target.adapter && stored.records.contains { $0.identity == target.identity }
-            }
-            if isLeft { throw error }
-            warn("the bond is forgotten, but the kernel may keep its key until it restarts: \(error)")
-        }
+        guard let refusal = try await central.removeBond(with: target.identity) else { return }
+        warn("the bond is forgotten, but the kernel may keep its key until it restarts: \(refusal)")
     }
 }

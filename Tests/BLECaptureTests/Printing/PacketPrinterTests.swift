@@ -79,7 +79,7 @@ struct PacketPrinterTests {
         }
 
         static func note(_ opcode: UInt16, _ hex: String) throws -> CapturedPacket {
-            CapturedPacket(direction: nil, kind: .note(opcode), bytes: try Hex.decode(hex), timestamp: .zero)
+            CapturedPacket(direction: .received, kind: .note(opcode), bytes: try Hex.decode(hex), timestamp: .zero)
         }
     }
 

@@ -240,7 +240,8 @@ import Testing
             let bench = try await SecurityBench(time, VirtualSecurity(hasSecureConnections: false))
             let link = try await bench.central.connect(bench.id)
             let value = [UInt8](repeating: 7, count: 16)
-            var agent = PairingAgent(outOfBand: try #require(OutOfBandData(confirmation: value, random: value)))
+            let data = try #require(OutOfBandData(confirmation: value, random: value))
+            var agent = PairingAgent(outOfBand: data)
             if isConfirmed { agent.confirm = { _ in true } }
             if isConfirmed {
                 #expect(try await link.pair(PairingOptions(agent: agent)).method == .justWorks)

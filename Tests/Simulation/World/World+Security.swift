@@ -59,6 +59,7 @@ extension World {
             case .pairingRefused: "pairingRefused"
             case .keysLoadedAgain: "keysLoadedAgain"
             case .otherManager: "otherManager"
+            case .bondsDamaged: "bondsDamaged"
             case .encrypted: "encrypted"
             case .dropped: "dropped"
             }

@@ -331,7 +331,7 @@ import Testing
             configuration.security = SecurityConfiguration(bonds: store)
             let central = Central(configuration, radio: radio)
             let warnings = Lock<[String]>([])
-            try await Forget.forget(.init(adapter: address, identity: peer), in: store, central) { text in
+            try await Forget.forget(.init(adapter: address, identity: peer), central) { text in
                 warnings.withLock { $0.append(text) }
             }
             #expect(try store.all().allSatisfy { $0.records.isEmpty })
