@@ -80,11 +80,11 @@ public struct AttributeServer: Sendable {
             case .send(let packet):
                 packets.append(packet)
                 actions += server.sent(in: device.database, at: .zero)
-            case .ask(let token, let question):
+            case .ask(let token, let question, _):
                 let result = device.decide(question, &echoes)
                 actions += server.finished(token, result, in: &device.database, at: .zero)
             case .close: hasClosed = true
-            case .store, .configured, .wrote, .dropped, .finish, .readyToUpdate: break
+            case .store, .configured, .wrote, .dropped, .notified, .finish, .readyToUpdate: break
             }
         }
         // A written value comes back after the response to the write.

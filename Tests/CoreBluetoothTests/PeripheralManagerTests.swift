@@ -105,6 +105,45 @@ import Testing
         }
     }
 
+    @Test func aLongValueIsAskedForAtEachOffset() async throws {
+        try await Bench.run { bench in
+            let (manager, recorder, _, _) = try await offer(bench)
+            let phone = await bench.radio.addCentral()
+            try await phone.connect()
+            let long = (0..<512).map { UInt8(truncatingIfNeeded: $0) }
+            // As many bytes as one response can have, and no more.
+            recorder.react { line in
+                guard line.hasPrefix("didReceiveRead"), let request = recorder.requests.last else { return }
+                request.value = Data(long.dropFirst(request.offset).prefix(22))
+                manager.respond(to: request, withResult: .success)
+            }
+            #expect(try await phone.read(0xFFF2) == long)
+            #expect(recorder.lines == stride(from: 0, to: 512, by: 22).map { "didReceiveRead FFF2 \($0)" })
+            recorder.clear()
+            let handle = try await phone.characteristic(0xFFF2).value
+            #expect(try await phone.read(at: handle, from: 500) == Array(long.dropFirst(500)))
+            #expect(try await phone.read(at: handle, from: 100) == Array(long[100..<122]))
+            #expect(recorder.lines == ["didReceiveRead FFF2 500", "didReceiveRead FFF2 100"])
+        }
+    }
+
+    @Test func theDatabaseHashIsThatOfTheServices() async throws {
+        try await Bench.run { bench in
+            let (manager, recorder, _, _) = try await offer(bench)
+            let phone = try await connect(bench)
+            let hash = try await phone.read(0x2B2A)
+            #expect(hash.count == 16)
+            let added = CBMutableService(type: CBUUID(string: "FFE0"), primary: true)
+            manager.add(added)
+            try await recorder.wait(for: "didAdd FFE0 nil")
+            let other = try await phone.read(0x2B2A)
+            #expect(other.count == 16 && other != hash)
+            manager.remove(added)
+            await bench.time.settle()
+            #expect(try await phone.read(0x2B2A) == hash)
+        }
+    }
+
     @Test func aRequestThatIsDroppedIsRefused() async throws {
         try await Bench.run { bench in
             let delegate = SilentDelegate()
@@ -219,6 +258,36 @@ import Testing
             try await recorder.wait(for: "didSubscribeTo", count: 2)
             await phone.disconnect()
             try await recorder.wait(for: "didUnsubscribeFrom FFF2", count: 2)
+        }
+    }
+
+    /// Ten centrals subscribe and unsubscribe 61 times each before anything else runs: more events than wait for the managers.
+    @Test func subscriptionsAreKnownAfterAFlood() async throws {
+        try await Bench.run { bench in
+            let (manager, recorder, _, dynamic) = try await offer(bench)
+            var connected: [VirtualCentral] = []
+            for _ in 0..<10 { connected.append(try await connect(bench)) }
+            let phones = connected
+            let configuration = try await phones[0].characteristic(0xFFF2).value + 1
+            for isOn in [true, false] {
+                await bench.central.makeCalls {
+                    for phone in phones {
+                        phone.assumeIsolated { phone in
+                            for number in 0...60 {
+                                let bits: UInt8 = (number % 2 == 0) == isOn ? 1 : 0
+                                phone.command([bits, 0], at: configuration)
+                            }
+                        }
+                    }
+                }
+                try await bench.time.clock.sleep(for: .seconds(1))
+                #expect(bench.log.all.count { $0 == "events of centrals were dropped" } >= (isOn ? 1 : 2))
+                #expect(dynamic.subscribedCentrals?.count == (isOn ? 10 : 0))
+                // Each of them was reported once, in turn.
+                let begun = recorder.count(of: "didSubscribeTo FFF2")
+                #expect(begun == recorder.count(of: "didUnsubscribeFrom FFF2") + (isOn ? 10 : 0))
+            }
+            _ = manager
         }
     }
 

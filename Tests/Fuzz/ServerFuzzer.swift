@@ -4,7 +4,7 @@
 // What holds in every run:
 // - a request gets at most one response, and nothing else gets any; no packet is longer than the MTU;
 // - an attribute that demands a pairing is never read, written or sent;
-// - every indication ends once, every subscription that began ends, and nothing is kept after the link.
+// - every notification and indication ends once, every subscription that began ends, and nothing is kept after the link.
 
 @testable import BLECore
 
@@ -45,7 +45,7 @@ private struct FuzzedServer: FuzzedRun {
     private var requests = 0
     private var responses = 0
     private var nextUpdate: UInt64 = 0
-    private var indications: Set<UInt64> = []
+    private var updates: Set<UInt64> = []
     private var subscriptions: Set<AttributeHandle> = []
     private var record: ClientRecord?
     private let secretHandle: AttributeHandle
@@ -112,7 +112,7 @@ private struct FuzzedServer: FuzzedRun {
         let handle = AttributeHandle(script.byte() % 48)
         let value = handle == secretHandle ? Self.secret : script.piece()
         let (outcome, actions) = server.update(value, of: handle, id: .init(nextUpdate), in: database)
-        if outcome == .indicated { indications.insert(nextUpdate) }
+        if outcome == .notified || outcome == .indicated { updates.insert(nextUpdate) }
         obey(actions)
     }
 
@@ -148,14 +148,15 @@ private struct FuzzedServer: FuzzedRun {
             case .send(let packet):
                 require(offered == nil, "one packet is offered at a time")
                 offered = packet
-            case .ask(let token, _):
+            case .ask(let token, _, _):
                 asked.append(token)
             case .store(let stored): record = stored
             case .configured(let handle, let configuration, _):
                 require(handle != secretHandle, "what is protected is never subscribed to")
                 require(!configuration.isEmpty || subscriptions.contains(handle), "a subscription ends once")
                 if configuration.isEmpty { subscriptions.remove(handle) } else { subscriptions.insert(handle) }
-            case .finish(let id, _): require(indications.remove(id.rawValue) != nil, "an indication ends once")
+            case .notified(let id, _), .finish(let id, _):
+                require(updates.remove(id.rawValue) != nil, "an update ends once")
             case .wrote(let handle): require(handle != secretHandle, "what is protected is never written")
             case .close: isClosed = true
             case .dropped, .readyToUpdate: break
@@ -165,7 +166,7 @@ private struct FuzzedServer: FuzzedRun {
 
     mutating func end() {
         if !isClosed { obey(server.ended(in: database)) }
-        require(indications.isEmpty && subscriptions.isEmpty, "what began has ended")
+        require(updates.isEmpty && subscriptions.isEmpty, "what began has ended")
         require(server.heldBytes == 0 && server.nextDeadline == nil, "nothing is kept after the link")
     }
 }

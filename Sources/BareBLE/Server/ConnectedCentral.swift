@@ -47,13 +47,13 @@ public enum WhenFull: Hashable, Sendable {
     case wait
     /// The call waits, and a later update of the same characteristic takes its place: the newest value counts.
     case replace
-    /// The value is not sent to this central.
+    /// The value is not sent to this central. The call does not wait for room.
     case fail
 }
 
 /// What became of an update for one central.
 public enum UpdateOutcome: Hashable, Sendable {
-    /// The value was sent in a notification.
+    /// The kernel has taken the value, in a notification.
     case notified
     /// The central has confirmed the value, which was sent in an indication.
     case confirmed
@@ -65,7 +65,8 @@ public enum UpdateOutcome: Hashable, Sendable {
     case replaced
     /// The value was not sent, or not confirmed, in time.
     case timedOut
-    /// The value is longer than the central can receive.
+    /// The value is longer than the central can receive. The limit is `ConnectedCentral.maximumUpdateLength`, or less where the
+    /// kernel has refused the packet.
     case tooLong(limit: Int)
     /// The link does not have the security that the characteristic demands of subscribers.
     case insecure
@@ -99,7 +100,8 @@ public enum LocalPeripheralEvent: Hashable, Sendable {
     case subscribed(ConnectedCentral, PublishedCharacteristic, isRestored: Bool)
     /// A central has ended its subscription, or the link has ended.
     case unsubscribed(ConnectedCentral, PublishedCharacteristic)
-    /// A central has written a stored value, or a descriptor of this characteristic with one.
+    /// A central has written a stored value, or a descriptor of this characteristic with one; or, where
+    /// `LocalPeripheral.Settings.isNameWritable` permits that, the Device Name (0x2A00).
     case written(ConnectedCentral, PublishedCharacteristic)
     /// A write without response was dropped, because the application did not handle it, or earlier ones, in time.
     case writeDropped(ConnectedCentral, PublishedCharacteristic)

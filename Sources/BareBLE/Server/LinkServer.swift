@@ -243,9 +243,8 @@ extension LinkServer {
             var next: [GATTServer.Action] = []
             for action in actions {
                 switch action {
-                case .ask(let token, let question):
-                    questions.append(
-                        Asked(token: token, question: question, deadline: loop.now() + limits.handlerTime))
+                case .ask(let token, let question, let deadline):
+                    questions.append(Asked(token: token, question: question, deadline: deadline))
                 case .store(let record): report?(.store(record))
                 case .configured(let handle, let configuration, let isRestored):
                     // Indications instead of notifications are the same subscription.
@@ -254,7 +253,10 @@ extension LinkServer {
                     if isChange { report?(.configured(handle, configuration, isRestored: isRestored)) }
                 case .wrote(let handle): report?(.wrote(handle))
                 case .dropped(let handle): report?(.dropped(handle))
-                case .finish(let id, let failure): updateEnded(id.rawValue, UpdateOutcome(failure))
+                case .notified(let id, let failure):
+                    updateEnded(id.rawValue, failure.map { UpdateOutcome($0) } ?? .notified)
+                case .finish(let id, let failure):
+                    updateEnded(id.rawValue, failure.map { UpdateOutcome($0) } ?? .confirmed)
                 case .readyToUpdate: next += sendPending()
                 case .send(let pdu): next += write(pdu)
                 case .close(let reason): close?(DisconnectReason(reason))
@@ -342,34 +344,111 @@ extension LinkServer {
     /// Begins to send a value: its place among the updates of this client is settled when the call returns.
     func beginUpdate(_ value: [UInt8], of handle: AttributeHandle, whenFull: WhenFull) -> Begun {
         guard !isHandingOver else { return .ended(.disconnected) }
-        lastUpdate &+= 1
-        let number = lastUpdate
-        // The end may come before the task waits for it.
-        begun[number] = .some(nil)
-        if let outcome = begin(PendingUpdate(number: number, handle: handle, value: value), whenFull) {
-            begun[number] = nil
-            return .ended(outcome)
+        return begin(makeUpdate(value, of: handle), whenFull)
+    }
+
+    /// Begins to send several values: those that the client wants in notifications in as few packets as it can receive, if
+    /// there is room, and then the others.
+    func beginUpdates(_ values: [(handle: AttributeHandle, value: [UInt8])], whenFull: WhenFull) -> [Begun] {
+        guard values.count > 1, pending.isEmpty, !isHandingOver else {
+            return values.map { beginUpdate($0.value, of: $0.handle, whenFull: whenFull) }
         }
-        return .goesOn(number)
+        let updates = values.map { makeUpdate($0.value, of: $0.handle) }
+        let (outcomes, actions) = machine.notify(
+            updates.map { (id: GATTServer.UpdateID($0.number), handle: $0.handle, value: $0.value) },
+            in: services.database)
+        perform(actions)
+        return zip(updates, outcomes).map { update, outcome in
+            switch outcome {
+            case .notSubscribed: begin(update, whenFull)
+            case .full: wait(update, whenFull)
+            default: result(of: update, outcome, whenFull)
+            }
+        }
+    }
+
+    private func begin(_ update: PendingUpdate, _ whenFull: WhenFull) -> Begun {
+        if pending.isEmpty {
+            let (outcome, actions) = attempt(update)
+            perform(actions)
+            if outcome != .full { return result(of: update, outcome, whenFull) }
+        }
+        return wait(update, whenFull)
+    }
+
+    private func makeUpdate(_ value: [UInt8], of handle: AttributeHandle) -> PendingUpdate {
+        lastUpdate &+= 1
+        // The end may come before the task waits for it.
+        begun[lastUpdate] = .some(nil)
+        return PendingUpdate(number: lastUpdate, handle: handle, value: value)
+    }
+
+    /// What became of an update for which the machine had room, once its actions were performed.
+    private func result(
+        of update: PendingUpdate, _ outcome: GATTServer.UpdateOutcome, _ whenFull: WhenFull
+    ) -> Begun {
+        if let end = UpdateOutcome(outcome) {
+            begun[update.number] = nil
+            return .ended(end)
+        }
+        if case .some(.some(let end)) = begun[update.number] {
+            begun[update.number] = nil
+            return .ended(end)
+        }
+        // A notification that was not written waits for the kernel.
+        guard outcome == .notified, whenFull == .fail else { return .goesOn(update.number) }
+        cancel(update.number)
+        return .ended(.full)
+    }
+
+    /// Has an update wait for room, if it may.
+    private func wait(_ update: PendingUpdate, _ whenFull: WhenFull) -> Begun {
+        switch whenFull {
+        case .wait: break
+        case .fail:
+            begun[update.number] = nil
+            return .ended(.full)
+        case .replace:
+            for replaced in pending where replaced.handle == update.handle {
+                updateEnded(replaced.number, .replaced)
+            }
+            pending.removeAll { $0.handle == update.handle }
+        }
+        pending.append(update)
+        return .goesOn(update.number)
+    }
+
+    /// Has a value that was not sent yet not sent any more.
+    private func cancel(_ number: UInt64) {
+        begun[number] = nil
+        pending.removeAll { $0.number == number }
+        perform(machine.cancelUpdate(GATTServer.UpdateID(number), in: services.database))
     }
 
     /// Waits for the end of an update: until the value is sent, or confirmed if the client has asked for indications.
     ///
-    /// At the deadline, and when the task is cancelled, a value that found no room is not sent any more.
+    /// At the deadline, and when the task is cancelled, a value that was not sent is not sent any more.
     func end(
         of number: UInt64, until deadline: BootInstant?, isolation: isolated (any Actor)? = #isolation
     ) async -> UpdateOutcome {
         let end = await updates.wait(as: number, until: deadline, isolation: isolation) { _ in
-            begun.removeValue(forKey: number) ?? nil
+            takeEnd(of: number)
         }
-        begun[number] = nil
-        pending.removeAll { $0.number == number }
+        // A task that was cancelled before does not wait, and its value may have been sent.
+        if let outcome = takeEnd(of: number) { return outcome }
         switch end {
         case .resumed(let outcome): return outcome
-        case .timedOut: return .timedOut
-        case .cancelled: return .cancelled
+        case .timedOut:
+            cancel(number)
+            return .timedOut
+        case .cancelled:
+            cancel(number)
+            return .cancelled
         }
     }
+
+    /// The end of an update that has come before a task waits for it.
+    private func takeEnd(of number: UInt64) -> UpdateOutcome? { begun.removeValue(forKey: number) ?? nil }
 
     private func updateEnded(_ number: UInt64, _ outcome: UpdateOutcome) {
         if begun[number] != nil { begun[number] = .some(outcome) } else { updates.resume(number, outcome) }
@@ -387,25 +466,6 @@ extension LinkServer {
         let (_, actions) = machine.update(
             value, of: handle, id: GATTServer.UpdateID(lastUpdate), in: services.database)
         perform(actions)
-    }
-
-    private func begin(_ update: PendingUpdate, _ whenFull: WhenFull) -> UpdateOutcome? {
-        if pending.isEmpty {
-            let (outcome, actions) = attempt(update)
-            perform(actions)
-            if outcome != .full { return UpdateOutcome(outcome) }
-        }
-        switch whenFull {
-        case .wait: break
-        case .fail: return .full
-        case .replace:
-            for replaced in pending where replaced.handle == update.handle {
-                updateEnded(replaced.number, .replaced)
-            }
-            pending.removeAll { $0.handle == update.handle }
-        }
-        pending.append(update)
-        return nil
     }
 
     private func attempt(
@@ -437,8 +497,7 @@ extension UpdateOutcome {
     /// What became of a value at once; `nil` if that is not known yet.
     fileprivate init?(_ outcome: GATTServer.UpdateOutcome) {
         switch outcome {
-        case .notified: self = .notified
-        case .indicated: return nil
+        case .notified, .indicated: return nil
         case .notSubscribed: self = .notSubscribed
         case .full: self = .full
         case .tooLong(let limit): self = .tooLong(limit: limit)
@@ -448,13 +507,14 @@ extension UpdateOutcome {
         }
     }
 
-    fileprivate init(_ failure: GATTServer.UpdateFailure?) {
+    fileprivate init(_ failure: GATTServer.UpdateFailure) {
         switch failure {
-        case nil: self = .confirmed
         case .timedOut: self = .timedOut
         case .notSubscribed, .withdrawn: self = .notSubscribed
         case .insecure: self = .insecure
         case .outOfSync: self = .outOfSync
+        // The kernel takes packets of the least MTU on each link.
+        case .unsendable: self = .tooLong(limit: Int(ATTQueue.defaultMTU) - 3)
         case .closed: self = .disconnected
         }
     }

@@ -56,7 +56,10 @@ public actor LocalPeripheral {
         public var name: String
         /// The Appearance.
         public var appearance: UInt16
-        /// A Boolean value that indicates whether centrals may write the name.
+        /// A Boolean value that indicates whether centrals may write the name, at most 248 bytes.
+        ///
+        /// A new name is a ``LocalPeripheralEvent/written(_:_:)`` of 0x2A00, whose value ``LocalPeripheral/value(of:)`` returns. It
+        /// is kept until the peripheral goes away, and not advertised by itself.
         public var isNameWritable = false
         /// The maximum number of links that others make. If a further central connects, the unbonded one that was not heard
         /// for the longest time is disconnected; without such a one, the newcomer is.
@@ -187,11 +190,11 @@ extension LocalPeripheral {
 
     private var peersInUse: Set<PeerID> { Set(links.values.compactMap(\.peer)) }
 
-    /// Returns a stored value.
+    /// Returns a stored value: of a published characteristic, or with 0x2A00 the Device Name.
     ///
     /// - Throws: `BLEError` with `.attributeNotFound`, `.ambiguous`.
     public func value(of characteristic: CharacteristicReference) throws(BLEError) -> [UInt8] {
-        let found = try services.resolve(characteristic, during: "look up a value")
+        let found = try services.resolve(characteristic, during: "look up a value", isNameIncluded: true)
         return services.database[found.id]?.value ?? []
     }
 
@@ -222,7 +225,8 @@ extension LocalPeripheral {
     /// The call returns when the value was sent to all, and those that get indications have confirmed it. Values reach each
     /// central in the order of the calls. A central whose queue is full does not delay the others, until it has all the
     /// buffers that the controller has for packets of all links: the kernel does not reserve any. If nobody has subscribed,
-    /// that is no error, and the result is empty.
+    /// that is no error, and the result is empty. A central that cannot receive so long a value does not get it, and the others
+    /// do: its outcome is ``UpdateOutcome/tooLong(limit:)``.
     ///
     /// - Parameters:
     ///   - value: The value.
@@ -230,19 +234,19 @@ extension LocalPeripheral {
     ///   - targets: The centrals; `nil` for all that have subscribed.
     ///   - whenFull: What to do for a central whose queue is full.
     ///   - timeout: After it the call returns; what was not sent is not sent any more. `nil` for no limit.
-    /// - Throws: `BLEError` with `.attributeNotFound`, `.ambiguous`; `.tooLong` if the value is longer than one of these
-    ///   centrals can receive (`ConnectedCentral.maximumUpdateLength`): it is sent to none.
+    /// - Throws: `BLEError` with `.attributeNotFound`, `.ambiguous`; `.tooLong` if the value is longer than one of `targets`, or
+    ///   each of all centrals that have subscribed, can receive (`ConnectedCentral.maximumUpdateLength`): it is sent to none.
     @discardableResult
     public func update(
         _ value: [UInt8], of characteristic: CharacteristicReference, to targets: [ConnectedCentral.ID]? = nil,
         whenFull: WhenFull = .wait, timeout: Duration? = nil
     ) async throws(BLEError) -> UpdateResult {
-        let operation = "update \(characteristic)"
-        let (handle, receivers) = try receivers(value, characteristic, targets, during: operation)
-        var outcomes: [ConnectedCentral.ID: UpdateOutcome] = [:]
+        let receivers = try receivers(value, characteristic, targets)
+        services.database.setValue(value, of: receivers.handle)
+        var outcomes = receivers.outcomes
         var unfinished: [(id: ConnectedCentral.ID, server: LinkServer, number: UInt64)] = []
-        for (id, server) in receivers {
-            switch server.beginUpdate(value, of: handle, whenFull: whenFull) {
+        for (id, server) in receivers.links {
+            switch server.beginUpdate(value, of: receivers.handle, whenFull: whenFull) {
             case .ended(let outcome): outcomes[id] = outcome
             case .goesOn(let number): unfinished.append((id, server, number))
             }
@@ -262,46 +266,113 @@ extension LocalPeripheral {
             value.valueBytes, of: CharacteristicReference(key), to: targets, whenFull: whenFull, timeout: timeout)
     }
 
+    /// Sends the values of several characteristics, each as `update(_:of:to:whenFull:timeout:)` does.
+    ///
+    /// A central that supports Multiple Handle Value Notifications gets those for which it has enabled notifications in as few
+    /// packets as they fit in, if there is room for them at once. Others get one packet for each value. Indications follow the
+    /// notifications.
+    ///
+    /// - Parameters:
+    ///   - values: The values and their characteristics.
+    ///   - targets: The centrals; `nil` for all that have subscribed.
+    ///   - whenFull: What to do for a central whose queue is full.
+    ///   - timeout: After it the call returns; what was not sent is not sent any more. `nil` for no limit.
+    /// - Returns: What became of each value, in their order.
+    /// - Throws: `BLEError` as that method does, for the first value that cannot be sent: then none is sent.
+    ///
+    /// Spec: ATT_MULTIPLE_HANDLE_VALUE_NTF, Core Vol 3 Part F, 3.4.7.4.
+    @discardableResult
+    public func update(
+        _ values: [(characteristic: CharacteristicReference, value: [UInt8])], to targets: [ConnectedCentral.ID]? = nil,
+        whenFull: WhenFull = .wait, timeout: Duration? = nil
+    ) async throws(BLEError) -> [UpdateResult] {
+        var outcomes: [[ConnectedCentral.ID: UpdateOutcome]] = []
+        var sent: [ConnectedCentral.ID: [(index: Int, handle: AttributeHandle, value: [UInt8])]] = [:]
+        var handles: [AttributeHandle] = []
+        for (index, (characteristic, value)) in values.enumerated() {
+            let receivers = try receivers(value, characteristic, targets)
+            outcomes.append(receivers.outcomes)
+            handles.append(receivers.handle)
+            for (id, _) in receivers.links { sent[id, default: []].append((index, receivers.handle, value)) }
+        }
+        for (handle, (_, value)) in zip(handles, values) { services.database.setValue(value, of: handle) }
+        var unfinished: [(index: Int, id: ConnectedCentral.ID, server: LinkServer, number: UInt64)] = []
+        for (number, link) in links.sorted(by: { $0.key < $1.key }) {
+            let id = ConnectedCentral.ID(number: number)
+            guard let own = sent[id] else { continue }
+            let begun = link.server.beginUpdates(
+                own.map { (handle: $0.handle, value: $0.value) }, whenFull: whenFull)
+            for (update, begun) in zip(own, begun) {
+                switch begun {
+                case .ended(let outcome): outcomes[update.index][id] = outcome
+                case .goesOn(let number): unfinished.append((update.index, id, link.server, number))
+                }
+            }
+        }
+        let deadline = timeout.map { loop.now() + $0 }
+        for (index, id, server, number) in unfinished {
+            outcomes[index][id] = await server.end(of: number, until: deadline)
+        }
+        return outcomes.map { UpdateResult(outcomes: $0) }
+    }
+
     /// Sends a value to the centrals that have subscribed, if all of them have room for it. It never waits.
+    ///
+    /// A central that cannot receive so long a value does not get it; with `targets` that is an error.
     ///
     /// - Returns: `false` if a central has no room: nothing was sent. `readyToUpdate` reports when to try again.
     /// - Throws: `BLEError` as `update(_:of:to:whenFull:timeout:)` does.
     public func tryUpdate(
         _ value: [UInt8], of characteristic: CharacteristicReference, to targets: [ConnectedCentral.ID]? = nil
     ) throws(BLEError) -> Bool {
-        let (handle, receivers) = try receivers(value, characteristic, targets, during: "update \(characteristic)")
+        let receivers = try receivers(value, characteristic, targets)
+        services.database.setValue(value, of: receivers.handle)
         // All are asked, so that each without room reports it later.
-        let withoutRoom = receivers.count { !$0.server.hasRoom(for: handle) }
+        let withoutRoom = receivers.links.count { !$0.server.hasRoom(for: receivers.handle) }
         guard withoutRoom == 0 else { return false }
-        for (_, server) in receivers { server.tryUpdate(value, of: handle) }
+        for (_, server) in receivers.links { server.tryUpdate(value, of: receivers.handle) }
         return true
     }
 
     /// When to call `tryUpdate(_:of:to:)` again.
     public nonisolated var readyToUpdate: ReadyToUpdateSequence { room.events(losses: .none, beginningWith: ()) }
 
-    /// The handle of a characteristic, and the links of its subscribers; sets its stored value.
+    /// Where a value goes.
+    private struct Receivers {
+        /// The handle of the characteristic.
+        let handle: AttributeHandle
+        /// The links of the subscribers that can receive it.
+        var links: [(id: ConnectedCentral.ID, server: LinkServer)] = []
+        /// Those that cannot.
+        var outcomes: [ConnectedCentral.ID: UpdateOutcome] = [:]
+    }
+
     private func receivers(
-        _ value: [UInt8], _ characteristic: CharacteristicReference, _ targets: [ConnectedCentral.ID]?,
-        during operation: String
-    ) throws(BLEError) -> (AttributeHandle, [(id: ConnectedCentral.ID, server: LinkServer)]) {
+        _ value: [UInt8], _ characteristic: CharacteristicReference, _ targets: [ConnectedCentral.ID]?
+    ) throws(BLEError) -> Receivers {
+        let operation = "update \(characteristic)"
         let found = try services.resolve(characteristic, during: operation)
         try checkLength(value, during: operation)
-        var receivers: [(id: ConnectedCentral.ID, server: LinkServer)] = []
+        var receivers = Receivers(handle: found.id)
+        var tooShort: (name: String, limit: Int)?
         for (number, link) in links.sorted(by: { $0.key < $1.key }) {
             let id = ConnectedCentral.ID(number: number)
             guard targets?.contains(id) ?? true, !link.server.configuration(of: found.id).isEmpty else { continue }
             let limit = link.server.maximumUpdateLength
-            guard value.count <= limit else {
-                throw BLEError(
-                    .tooLong, subject: link.peripheral.name, during: operation,
-                    because: "the value has \(value.count) bytes, and this central can receive \(limit)",
-                    hint: "Send less, or leave the rest to be read: the central has agreed on an MTU of \(limit + 3).")
+            if value.count <= limit {
+                receivers.links.append((id, link.server))
+            } else {
+                receivers.outcomes[id] = .tooLong(limit: limit)
+                if tooShort == nil { tooShort = (name: link.peripheral.name, limit: limit) }
             }
-            receivers.append((id, link.server))
         }
-        services.database.setValue(value, of: found.id)
-        return (found.id, receivers)
+        if let (name, limit) = tooShort, targets != nil || receivers.links.isEmpty {
+            throw BLEError(
+                .tooLong, subject: name, during: operation,
+                because: "the value has \(value.count) bytes, and this central can receive \(limit)",
+                hint: "Send less, or leave the rest to be read: the central has agreed on an MTU of \(limit + 3).")
+        }
+        return receivers
     }
 }
 

@@ -124,7 +124,7 @@ public struct LocalValue: Sendable {
     enum Content: Sendable {
         case fixed([UInt8])
         case stored([UInt8], isFixedLength: Bool)
-        case handled(read: ReadHandler?, write: WriteHandler?)
+        case handled(read: ReadHandler?, write: WriteHandler?, isReadInParts: Bool)
     }
 
     let content: Content
@@ -150,9 +150,17 @@ public struct LocalValue: Sendable {
     ///
     /// They run on the event loop, one at a time for each central, so they must await and not block. A closure that throws
     /// `ATTRefusal` has the request refused with its code, any other error with Unlikely Error (0x0E). A central waits 30 s
-    /// for a response: after 20 s the request is refused with that code, and the closure's task is cancelled.
+    /// for a response: after 20 s the request is refused with that code, and the closure's task is cancelled. A request
+    /// that reads several values, or that `LocalPeripheral.Settings.authorize` decides about first, has these 20 s for all.
     public static func handled(read: ReadHandler? = nil, write: WriteHandler? = nil) -> LocalValue {
-        LocalValue(content: .handled(read: read, write: write))
+        LocalValue(content: .handled(read: read, write: write, isReadInParts: false))
+    }
+
+    /// A value that closures provide and take, as `handled(read:write:)` does, but `read` is called for each part of a long
+    /// value, with the offset of the part. It returns the value up to the end of that part at least; the bytes before the
+    /// offset are not sent.
+    package static func handledInParts(read: @escaping ReadHandler, write: @escaping WriteHandler) -> LocalValue {
+        LocalValue(content: .handled(read: read, write: write, isReadInParts: true))
     }
 }
 

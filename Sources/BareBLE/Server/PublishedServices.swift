@@ -22,6 +22,8 @@ final class PublishedServices: @unchecked Sendable {
     var database: ServerDatabase
     private let computeHash: (@Sendable (DatabaseHashMessage) -> [UInt8])?
     private(set) var services: [PublishedService] = []
+    /// The Device Name, which is there in any case, and is the only stored value of the library that centrals may write.
+    let deviceName: PublishedCharacteristic
     private var handlers: [AttributeHandle: Handlers] = [:]
 
     init(
@@ -29,8 +31,12 @@ final class PublishedServices: @unchecked Sendable {
         computingHashBy computeHash: (@Sendable (DatabaseHashMessage) -> [UInt8])?
     ) {
         self.computeHash = computeHash
-        database = ServerDatabase(
+        let database = ServerDatabase(
             name: name, appearance: appearance, isNameWritable: isNameWritable, hasHash: computeHash != nil)
+        self.database = database
+        deviceName = PublishedCharacteristic(
+            id: database.handle(of: 0x2A00) ?? 0, uuid: 0x2A00, service: 0x1800,
+            properties: isNameWritable ? [.read, .write] : .read)
         updateHash()
     }
 
@@ -67,7 +73,7 @@ final class PublishedServices: @unchecked Sendable {
         _ value: LocalValue, at handle: AttributeHandle, of characteristic: PublishedCharacteristic,
         _ service: LocalService
     ) {
-        guard case .handled(let read, let write) = value.content else { return }
+        guard case .handled(let read, let write, _) = value.content else { return }
         handlers[handle] = Handlers(
             characteristic: characteristic, read: read, write: write, batch: service.batchHandler)
     }
@@ -89,22 +95,23 @@ final class PublishedServices: @unchecked Sendable {
 
     // MARK: Lookup
 
-    /// The published characteristic whose value has a handle.
+    /// The published characteristic whose value has a handle, or the Device Name.
     func characteristic(at handle: AttributeHandle) -> PublishedCharacteristic? {
         for service in services where service.handles.contains(handle) {
             return service.characteristics.last { $0.id <= handle }
         }
-        return nil
+        return handle == deviceName.id ? deviceName : nil
     }
 
     /// Returns the one characteristic that `reference` selects.
     ///
+    /// - Parameter isNameIncluded: Whether the Device Name is one of them.
     /// - Throws: `BLEError` with `.attributeNotFound` or `.ambiguous`.
     func resolve(
-        _ reference: CharacteristicReference, during operation: String
+        _ reference: CharacteristicReference, during operation: String, isNameIncluded: Bool = false
     ) throws(BLEError) -> PublishedCharacteristic {
         let matches: [PublishedCharacteristic]
-        let all = services.flatMap(\.characteristics)
+        let all = (isNameIncluded ? [deviceName] : []) + services.flatMap(\.characteristics)
         switch reference {
         case .handle(let handle): matches = all.filter { $0.id == handle }
         case .characteristic(let found): matches = all.filter { $0.id == found.valueHandle && $0.uuid == found.uuid }
@@ -236,7 +243,7 @@ extension LocalValue {
         switch content {
         case .fixed(let bytes): .fixed(bytes)
         case .stored(let bytes, let isFixedLength): .stored(bytes, isFixedLength: isFixedLength)
-        case .handled: .handled
+        case .handled(_, _, let isReadInParts): isReadInParts ? .handledInParts : .handled
         }
     }
 }

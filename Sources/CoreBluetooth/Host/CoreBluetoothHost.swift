@@ -114,6 +114,8 @@ public final class CoreBluetoothHost: Sendable {
     package static func configuration(_ settings: Settings, logger: Logger) -> Configuration {
         var configuration = Configuration()
         configuration.logger = logger
+        // Centrals see by it that the services are the same.
+        configuration.databaseHash = { $0.hash }
         if let adapter = settings.adapter {
             configuration.adapter = BluetoothAddress(adapter).map(AdapterSelector.address) ?? .named(adapter)
         }

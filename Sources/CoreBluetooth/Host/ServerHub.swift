@@ -5,6 +5,7 @@
 // - Pass requests of centrals to the manager of the service, and its responses back. BareBLE refuses a request that has no
 //   response after 20 s; the object of the request refuses it when its last reference goes away.
 // - Start the updates in the order of the calls; BareBLE keeps that order for each central.
+// - Report each subscription and its end, also where BareBLE has dropped the event.
 // - Let centrals pair while something that is offered needs it, and a manager advertises or a central is connected; and at
 //   no other time.
 //
@@ -55,6 +56,8 @@ actor ServerHub {
     /// The objects of the published characteristics, and their managers.
     private var characteristics: [AttributeHandle: (object: CBMutableCharacteristic, manager: ManagerID)] = [:]
     private var centrals: [ConnectedCentral.ID: CBCentral] = [:]
+    /// The subscriptions that were reported and have not ended, in their order.
+    private var subscriptions: [(handle: AttributeHandle, central: CBCentral)] = []
     private var lastPlaceholder: UInt64 = 0
 
     /// The event loop of the central: all of the actor's code runs there.
@@ -160,6 +163,7 @@ actor ServerHub {
             guard let object = characteristics.removeValue(forKey: characteristic.id)?.object else { continue }
             object.setPublished(false)
             object.state.withLock { $0.subscribedCentrals = [] }
+            subscriptions.removeAll { $0.handle == characteristic.id }
         }
     }
 
@@ -228,7 +232,7 @@ actor ServerHub {
                     + "pass nil as the value to return it request by request")
         }
         if let fixedValue { return .fixed([UInt8](fixedValue)) }
-        return .handled(
+        return .handledInParts(
             read: { [weak self] request in
                 guard let self else { throw ATTRefusal(.unlikelyError) }
                 return try await self.read(request, of: characteristic)
@@ -259,7 +263,7 @@ actor ServerHub {
         } report: { object in
             entry.post { $0.delegate?.peripheralManager($0, didReceiveRead: object) }
         }
-        // The program gives the bytes from the offset on, and the server cuts the whole value.
+        // The program returns the bytes from the offset on, as many as it likes. The server sends only those of this part.
         return [UInt8](repeating: 0, count: request.offset) + [UInt8](response.value ?? Data())
     }
 
@@ -366,21 +370,47 @@ actor ServerHub {
             subscription(of: object(for: central), to: characteristic.id, isOn: false)
         case .dropped(let count):
             logger.warning("events of centrals were dropped", metadata: ["count": "\(count)"])
+            reportDropped()
         case .written, .writeDropped, .paired, .pairingFailed: break
         }
     }
 
+    /// Reports what has changed by events that were dropped, as the local peripheral knows it.
+    ///
+    /// The events that still wait are older than that. What they bring about in the end is the same.
+    private func reportDropped() {
+        guard let local else { return }
+        let present = local.assumeIsolated { $0.centrals }
+        for former in subscriptions {
+            let central = present.first { $0.id == former.central.link }
+            guard central?.subscriptions.contains(where: { $0.id == former.handle }) != true else { continue }
+            subscription(of: former.central, to: former.handle, isOn: false)
+        }
+        for central in present {
+            let object = object(for: central)
+            for characteristic in central.subscriptions { subscription(of: object, to: characteristic.id, isOn: true) }
+        }
+        centrals = centrals.filter { known in present.contains { $0.id == known.key } }
+        adjustPairing()
+    }
+
+    /// Reports a subscription or its end, unless that was reported when earlier events had been dropped.
     private func subscription(of central: CBCentral, to handle: AttributeHandle, isOn: Bool) {
         guard let (characteristic, id) = characteristics[handle], let entry = managers[id] else { return }
+        let index = subscriptions.firstIndex { $0.handle == handle && $0.central.link == central.link }
+        guard isOn == (index == nil) else { return }
+        // The end has the object of the beginning, which the program knows.
+        let known = index.map { subscriptions.remove(at: $0).central } ?? central
+        if isOn { subscriptions.append((handle: handle, central: known)) }
         entry.post { manager in
             characteristic.state.withLock { state in
-                state.subscribedCentrals.removeAll { $0 === central }
-                if isOn { state.subscribedCentrals.append(central) }
+                state.subscribedCentrals.removeAll { $0 === known }
+                if isOn { state.subscribedCentrals.append(known) }
             }
             if isOn {
-                manager.delegate?.peripheralManager(manager, central: central, didSubscribeTo: characteristic)
+                manager.delegate?.peripheralManager(manager, central: known, didSubscribeTo: characteristic)
             } else {
-                manager.delegate?.peripheralManager(manager, central: central, didUnsubscribeFrom: characteristic)
+                manager.delegate?.peripheralManager(manager, central: known, didUnsubscribeFrom: characteristic)
             }
         }
     }

@@ -82,6 +82,43 @@ import Testing
         }
     }
 
+    @Test(.row("P23")) func twoSlowHandlersOfARequestHaveTwentySecondsTogether() async throws {
+        try await ServerBench.run { bench in
+            for _ in 0..<2 { try await bench.publishSlowValue(after: .seconds(16)) }
+            let handles = await bench.local.publishedServices.flatMap(\.characteristics).map(\.id)
+            let last = try #require(handles.last)
+            let central = try await bench.raw()
+            central.send([0x0E] + handles.flatMap { $0.bytes })
+            try await bench.time.clock.sleep(for: .seconds(21))
+            #expect(await central.receive() == [0x01, 0x0E] + last.bytes + [0x0E])
+            #expect(await central.request([0x0A, 3, 0]) == [0x0B] + Array("Bench".utf8), "the link goes on")
+            #expect(await bench.local.outstanding == 0)
+        }
+    }
+
+    @Test func aCentralWritesTheName() async throws {
+        try await ServerBench.run(isNameWritable: true) { bench in
+            let device = try await bench.connect()
+            var events = bench.local.events.makeAsyncIterator()
+            let name = Array("Kitchen".utf8)
+            try await device.write(name, to: 0x2A00)
+            guard case .written(_, let characteristic)? = try await events.next() else {
+                Issue.record("not reported")
+                return
+            }
+            #expect(characteristic.uuid == 0x2A00 && characteristic.service == 0x1800)
+            #expect(try await bench.local.value(of: 0x2A00) == name)
+            #expect(try await bench.local.value(of: .handle(characteristic.id)) == name)
+            let long = [UInt8](repeating: 0x41, count: 249)
+            let error = await #expect(throws: BLEError.self) { try await device.write(long, to: 0x2A00) }
+            #expect(error?.attError == .invalidAttributeValueLength)
+            #expect(try await device.read(0x2A00) == name)
+            // It is no characteristic of this program, which sets it when it creates the peripheral.
+            let refused = await #expect(throws: BLEError.self) { try await bench.local.set(name, of: 0x2A00) }
+            #expect(refused?.code == .attributeNotFound)
+        }
+    }
+
     @Test func subscribersReceiveUpdatesInOrder() async throws {
         try await ServerBench.run { bench in
             try await bench.local.publish(bench.sensor)
@@ -152,6 +189,135 @@ import Testing
             try await bench.local.update([UInt8](repeating: 2, count: 20), of: 0xFFF1)
             var iterator = values.makeAsyncIterator()
             #expect(try await iterator.next()?.bytes == [UInt8](repeating: 2, count: 20))
+        }
+    }
+
+    @Test func aCentralThatCannotReceiveAValueDoesNotKeepItFromTheOthers() async throws {
+        try await ServerBench.run { bench in
+            try await bench.local.publish(bench.sensor)
+            let device = try await bench.connect()
+            let values = try await device.subscribe(to: 0xFFF1)
+            // It has not exchanged the MTU.
+            let small = try await bench.raw()
+            await small.configure(bench.handle(0xFFF1), 1)
+            let id = small.id
+            let long = [UInt8](repeating: 1, count: 21)
+            let result = try await bench.local.update(long, of: 0xFFF1)
+            #expect(result.outcomes[id] == .tooLong(limit: 20))
+            #expect(result.outcomes.count == 2 && result.sentCount == 1)
+            #expect(try await bench.local.value(of: 0xFFF1) == long)
+            let longer = [UInt8](repeating: 2, count: 22)
+            #expect(try await bench.local.tryUpdate(longer, of: 0xFFF1))
+            var iterator = values.makeAsyncIterator()
+            #expect(try await iterator.next()?.bytes == long)
+            #expect(try await iterator.next()?.bytes == longer)
+            // Among centrals that are named it is an error.
+            let all = await bench.local.centrals.map(\.id)
+            let error = await #expect(throws: BLEError.self) {
+                try await bench.local.update(long, of: 0xFFF1, to: all)
+            }
+            #expect(error?.code == .tooLong)
+            #expect(try await bench.local.value(of: 0xFFF1) == longer, "it is not stored")
+            #expect(await small.receive() == nil)
+            try await bench.local.update([3], of: 0xFFF1)
+            #expect(try await iterator.next()?.bytes == [3], "it was sent to none")
+        }
+    }
+
+    /// Sends values to a central that does not read, until there is no room, and returns how many.
+    private func fill(_ central: RawCentral, _ bench: ServerBench) async throws -> Int {
+        var sent = 0
+        while try await bench.local.update([1], of: 0xFFF1, whenFull: .fail).outcomes[central.id] != .full {
+            sent += 1
+        }
+        return sent
+    }
+
+    @Test func aNotificationThatFindsNoRoomIsReportedAsSentOnlyOnceItIs() async throws {
+        try await ServerBench.run { bench in
+            try await bench.local.publish(bench.sensor)
+            let handle = await bench.handle(0xFFF1)
+            let slow = try await bench.raw()
+            let id = slow.id
+            await slow.configure(handle, 1)
+            let sent = try await fill(slow, bench)
+            // What has timed out is not sent any more.
+            let late = try await bench.local.update([2], of: 0xFFF1, timeout: .seconds(1))
+            #expect(late.outcomes[id] == .timedOut)
+            for _ in 0..<sent { #expect(await slow.receive() == [0x1B] + handle.bytes + [1]) }
+            #expect(await slow.receive() == nil)
+            _ = try await fill(slow, bench)
+            let waiting = bench.time.task { try await bench.local.update([3], of: 0xFFF1) }
+            await bench.time.settle()
+            await bench.local.disconnect(id)
+            #expect(try await waiting.value.outcomes[id] == .disconnected)
+        }
+    }
+
+    @Test func severalValuesGoInOnePacketToACentralThatSupportsThat() async throws {
+        try await ServerBench.run { bench in
+            try await bench.local.publish(
+                LocalService(
+                    0xFFF0,
+                    [
+                        LocalCharacteristic(0xFFF1, [.read, .notify]), LocalCharacteristic(0xFFF2, [.read, .notify]),
+                        LocalCharacteristic(0xFFF3, [.read, .indicate]),
+                    ]))
+            let handles = await bench.local.publishedServices.flatMap(\.characteristics).map { $0.id.bytes }
+            let (modern, plain) = (try await bench.raw(), try await bench.raw())
+            for central in [modern, plain] {
+                await central.configure(bench.handle(0xFFF1), 1)
+                await central.configure(bench.handle(0xFFF2), 1)
+                await central.configure(bench.handle(0xFFF3), 2)
+            }
+            // Client Supported Features: Multiple Handle Value Notifications.
+            #expect(await modern.request([0x12, 11, 0, 4]) == [0x13])
+            let updating = bench.time.task {
+                try await bench.local.update([(0xFFF1, [1]), (0xFFF2, [2, 3]), (0xFFF3, [4])])
+            }
+            let several: [[UInt8]] = [[0x23], handles[0], [1, 0, 1], handles[1], [2, 0, 2, 3]]
+            #expect(await modern.receive() == Array(several.joined()))
+            #expect(await modern.receive() == [0x1D] + handles[2] + [4])
+            #expect(await plain.receive() == [0x1B] + handles[0] + [1])
+            #expect(await plain.receive() == [0x1B] + handles[1] + [2, 3])
+            #expect(await plain.receive() == [0x1D] + handles[2] + [4])
+            for central in [modern, plain] { central.send([0x1E]) }
+            let (one, other) = (modern.id, plain.id)
+            let outcomes = try await updating.value.map(\.outcomes)
+            let notified: [ConnectedCentral.ID: UpdateOutcome] = [one: .notified, other: .notified]
+            let confirmed: [ConnectedCentral.ID: UpdateOutcome] = [one: .confirmed, other: .confirmed]
+            #expect(outcomes == [notified, notified, confirmed])
+            #expect(try await bench.local.value(of: 0xFFF2) == [2, 3])
+            // If one cannot be sent, none is.
+            let long = [UInt8](repeating: 5, count: 21)
+            let error = await #expect(throws: BLEError.self) {
+                try await bench.local.update([(0xFFF1, [5]), (0xFFF2, long)])
+            }
+            #expect(error?.code == .tooLong)
+            #expect(await modern.receive() == nil)
+            #expect(try await bench.local.value(of: 0xFFF1) == [1])
+        }
+    }
+
+    @Test func severalValuesWaitForRoomInTheirOrder() async throws {
+        try await ServerBench.run { bench in
+            try await bench.local.publish(bench.sensor)
+            let handle = await bench.handle(0xFFF1)
+            let slow = try await bench.raw()
+            let id = slow.id
+            await slow.configure(handle, 1)
+            #expect(await slow.request([0x12, 11, 0, 4]) == [0x13])
+            let sent = try await fill(slow, bench)
+            let refused = try await bench.local.update([(0xFFF1, [2]), (0xFFF1, [3])], whenFull: .fail)
+            #expect(refused.map { $0.outcomes[id] } == [.full, .full])
+            let first = bench.time.task { try await bench.local.update([4], of: 0xFFF1) }
+            await bench.time.settle()
+            let others = bench.time.task { try await bench.local.update([(0xFFF1, [5]), (0xFFF1, [6])]) }
+            await bench.time.settle()
+            for _ in 0..<sent { #expect(await slow.receive() == [0x1B] + handle.bytes + [1]) }
+            for value: UInt8 in 4...6 { #expect(await slow.receive() == [0x1B] + handle.bytes + [value]) }
+            #expect(try await first.value.outcomes == [id: .notified])
+            #expect(try await others.value.map { $0.outcomes[id] } == [.notified, .notified])
         }
     }
 

@@ -11,7 +11,7 @@ struct ServerBench: Sendable {
     let local: LocalPeripheral
 
     static func run(
-        maximumCentrals: Int = 16, idleLimit: Duration? = nil,
+        maximumCentrals: Int = 16, idleLimit: Duration? = nil, isNameWritable: Bool = false,
         _ body: @Sendable @escaping (ServerBench) async throws -> Void
     ) async throws {
         try await VirtualTime.run { time in
@@ -19,6 +19,7 @@ struct ServerBench: Sendable {
             var settings = LocalPeripheral.Settings(name: "Bench")
             settings.maximumCentrals = maximumCentrals
             settings.idleLimit = idleLimit
+            settings.isNameWritable = isNameWritable
             let local = LocalPeripheral(settings, on: central)
             try await body(ServerBench(time: time, central: central, local: local))
             await local.stop()

@@ -10,7 +10,7 @@
 // - Security is checked when a packet is received, again after the application has returned, and again before a packet with a
 //   value is offered for sending. No order of events sends or accepts a value below the level of its attribute.
 // - Each question to the application has a token of its own. Late results, and those of another kind, are dropped.
-// - Every indication, every subscription and every link ends exactly once.
+// - Every notification, every indication, every subscription and every link ends exactly once.
 // - Memory is bounded by `Limits`, whatever the client sends.
 // - The client's stored record is in force only once the client has encrypted the link with the key of its bond.
 //
@@ -84,7 +84,8 @@ extension GATTServer {
         package var commandBytes = 65_536
         /// Indications that wait for the confirmation of an earlier one.
         package var waitingIndications = 16
-        /// The time for the application to return a result. The client waits for 30 s, and then gives up the link.
+        /// The time for the application to return all results that a request needs. The client waits for 30 s, and then gives
+        /// up the link.
         package var handlerTime = Duration.seconds(20)
         /// The time for the client to confirm an indication (Core Vol 3 Part F, 3.3.3).
         package var confirmationTime = Duration.seconds(30)
@@ -169,7 +170,7 @@ extension GATTServer {
         }
     }
 
-    /// The reason that an indication was not confirmed.
+    /// The reason that a notification was not sent, or an indication not confirmed.
     package enum UpdateFailure: Error, Hashable, Sendable {
         /// The client did not confirm it for 30 s; the link is closed.
         case timedOut
@@ -181,15 +182,18 @@ extension GATTServer {
         case outOfSync
         /// The attribute was withdrawn.
         case withdrawn
+        /// The system never sends the packet: it is longer than the link takes.
+        case unsendable
         /// The link ended.
         case closed
     }
 
     /// What became of a value at once.
     package enum UpdateOutcome: Hashable, Sendable {
-        /// It goes out as a notification.
+        /// It goes out as a notification, now or once the system has room. `.notified` follows, exactly once, unless it is
+        /// cancelled.
         case notified
-        /// It goes out as an indication, now or later. `.finish` follows, exactly once.
+        /// It goes out as an indication, now or later. `.finish` follows, exactly once, unless it is cancelled.
         case indicated
         /// The client has not subscribed.
         case notSubscribed
@@ -207,8 +211,8 @@ extension GATTServer {
 
     /// An action for the owner of the link, in this order.
     package enum Action: Hashable, Sendable {
-        /// Asks the application, and passes the result to `finished`.
-        case ask(Token, Question)
+        /// Asks the application, and passes the result to `finished`. At the time that is given it is no longer of use.
+        case ask(Token, Question, until: BootInstant)
         /// Stores the record of the client before the next action is performed.
         case store(ClientRecord)
         /// The client has changed its configuration of the value at this handle, or its stored one is in force again;
@@ -218,6 +222,8 @@ extension GATTServer {
         case wrote(AttributeHandle)
         /// A Write Command was dropped, because too many are unfinished, or the application did not return in time.
         case dropped(AttributeHandle)
+        /// A notification was written, or was dropped.
+        case notified(UpdateID, failure: UpdateFailure?)
         /// An indication was confirmed, or has failed.
         case finish(UpdateID, failure: UpdateFailure?)
         /// There is room for updates again.
@@ -280,10 +286,11 @@ extension GATTServer {
     /// A request or command, with what the application has said about it.
     private struct Operation {
         let packet: ATTPacket
+        /// When the application must have returned the results of all questions: the client does not wait longer for several.
+        let deadline: BootInstant
         var known = Known()
         var token = Token(number: 0)
         var question: Question?
-        var deadline = BootInstant.zero
 
         /// Takes the application's result. Returns `false` if it is of another kind than the question.
         mutating func take(_ result: HandlerResult) -> Bool {
@@ -363,6 +370,41 @@ extension GATTServer {
         let bytes: [UInt8]
         /// The attributes whose values are in it.
         let values: [AttributeHandle]
+        /// The updates that end with it, if it is a notification.
+        let updates: [Update]
+
+        init(kind: Kind, bytes: [UInt8], values: [AttributeHandle]) {
+            self.kind = kind
+            self.bytes = bytes
+            self.values = values
+            updates = []
+        }
+
+        /// Creates a notification; `nil` without a value.
+        init?(_ updates: [Update]) {
+            guard let first = updates.first?.value else { return nil }
+            kind = .notification
+            bytes =
+                updates.count > 1
+                ? ATTMultipleHandleValueNotification(entries: updates.map { $0.value }).bytes
+                : ATTHandleValueNotification(handle: first.handle, value: first.value).bytes
+            values = updates.map { $0.value.handle }
+            self.updates = updates
+        }
+
+        /// The packet without the value of an update; `nil` if there is no other value.
+        func without(_ id: UpdateID) -> Packet? {
+            has(id) ? Packet(updates.filter { $0.id != id }) : self
+        }
+
+        /// Whether the packet has the value of an update.
+        func has(_ id: UpdateID) -> Bool { updates.contains { $0.id == id } }
+    }
+
+    /// A value that is sent in a notification.
+    private struct Update {
+        let id: UpdateID
+        let value: ATTAttributeValue
     }
 
     private struct Indication {
@@ -455,7 +497,7 @@ extension GATTServer {
             if let handle = outOfSync(packet, database, now, &actions) {
                 return respond(to: opcode, .failure(Refusal(code: .databaseOutOfSync, handle: handle)))
             }
-            run(Operation(packet: packet), &database, now, &actions)
+            run(Operation(packet: packet, deadline: now + limits.handlerTime), &database, now, &actions)
         } catch {
             respond(to: opcode, .failure(Refusal(code: .invalidPDU, handle: 0)))
         }
@@ -473,7 +515,7 @@ extension GATTServer {
             if hasRobustCaching, awareness != .aware {
                 statistics.droppedCommands += 1
             } else {
-                run(Operation(packet: packet), &database, now, &actions)
+                run(Operation(packet: packet, deadline: now + limits.handlerTime), &database, now, &actions)
             }
         default: statistics.droppedCommands += 1
         }
@@ -552,11 +594,10 @@ extension GATTServer {
                 lastToken &+= 1
                 operation.token = Token(number: lastToken)
                 operation.question = question
-                operation.deadline = now + limits.handlerTime
                 let token = operation.token
                 guard opcode.isCommand else {
                     slot = .open(operation)
-                    return actions.append(.ask(token, question))
+                    return actions.append(.ask(token, question, until: operation.deadline))
                 }
                 let size = operation.packet.commandSize
                 guard commands.count < limits.commands, commandBytes + size <= limits.commandBytes else {
@@ -565,7 +606,7 @@ extension GATTServer {
                 }
                 commands.append(operation)
                 commandBytes += size
-                actions.append(.ask(token, question))
+                actions.append(.ask(token, question, until: operation.deadline))
             }
         }
     }
@@ -590,7 +631,7 @@ extension GATTServer {
         guard !isClosed else { return actions }
         if case .open(var operation) = slot, operation.token == token {
             if operation.take(result) {
-                remember(operation, now)
+                remember(operation, database, now)
                 run(operation, &database, now, &actions)
             } else {
                 statistics.lateResults += 1
@@ -612,14 +653,16 @@ extension GATTServer {
     }
 
     /// Keeps the value of a read for the parts that follow.
-    private mutating func remember(_ operation: Operation, _ now: BootInstant) {
+    private mutating func remember(_ operation: Operation, _ database: ServerDatabase, _ now: BootInstant) {
         let handle: AttributeHandle
         switch operation.packet {
         case .readRequest(let request): handle = request.handle
         case .readBlobRequest(let request): handle = request.handle
         default: return
         }
-        guard case .success(let value)? = operation.known.values[handle] else { return }
+        guard case .success(let value)? = operation.known.values[handle], database[handle]?.reading == .handler else {
+            return
+        }
         snapshot = Snapshot(handle: handle, value: value, end: now + limits.snapshotTime)
     }
 
@@ -899,7 +942,7 @@ extension GATTServer {
             guard features & ~octet == 0 else { throw .refused(.valueNotAllowed, handle) }
             fallthrough
         case .plain, .group, .databaseHash:
-            guard end <= ServerDatabase.longestValue, !attribute.isFixedLength || end <= attribute.value.count else {
+            guard end <= attribute.longestValue, !attribute.isFixedLength || end <= attribute.value.count else {
                 throw .refused(.invalidAttributeValueLength, handle)
             }
         }
@@ -1047,7 +1090,7 @@ extension ATTPacket {
 extension GATTServer {
     /// Sends a value to the client, as it has configured: in a notification if that is enabled, else in an indication.
     ///
-    /// - Parameter id: Identifies the indication in `.finish`.
+    /// - Parameter id: Identifies the value in `.notified` or `.finish`.
     package mutating func update(
         _ value: [UInt8], of handle: AttributeHandle, id: UpdateID, in database: ServerDatabase
     ) -> (outcome: UpdateOutcome, actions: [Action]) {
@@ -1061,7 +1104,7 @@ extension GATTServer {
     /// Returns whether there is room for another value of an attribute; if not, `.readyToUpdate` follows.
     package mutating func hasRoom(for handle: AttributeHandle, in database: ServerDatabase) -> Bool {
         let isNotified = configuration(of: handle, in: database).contains(.notifications)
-        let hasRoom = isNotified ? !hasNotification : waiting.count < limits.waitingIndications
+        let hasRoom = isNotified ? !hasNotification && !isBlocked : waiting.count < limits.waitingIndications
         if !hasRoom, !isClosed { hasRefusedUpdate = true }
         return hasRoom || isClosed
     }
@@ -1080,7 +1123,7 @@ extension GATTServer {
         guard value.count <= limit else { return .tooLong(limit: limit) }
         if configuration.contains(.notifications) {
             guard !hasNotification else { return .full }
-            notify([ATTAttributeValue(handle: handle, value: value)])
+            notify([Update(id: id, value: ATTAttributeValue(handle: handle, value: value))])
             return .notified
         }
         guard waiting.count < limits.waitingIndications else { return .full }
@@ -1091,18 +1134,20 @@ extension GATTServer {
     /// Sends the values of several attributes for which the client has enabled notifications: in as few packets as the
     /// client can receive, no value cut.
     ///
+    /// - Parameter values: The values, each with what identifies it in `.notified`.
     /// - Returns: What became of each value. Values whose client wants indications are not sent.
     package mutating func notify(
-        _ values: [(handle: AttributeHandle, value: [UInt8])], in database: ServerDatabase
+        _ values: [(id: UpdateID, handle: AttributeHandle, value: [UInt8])], in database: ServerDatabase
     ) -> (outcomes: [UpdateOutcome], actions: [Action]) {
         var actions: [Action] = []
         var outcomes: [UpdateOutcome] = []
-        var packet: [ATTAttributeValue] = []
+        var packet: [Update] = []
         let isFull = hasNotification
         let longest = features & Feature.multipleNotifications != 0 ? Int(mtu) - 1 : 0
         var size = 0
-        for (handle, value) in values {
-            let outcome = isFull ? .full : notifiable(value, of: handle, database)
+        for (id, handle, value) in values {
+            let notifiable = notifiable(value, of: handle, database)
+            let outcome = isFull && notifiable == .notified ? .full : notifiable
             outcomes.append(outcome)
             guard outcome == .notified else { continue }
             if size + value.count + 4 > longest {
@@ -1110,7 +1155,7 @@ extension GATTServer {
                 packet = []
                 size = 0
             }
-            packet.append(ATTAttributeValue(handle: handle, value: value))
+            packet.append(Update(id: id, value: ATTAttributeValue(handle: handle, value: value)))
             size += value.count + 4
         }
         notify(packet)
@@ -1132,17 +1177,31 @@ extension GATTServer {
         return value.count <= limit ? .notified : .tooLong(limit: limit)
     }
 
-    private mutating func notify(_ values: [ATTAttributeValue]) {
-        guard let first = values.first else { return }
-        let bytes =
-            values.count > 1
-            ? ATTMultipleHandleValueNotification(entries: values).bytes
-            : ATTHandleValueNotification(handle: first.handle, value: first.value).bytes
-        outbox.append(Packet(kind: .notification, bytes: bytes, values: values.map { $0.handle }))
+    private mutating func notify(_ updates: [Update]) {
+        if let packet = Packet(updates) { outbox.append(packet) }
+    }
+
+    /// Cancels an update that waits: a notification for which the system has no room, or an indication that comes after
+    /// another one. It is not sent, and nothing reports its end; `.readyToUpdate` does once there is room. Has no effect on any
+    /// other, nor while a packet is offered.
+    package mutating func cancelUpdate(_ id: UpdateID, in database: ServerDatabase) -> [Action] {
+        var actions: [Action] = []
+        if case .offered = writing { return actions }
+        guard outbox.contains(where: { $0.has(id) }) || waiting.contains(where: { $0.id == id }) else { return actions }
+        outbox = outbox.compactMap { $0.without(id) }
+        waiting.removeAll { $0.id == id }
+        hasRefusedUpdate = true
+        proceed(database, &actions)
+        return actions
     }
 
     /// A client with robust caching gets no values while it does not know of a change.
     private var isInSync: Bool { !hasRobustCaching || awareness == .aware }
+
+    /// Whether the system has no room for a packet.
+    private var isBlocked: Bool {
+        if case .blocked = writing { true } else { false }
+    }
 
     private var hasNotification: Bool {
         outbox.contains { if case .notification = $0.kind { true } else { false } }
@@ -1187,7 +1246,7 @@ extension GATTServer {
         guard !isClosed else { return }
         nextIndication(database, &actions)
         let packet = nextPacket(database, &actions)
-        if hasRefusedUpdate, !hasNotification, waiting.count < limits.waitingIndications {
+        if hasRefusedUpdate, !hasNotification, !isBlocked, waiting.count < limits.waitingIndications {
             hasRefusedUpdate = false
             actions.append(.readyToUpdate)
         }
@@ -1246,7 +1305,7 @@ extension GATTServer {
             case .response(let opcode):
                 respond(to: opcode, .failure(refusal))
                 outbox.insert(outbox.removeLast(), at: 0)
-            case .notification: break
+            case .notification: finish(packet, .insecure, &actions)
             case .indication:
                 if let id = indication?.id { actions.append(.finish(id, failure: .insecure)) }
                 pendingChange = pendingChange.merged(with: indication?.change)
@@ -1255,6 +1314,11 @@ extension GATTServer {
             }
         }
         return nil
+    }
+
+    /// Reports the end of the updates in a notification.
+    private func finish(_ packet: Packet, _ failure: UpdateFailure?, _ actions: inout [Action]) {
+        for update in packet.updates { actions.append(.notified(update.id, failure: failure)) }
     }
 
     private func refusal(of packet: Packet, _ database: ServerDatabase) -> Refusal? {
@@ -1275,11 +1339,12 @@ extension GATTServer {
         var actions: [Action] = []
         guard !isClosed, case .offered = writing, !outbox.isEmpty else { return actions }
         writing = .ready
-        switch outbox.removeFirst().kind {
+        let packet = outbox.removeFirst()
+        switch packet.kind {
         case .response:
             slot = .free
             if let size = nextMTU.take() { mtu = size }
-        case .notification: break
+        case .notification: finish(packet, nil, &actions)
         case .indication: indication?.deadline = now + limits.confirmationTime
         }
         proceed(database, &actions)
@@ -1305,7 +1370,9 @@ extension GATTServer {
         var actions: [Action] = []
         guard !isClosed, case .offered = writing, !outbox.isEmpty else { return actions }
         writing = .ready
-        if case .notification = outbox.removeFirst().kind {
+        let packet = outbox.removeFirst()
+        if case .notification = packet.kind {
+            finish(packet, .unsendable, &actions)
             proceed(database, &actions)
         } else {
             close(.unsendable, database, &actions)
@@ -1514,6 +1581,7 @@ extension GATTServer {
         if case .due = storing { actions.append(.store(record(database))) }
         if let id = indication?.id { actions.append(.finish(id, failure: failure)) }
         indication = nil
+        for packet in outbox { finish(packet, .closed, &actions) }
         finishWaiting(.closed, &actions) { _ in true }
         for (_, configured) in configurations.sorted(by: { $0.key < $1.key }) {
             actions.append(.configured(configured.value, [], isRestored: false))

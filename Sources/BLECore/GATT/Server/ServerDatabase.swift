@@ -62,6 +62,8 @@ package struct ServerAttribute: Hashable, Sendable {
     package var writeMethods: WriteMethods = []
     /// Whether writes must not change the length of the value.
     package var isFixedLength = false
+    /// The maximum length of what clients write, in bytes.
+    package var longestValue = ServerDatabase.longestValue
     /// The requirement for reads; `nil` if reads are not permitted.
     package var read: AccessRequirement? = .open
     /// The requirement for writes.
@@ -87,6 +89,9 @@ package struct ServerAttribute: Hashable, Sendable {
 package struct ServerDatabase: Sendable {
     /// The maximum length of an attribute value, in bytes (Core Vol 3 Part F, 3.2.9).
     package static let longestValue = 512
+
+    /// The maximum length of the Device Name, in bytes (Core Vol 3 Part C, 12.1).
+    package static let longestName = 248
 
     /// A published service.
     package struct PublishedService: Hashable, Sendable {
@@ -142,7 +147,8 @@ package struct ServerDatabase: Sendable {
     package init(name: String, appearance: UInt16, isNameWritable: Bool = false, hasHash: Bool = true) {
         var layout = Layout(next: 1)
         let access = CharacteristicDefinition(
-            0x2A00, isNameWritable ? [.read, .write] : .read, value: .stored(Array(Array(name.utf8).prefix(248))))
+            0x2A00, isNameWritable ? [.read, .write] : .read,
+            value: .stored(Array(Array(name.utf8).prefix(Self.longestName))))
         var number = ByteWriter(reserving: 2)
         number.u16(appearance)
         layout.add(
@@ -158,6 +164,7 @@ package struct ServerDatabase: Sendable {
         layout.add(features, includes: [])
         for index in layout.attributes.indices {
             switch layout.attributes[index].type {
+            case 0x2A00: layout.attributes[index].longestValue = Self.longestName
             case .clientSupportedFeatures: layout.attributes[index].role = .clientFeatures
             case .databaseHash: layout.attributes[index].role = .databaseHash
             default: break
@@ -352,7 +359,7 @@ package struct ServerDatabase: Sendable {
             if bytes.count > longestValue { throw .valueTooLong(uuid) }
         case .stored(let bytes, _):
             if bytes.count > longestValue { throw .valueTooLong(uuid) }
-        case .handled: break
+        case .handled, .handledInParts: break
         }
     }
 }
@@ -452,6 +459,9 @@ extension ServerAttribute {
             self.isFixedLength = isFixedLength
         case .handled:
             reading = .handler
+            asksToWrite = true
+        case .handledInParts:
+            reading = .handlerForEachPart
             asksToWrite = true
         }
     }

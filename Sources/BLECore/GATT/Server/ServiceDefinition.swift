@@ -98,6 +98,8 @@ package enum DefinedValue: Hashable, Sendable {
     /// A value that the database keeps. With a fixed length, a shorter write replaces the beginning only, and a longer
     /// one is refused; otherwise a write replaces the value.
     case stored([UInt8], isFixedLength: Bool = false)
-    /// A value that the application returns and takes.
+    /// A value that the application returns and takes. It is asked once for all parts of a long value.
     case handled
+    /// A value that the application returns and takes. It is asked for each part of a long value.
+    case handledInParts
 }

@@ -44,6 +44,7 @@ import Testing
         #expect(later.server.mtu == 185)
         #expect(later.update([UInt8](repeating: 7, count: 182), of: 16) == .notified)
         #expect(later.takeSent().first?.count == 2 * 185)
+        later.events.removeAll()
         // The MTU is exchanged once on a link.
         #expect(try later.send("021700") == ["030502"])
         #expect(later.server.mtu == 185)

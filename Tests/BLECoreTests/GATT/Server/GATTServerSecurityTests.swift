@@ -142,11 +142,13 @@ import Testing
         client.secure(ClientSecurity())
         try client.send("1211000100")
         client.hasRoom = false
-        #expect(client.update([1], of: 16) == .notified)
+        #expect(client.update([1], of: 16, id: 7) == .notified)
         try client.send("0a1000")
         client.secure(.none)
+        client.events.removeAll()
         client.makeRoom()
         #expect(client.takeSent() == ["010a100005"])
+        #expect(client.takeEvents() == [.notified(.init(7), failure: .insecure)])
     }
 
     @Test("A subscription below its level sends nothing, notified or indicated", .row("P20"))
@@ -167,7 +169,7 @@ import Testing
         #expect(try client.send("1e").isEmpty)
         #expect(
             client.takeEvents() == [.finish(.init(1), failure: nil), .finish(.init(2), failure: .insecure)])
-        let (outcomes, _) = client.server.notify([(16, [1])], in: client.database)
+        let (outcomes, _) = client.server.notify([(.init(4), 16, [1])], in: client.database)
         #expect(outcomes == [.notSubscribed])
     }
 

@@ -47,6 +47,50 @@ import Testing
         #expect(client.closeReason == nil)
     }
 
+    @Test("the time of the application counts for a request, not for each of its questions", .row("P23"))
+    func handlerTimeOfSeveralQuestions() throws {
+        let characteristics = (0..<2).map { _ in CharacteristicDefinition(0xFFF1, .read, value: .handled) }
+        let requests = [
+            ("080100fffff1ff", "010812000e"), ("0e10001200", "010e12000e"), ("2010001200", "012012000e"),
+        ]
+        for (request, response) in requests {
+            var client = try ServedClient([ServiceDefinition(0xFFF0, characteristics)])
+            #expect(try client.send(request).isEmpty)
+            client.pass(.seconds(16))
+            #expect(client.handlerReturns(.value([1])).isEmpty)
+            client.pass(.milliseconds(3_999))
+            #expect(client.takeSent().isEmpty)
+            client.pass(.milliseconds(1))
+            #expect(client.takeSent() == [response])
+        }
+        let access = AttributeAccess(AccessRequirement(.open, isAuthorized: true))
+        var authorized = try Self.client([.read, .writeWithoutResponse], .handled, access: access)
+        try authorized.send("0a1000")
+        authorized.pass(.seconds(16))
+        #expect(authorized.handlerReturns(.accepted).isEmpty)
+        authorized.pass(.seconds(4))
+        #expect(authorized.takeSent() == ["010a10000e"])
+        // A command waits as long as a request.
+        try authorized.send("52100001")
+        #expect(authorized.server.nextDeadline == authorized.now + .seconds(20))
+    }
+
+    @Test("The application is told until when its result is of use")
+    func handlerDeadline() throws {
+        var client = try Self.client(.read, .handled, access: .init(.init(.open, isAuthorized: true)))
+        let request = client.server.received([0x0A, 16, 0], in: &client.database, at: client.now)
+        let end = client.now + .seconds(20)
+        guard case .ask(let token, .authorize(16, isWrite: false), until: end)? = request.first else {
+            Issue.record("not asked whether it may: \(request)")
+            return
+        }
+        let later = client.server.finished(token, .accepted, in: &client.database, at: client.now + .seconds(16))
+        guard case .ask(_, .read(16, offset: 0), until: end)? = later.first else {
+            Issue.record("not asked for the value: \(later)")
+            return
+        }
+    }
+
     @Test("A result of another kind than the question has no effect")
     func otherKind() throws {
         var client = try Self.client([.read, .write], .handled)
@@ -74,6 +118,32 @@ import Testing
         #expect(try client.send("0c10000000") == ["0d" + String(repeating: "03", count: 22)])
         try client.send("12100000")
         #expect(try client.send("0c10001d00") == ["0d04"])
+    }
+
+    @Test("a value in parts is asked for at each offset, and leaves the parts of other values")
+    func valueInParts() throws {
+        var client = try ServedClient([
+            ServiceDefinition(
+                0xFFF0,
+                [
+                    CharacteristicDefinition(0xFFF1, .read, value: .handledInParts),
+                    CharacteristicDefinition(0xFFF2, .read, value: .handled),
+                ])
+        ])
+        var value: UInt8 = 0
+        client.decide = { _ in
+            value += 1
+            return .value([UInt8](repeating: value, count: 30))
+        }
+        #expect(try client.send("0a1200") == ["0b" + String(repeating: "01", count: 22)])
+        #expect(try client.send("0a1000") == ["0b" + String(repeating: "02", count: 22)])
+        #expect(try client.send("0c10001600") == ["0d" + String(repeating: "03", count: 8)])
+        #expect(try client.send("0c10001d00") == ["0d04"])
+        #expect(try client.send("0c12001600") == ["0d" + String(repeating: "01", count: 8)])
+        let parts: [GATTServer.Question] = [
+            .read(18, offset: 0), .read(16, offset: 0), .read(16, offset: 22), .read(16, offset: 29),
+        ]
+        #expect(client.questions == parts)
     }
 
     @Test("reading a type asks for each value once, and the first one's error is the response", .row("P22"))
@@ -118,6 +188,21 @@ import Testing
         let long = String(repeating: "00", count: 513)
         try other.send("020502")
         #expect(try other.send("121000" + long) == ["011210000d"])
+    }
+
+    @Test("the name has 248 bytes at most, also in prepared parts, and a new one is reported")
+    func deviceName() throws {
+        var client = ServedClient(ServerDatabase(name: "Test", appearance: 0, isNameWritable: true))
+        try client.send("020502")
+        let longest = String(repeating: "41", count: 248)
+        #expect(try client.send("120300" + longest + "41") == ["011203000d"])
+        #expect(client.database[3]?.value == Array("Test".utf8))
+        #expect(client.takeEvents().isEmpty)
+        #expect(try client.send("120300" + longest) == ["13"])
+        #expect(client.takeEvents() == [.wrote(3)])
+        for part in ["1603000000" + longest, "160300f80041"] { try client.send(part) }
+        #expect(try client.send("1801") == ["011803000d"])
+        #expect(client.database[3]?.value.count == 248)
     }
 
     @Test("the queue ends at 64 entries and at 4,096 bytes", .row("P04"))
@@ -298,17 +383,23 @@ import Testing
             ServiceDefinition(0xFFF0, (0..<3).map { _ in CharacteristicDefinition(0xFFF1, .notify, value: .handled) })
         ])
         for configuration in ["121100", "121400", "121700"] { try client.send(configuration + "0100") }
-        let values: [(handle: AttributeHandle, value: [UInt8])] = [(16, [1]), (19, [2, 3]), (22, [4])]
+        let values: [(id: GATTServer.UpdateID, handle: AttributeHandle, value: [UInt8])] = [
+            (.init(1), 16, [1]), (.init(2), 19, [2, 3]), (.init(3), 22, [4]),
+        ]
         func notify(_ client: inout ServedClient) -> [GATTServer.UpdateOutcome] {
             let (outcomes, actions) = client.server.notify(values, in: client.database)
             client.perform(actions)
             return outcomes
         }
+        client.events.removeAll()
+        let ends = [1, 2, 3].map { (id: UInt64) in GATTServer.Action.notified(.init(id), failure: nil) }
         #expect(notify(&client) == [.notified, .notified, .notified])
         #expect(client.takeSent() == ["1b100001", "1b13000203", "1b160004"])
+        #expect(client.takeEvents() == ends)
         try client.send("120b0004")
         _ = notify(&client)
         #expect(client.takeSent() == ["23 10000100 01 13000200 0203 16000100 04".filter { $0 != " " }])
+        #expect(client.takeEvents() == ends)
         try client.send("1214000000")
         #expect(notify(&client) == [.notified, .notSubscribed, .notified])
         #expect(client.takeSent() == ["23 10000100 01 16000100 04".filter { $0 != " " }])
@@ -317,7 +408,49 @@ import Testing
         #expect(client.takeSent() == ["1b100001"])
         client.hasRoom = false
         #expect(notify(&client).first == .notified)
-        #expect(notify(&client) == [.full, .full, .full])
+        #expect(notify(&client) == [.full, .notSubscribed, .notSubscribed])
+    }
+
+    @Test("an update that waits is cancelled: it is not sent, and the values beside it are")
+    func cancelledUpdates() throws {
+        var client = try ServedClient([
+            ServiceDefinition(
+                0xFFF0,
+                [
+                    CharacteristicDefinition(0xFFF1, .notify, value: .handled),
+                    CharacteristicDefinition(0xFFF2, .notify, value: .handled),
+                    CharacteristicDefinition(0xFFF3, .indicate, value: .handled),
+                ])
+        ])
+        for request in ["1211000100", "1214000100", "1217000200", "120b0004"] { try client.send(request) }
+        func cancel(_ id: UInt64) { client.perform(client.server.cancelUpdate(.init(id), in: client.database)) }
+        client.hasRoom = false
+        let (outcomes, actions) = client.server.notify(
+            [(.init(1), 16, [1]), (.init(2), 19, [2])], in: client.database)
+        #expect(outcomes == [.notified, .notified])
+        client.perform(actions)
+        for id: UInt64 in 3...5 { client.update([UInt8(id)], of: 22, id: id) }
+        client.events.removeAll()
+        for id: UInt64 in [1, 4, 9] { cancel(id) }
+        #expect(client.takeEvents().isEmpty)
+        client.makeRoom()
+        #expect(client.takeSent() == ["1b130002", "1d160003"])
+        #expect(client.takeEvents() == [.notified(.init(2), failure: nil), .readyToUpdate])
+        #expect(try client.send("1e") == ["1d160005"])
+        // What was sent cannot be cancelled.
+        for id: UInt64 in [2, 5] { cancel(id) }
+        client.events.removeAll()
+        try client.send("1e")
+        #expect(client.takeEvents() == [.finish(.init(5), failure: nil)])
+
+        client.hasRoom = false
+        #expect(client.update([6], of: 16, id: 6) == .notified)
+        cancel(6)
+        let hasRoom = client.server.hasRoom(for: 16, in: client.database)
+        #expect(!hasRoom, "the system has none")
+        client.makeRoom()
+        #expect(client.takeSent().isEmpty)
+        #expect(client.takeEvents() == [.readyToUpdate])
     }
 
     @Test("the next indication waits for the confirmation; requests do not")
@@ -413,9 +546,27 @@ import Testing
         #expect(client.takeEvents().isEmpty)
         client.makeRoom()
         #expect(client.takeSent() == ["1b100001", "1d130003"])
-        #expect(client.takeEvents().isEmpty)
+        #expect(client.takeEvents() == [.notified(.init(0), failure: nil)])
         try client.send("1e")
         #expect(client.takeEvents() == [.finish(.init(0), failure: nil), .readyToUpdate])
+    }
+
+    @Test("a notification that waits for room ends once: when it is written, or with the link")
+    func endOfNotifications() throws {
+        var client = try Self.client(.notify)
+        try client.send("1211000100")
+        client.events.removeAll()
+        client.hasRoom = false
+        #expect(client.update([1], of: 16, id: 1) == .notified)
+        #expect(client.takeEvents().isEmpty)
+        client.makeRoom()
+        #expect(client.takeEvents() == [.notified(.init(1), failure: nil)])
+        client.hasRoom = false
+        #expect(client.update([2], of: 16, id: 2) == .notified)
+        client.end()
+        client.end()
+        #expect(
+            client.takeEvents() == [.notified(.init(2), failure: .closed), .configured(16, [], isRestored: false)])
     }
 
     @Test("A packet that the system never sends: a notification is dropped, a response closes the link")
@@ -424,7 +575,7 @@ import Testing
         try client.send("1211000100")
         let (_, actions) = client.server.update([1], of: 16, id: .init(1), in: client.database)
         #expect(actions == [.send([0x1B, 16, 0, 1])])
-        #expect(client.server.refused(in: client.database).isEmpty)
+        #expect(client.server.refused(in: client.database) == [.notified(.init(1), failure: .unsendable)])
         #expect(try client.send("0a1000") == ["0b01"])
         let request = client.server.received([0x0A, 16, 0], in: &client.database, at: client.now)
         #expect(request == [.send([0x0B, 1])])

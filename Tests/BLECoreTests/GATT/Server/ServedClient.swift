@@ -39,7 +39,7 @@ struct ServedClient {
                 }
                 sent.append(packet)
                 perform(server.sent(in: database, at: now))
-            case .ask(let token, let question):
+            case .ask(let token, let question, _):
                 questions.append(question)
                 if let result = decide(question) {
                     perform(server.finished(token, result, in: &database, at: now))
