@@ -57,7 +57,7 @@ extension Repair {
                 return cycle(adapter)
             case .staleScan:
                 var dialogue = try ControllerDialogue(adapter: adapter.index)
-                return Repair(fix, adapter, await dialogue.endScan(), done: "ended the scan without an owner")
+                return Repair(fix, adapter, await dialogue.endScan(heard: adapter.before), done: "ended the scan without an owner")
             }
         } catch {
             return Repair(
@@ -138,13 +138,19 @@ extension Fix {
 }
 
 extension ControllerDialogue {
-    /// Ends a scan, whichever set of commands began it.
-    mutating func endScan() async -> CommandResult {
+    /// Ends a scan by the set of commands that began it: controllers are known that hang after a command of the other set.
+    ///
+    /// - Parameter heard: What was heard of the scan; reports of a legacy scan are events of their own.
+    mutating func endScan(heard: HeardFacts?) async -> CommandResult {
         let (_, controller) = await describe()
-        guard var controller else { return await ask(HCICommandPacket(LESetScanEnable(isEnabled: false))).result }
-        let result = await ask(controller.scanOff).result
-        guard result.status == HCIStatus.commandDisallowed.rawValue else { return result }
-        controller.hasExtendedScan.toggle()
-        return await ask(controller.scanOff).result
+        // Without an answer nothing tells which set that is.
+        guard var controller else {
+            return CommandResult(command: HCIOpcode.leReadLocalFeatures.rawValue, status: nil)
+        }
+        if let count = heard?.fromLegacyScan, count > 0 { controller.hasExtendedScan = false }
+        var result = await ask(controller.scanOff).result
+        // There is none any more.
+        if result.status == HCIStatus.commandDisallowed.rawValue { result.status = HCIStatus.success.rawValue }
+        return result
     }
 }

@@ -84,6 +84,24 @@ def a_lock_that_forgets_its_bond_is_reported_once_and_not_paired():
 
 
 @test
+def the_user_of_a_service_gets_its_bonds_by_one_command():
+    """As RunningWithoutRoot describes it: the service itself has CAP_NET_RAW alone."""
+    folder = Path("/run/vm/bonds-of-a-service")
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(mode=0o700)
+    os.chown(folder, PLAIN_USER, PLAIN_USER)
+    stored = "--bonds", str(folder)
+    blescan(
+        "pair", ADDRESS, "--passkey", "123456", *stored, user=PLAIN_USER, capabilities=(CAPABILITY, "net_admin")).must(DONE)
+    same({path.stat().st_uid for path in folder.iterdir()}, {PLAIN_USER}, "owners of the files")
+    log = LockLog()
+    outcome = blescan("read", LOCK, GUARDED, "--hex-only", *stored, user=PLAIN_USER, capabilities=(CAPABILITY,))
+    succeeds(outcome, "the value that the service reads")
+    log.check_encrypted()
+    log.check_no_pairing()
+
+
+@test
 def bonds_are_listed_and_forgotten():
     mentions(blescan("bonds").must(NOT_FOUND).err, "there are no bonds")
     mentions(blescan("forget", ADDRESS).must(NOT_FOUND).err, "there is no bond")
