@@ -54,7 +54,7 @@ enum Console {
 
     /// Writes a message for users.
     static func note(_ line: String) {
-        guard Interrupt.status == nil, !Terminal.keeps(line) else { return }
+        guard Interrupt.status == nil, !Terminal.deferring(line) else { return }
         let text = isASCIIWanted && isatty(STDERR_FILENO) == 1 ? line.ascii : line
         progress.makingRoom { _ = write(Array(text.utf8) + [0x0A], to: STDERR_FILENO) }
     }

@@ -205,11 +205,11 @@ import Testing
     @Test func onlyTheUserQuits() {
         let air = Self.three()
         for key in [.down, .enter, .escape, .character("x"), .clear, .character("/"), .character("q")] as [ScreenKey] {
-            #expect(air.wish(key) == .none)
+            #expect(air.action(key) == .none)
         }
         air.press(.escape)
-        #expect(air.wish(.redraw) == .redraw)
-        #expect(air.wish(.character("q")) == .quit)
+        #expect(air.action(.redraw) == .redraw)
+        #expect(air.action(.character("q")) == .quit)
     }
 
     @Test func trendsAreReported() {

@@ -80,10 +80,10 @@ import Testing
     }
 
     @Test(arguments: [60, 80, 120]) func theKeysCanAlwaysBeFound(_ columns: Int) {
-        let air = Air(columns: columns, rows: 12)
-        air.screen.heading.source = "a-capture-with-a-very-long-name-indeed.btsnoop"
-        air.screen.heading.mode = "end of the recording, which is cut off"
-        air.screen.heading.brief = "cut off"
+        let air = Air(
+            columns: columns, rows: 12,
+            heading: .init(source: "a-capture-with-a-very-long-name-indeed.btsnoop", mode: "recording"))
+        air.screen.finish("end of the recording, which is cut off", brief: "cut off", at: air.now)
         #expect(air.lines()[0].contains("? keys"), "\(air.lines()[0])")
     }
 
