@@ -71,7 +71,7 @@ struct ScanScreen: Sendable {
             }
             sequence.sort { left, right in
                 guard let left = keys[left], let right = keys[right] else { return false }
-                return isReversed ? right < left : left < right
+                return left.precedes(right, isReversed: isReversed)
             }
         }
     }
@@ -348,7 +348,9 @@ extension ScanScreen: LiveContent {
 }
 
 /// The sort key of a row.
-private struct SortKey: Comparable {
+private struct SortKey {
+    /// Whether the device does not have what the table is sorted by: it comes last in either direction.
+    private let isLast: Bool
     private let rank: Int
     private let text: String
     private let firstSeen: BootInstant
@@ -358,17 +360,21 @@ private struct SortKey: Comparable {
         firstSeen = row.scanResult.firstSeen
         address = row.scanResult.id.peer?.address.rawValue ?? .max
         switch order {
-        case .strength: (rank, text) = (-(row.heldStrength ?? -200), "")
-        // Those without a name are at the end.
-        case .name: (rank, text) = (row.name == nil ? 1 : 0, row.name?.lowercased() ?? "")
-        case .address: (rank, text) = (0, row.scanResult.id.peer?.address.description ?? "~")
+        case .strength: (isLast, rank, text) = (row.heldStrength == nil, -(row.heldStrength ?? 0), "")
+        case .name: (isLast, rank, text) = (row.name == nil, 0, row.name?.lowercased() ?? "")
+        case .address:
+            let peer = row.scanResult.id.peer
+            (isLast, rank, text) = (peer == nil, 0, peer?.address.description ?? "")
         // In steps, because every present device is heard all the time.
-        case .seen: (rank, text) = (Int(row.silence(at: now).components.seconds / 10), "")
+        case .seen: (isLast, rank, text) = (false, Int(row.silence(at: now).components.seconds / 10), "")
         }
     }
 
-    static func < (left: SortKey, right: SortKey) -> Bool {
-        (left.rank, left.text, left.firstSeen, left.address) < (right.rank, right.text, right.firstSeen, right.address)
+    func precedes(_ other: SortKey, isReversed: Bool) -> Bool {
+        if isLast != other.isLast { return other.isLast }
+        let (first, second) = isReversed ? (other, self) : (self, other)
+        return (first.rank, first.text, first.firstSeen, first.address)
+            < (second.rank, second.text, second.firstSeen, second.address)
     }
 }
 

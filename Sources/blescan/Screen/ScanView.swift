@@ -101,7 +101,9 @@ struct ScanView {
                 line.add(mark(row.trend))
             case .address:
                 // A device with several advertising sets has a row for each.
-                line.add(address + (row.scanResult.id.sid.map { " #\($0)" } ?? ""), column: width)
+                let set = row.scanResult.id.sid.map { " #\($0)" } ?? ""
+                let shown = ScreenText.clippedInFront(address, to: width - set.count, area.look)
+                line.add(shown + set, column: width)
             case .kind: line.add(row.scanResult.id.peer?.kind.short ?? "-", column: width)
             case .name:
                 let name = row.name ?? (showsAddress ? "-" : ScreenText.clippedInFront(address, to: width, area.look))
