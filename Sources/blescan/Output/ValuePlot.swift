@@ -64,21 +64,28 @@ struct ValuePlot: Sendable {
 struct PlotOutput: Sendable {
     private var plots: [AttributeHandle: ValuePlot] = [:]
     private let look: ScreenLook
-    /// Whether the line before is replaced.
-    private let isRewriting: Bool
-    private var hasLine = false
+    /// The line that is rewritten; `nil` for a line for each value.
+    private let place: RewrittenLine?
+    /// The line that is written at present.
+    private var line: [UInt8] = []
 
-    init(look: ScreenLook, isRewriting: Bool) {
+    init(look: ScreenLook, in place: RewrittenLine?) {
         self.look = look
-        self.isRewriting = isRewriting
+        self.place = place
     }
 
-    /// Something else was written: the line before stays.
-    mutating func interrupt() {
-        hasLine = false
+    /// The line that was returned last has been written.
+    func wrote() {
+        place?.wrote(line)
     }
 
-    /// Returns the line about a value, in this number of columns at most.
+    /// No line follows: this one stays, and messages come below it.
+    func end() {
+        place?.end()
+    }
+
+    /// Returns the bytes that show the line about a value, in this number of columns at most. Call `wrote` when they
+    /// are written.
     mutating func line(
         of value: [UInt8], at handle: AttributeHandle, _ uuid: BluetoothUUID?, label: String?, in width: Int
     ) -> [UInt8] {
@@ -91,8 +98,7 @@ struct PlotOutput: Sendable {
         let words = [label, text.printable].compactMap(\.self).joined(separator: "  ")
         // In the last column some terminals wrap.
         let line = (plots[handle] ?? ValuePlot()).line(words, in: max(1, width - 1), look).painted(look)
-        let start = hasLine && isRewriting ? "\u{1B}[1A\r\u{1B}[2K" : ""
-        hasLine = true
-        return Array((start + (look.isUnicode ? line : line.ascii)).utf8)
+        self.line = Array((look.isUnicode ? line : line.ascii).utf8)
+        return place?.replacing(with: self.line) ?? self.line
     }
 }
