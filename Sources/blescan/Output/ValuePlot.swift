@@ -13,8 +13,6 @@ struct ValuePlot: Sendable {
     private static let limit = 512
     /// The widest row: more columns tell no more.
     private static let widest = 60
-    private static let blocks = Array("▁▂▃▄▅▆▇█").map(String.init)
-    private static let letters = Array("_.-:=+*#").map(String.init)
 
     private var points: [Point] = []
     private var least: Point?
@@ -49,11 +47,23 @@ struct ValuePlot: Sendable {
     /// Returns the newest numbers as blocks, between the smallest and the largest of those shown.
     private func row(in room: Int, _ look: ScreenLook) -> String {
         let shown = points.suffix(room).map(\.number)
-        let steps = look.isUnicode ? Self.blocks : Self.letters
         guard let low = shown.min(), let high = shown.max() else { return "" }
-        return shown.map { number in
+        return Sparkline.text(shown, between: low, and: high, look)
+    }
+}
+
+/// Numbers as a row of blocks.
+enum Sparkline {
+    private static let blocks = Array("▁▂▃▄▅▆▇█").map(String.init)
+    private static let letters = Array("_.-:=+*#").map(String.init)
+
+    /// Returns a block for each number, of a height between the least one and the greatest one; a blank for none.
+    static func text(_ numbers: [Double?], between low: Double, and high: Double, _ look: ScreenLook) -> String {
+        let steps = look.isUnicode ? blocks : letters
+        return numbers.map { number in
+            guard let number else { return " " }
             // The difference of two finite numbers may not be finite; halves of them have one.
-            let part = high > low ? (number / 2 - low / 2) / (high / 2 - low / 2) : 0.5
+            let part = high > low ? (min(max(number, low), high) / 2 - low / 2) / (high / 2 - low / 2) : 0.5
             let index = Int((part * Double(steps.count - 1)).rounded())
             return steps.indices.contains(index) ? steps[index] : steps[0]
         }.joined()

@@ -52,11 +52,19 @@ struct DevicePage {
             strength += ", \(average) on average, between \(range.lowerBound) and \(range.upperBound)"
         }
         var facts = [
-            "RSSI      \(strength)",
+            "RSSI      \(strength)", trace,
             "packets   \(scanResult.count), the first \(Self.ago(now - scanResult.firstSeen)), "
                 + "the last \(Self.ago(row.silence(at: now)))",
         ]
-        if let interval = scanResult.interval { facts.append("every     " + DeviceLine.seconds(interval)) }
+        if let interval = scanResult.interval {
+            var text = "every     " + DeviceLine.seconds(interval)
+            if let gaps = row.history.gaps {
+                text +=
+                    ", \(DeviceLine.seconds(gaps.mean)) on average, between \(DeviceLine.seconds(gaps.least))"
+                    + " and \(DeviceLine.seconds(gaps.most))"
+            }
+            facts.append(text)
+        }
         if scanResult.identity != nil, let peer = scanResult.peer { facts.append("on air    \(peer.address)") }
         if let set = scanResult.id.sid { facts.append("set       #\(set)") }
         if !row.data.isEmpty { facts.append("data      " + row.data) }
@@ -71,6 +79,14 @@ struct DevicePage {
             lines += text.split(separator: "\n").map { Fact(text: String($0), indent: AdvertisementTable.valueColumn) }
         }
         return lines
+    }
+
+    /// The RSSI of the last two minutes, or of as many seconds as there are columns for, between -100 and -36 dBm.
+    private var trace: String {
+        let count = max(1, min(SignalHistory.stepCount, area.columns - 10))
+        let title = "last " + ScreenRow.age(SignalHistory.step * count)
+        let strengths = row.history.strengths(of: count, at: now).map { $0.map(Double.init) }
+        return title.padded(to: 10) + Sparkline.text(strengths, between: -100, and: -36, area.look)
     }
 
     private static func ago(_ duration: Duration) -> String {

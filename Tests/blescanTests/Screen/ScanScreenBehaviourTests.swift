@@ -100,7 +100,7 @@ import Testing
         air.press(.down, .enter)
         air.pass(.seconds(600))
         #expect(air.order() == ["Near"])
-        #expect(air.lines()[2].contains("10min ago"))
+        #expect(air.lines()[3].contains("10min ago"))
         air.press(.escape)
         air.pass(.seconds(1))
         #expect(air.order().isEmpty)
