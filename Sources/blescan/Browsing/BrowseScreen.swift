@@ -81,7 +81,7 @@ struct BrowseScreen: Sendable {
     /// The first attribute that there was room for.
     private(set) var top = 0
     /// Whether values are shown as bytes.
-    private(set) var showsBytes = false
+    private var showsBytes = false
     /// The value that is typed; `nil` if none is.
     private(set) var typed: String?
     private(set) var notice: Notice?

@@ -159,7 +159,7 @@ struct ScanScreen: Sendable {
     }
 
     /// Stops the table, or lets it go on.
-    mutating func toggleFreeze(at now: BootInstant) {
+    private mutating func toggleFreeze(at now: BootInstant) {
         frozen = frozen == nil ? (live, now) : nil
         // What is selected may be gone by now.
         if let selected, devices[selected] == nil { self.selected = nil }
