@@ -42,7 +42,11 @@ public struct PrintedPacket: Hashable, Sendable {
 
     /// Returns the packet as lines of text. Fields are indented, and times end at column `width` if the title is short
     /// enough.
-    public func text(width: Int = 112) -> String {
+    ///
+    /// - Parameters:
+    ///   - width: The column in which times end.
+    ///   - offset: The difference of the times from UTC, such as that of a time zone.
+    public func text(width: Int = 112, offset: Duration = .zero) -> String {
         let arrow =
             switch direction {
             case .sent: "<"
@@ -52,7 +56,7 @@ public struct PrintedPacket: Hashable, Sendable {
         var head = "#\(number) \(arrow) \(title)"
         var right = ""
         if let elapsed { right = "+\(elapsed.wholeMilliseconds) ms" }
-        if let timestamp { right += (right.isEmpty ? "" : " ") + Self.timeOfDay(timestamp) }
+        if let timestamp { right += (right.isEmpty ? "" : " ") + Self.timeOfDay(timestamp + offset) }
         if !right.isEmpty {
             let used = head.unicodeScalars.count &+ right.utf8.count
             head += String(repeating: " ", count: max(2, width &- used)) + right

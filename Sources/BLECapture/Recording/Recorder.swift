@@ -88,7 +88,7 @@ public final class Recorder: Sendable {
         /// A new btsnoop file.
         case file(String)
         /// A pipe that is read meanwhile, as pcap, and its name in messages.
-        case pipe(AppendedFile, String)
+        case pipe(PipeWriter, String)
     }
 
     /// Records the centrals that are created with `configuration`. Existing tracing continues.

@@ -27,9 +27,14 @@ actor RecordingFiles {
         private static let recordOverhead = 25
     }
 
-    private var capture: (file: AppendedFile, path: String)?
-    /// Whether the capture is read while it is written. Wireshark reads only pcap from a pipe.
-    private let isPipe: Bool
+    /// The capture of all links, and its name in messages.
+    private enum Capture {
+        case file(AppendedFile, path: String)
+        /// It is read while it is written.
+        case pipe(PipeWriter, name: String)
+    }
+
+    private var capture: Capture?
     private let dialogue: String?
     private let isReplacing: Bool
     private var dialogues: [Int: AppendedFile] = [:]
@@ -38,10 +43,8 @@ actor RecordingFiles {
         self.dialogue = dialogue
         self.isReplacing = isReplacing
         switch target {
-        case nil:
-            isPipe = false
+        case nil: break
         case .file(let path):
-            isPipe = false
             let file = try Self.create(path, isReplacing)
             do throws(RecorderError) {
                 try Self.append(BTSnoopWriter().header, to: file, path)
@@ -49,11 +52,10 @@ actor RecordingFiles {
                 file.remove(ifAtMost: Self.emptySize)
                 throw error
             }
-            capture = (file, path)
+            capture = .file(file, path: path)
         case .pipe(let pipe, let name):
-            isPipe = true
-            try Self.append(PcapWriter().header, to: pipe, name)
-            capture = (pipe, name)
+            try Self.write(PcapWriter().header, to: pipe, name)
+            capture = .pipe(pipe, name: name)
         }
         // The first link's file is created now, so that an invalid path is reported at once.
         if let dialogue { dialogues[1] = try Self.create(dialogue, isReplacing) }
@@ -89,21 +91,28 @@ actor RecordingFiles {
             capture = nil
             dialogues = [:]
         }
-        guard let capture else { return }
-        if removingEmpty { capture.file.remove(ifAtMost: Self.emptySize) }
-        do throws(SystemCallError) {
-            try capture.file.drain()
-        } catch {
-            throw Self.failure(error, capture.path)
+        switch capture {
+        case nil: break
+        case .file(let file, _):
+            if removingEmpty { file.remove(ifAtMost: Self.emptySize) }
+        case .pipe(let pipe, let name):
+            do throws(SystemCallError) {
+                try pipe.drain()
+            } catch {
+                throw Self.failure(error, name)
+            }
         }
     }
 
     private func perform(_ job: Job) throws(RecorderError) {
         switch job {
         case .packet(let packet):
-            guard let capture else { return }
-            let record = isPipe ? PcapWriter().record(packet) : BTSnoopWriter().record(packet)
-            try Self.append(record ?? [], to: capture.file, capture.path)
+            switch capture {
+            case nil: break
+            case .file(let file, let path): try Self.append(BTSnoopWriter().record(packet) ?? [], to: file, path)
+            // Wireshark reads only pcap from a pipe.
+            case .pipe(let pipe, let name): try Self.write(PcapWriter().record(packet) ?? [], to: pipe, name)
+            }
         case .open(let link, let header):
             guard let path = path(of: link) else { return }
             if link > 1 { dialogues[link] = try Self.create(path, isReplacing) }
@@ -144,8 +153,16 @@ actor RecordingFiles {
         }
     }
 
+    private static func write(_ bytes: [UInt8], to pipe: PipeWriter, _ name: String) throws(RecorderError) {
+        do throws(SystemCallError) {
+            try pipe.write(bytes)
+        } catch {
+            throw failure(error, name)
+        }
+    }
+
     private static func failure(_ error: SystemCallError, _ path: String) -> RecorderError {
         error.errno == EAGAIN
-            ? .tooSlow(waitingBytes: AppendedFile.pipeCapacity) : .cannotWrite(path: path, errno: error.errno)
+            ? .tooSlow(waitingBytes: PipeWriter.capacity) : .cannotWrite(path: path, errno: error.errno)
     }
 }

@@ -54,10 +54,18 @@ extension ScanFilter {
     }
 
     private static func contains(_ name: String, _ text: String) -> Bool {
-        var rest = name.utf8[...]
+        // Letters beyond ASCII need a copy of the text, and most names have none.
+        if isASCII(name.utf8) && isASCII(text.utf8) { return contains(name.utf8, text.utf8) }
+        return contains(name.lowercased().utf8, text.lowercased().utf8)
+    }
+
+    private static func isASCII(_ text: String.UTF8View) -> Bool { text.allSatisfy { $0 < 0x80 } }
+
+    private static func contains(_ name: String.UTF8View, _ text: String.UTF8View) -> Bool {
+        var rest = name[...]
         while true {
-            let matches = zip(rest, text.utf8).allSatisfy { folded($0) == folded($1) }
-            if matches, rest.count >= text.utf8.count { return true }
+            let matches = zip(rest, text).allSatisfy { folded($0) == folded($1) }
+            if matches, rest.count >= text.count { return true }
             guard rest.popFirst() != nil else { return false }
         }
     }

@@ -26,8 +26,7 @@ public struct ScanFilter: Hashable, Sendable {
     public var names: Set<String> = []
     /// Matches devices whose name begins with this text, compared byte for byte; one kind together with `names`.
     public var namePrefix: String?
-    /// Matches devices whose name contains this text, ignoring the case of ASCII letters; one kind together with
-    /// `names`.
+    /// Matches devices whose name contains this text, ignoring the case of letters; one kind together with `names`.
     public var nameContains: String?
     /// The least signal strength, in dBm, of the report at hand; a report without a strength matches.
     public var minimumRSSI: Int8?
@@ -116,7 +115,7 @@ extension ScanFilter {
         return filter
     }
 
-    /// Returns a filter for devices whose name contains a text, ignoring the case of ASCII letters.
+    /// Returns a filter for devices whose name contains a text, ignoring the case of letters.
     public static func name(containing text: String) -> ScanFilter {
         var filter = ScanFilter()
         filter.nameContains = text

@@ -1,7 +1,7 @@
 // The attributes of one peer, as a value: events of its link, keys and time go in, requests and lines come out.
 //
 // Duties: the tree of services, characteristics and descriptors with their values as they change; one attribute
-// selected, by its handle; the line in which a value is typed; the command that equals the last key; what failed, and
+// selected, by its handle; the line in which a value is typed; the command that is equivalent to the last key; what failed, and
 // what to do next.
 //
 // Invariants:
@@ -11,8 +11,7 @@
 // - Without a link nothing is requested but a connection. In a recording nothing is requested at all, and it says so.
 // - What the peer has sent stays on the screen after the link has ended.
 //
-// The owner draws it and carries out its requests, see `LiveScreen` and `LinkDriver`. The frames are made in
-// `BrowseScreen+View`, which changes nothing but the first line that is shown.
+// The owner shows it and carries out its requests, see `LiveScreen` and `LinkDriver`; `BrowseView` draws its frames.
 
 import BLECore
 import BLEProfiles
@@ -66,11 +65,11 @@ struct BrowseScreen: Sendable {
 
     /// The peer; `nil` if a recording does not have its address.
     let peer: PeerArgument?
-    let look: ScreenLook
+    /// The given options of the link, as words of a command.
+    private let linkOptions: [String]
     /// The name in the table, if it comes from there.
     private let nameInTable: String?
-    private(set) var columns: Int
-    private(set) var rows: Int
+    private(set) var area: ScreenArea
     private(set) var link: Link
     private(set) var view = View.tree
     private(set) var attributes: [AttributeRow] = []
@@ -82,27 +81,29 @@ struct BrowseScreen: Sendable {
     /// The first attribute that there was room for.
     private(set) var top = 0
     /// Whether values are shown as bytes.
-    private(set) var showsBytes = false
+    private var showsBytes = false
     /// The value that is typed; `nil` if none is.
     private(set) var typed: String?
     private(set) var notice: Notice?
     /// The last operation, while its attribute is selected.
-    private var lastCommand: (handle: AttributeHandle, command: EqualCommand)?
+    private var lastCommand: (handle: AttributeHandle, command: EquivalentCommand)?
     /// Whether there ever was a link.
     private(set) var wasConnected = false
 
     /// Creates a screen that waits for the link to `peer`.
     ///
-    /// - Parameter isRecorded: Whether it shows a recording, and there is no link.
+    /// - Parameters:
+    ///   - name: The name in the table.
+    ///   - isRecorded: Whether it shows a recording, and there is no link.
+    ///   - linkOptions: The given options of the link, as words of a command.
     init(
-        _ peer: PeerArgument?, name: String? = nil, isRecorded: Bool = false, _ look: ScreenLook, columns: Int = 80,
-        rows: Int = 24, at now: BootInstant
+        _ peer: PeerArgument?, name: String? = nil, isRecorded: Bool = false, linkOptions: [String] = [],
+        in area: ScreenArea, at now: BootInstant
     ) {
         self.peer = peer
-        self.look = look
+        self.linkOptions = linkOptions
+        self.area = area
         nameInTable = name
-        self.columns = columns
-        self.rows = rows
         link = isRecorded ? .recorded : .connecting(since: now, isSearching: peer?.isUntyped ?? false)
     }
 
@@ -118,8 +119,11 @@ struct BrowseScreen: Sendable {
         return String(decoding: bytes, as: UTF8.self)
     }
 
+    /// The place of the selected attribute in the tree.
+    var selectedPlace: Int? { selected.flatMap { handle in attributes.firstIndex { $0.handle == handle } } }
+
     /// The selected attribute.
-    var selectedRow: AttributeRow? { selected.flatMap { handle in attributes.first { $0.handle == handle } } }
+    var selectedRow: AttributeRow? { selectedPlace.map { attributes[$0] } }
 
     /// Returns the value of an attribute as text; `nil` if there is nothing to show.
     func text(of row: AttributeRow) -> ValueText? {
@@ -137,18 +141,21 @@ struct BrowseScreen: Sendable {
         }
     }
 
-    /// The command that equals the last key, or that shows the selected attribute.
-    var command: EqualCommand? {
+    /// The command that is equivalent to the last key, or that shows the selected attribute.
+    var command: EquivalentCommand? {
         guard let row = selectedRow else { return nil }
         if let typed {
-            guard let write = try? parsed(typed, for: row) else { return EqualCommand(about: row, of: peerText) }
-            return .writing(write.bytes, to: row.handle, of: peerText, write.kind)
+            guard let write = try? parsed(typed, for: row) else { return EquivalentCommand(about: row, of: target) }
+            return .writing(write.bytes, to: row.handle, of: target, write.kind)
         }
         if let lastCommand, lastCommand.handle == row.handle { return lastCommand.command }
-        return EqualCommand(about: row, of: peerText)
+        return EquivalentCommand(about: row, of: target)
     }
 
-    private var peerText: String { peer?.description ?? "PEER" }
+    private var target: EquivalentCommand.Target {
+        EquivalentCommand.Target(peer: peer?.description ?? "PEER", options: linkOptions)
+    }
+
     private var isConnected: Bool {
         if case .connected = link { return true }
         return false
@@ -179,11 +186,11 @@ extension BrowseScreen {
         case .written(let handle, let count, let kind):
             values[handle]?.isBusy = false
             let isConfirmed = kind == .withResponse
-            let target = CharacteristicReference.handle(handle)
+            let attribute = CharacteristicReference.handle(handle)
             notice = .done(
                 isConfirmed
-                    ? "wrote \(count.counted("byte")) to \(target)"
-                    : "sent \(count.counted("byte")) to \(target), no response expected")
+                    ? "wrote \(count.counted("byte")) to \(attribute)"
+                    : "sent \(count.counted("byte")) to \(attribute), no response expected")
         case .subscribed(let handle): subscriptionChanged(handle, true)
         case .unsubscribed(let handle): subscriptionChanged(handle, false)
         case .failed(let handle, let failure):
@@ -228,8 +235,8 @@ extension BrowseScreen {
     private mutating func subscriptionChanged(_ handle: AttributeHandle, _ isSubscribed: Bool) {
         values[handle, default: Value()].isSubscribed = isSubscribed
         values[handle]?.isBusy = false
-        let target = CharacteristicReference.handle(handle)
-        notice = .done(isSubscribed ? "subscribed to \(target); s unsubscribes" : "unsubscribed from \(target)")
+        let attribute = CharacteristicReference.handle(handle)
+        notice = .done(isSubscribed ? "subscribed to \(attribute); s unsubscribes" : "unsubscribed from \(attribute)")
     }
 }
 
@@ -254,27 +261,36 @@ extension BrowseScreen.Value {
 
 extension BrowseScreen: LiveContent {
     mutating func resize(columns: Int, rows: Int) {
-        self.columns = max(1, columns)
-        self.rows = max(1, rows)
+        area.resize(columns: columns, rows: rows)
+    }
+
+    mutating func frame(at now: BootInstant) -> [ScreenLine] {
+        let drawn = BrowseView(self, at: now).drawn
+        // Otherwise the way back would be as long as the way beyond the end.
+        switch view {
+        case .tree: top = drawn.first
+        case .keys: view = .keys(line: drawn.first)
+        }
+        return drawn.lines
     }
 
     /// Nothing changes by time alone.
     mutating func timePassed(at now: BootInstant) {}
 
-    mutating func press(_ key: ScreenKey, at now: BootInstant) -> ScreenWish {
+    mutating func press(_ key: ScreenKey, at now: BootInstant) -> ScreenAction {
         if key == .redraw { return .redraw }
         if typed != nil { return type(key) }
         notice = nil
         if case .keys(let line) = view {
-            view = scrolled(line, by: key).map { .keys(line: $0) } ?? .tree
+            view = key.scrolled(line, rows: area.rows).map { .keys(line: $0) } ?? .tree
+            return .none
+        }
+        if let next = key.moved(from: selectedPlace, count: attributes.count, page: max(1, area.rows / 2)) {
+            selected = attributes[next].handle
+            isChosen = true
             return .none
         }
         switch key {
-        case .up, .down, .pageUp, .pageDown, .home, .end: move(key)
-        case .character("k"): move(.up)
-        case .character("j"): move(.down)
-        case .character("g"): move(.home)
-        case .character("G"): move(.end)
         case .escape, .character("q"), .character("d"): return .quit
         case .character("?"), .character("h"): view = .keys(line: 0)
         case .character("x"): showsBytes.toggle()
@@ -286,22 +302,12 @@ extension BrowseScreen: LiveContent {
         case .enter, .character("r"): return request(.read)
         case .character("w"): return request(.write)
         case .character("s"), .character("n"): return request(.subscribe)
-        case .character, .left, .right, .backspace, .clear, .redraw: break
+        case .up, .down, .left, .right, .pageUp, .pageDown, .home, .end, .character, .backspace, .clear, .redraw: break
         }
         return .none
     }
 
-    /// Shows only the lines from this one on, because there is nothing to show after them.
-    mutating func pageBegins(with line: Int) {
-        if case .keys = view { view = .keys(line: line) }
-    }
-
-    /// The tree begins with this attribute.
-    mutating func treeBegins(with place: Int) {
-        top = place
-    }
-
-    private mutating func connect(at now: BootInstant) -> ScreenWish {
+    private mutating func connect(at now: BootInstant) -> ScreenAction {
         switch link {
         case .recorded:
             notice = .failed(Self.isRecording)
@@ -319,7 +325,7 @@ extension BrowseScreen: LiveContent {
         case read, write, subscribe
     }
 
-    private mutating func request(_ operation: Operation) -> ScreenWish {
+    private mutating func request(_ operation: Operation) -> ScreenAction {
         guard link != .recorded else {
             notice = .failed(Self.isRecording)
             return .none
@@ -338,7 +344,7 @@ extension BrowseScreen: LiveContent {
         }
         switch operation {
         case .read:
-            lastCommand = (row.handle, .reading(row.handle, of: peerText))
+            lastCommand = (row.handle, .reading(row.handle, of: target))
             values[row.handle, default: Value()].isBusy = true
             return .link(.read(row.handle))
         case .write:
@@ -355,12 +361,12 @@ extension BrowseScreen: LiveContent {
             }
             let isSubscribed = values[row.handle]?.isSubscribed == true
             values[row.handle, default: Value()].isBusy = true
-            if !isSubscribed { lastCommand = (row.handle, .subscribing(to: row.handle, of: peerText)) }
+            if !isSubscribed { lastCommand = (row.handle, .subscribing(to: row.handle, of: target)) }
             return .link(isSubscribed ? .unsubscribe(row.handle) : .subscribe(row.handle))
         }
     }
 
-    private mutating func type(_ key: ScreenKey) -> ScreenWish {
+    private mutating func type(_ key: ScreenKey) -> ScreenAction {
         guard var line = typed else { return .none }
         switch key {
         case .character(let scalar):
@@ -383,13 +389,13 @@ extension BrowseScreen: LiveContent {
         return .none
     }
 
-    private mutating func write(_ line: String) -> ScreenWish {
+    private mutating func write(_ line: String) -> ScreenAction {
         guard let row = selectedRow else { return .none }
         do {
             let (bytes, kind) = try parsed(line, for: row)
             typed = nil
             notice = nil
-            lastCommand = (row.handle, .writing(bytes, to: row.handle, of: peerText, kind))
+            lastCommand = (row.handle, .writing(bytes, to: row.handle, of: target, kind))
             values[row.handle, default: Value()].isBusy = true
             return .link(.write(row.handle, bytes, kind))
         } catch {
@@ -403,12 +409,12 @@ extension BrowseScreen: LiveContent {
     private func parsed(
         _ line: String, for row: AttributeRow
     ) throws(Failure) -> (bytes: [UInt8], kind: WriteKind) {
-        let target = CharacteristicReference.handle(row.handle).description
+        let attribute = CharacteristicReference.handle(row.handle).description
         let empty = Failure(message: "there is no value", hint: Self.forms, status: .usage)
         guard line.contains(where: { !$0.isWhitespace }) else { throw empty }
         let operation: TalkOperation?
         do throws(Failure) {
-            operation = try TalkOperation("write \(target) \(line)")
+            operation = try TalkOperation("write \(attribute) \(line)")
         } catch {
             // Bytes need no option.
             let message = ["write: ", line.contains("--hex") ? "" : "--hex: "].reduce(error.message) {
@@ -421,7 +427,7 @@ extension BrowseScreen: LiveContent {
         guard value.file == nil else {
             throw Failure(
                 message: "a value from a file cannot be typed here",
-                hint: "`blescan write \(peerText) \(target) --file PATH` writes it.", status: .usage)
+                hint: "`\(EquivalentCommand.writingFile(to: row.handle, of: target).text)` writes it.", status: .usage)
         }
         do {
             let bytes = try value.bytes()
@@ -430,28 +436,6 @@ extension BrowseScreen: LiveContent {
         } catch {
             throw Failure(message: "\(error)", hint: Self.forms, status: .usage)
         }
-    }
-
-    private mutating func move(_ key: ScreenKey) {
-        guard let last = attributes.indices.last else { return }
-        let place = attributes.firstIndex { $0.handle == selected } ?? 0
-        let page = max(1, rows / 2)
-        let next =
-            switch key {
-            case .up: place - 1
-            case .pageUp: place - page
-            case .pageDown: place + page
-            case .home: 0
-            case .end: last
-            default: place + 1
-            }
-        selected = attributes[min(max(next, 0), last)].handle
-        isChosen = true
-    }
-
-    /// Returns the first line to show after a key that scrolls; `nil` for the other keys.
-    private func scrolled(_ line: Int, by key: ScreenKey) -> Int? {
-        key.scrolled(line, page: max(1, rows - 2))
     }
 
     // MARK: Texts

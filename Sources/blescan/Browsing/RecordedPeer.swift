@@ -4,7 +4,7 @@
 //
 // Invariants:
 // - Any bytes are tolerated: a PDU that cannot be read, or a response without its request, shows nothing.
-// - At most `GATTDatabase.attributeLimit` attributes of a kind are kept.
+// - At most `GATTDatabase.attributeLimit` attributes of a kind are stored.
 
 import BLECore
 import BareBLE
@@ -137,7 +137,7 @@ struct RecordedPeer {
             let refusal = BLEError(
                 .refusedByPeer, during: "read", because: "refused: \(error.code.name.lowercased())",
                 attError: error.code)
-            return kept(request.handle, .unreadable(request.handle, refusal))
+            return stored(request.handle, .unreadable(request.handle, refusal))
         default:
             return []
         }
@@ -171,10 +171,10 @@ struct RecordedPeer {
         guard values[handle] != nil || values.count < GATTDatabase.attributeLimit else { return [] }
         let value = Array(bytes)
         values[handle] = value
-        return kept(handle, .value(handle, value, origin))
+        return stored(handle, .value(handle, value, origin))
     }
 
-    private mutating func kept(_ handle: AttributeHandle, _ event: LinkEvent) -> Events {
+    private mutating func stored(_ handle: AttributeHandle, _ event: LinkEvent) -> Events {
         guard history[handle] != nil || history.count < GATTDatabase.attributeLimit else { return [] }
         history[handle] = event
         return [event]

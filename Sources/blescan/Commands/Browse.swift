@@ -55,7 +55,11 @@ struct Browse: AsyncParsableCommand {
 
     func run() async throws {
         let (peer, options) = (peer, options)
-        let screen = BrowseScreen(peer, ScreenLook(color.color ?? .auto), at: Terminal.now())
+        let size = Terminal.size
+        let screen = BrowseScreen(
+            peer, linkOptions: options.linkWords,
+            in: ScreenArea(columns: size.columns, rows: size.rows, ScreenLook(color.color ?? .auto)), at: Terminal.now()
+        )
         let lastFailure = Lock<Failure?>(nil)
         let last = try await SessionRecording.during(options.recording) { recording in
             try await Interrupt.cancelling {

@@ -185,19 +185,21 @@ struct Notify: AsyncParsableCommand {
             peer: peer.description, form: self.values.form(json: options.json), look: self.values.look)
         if let header = lines.header, try await output.write(header) == .closed { Interrupt.end(.done) }
         var plots = plotting.plots(of: labels.count, look: self.values.look)
+        defer { plots?.end() }
         var received = 0
         for try await value in values {
             if received == 0 { Console.progress.end() }
             if value.droppedBefore > 0, !lines.isJSON {
                 Console.note("\(value.droppedBefore.counted("value")) dropped here")
-                plots?.interrupt()
             }
             let (uuid, label) = (labels.uuids[value.handle], labels.text(of: value.handle))
             let line =
                 plots?.line(of: value.bytes, at: value.handle, uuid, label: label, in: Console.width ?? 80)
                 ?? lines.line(of: value, uuid, label: label)
             switch try await output.write(line) {
-            case .written: received += 1
+            case .written:
+                plots?.wrote()
+                received += 1
             case .closed: Interrupt.end(.done)
             case .givenUp: break
             }

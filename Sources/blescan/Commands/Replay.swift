@@ -31,6 +31,9 @@ struct Replay: AsyncParsableCommand {
             > comes back; responses show their delay. A sniffer's advertisements
             are shown as to a host that scans, its links as to the central.
 
+            Times are local, or with --utc in UTC; a line with the date is above the first
+            packet of each day.
+
             --check runs the recorded links through the request queue and the discovery
             of a live one. The first packet that breaks the protocol is reported, and
             the status is 76. Requests without a response are counted: a link may end
@@ -131,7 +134,7 @@ struct Replay: AsyncParsableCommand {
             if let mode = others.compactMap(\.self).first {
                 throw ValidationError("--as-scan prints lines of a scan; leave out \(mode).")
             }
-        } else if let option = (lines.given + filters.given).first(where: { !screen || $0 != "--redact" }) {
+        } else if let option = (lines.given + filters.given).first(where: { $0 != allowed }) {
             throw ValidationError("\(option) is for the lines of --as-scan; add that, or leave out \(option).")
         }
         try keys.validate(with: lines, asScan ? try lines.format(orJSON: json) : nil)
@@ -140,6 +143,12 @@ struct Replay: AsyncParsableCommand {
                 "--keys is for advertisements; leave it out, or \(check ? "--check" : "--as-fixture").")
         }
         if asFixture == "" { throw ValidationError("--as-fixture takes the name of a file.") }
+    }
+
+    /// The option of `--as-scan` that the table, or printed packets, have as well.
+    private var allowed: String? {
+        if screen { return "--redact" }
+        return check || asFixture != nil || hex != nil ? nil : "--utc"
     }
 
     private func validateScreen() throws {

@@ -98,6 +98,7 @@ struct Watch: AsyncParsableCommand {
             lines: OperationOutput(
                 peer: peer.description, form: values.form(json: options.json), look: values.look),
             plots: plotting.plots(of: attribute.count, look: values.look), output: output)
+        defer { printer.end() }
         var due = clock.now
         var printed = 0
         while !Task.isCancelled {
@@ -116,10 +117,7 @@ struct Watch: AsyncParsableCommand {
             }
             // The end of the link is always the last failure. What could not be read at all at first is not tried again.
             let ends = failures.last?.code == .disconnected || (printed == 0 && !failures.isEmpty)
-            for failure in ends ? failures.dropLast() : failures[...] {
-                Console.report(failure)
-                printer.interrupt()
-            }
+            for failure in ends ? failures.dropLast() : failures[...] { Console.report(failure) }
             if ends, let last = failures.last { throw last }
             // A slow peer is not asked for what was missed.
             due = max(due + interval, clock.now)
@@ -165,8 +163,9 @@ private struct WatchPrinter {
         self.output = output
     }
 
-    mutating func interrupt() {
-        plots?.interrupt()
+    /// No value follows.
+    func end() {
+        plots?.end()
     }
 
     /// Prints a value; returns false if the reader takes no more.
@@ -184,7 +183,9 @@ private struct WatchPrinter {
 
     private func write(_ line: [UInt8]) async throws -> Bool {
         switch try await output.write(line) {
-        case .written: return true
+        case .written:
+            plots?.wrote()
+            return true
         case .closed:
             Interrupt.end(.done)
             return false

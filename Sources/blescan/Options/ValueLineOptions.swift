@@ -61,6 +61,6 @@ struct PlotOptions: ParsableArguments {
     func plots(of count: Int, look: ScreenLook) -> PlotOutput? {
         guard plot else { return nil }
         let isRewriting = count == 1 && Console.isTerminal && Terminal.limitation == nil
-        return PlotOutput(look: look, isRewriting: isRewriting)
+        return PlotOutput(look: look, in: isRewriting ? Console.plotLine : nil)
     }
 }

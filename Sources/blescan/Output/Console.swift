@@ -10,6 +10,9 @@ enum Console {
         width: { width(of: STDERR_FILENO) },
         write: { if !Terminal.isTaken { _ = write(Array($0.utf8), to: STDERR_FILENO) } })
 
+    /// The line of `--plot` on standard output, which is rewritten where that is a terminal.
+    static let plotLine = RewrittenLine()
+
     /// Whether `--json` is given; taken from the arguments themselves, because it also applies to an invalid command
     /// line.
     static let isJSONWanted = isJSONWanted(by: CommandLine.arguments.dropFirst())
@@ -54,9 +57,10 @@ enum Console {
 
     /// Writes a message for users.
     static func note(_ line: String) {
-        guard Interrupt.status == nil, !Terminal.keeps(line) else { return }
-        let text = isASCIIWanted && isatty(STDERR_FILENO) == 1 ? line.ascii : line
-        progress.makingRoom { _ = write(Array(text.utf8) + [0x0A], to: STDERR_FILENO) }
+        guard Interrupt.status == nil, !Terminal.deferring(line) else { return }
+        let isOnTerminal = isatty(STDERR_FILENO) == 1
+        let text = Array((isASCIIWanted && isOnTerminal ? line.ascii : line).utf8) + [0x0A]
+        progress.makingRoom { _ = write(isOnTerminal ? plotLine.above(text) : text, to: STDERR_FILENO) }
     }
 
     /// Reports something that is neither a result nor a fatal error; with `--json` as an object.

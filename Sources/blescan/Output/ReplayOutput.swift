@@ -9,6 +9,8 @@ struct ReplayOutput {
     private var printer = PacketPrinter(keys: SensorKeys.all)
     private var devices = DeviceTable()
     private var advertisements = 0
+    /// The day of the packet before.
+    private var day: Timestamp.Day?
     private(set) var shownCount = 0
     /// A sentence about a damaged end of the file.
     var warning: String?
@@ -45,7 +47,13 @@ struct ReplayOutput {
         }
         if let only, !only.shows(printed.layer) { return }
         shownCount += 1
-        if json { Console.out(JSONWriter.line(of: printed)) } else { Console.out(printed.text()) }
+        if json { return Console.out(JSONWriter.line(of: printed)) }
+        let day = printed.timestamp.map { Timestamp.Day(of: $0) }
+        if let day, day != self.day {
+            Console.out(day.text)
+            self.day = day
+        }
+        Console.out(printed.text(offset: .seconds(day?.offset ?? 0)))
     }
 
     private func showDevices() {

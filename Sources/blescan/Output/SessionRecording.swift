@@ -61,10 +61,10 @@ struct SessionRecording {
             guard let descriptor = Console.takeStandardOutput() else {
                 throw Failure(cannot: "write", "standard output", for: .writing, errno: errno)
             }
-            return .pipe(AppendedFile(adoptingPipe: descriptor), "standard output")
+            return .pipe(PipeWriter(adopting: descriptor), "standard output")
         }
         do throws(SystemCallError) {
-            let fifo = try AppendedFile.fifo(path) { Console.note("blescan: waiting until somebody reads \(path)") }
+            let fifo = try PipeWriter.fifo(path) { Console.note("blescan: waiting until somebody reads \(path)") }
             return fifo.map { .pipe($0, path) } ?? .file(path)
         } catch {
             throw Failure(cannot: "open", path, for: .writing, errno: error.errno)

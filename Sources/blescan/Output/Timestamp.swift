@@ -31,17 +31,41 @@ enum Timestamp {
 
     /// Returns a time for users: in their time zone, with its difference from UTC, or with `--utc` as in objects.
     static func local(sinceEpoch time: Duration) -> String {
-        let offset = isUTCWanted ? 0 : offset(at: time.components.seconds)
+        let offset = offset(at: time.components.seconds)
         guard offset != 0 else { return text(sinceEpoch: time) }
-        let shifted = text(sinceEpoch: time + .seconds(offset)).dropLast()
-        let minutes = abs(offset) / 60
-        let (hour, minute) = (minutes / 60, minutes % 60)
-        return shifted + (offset < 0 ? "-" : "+") + (hour < 10 ? "0" : "") + "\(hour)" + (minute < 10 ? ":0" : ":")
-            + "\(minute)"
+        return text(sinceEpoch: time + .seconds(offset)).dropLast() + spelled(offset)
     }
 
-    /// Returns the seconds by which the time zone is ahead of UTC.
+    /// Returns the difference of a time zone from UTC, such as `+01:00`.
+    private static func spelled(_ offset: Int) -> String {
+        let minutes = abs(offset) / 60
+        let (hour, minute) = (minutes / 60, minutes % 60)
+        return (offset < 0 ? "-" : "+") + (hour < 10 ? "0" : "") + "\(hour)" + (minute < 10 ? ":0" : ":") + "\(minute)"
+    }
+
+    /// A day in the time zone of the user, or with `--utc` in UTC: within it, a time of day is enough.
+    struct Day: Hashable {
+        /// The difference from UTC, in seconds.
+        let offset: Int
+        private let number: Int64
+
+        init(of time: Duration) {
+            // The years 1 to 9999.
+            let seconds = min(max(time.components.seconds, -62_135_596_800), 253_402_300_799)
+            offset = Timestamp.offset(at: seconds)
+            number = Int64(((Double(seconds) + Double(offset)) / 86_400).rounded(.down))
+        }
+
+        /// Text such as `2026-11-26, UTC+01:00`.
+        var text: String {
+            let date = Timestamp.text(sinceEpoch: .seconds(number * 86_400)).prefix(10)
+            return date + ", UTC" + (offset == 0 ? "" : Timestamp.spelled(offset))
+        }
+    }
+
+    /// Returns the seconds by which the time zone of the user is ahead of UTC; 0 with `--utc`.
     private static func offset(at seconds: Int64) -> Int {
+        if isUTCWanted { return 0 }
         var moment = time_t(clamping: seconds)
         var fields = unsafe tm()
         guard (0..<253_402_300_800).contains(seconds), unsafe localtime_r(&moment, &fields) != nil else { return 0 }

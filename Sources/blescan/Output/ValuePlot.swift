@@ -13,8 +13,6 @@ struct ValuePlot: Sendable {
     private static let limit = 512
     /// The widest row: more columns tell no more.
     private static let widest = 60
-    private static let blocks = Array("▁▂▃▄▅▆▇█").map(String.init)
-    private static let letters = Array("_.-:=+*#").map(String.init)
 
     private var points: [Point] = []
     private var least: Point?
@@ -49,11 +47,23 @@ struct ValuePlot: Sendable {
     /// Returns the newest numbers as blocks, between the smallest and the largest of those shown.
     private func row(in room: Int, _ look: ScreenLook) -> String {
         let shown = points.suffix(room).map(\.number)
-        let steps = look.isUnicode ? Self.blocks : Self.letters
         guard let low = shown.min(), let high = shown.max() else { return "" }
-        return shown.map { number in
+        return Sparkline.text(shown, between: low, and: high, look)
+    }
+}
+
+/// Numbers as a row of blocks.
+enum Sparkline {
+    private static let blocks = Array("▁▂▃▄▅▆▇█").map(String.init)
+    private static let letters = Array("_.-:=+*#").map(String.init)
+
+    /// Returns a block for each number, of a height between the least one and the greatest one; a blank for none.
+    static func text(_ numbers: [Double?], between low: Double, and high: Double, _ look: ScreenLook) -> String {
+        let steps = look.isUnicode ? blocks : letters
+        return numbers.map { number in
+            guard let number else { return " " }
             // The difference of two finite numbers may not be finite; halves of them have one.
-            let part = high > low ? (number / 2 - low / 2) / (high / 2 - low / 2) : 0.5
+            let part = high > low ? (min(max(number, low), high) / 2 - low / 2) / (high / 2 - low / 2) : 0.5
             let index = Int((part * Double(steps.count - 1)).rounded())
             return steps.indices.contains(index) ? steps[index] : steps[0]
         }.joined()
@@ -64,21 +74,28 @@ struct ValuePlot: Sendable {
 struct PlotOutput: Sendable {
     private var plots: [AttributeHandle: ValuePlot] = [:]
     private let look: ScreenLook
-    /// Whether the line before is replaced.
-    private let isRewriting: Bool
-    private var hasLine = false
+    /// The line that is rewritten; `nil` for a line for each value.
+    private let place: RewrittenLine?
+    /// The line that is written at present.
+    private var line: [UInt8] = []
 
-    init(look: ScreenLook, isRewriting: Bool) {
+    init(look: ScreenLook, in place: RewrittenLine?) {
         self.look = look
-        self.isRewriting = isRewriting
+        self.place = place
     }
 
-    /// Something else was written: the line before stays.
-    mutating func interrupt() {
-        hasLine = false
+    /// The line that was returned last has been written.
+    func wrote() {
+        place?.wrote(line)
     }
 
-    /// Returns the line about a value, in this number of columns at most.
+    /// No line follows: this one stays, and messages come below it.
+    func end() {
+        place?.end()
+    }
+
+    /// Returns the bytes that show the line about a value, in this number of columns at most. Call `wrote` when they
+    /// are written.
     mutating func line(
         of value: [UInt8], at handle: AttributeHandle, _ uuid: BluetoothUUID?, label: String?, in width: Int
     ) -> [UInt8] {
@@ -91,8 +108,7 @@ struct PlotOutput: Sendable {
         let words = [label, text.printable].compactMap(\.self).joined(separator: "  ")
         // In the last column some terminals wrap.
         let line = (plots[handle] ?? ValuePlot()).line(words, in: max(1, width - 1), look).painted(look)
-        let start = hasLine && isRewriting ? "\u{1B}[1A\r\u{1B}[2K" : ""
-        hasLine = true
-        return Array((start + (look.isUnicode ? line : line.ascii)).utf8)
+        self.line = Array((look.isUnicode ? line : line.ascii).utf8)
+        return place?.replacing(with: self.line) ?? self.line
     }
 }

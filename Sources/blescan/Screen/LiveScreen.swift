@@ -18,15 +18,15 @@ protocol LiveContent: Sendable {
     /// The terminal has another size.
     mutating func resize(columns: Int, rows: Int)
     /// Handles a key.
-    mutating func press(_ key: ScreenKey, at now: BootInstant) -> ScreenWish
+    mutating func press(_ key: ScreenKey, at now: BootInstant) -> ScreenAction
     /// Advances the time.
     mutating func timePassed(at now: BootInstant)
     /// Returns the screen at a moment, a line for each row of the terminal.
     mutating func frame(at now: BootInstant) -> [ScreenLine]
 }
 
-/// A request of a key beyond the value of the screen.
-enum ScreenWish: Hashable, Sendable {
+/// What a key requests beyond the value of the screen.
+enum ScreenAction: Hashable, Sendable {
     case none
     /// The user leaves the screen.
     case quit
@@ -78,13 +78,13 @@ final class LiveScreen<Content: LiveContent>: Sendable {
         _ screen: Content, clock: @escaping @Sendable () -> BootInstant = { Terminal.now() },
         _ body: @Sendable @escaping (LiveScreen) async throws -> Void
     ) async throws -> Content {
-        let (wishes, wish) = AsyncStream.makeStream(of: Void.self)
-        let live = LiveScreen(screen, clock: clock) { wish.yield() }
+        let (quits, quit) = AsyncStream.makeStream(of: Void.self)
+        let live = LiveScreen(screen, clock: clock) { quit.yield() }
         guard Terminal.enter() else {
             throw Failure(message: "the terminal cannot be used for a screen", hint: "Add --plain.", status: .linkLost)
         }
         let task = Task { try await body(live) }
-        let waiter = Task { for await _ in wishes { task.cancel() } }
+        let waiter = Task { for await _ in quits { task.cancel() } }
         let sources = live.watch()
         let result = await withTaskCancellationHandler {
             await task.result
@@ -92,7 +92,7 @@ final class LiveScreen<Content: LiveContent>: Sendable {
             task.cancel()
         }
         for source in sources { source.cancel() }
-        wish.finish()
+        quit.finish()
         live.request.finish()
         waiter.cancel()
         // A drawing in progress ends with this too.
@@ -190,20 +190,20 @@ final class LiveScreen<Content: LiveContent>: Sendable {
 
     private func press(_ read: (inout ScreenKeyReader) -> [ScreenKey]) {
         let now = clock()
-        let wishes = state.withLock { state in
+        let actions = state.withLock { state in
             let keys = read(&state.keys)
             if !keys.isEmpty { state.isChanged = true }
             return keys.map { state.screen.press($0, at: now) }
         }
-        if wishes.contains(.quit) { return quit() }
-        for wish in wishes {
-            switch wish {
+        if actions.contains(.quit) { return quit() }
+        for action in actions {
+            switch action {
             case .link(let wanted): request.yield(wanted)
             case .copy(let text): copy(text)
             case .none, .quit, .redraw, .open: break
             }
         }
-        if wishes.contains(.redraw) { redraw() } else { draw() }
+        if actions.contains(.redraw) { redraw() } else { draw() }
     }
 
     /// Puts a text on the clipboard of the terminal, by OSC 52: nothing but base64 is in the sequence.

@@ -54,10 +54,8 @@ struct ReplayScreen {
             if Task.isCancelled { return }
             pace.end()
             if case .damaged(let damage) = end { failure.withLock { $0 = damage } }
-            live.change { screen in
-                (screen.table.heading.mode, screen.table.heading.brief) = end.words
-                screen.table.settle(at: pace.now())
-            }
+            let (mode, brief) = end.words
+            live.change { $0.finish(mode, brief: brief, at: pace.now()) }
             // Until the user quits.
             let (stream, continuation) = AsyncStream.makeStream(of: Void.self)
             for await _ in stream {}
@@ -119,8 +117,8 @@ struct ReplayScreen {
                     let scanResult = redaction?.redacted(table[outcome.place]) ?? table[outcome.place]
                     let evicted = outcome.evicted.map { redaction?.redacted($0) ?? $0 }
                     live.change { screen in
-                        for gone in evicted { screen.table.remove(gone.id) }
-                        screen.table.take(scanResult)
+                        for gone in evicted { screen.remove(gone.id) }
+                        screen.take(scanResult)
                     }
                 }
             } dialogue: { dialogue in

@@ -21,7 +21,9 @@ extension Scan {
         let isQuit = Lock(false)
         let links: ScanBrowser.Links =
             lines.redact ? .unavailable("--redact masks the addresses; scan without it to connect") : .live
-        let last = try await LiveScreen.during(ScanBrowser(table, links)) { live in
+        let last = try await LiveScreen.during(
+            ScanBrowser(table, links, linkOptions: ConnectionOptions.words(adapter: adapter, bonds: bonds))
+        ) { live in
             let driver = LinkDriver(timeout: Self.linkTimeout) { peer, found, body in
                 try await command.withLink(to: peer, central, found, body)
             } report: { event in
@@ -38,11 +40,11 @@ extension Scan {
                     switch event {
                     case .found(let scanResult), .updated(let scanResult):
                         let shown = redaction?.redacted(scanResult) ?? scanResult
-                        live.change { $0.table.take(shown) }
+                        live.change { $0.take(shown) }
                     case .lost(let scanResult):
                         let shown = redaction?.redacted(scanResult) ?? scanResult
-                        live.change { $0.table.remove(shown.id) }
-                    case .dropped(let count): live.change { $0.table.lose(count) }
+                        live.change { $0.remove(shown.id) }
+                    case .dropped(let count): live.change { $0.lose(count) }
                     case .paused: throw Self.adapterGone(adapterName)
                     case .resumed: continue
                     }
@@ -85,9 +87,11 @@ extension Scan {
         for stored in try directory.stored() where adapter == nil || stored.adapter == adapter {
             if let damage = stored.damage { throw damage }
             guard stored.hasBond(with: address) else { continue }
+            let options = ConnectionOptions.words(adapter: self.adapter, bonds: bonds)
+            let command = EquivalentCommand.browsing(.init(peer: address.description, options: options))
             throw Failure(
                 message: "there is, or may be, a bond with \(address), and the table connects without encryption",
-                hint: "`blescan browse \(address)` uses the bond.", status: .usage)
+                hint: "`\(command.text)` uses the bond.", status: .usage)
         }
     }
 }

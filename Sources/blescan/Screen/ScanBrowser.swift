@@ -20,17 +20,39 @@ struct ScanBrowser: Sendable {
         case unavailable(String)
     }
 
-    /// The table.
-    var table: ScanScreen
+    private(set) var table: ScanScreen
     private let links: Links
+    /// The given options of links, as words of a command.
+    private let linkOptions: [String]
     private(set) var link: BrowseScreen?
     /// The peers of recorded links; of one whose address was not recorded, by an empty key.
     private var recorded: [PeerID?: RecordedPeer] = [:]
     private var shownRecorded: PeerID?
 
-    init(_ table: ScanScreen, _ links: Links) {
+    init(_ table: ScanScreen, _ links: Links, linkOptions: [String] = []) {
         self.table = table
         self.links = links
+        self.linkOptions = linkOptions
+    }
+
+    /// A report was heard; the result includes it.
+    mutating func take(_ scanResult: ScanResult) {
+        table.take(scanResult)
+    }
+
+    /// A device was evicted.
+    mutating func remove(_ id: AdvertiserID) {
+        table.remove(id)
+    }
+
+    /// Reports were dropped before they came here.
+    mutating func lose(_ count: Int) {
+        table.lose(count)
+    }
+
+    /// Nothing follows, for this reason.
+    mutating func finish(_ mode: String, brief: String, at now: BootInstant) {
+        table.finish(mode, brief: brief, at: now)
     }
 
     /// Something has happened on the link that is shown.
@@ -49,8 +71,7 @@ struct ScanBrowser: Sendable {
     mutating func showRecorded(_ peer: PeerID?, name: String?, at now: BootInstant) {
         guard let known = recorded[peer] else { return }
         var screen = BrowseScreen(
-            peer.map { .address($0.address, $0.type) }, name: name, isRecorded: true, table.look,
-            columns: table.columns, rows: table.rows, at: now)
+            peer.map { .address($0.address, $0.type) }, name: name, isRecorded: true, in: table.area, at: now)
         screen.take(.discovered(known.database), at: now)
         for handle in known.history.keys.sorted() {
             if let event = known.history[handle] { screen.take(event, at: now) }
@@ -72,18 +93,18 @@ extension ScanBrowser: LiveContent {
 
     mutating func frame(at now: BootInstant) -> [ScreenLine] { link?.frame(at: now) ?? table.frame(at: now) }
 
-    mutating func press(_ key: ScreenKey, at now: BootInstant) -> ScreenWish {
-        if let wish = link?.press(key, at: now) {
-            guard wish == .quit else { return wish }
+    mutating func press(_ key: ScreenKey, at now: BootInstant) -> ScreenAction {
+        if let action = link?.press(key, at: now) {
+            guard action == .quit else { return action }
             link = nil
             return links == .live ? .link(.disconnect) : .none
         }
-        let wish = table.press(key, at: now)
-        guard case .open(let id) = wish else { return wish }
+        let action = table.press(key, at: now)
+        guard case .open(let id) = action else { return action }
         return open(id, at: now)
     }
 
-    private mutating func open(_ id: AdvertiserID, at now: BootInstant) -> ScreenWish {
+    private mutating func open(_ id: AdvertiserID, at now: BootInstant) -> ScreenAction {
         guard let row = table.devices[id] else { return .none }
         switch links {
         case .unavailable(let reason): table.report(reason)
@@ -105,7 +126,7 @@ extension ScanBrowser: LiveContent {
             }
             let argument = PeerArgument.address(peer.address, peer.type)
             link = BrowseScreen(
-                argument, name: row.name, table.look, columns: table.columns, rows: table.rows, at: now)
+                argument, name: row.name, linkOptions: linkOptions, in: table.area, at: now)
             return .link(.connect(argument))
         }
         return .none

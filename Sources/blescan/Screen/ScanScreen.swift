@@ -10,8 +10,7 @@
 //   last until then.
 // - A row fades after `fadesAfter` without a packet and is removed after `goesAfter`, unless it is shown in detail.
 //
-// The time is that of the scan results. The owner of the value draws it, see `LiveScreen`. The frames are made in
-// `ScanScreen+Table`, `+Device` and `+Help`, which change nothing but the first line that is shown.
+// The time is that of the scan results. The owner of the value shows it, see `LiveScreen`; `ScanView` draws its frames.
 
 import BLECore
 
@@ -56,10 +55,9 @@ struct ScanScreen: Sendable {
     static let goesAfter: Duration = .seconds(180)
     static let sortPause: Duration = .seconds(2)
 
-    var heading: Heading
-    let look: ScreenLook
-    private(set) var columns: Int
-    private(set) var rows: Int
+    private(set) var heading: Heading
+    private(set) var area: ScreenArea
+
     /// The devices, and their order in the table.
     private struct Contents {
         var devices: [AdvertiserID: ScreenRow] = [:]
@@ -73,7 +71,7 @@ struct ScanScreen: Sendable {
             }
             sequence.sort { left, right in
                 guard let left = keys[left], let right = keys[right] else { return false }
-                return isReversed ? right < left : left < right
+                return left.precedes(right, isReversed: isReversed)
             }
         }
     }
@@ -110,15 +108,7 @@ struct ScanScreen: Sendable {
 
     init(_ heading: Heading, _ look: ScreenLook, columns: Int = 80, rows: Int = 24) {
         self.heading = heading
-        self.look = look
-        self.columns = columns
-        self.rows = rows
-    }
-
-    /// The terminal has another size.
-    mutating func resize(columns: Int, rows: Int) {
-        self.columns = max(1, columns)
-        self.rows = max(1, rows)
+        area = ScreenArea(columns: columns, rows: rows, look)
     }
 
     /// A report was heard; the result includes it.
@@ -157,14 +147,19 @@ struct ScanScreen: Sendable {
         if let since = frozen?.since { frozen?.contents.sort(order, isReversed, at: since) }
     }
 
-    /// Sorts the rows for good: no report follows that could move them, so each has its average.
-    mutating func settle(at now: BootInstant) {
+    /// No report follows that could move the rows: each has its average, and they are sorted for good.
+    ///
+    /// - Parameters:
+    ///   - mode: What the heading says in place of the mode.
+    ///   - brief: The same for a narrow screen.
+    mutating func finish(_ mode: String, brief: String, at now: BootInstant) {
+        (heading.mode, heading.brief) = (mode, brief)
         for id in live.sequence { live.devices[id]?.settleStrength() }
         sort(at: now)
     }
 
     /// Stops the table, or lets it go on.
-    mutating func toggleFreeze(at now: BootInstant) {
+    private mutating func toggleFreeze(at now: BootInstant) {
         frozen = frozen == nil ? (live, now) : nil
         // What is selected may be gone by now.
         if let selected, devices[selected] == nil { self.selected = nil }
@@ -213,8 +208,24 @@ struct ScanScreen: Sendable {
 // MARK: - Keys
 
 extension ScanScreen: LiveContent {
-    /// Handles a key.
-    mutating func press(_ key: ScreenKey, at now: BootInstant) -> ScreenWish {
+    mutating func resize(columns: Int, rows: Int) {
+        area.resize(columns: columns, rows: rows)
+    }
+
+    mutating func frame(at now: BootInstant) -> [ScreenLine] {
+        // It may have gone while the table was frozen.
+        if case .device(let id, _) = view, devices[id] == nil { view = .table }
+        let drawn = ScanView(self, at: now).drawn
+        // Otherwise the way back would be as long as the way beyond the end.
+        switch view {
+        case .table: top = drawn.first
+        case .device(let id, _): view = .device(id, line: drawn.first)
+        case .keys: view = .keys(line: drawn.first)
+        }
+        return drawn.lines
+    }
+
+    mutating func press(_ key: ScreenKey, at now: BootInstant) -> ScreenAction {
         if key == .redraw { return .redraw }
         notice = nil
         if isTyping {
@@ -233,7 +244,7 @@ extension ScanScreen: LiveContent {
             return .open(id)
         case (.table, _): pressInTable(key, at: now)
         case (.device(let id, let line), _): pressInDevice(key, id, line)
-        case (.keys(let line), _): view = scrolled(line, by: key).map { .keys(line: $0) } ?? .table
+        case (.keys(let line), _): view = key.scrolled(line, rows: area.rows).map { .keys(line: $0) } ?? .table
         }
         return .none
     }
@@ -258,12 +269,13 @@ extension ScanScreen: LiveContent {
         case .escape:
             filter = ""
             isTyping = false
-        case .up, .down, .pageUp, .pageDown, .home, .end: move(key)
+        case .up, .down, .pageUp, .pageDown, .home, .end: moveSelection(by: key)
         case .redraw, .left, .right: break
         }
     }
 
     private mutating func pressInTable(_ key: ScreenKey, at now: BootInstant) {
+        if moveSelection(by: key) { return }
         switch key {
         case .character("s"):
             let all = Order.allCases
@@ -280,11 +292,6 @@ extension ScanScreen: LiveContent {
             selected = visiblySelected ?? visible.first
         case .character("/"), .character("f"): isTyping = true
         case .character("?"), .character("h"): view = .keys(line: 0)
-        case .character("j"): move(.down)
-        case .character("k"): move(.up)
-        case .character("g"): move(.home)
-        case .character("G"): move(.end)
-        case .up, .down, .pageUp, .pageDown, .home, .end: move(key)
         case .enter:
             guard let open = visiblySelected ?? visible.first else { return }
             selected = open
@@ -292,7 +299,7 @@ extension ScanScreen: LiveContent {
         case .escape:
             // One thing at a time: first the filter, then the selection.
             if !filter.isEmpty { filter = "" } else { (selected, showsStructures) = (nil, false) }
-        case .character, .backspace, .clear, .redraw, .left, .right: break
+        case .up, .down, .left, .right, .pageUp, .pageDown, .home, .end, .character, .backspace, .clear, .redraw: break
         }
     }
 
@@ -302,7 +309,7 @@ extension ScanScreen: LiveContent {
     }
 
     private mutating func pressInDevice(_ key: ScreenKey, _ id: AdvertiserID, _ line: Int) {
-        if let line = scrolled(line, by: key) {
+        if let line = key.scrolled(line, rows: area.rows) {
             view = .device(id, line: line)
             return
         }
@@ -324,30 +331,14 @@ extension ScanScreen: LiveContent {
         view = .device(shown[next], line: 0)
     }
 
-    /// Returns the first line to show after a key that scrolls; `nil` for the other keys.
-    private func scrolled(_ line: Int, by key: ScreenKey) -> Int? {
-        key.scrolled(line, page: max(1, rows - 2))
-    }
-
-    /// Selects another row.
-    private mutating func move(_ key: ScreenKey) {
+    /// Selects another row, if the key moves the selection; returns whether it does.
+    @discardableResult
+    private mutating func moveSelection(by key: ScreenKey) -> Bool {
         let shown = visible
-        guard let last = shown.indices.last else { return }
-        guard let selected, let place = shown.firstIndex(of: selected) else {
-            selected = key == .end || key == .up ? shown[last] : shown.first
-            return
-        }
-        let page = max(1, rows - 3)
-        let next =
-            switch key {
-            case .up: place - 1
-            case .pageUp: place - page
-            case .pageDown: place + page
-            case .home: 0
-            case .end: last
-            default: place + 1
-            }
-        self.selected = shown[min(max(next, 0), last)]
+        let place = selected.flatMap { shown.firstIndex(of: $0) }
+        guard let next = key.moved(from: place, count: shown.count, page: max(1, area.rows - 3)) else { return false }
+        selected = shown[next]
+        return true
     }
 
     /// Reports why a key could do nothing.
@@ -356,32 +347,10 @@ extension ScanScreen: LiveContent {
     }
 }
 
-// MARK: - What a frame has shown
-
-extension ScanScreen {
-    /// The page begins with this line, because there is nothing to show after it: otherwise the way back would be as
-    /// long as the way beyond the end.
-    mutating func pageBegins(with line: Int) {
-        switch view {
-        case .table: break
-        case .device(let id, _): view = .device(id, line: line)
-        case .keys: view = .keys(line: line)
-        }
-    }
-
-    /// The device that is shown is gone.
-    mutating func closeDevice() {
-        view = .table
-    }
-
-    /// The table begins with this device.
-    mutating func tableBegins(with place: Int) {
-        top = place
-    }
-}
-
 /// The sort key of a row.
-private struct SortKey: Comparable {
+private struct SortKey {
+    /// Whether the device does not have what the table is sorted by: it comes last in either direction.
+    private let isLast: Bool
     private let rank: Int
     private let text: String
     private let firstSeen: BootInstant
@@ -391,17 +360,21 @@ private struct SortKey: Comparable {
         firstSeen = row.scanResult.firstSeen
         address = row.scanResult.id.peer?.address.rawValue ?? .max
         switch order {
-        case .strength: (rank, text) = (-(row.heldStrength ?? -200), "")
-        // Those without a name are at the end.
-        case .name: (rank, text) = (row.name == nil ? 1 : 0, row.name?.lowercased() ?? "")
-        case .address: (rank, text) = (0, row.scanResult.id.peer?.address.description ?? "~")
+        case .strength: (isLast, rank, text) = (row.heldStrength == nil, -(row.heldStrength ?? 0), "")
+        case .name: (isLast, rank, text) = (row.name == nil, 0, row.name?.lowercased() ?? "")
+        case .address:
+            let peer = row.scanResult.id.peer
+            (isLast, rank, text) = (peer == nil, 0, peer?.address.description ?? "")
         // In steps, because every present device is heard all the time.
-        case .seen: (rank, text) = (Int(row.silence(at: now).components.seconds / 10), "")
+        case .seen: (isLast, rank, text) = (false, Int(row.silence(at: now).components.seconds / 10), "")
         }
     }
 
-    static func < (left: SortKey, right: SortKey) -> Bool {
-        (left.rank, left.text, left.firstSeen, left.address) < (right.rank, right.text, right.firstSeen, right.address)
+    func precedes(_ other: SortKey, isReversed: Bool) -> Bool {
+        if isLast != other.isLast { return other.isLast }
+        let (first, second) = isReversed ? (other, self) : (self, other)
+        return (first.rank, first.text, first.firstSeen, first.address)
+            < (second.rank, second.text, second.firstSeen, second.address)
     }
 }
 

@@ -4,27 +4,31 @@ enum ScreenColumn: Hashable, Sendable {
 
     /// From left to right.
     static let all: [ScreenColumn] = [.strength, .bar, .address, .kind, .name, .data, .interval, .seen]
-    /// The order in which columns are removed for lack of room. The strength and the name stay.
-    static let dropped: [ScreenColumn] = [.interval, .kind, .bar, .data, .address, .seen]
-
-    /// The least sensible width.
-    var least: Int {
+    /// The width where there is room for all columns; texts get more of it.
+    private var usual: Int {
         switch self {
         case .strength: 5
         case .bar: 10
         case .address: 17
         case .kind: 8
-        case .name: 10
+        case .name: 14
         case .data: 22
         case .interval: 7
         case .seen: 5
         }
     }
 
-    /// The width for which minor columns are removed.
-    private var comfortable: Int { self == .name ? 14 : least }
-
-    private var isMinor: Bool { [.interval, .kind].contains(self) }
+    /// What is given up for lack of room, in this order, until the rest fits: a column becomes narrower, or goes. The
+    /// strength and the name stay, and what a device says goes last.
+    private static let sacrifices: [(column: ScreenColumn, width: Int?)] = [
+        (.interval, nil), (.kind, nil), (.name, 10), (.bar, nil),
+        // Its end tells devices of one vendor apart: …0B:7E:21.
+        (.address, 9),
+        // A temperature and a humidity, and the mark of what is missing.
+        (.data, 16), (.address, nil), (.seen, nil),
+        // A temperature.
+        (.data, 8), (.data, nil),
+    ]
 
     var heading: String {
         switch self {
@@ -51,25 +55,20 @@ enum ScreenColumn: Hashable, Sendable {
     ///
     /// - Parameter hasSets: Whether numbers of advertising sets are to be shown beside the addresses.
     static func layout(for width: Int, hasSets: Bool = false) -> [(column: ScreenColumn, width: Int)] {
-        var columns = all
-        func taken(_ size: (ScreenColumn) -> Int) -> Int { columns.reduce(0) { $0 + $1.gap + size($1) } }
-        for column in dropped where taken(column.isMinor ? \.comfortable : \.least) > width {
-            columns.removeAll { $0 == column }
+        var widths = Dictionary(uniqueKeysWithValues: all.map { ($0, $0.usual) })
+        var room: Int { width - widths.reduce(0) { $0 + $1.key.gap + $1.value } }
+        for (column, narrower) in sacrifices where room < 0 { widths[column] = narrower }
+        func widen(_ column: ScreenColumn, to most: Int) {
+            guard let width = widths[column] else { return }
+            widths[column] = width + max(0, min(room, most - width))
         }
-        var room = max(0, width - taken(\.least))
-        var widths: [ScreenColumn: Int] = [:]
-        if hasSets, columns.contains(.address), room >= setWidth {
-            widths[.address] = ScreenColumn.address.least + setWidth
-            room -= setWidth
-        }
+        if hasSets, room >= setWidth, let address = widths[.address] { widen(.address, to: address + setWidth) }
         // The rest goes to the texts: most names are short, and most data is long.
-        for (column, most) in [(ScreenColumn.name, 14), (.data, 36), (.name, 20), (.data, .max)] {
-            guard columns.contains(column) else { continue }
-            let width = widths[column] ?? column.least
-            let more = min(room, max(0, most - width))
-            widths[column] = width + more
-            room -= more
-        }
-        return columns.map { ($0, widths[$0] ?? $0.least) }
+        widen(.data, to: 22)
+        widen(.name, to: 14)
+        widen(.data, to: 36)
+        widen(.name, to: 20)
+        widen(.data, to: .max)
+        return all.compactMap { column in widths[column].map { (column, $0) } }
     }
 }

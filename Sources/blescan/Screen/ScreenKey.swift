@@ -8,17 +8,62 @@ enum ScreenKey: Hashable, Sendable {
     /// ^L
     case redraw
 
-    /// Returns the first line of a text to show after a key that scrolls it, from `line` on; `nil` for the other keys.
-    func scrolled(_ line: Int, page: Int) -> Int? {
+    /// A movement in a text or a list.
+    private enum Movement {
+        case back, forth, pageBack, pageForth, first, last
+    }
+
+    private var movement: Movement? {
         switch self {
-        case .up, .character("k"): max(0, line - 1)
-        case .down, .character("j"): line + 1
-        case .pageUp: max(0, line - page)
-        case .pageDown: line + page
-        case .home, .character("g"): 0
-        case .end, .character("G"): .max / 2
+        case .up, .character("k"): .back
+        case .down, .character("j"): .forth
+        case .pageUp: .pageBack
+        case .pageDown: .pageForth
+        case .home, .character("g"): .first
+        case .end, .character("G"): .last
         case .enter, .escape, .backspace, .character, .clear, .redraw, .left, .right: nil
         }
+    }
+
+    /// Returns the first line of a text to show after a key that scrolls it; `nil` for the other keys.
+    ///
+    /// - Parameters:
+    ///   - line: The first line that is shown.
+    ///   - rows: The rows of the screen. A page is what is below the heading, but for one line that stays.
+    func scrolled(_ line: Int, rows: Int) -> Int? {
+        let page = max(1, rows - 2)
+        return switch movement {
+        case .back: max(0, line - 1)
+        case .forth: line + 1
+        case .pageBack: max(0, line - page)
+        case .pageForth: line + page
+        case .first: 0
+        case .last: .max / 2
+        case nil: nil
+        }
+    }
+
+    /// Returns the place in a list that is selected after a key that moves the selection; `nil` for the other keys, and
+    /// for an empty list.
+    ///
+    /// - Parameters:
+    ///   - place: The selected place; from no place the list is entered at the end that the key points away from.
+    ///   - count: The length of the list.
+    ///   - page: How far the page keys move.
+    func moved(from place: Int?, count: Int, page: Int) -> Int? {
+        guard count > 0, let movement else { return nil }
+        let last = count - 1
+        guard let place else { return movement == .back || movement == .last ? last : 0 }
+        let next =
+            switch movement {
+            case .back: place - 1
+            case .forth: place + 1
+            case .pageBack: place - page
+            case .pageForth: place + page
+            case .first: 0
+            case .last: last
+            }
+        return min(max(next, 0), last)
     }
 }
 

@@ -20,6 +20,8 @@ struct ScreenRow: Sendable {
     private(set) var heldStrength: Int?
     /// The strength over more reports than the scan result's average.
     private var slowStrength: Double?
+    /// The strengths and the gaps of its reports.
+    private(set) var history = SignalHistory()
     private var words: String
 
     /// The difference from the average, in dB, at which that strength follows.
@@ -96,6 +98,7 @@ struct ScreenRow: Sendable {
     }
 
     private mutating func measure() {
+        history.record(scanResult.rssi, at: scanResult.lastSeen)
         if let rssi = scanResult.rssi {
             range = range.map { min($0.lowerBound, rssi)...max($0.upperBound, rssi) } ?? rssi...rssi
         }

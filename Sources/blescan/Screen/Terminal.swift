@@ -16,17 +16,17 @@ enum Terminal {
     private static let saved = Lock<termios?>(nil)
     private static let isRegistered = Lock(false)
     /// The messages for users in the meantime.
-    private static let notes = Lock<(kept: [String], moreCount: Int)>(([], 0))
+    private static let notes = Lock<(deferred: [String], moreCount: Int)>(([], 0))
     private static let mostNotes = 16
 
     /// Whether a screen uses the terminal.
     static var isTaken: Bool { saved.withLock { $0 != nil } }
 
-    /// Keeps a message for users until the terminal is restored; returns `false` if no screen uses it.
-    static func keeps(_ note: String) -> Bool {
+    /// Defers a message for users until the terminal is restored; returns `false` if no screen uses it.
+    static func deferring(_ note: String) -> Bool {
         guard isTaken else { return false }
         notes.withLock { notes in
-            if notes.kept.count < mostNotes { notes.kept.append(note) } else { notes.moreCount += 1 }
+            if notes.deferred.count < mostNotes { notes.deferred.append(note) } else { notes.moreCount += 1 }
         }
         return true
     }
@@ -96,12 +96,12 @@ enum Terminal {
             tcflush(STDOUT_FILENO, TCOFLUSH)
             _ = write(restoringSequence)
         }
-        let kept = notes.withLock { notes in
+        let (deferred, moreCount) = notes.withLock { notes in
             defer { notes = ([], 0) }
             return notes
         }
-        for note in kept.kept { Console.note(note) }
-        if kept.moreCount > 0 { Console.warn("\(kept.moreCount.counted("more message")) after these") }
+        for note in deferred { Console.note(note) }
+        if moreCount > 0 { Console.warn("\(moreCount.counted("more message")) after these") }
     }
 
     /// Returns the new input; `nil` if the terminal is gone.

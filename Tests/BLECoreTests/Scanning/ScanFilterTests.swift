@@ -67,6 +67,15 @@ import Testing
         #expect(try !matches(.name(containing: ""), report(1, [])))
     }
 
+    @Test(arguments: [
+        ("Θερμόμετρο", "ΘΕΡΜΌ", true), ("ТЕРМОМЕТР 2", "термометр", true), ("Kühlraum", "KÜHL", true),
+        ("Kühlraum", "kuhl", false), ("Термометр", "терммо", false), ("\u{212A}elvin", "kelvin", true),
+    ]) func aPartOfTheNameMatchesInAnyAlphabet(_ name: String, _ part: String, _ isMatching: Bool) throws {
+        let bytes = Array(name.utf8)
+        let data = [UInt8(bytes.count + 1), 0x09] + bytes
+        #expect(try matches(.name(containing: part), report(1, data)) == isMatching)
+    }
+
     @Test func manufacturerDataByItsBeginning() throws {
         #expect(try passing(.company(0x0499, startingWith: [3])).contains(ruuvi))
         #expect(try !passing(.company(0x0499, startingWith: [5])).contains(ruuvi))

@@ -68,6 +68,27 @@ def the_live_table_shows_who_is_there():
 
 
 @test
+def a_device_of_the_table_is_browsed():
+    table = Terminal()
+    table.shows("active scan", "Pulse")
+    table.keys("/pulse\r")
+    table.shows("1 of ")
+    table.keys("\x1b[B\r")
+    table.shows("ADVERTISEMENT", "c connect")
+    table.keys("c")
+    # The tree, its first attribute, and the command that does the same.
+    table.shows("connected  MTU", "Device Name", f"= blescan read {PULSE}")
+    same(len(doing()["links"]), 1, "links meanwhile")
+    table.keys("d")
+    end = time.monotonic() + PATIENCE
+    while doing()["links"] and time.monotonic() < end:
+        table.read(0.1)
+    same(doing()["links"], [], "links after d")
+    table.keys("q")
+    table.left()
+
+
+@test
 def signals_leave_terminal_and_controller_as_they_were():
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         table = Terminal("scan", "--passive")

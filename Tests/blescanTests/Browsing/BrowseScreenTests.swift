@@ -1,3 +1,4 @@
+import ArgumentParser
 import BLECore
 import BareBLE
 import Testing
@@ -40,10 +41,12 @@ struct Browsed {
     private(set) var now = BootInstant(nanoseconds: 1_000_000_000_000)
 
     init(
-        _ peer: PeerArgument? = Self.peer, isRecorded: Bool = false, _ look: ScreenLook = Self.plain,
-        columns: Int = 80, rows: Int = 24
+        _ peer: PeerArgument? = Self.peer, isRecorded: Bool = false, linkOptions: [String] = [],
+        _ look: ScreenLook = Self.plain, columns: Int = 80, rows: Int = 24
     ) {
-        screen = BrowseScreen(peer, isRecorded: isRecorded, look, columns: columns, rows: rows, at: now)
+        screen = BrowseScreen(
+            peer, isRecorded: isRecorded, linkOptions: linkOptions,
+            in: ScreenArea(columns: columns, rows: rows, look), at: now)
     }
 
     /// The belt with its first values.
@@ -64,10 +67,10 @@ struct Browsed {
     mutating func pass(_ duration: Duration) { now = now + duration }
 
     @discardableResult
-    mutating func press(_ keys: ScreenKey...) -> ScreenWish {
-        var wish = ScreenWish.none
-        for key in keys { wish = screen.press(key, at: now) }
-        return wish
+    mutating func press(_ keys: ScreenKey...) -> ScreenAction {
+        var action = ScreenAction.none
+        for key in keys { action = screen.press(key, at: now) }
+        return action
     }
 
     mutating func type(_ text: String) {
@@ -350,7 +353,7 @@ struct Browsed {
         }
     }
 
-    @Test func theEqualCommandIsCopied() {
+    @Test func theEquivalentCommandIsCopied() {
         var browsed = Browsed.connected()
         browsed.select(0x000E)
         #expect(browsed.press(.character("y")) == .copy("blescan read C3:5A:19:0B:7E:21/random 0x000e"))
@@ -364,6 +367,31 @@ struct Browsed {
         #expect(
             strange.press(.character("y")) == .copy(#"blescan read 'unix:/tmp/it'\''s "# + "\u{1B}[31m;rm -rf' 0x0003"))
         #expect(strange.frame().map(\.sequences).joined().unicodeScalars.allSatisfy { !$0.isUnprintable })
+    }
+
+    /// Through another adapter, or with other bonds, another device may be found, or none.
+    @Test func theEquivalentCommandMakesTheSameLink() throws {
+        let options = try ConnectionOptions.parse([
+            "--adapter", "hci1", "--bonds", "/srv/my bonds", "--timeout", "5s", "--mtu", "100", "--cache", "belt.cache",
+            "--no-bond", "--record", "visit.btsnoop",
+        ]).linkWords
+        var browsed = Browsed(linkOptions: options)
+        browsed.take(.connected(mtu: 23), .discovered(Browsed.belt))
+        browsed.select(0x0012)
+        let link =
+            "--adapter hci1 --bonds '/srv/my bonds' --timeout 5s --mtu 100 --cache belt.cache --no-bond"
+        #expect(
+            browsed.press(.character("y"))
+                == .copy("blescan write C3:5A:19:0B:7E:21/random 0x0012 --hex BYTES \(link)"))
+        browsed.press(.character("w"))
+        browsed.type("05 --without-response")
+        #expect(
+            browsed.screen.command?.text
+                == "blescan write C3:5A:19:0B:7E:21/random 0x0012 --hex 05 --without-response \(link)")
+        browsed.press(.clear)
+        browsed.type("--file x")
+        browsed.press(.enter)
+        #expect(browsed.text().contains("--file PATH --adapter hci1"))
     }
 
     @Test func theAttemptIsShownWithItsTime() {

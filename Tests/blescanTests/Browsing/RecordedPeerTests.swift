@@ -37,7 +37,8 @@ import Testing
         #expect(peer.database.characteristics.map(\.properties) == [.read, [.read, .write, .notify]])
         #expect(peer.database.descriptors.map(\.handle) == [0x0007])
         #expect(peer.database.characteristic(containing: 0x0007)?.uuid == 0x2A19)
-        var screen = BrowseScreen(nil, isRecorded: true, Browsed.plain, at: .zero)
+        var screen = BrowseScreen(
+            nil, isRecorded: true, in: ScreenArea(columns: 80, rows: 24, Browsed.plain), at: .zero)
         for event in events { screen.take(event, at: .zero) }
         #expect(screen.name == "HRM")
         #expect(screen.value(of: 0x0006).count == 2)
@@ -103,7 +104,10 @@ import Testing
         #expect(!names.isEmpty)
         for name in names {
             let dialogue = try Dialogue(try RepositoryFiles.text("Fixtures/att/\(name)"))
-            var (peer, screen) = (RecordedPeer(), BrowseScreen(nil, isRecorded: true, Browsed.plain, at: .zero))
+            var (peer, screen) = (
+                RecordedPeer(),
+                BrowseScreen(nil, isRecorded: true, in: ScreenArea(columns: 80, rows: 24, Browsed.plain), at: .zero)
+            )
             for step in dialogue.steps {
                 switch step.event {
                 case .sent(let pdu): for event in peer.take(pdu, isSent: true) { screen.take(event, at: .zero) }

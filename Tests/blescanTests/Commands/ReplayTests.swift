@@ -30,6 +30,36 @@ struct ReplayTests {
         #expect(result.status == 0)
     }
 
+    /// At half past eight in UTC.
+    @Test(
+        "Prints local times, with the date where the day changes",
+        arguments: [
+            ("IST-5:30", [], "2026-11-21, UTC+05:30", "14:12:"), ("NST3:30", [], "2026-11-21, UTC-03:30", "05:12:"),
+            ("HST10", [], "2026-11-20, UTC-10:00", "22:42:"), ("HST10", ["--utc"], "2026-11-21, UTC", "08:42:"),
+            ("UTC0", ["--utc"], "2026-11-21, UTC", "08:42:"),
+        ])
+    func localTimes(_ zone: String, _ options: [String], _ date: String, _ time: String) async throws {
+        let outcome = try await BuiltProgram.run(
+            ["replay", Self.recording, "--only", "att"] + options, environment: ["TZ": zone])
+        let lines = outcome.output.split(separator: "\n")
+        #expect(lines.first.map(String.init) == date)
+        #expect(lines.dropFirst().first?.contains(" \(time)") == true, "\(lines.prefix(2))")
+        #expect(lines.filter { $0.contains("UTC") }.count == 1)
+    }
+
+    @Test("Prints the date of each day")
+    func days() async throws {
+        // It is from 08:42:20 to 08:42:30 in UTC: midnight is in it.
+        let outcome = try await BuiltProgram.run(["replay", Self.recording], environment: ["TZ": "XXX-15:17:35"])
+        let dates = outcome.output.split(separator: "\n").filter { $0.contains(", UTC") }.map { $0.prefix(10) }
+        #expect(dates == ["2026-11-21", "2026-11-22"])
+    }
+
+    @Test("Takes --utc only where times are printed")
+    func utc() async throws {
+        #expect(try await replay(Self.recording, "--check", "--utc").status == 64)
+    }
+
     @Test("Prints one layer alone")
     func oneLayer() async throws {
         let result = try await replay(Self.recording, "--only", "att")

@@ -1,4 +1,5 @@
 import BLECore
+import BLELinux
 import BareBLETestKit
 import Foundation
 import Testing
@@ -183,6 +184,71 @@ import Testing
         #expect(text.contains("heart rate 7") && text.contains("█"))
     }
 
+    /// The value cannot be read once: what is said about that stays, and the plot goes on below it.
+    @Test func aMessageStaysAboveThePlot() async throws {
+        let reads = Lock(0)
+        let peer = try SocketPeer { packet in
+            switch packet.first {
+            case 0x02: return .answer([0x03, 0x17, 0x00])
+            // The type of 0x0003: Battery Level.
+            case 0x04: return .answer([0x05, 0x01, 0x03, 0x00, 0x19, 0x2A])
+            case 0x0A:
+                let number = reads.withLock { reads in
+                    reads += 1
+                    return reads
+                }
+                return .answer(number == 3 ? [0x01, 0x0A, 0x03, 0x00, 0x0E] : [0x0B, UInt8(80 + number)])
+            default: return .answer([0x01, packet.first ?? 0, 0x01, 0x00, 0x0A])
+            }
+        }
+        let terminal = try PseudoTerminal(columns: 100)
+        let program = try RunningProgram(
+            ["watch", "unix:\(peer.path)", "0x0003", "--every", "10ms", "-n", "4", "--plot", "--color", "never"],
+            output: .terminal(terminal), errors: terminal)
+        #expect(try await program.outcome().status == 0)
+        var display = Display()
+        display.write(try await terminal.whole())
+        let lines = display.lines
+        #expect(lines.count { $0.hasPrefix("blescan: ") } == 1, "\(lines)")
+        #expect(lines.filter { $0.contains(" min ") }.map { $0.prefix(4) } == ["85 %"], "\(lines)")
+        #expect(lines.last?.contains(" min ") == true, "\(lines)")
+    }
+
+    @Test func messagesComeAboveTheLineAndBelowItAtTheEnd() {
+        var (display, place) = (Display(), RewrittenLine())
+        func message(_ text: String) { display.write(place.above(Array((text + "\n").utf8))) }
+        func show(_ text: String, meanwhile: () -> Void = {}) {
+            let bytes = place.replacing(with: Array(text.utf8))
+            meanwhile()
+            display.write(bytes + [0x0A])
+            place.wrote(Array(text.utf8))
+        }
+        message("a")
+        show("1")
+        show("2")
+        message("b")
+        message("c")
+        #expect(display.lines == ["a", "b", "c", "2"])
+        show("3", meanwhile: { message("d") })
+        #expect(display.lines == ["a", "b", "c", "d", "3"])
+        place.end()
+        message("e")
+        #expect(display.lines == ["a", "b", "c", "d", "3", "e"])
+        // Nothing is lost where the first line and a message are written at the same time.
+        place = RewrittenLine()
+        show("4", meanwhile: { message("f") })
+        show("5")
+        show("6")
+        #expect(display.lines == ["a", "b", "c", "d", "3", "e", "f", "4", "6"])
+        place = RewrittenLine()
+        let bytes = place.replacing(with: Array("7".utf8))
+        display.write(bytes + [0x0A])
+        message("g")
+        place.wrote(Array("7".utf8))
+        show("8")
+        #expect(display.lines.suffix(3) == ["7", "g", "8"])
+    }
+
     @Test func aPlotInAPipeHasALineForEachValue() async throws {
         let outcome = try await BuiltProgram.run(["notify", "demo:heart-rate", "2a37", "-n", "3", "--plot"])
         let lines = outcome.output.split(separator: "\n")
@@ -191,5 +257,38 @@ import Testing
         let ascii = try await BuiltProgram.run(
             ["notify", "demo:heart-rate", "2a37", "-n", "3", "--plot"], environment: ["LANG": "C"])
         #expect(ascii.output.utf8.allSatisfy { $0 < 0x80 })
+    }
+}
+
+/// What a terminal shows after lines, and sequences that rewrite the last ones.
+private struct Display {
+    private var rows = [""]
+    private var row = 0
+
+    /// The lines that are not empty.
+    var lines: [String] { rows.filter { !$0.isEmpty } }
+
+    mutating func write(_ bytes: [UInt8]) { write(String(decoding: bytes, as: UTF8.self)) }
+
+    mutating func write(_ text: String) {
+        var rest = text.unicodeScalars[...]
+        while let scalar = rest.popFirst() {
+            switch scalar {
+            case "\n":
+                row += 1
+                if row == rows.count { rows.append("") }
+            case "\r": break
+            case "\u{1B}":
+                rest.removeFirst()
+                let number = String(String.UnicodeScalarView(rest.prefix { $0.properties.numericType != nil }))
+                rest = rest.dropFirst(number.count)
+                switch rest.popFirst() {
+                case "A": row = max(0, row - (Int(number) ?? 1))
+                case "K": rows[row] = ""
+                default: break
+                }
+            default: rows[row].unicodeScalars.append(scalar)
+            }
+        }
     }
 }

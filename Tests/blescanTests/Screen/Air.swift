@@ -8,10 +8,13 @@ final class Air {
     var screen: ScanScreen
     var now = BootInstant(nanoseconds: 1_000_000_000_000)
 
-    init(_ look: ScreenLook = ScreenLook(isColoured: false, isUnicode: true), columns: Int = 100, rows: Int = 12) {
-        screen = ScanScreen(
-            .init(source: "hci0", address: "5C:F3:70:9B:1A:02", mode: "active scan"), look, columns: columns, rows: rows
-        )
+    static let heading = ScanScreen.Heading(source: "hci0", address: "5C:F3:70:9B:1A:02", mode: "active scan")
+
+    init(
+        _ look: ScreenLook = ScreenLook(isColoured: false, isUnicode: true), columns: Int = 100, rows: Int = 12,
+        heading: ScanScreen.Heading = Air.heading
+    ) {
+        screen = ScanScreen(heading, look, columns: columns, rows: rows)
     }
 
     /// Delivers a report.
@@ -42,7 +45,7 @@ final class Air {
     }
 
     /// Presses a key; returns the action that it requests.
-    func wish(_ key: ScreenKey) -> ScreenWish { screen.press(key, at: now) }
+    func action(_ key: ScreenKey) -> ScreenAction { screen.press(key, at: now) }
 
     /// Returns the present screen.
     func frame() -> [ScreenLine] { screen.frame(at: now) }
@@ -70,8 +73,11 @@ final class Air {
     }
 
     /// Creates the five devices of the table's design.
-    static func street(_ look: ScreenLook = ScreenLook(isColoured: false, isUnicode: true), columns: Int) -> Air {
-        let air = Air(look, columns: columns)
+    static func street(
+        _ look: ScreenLook = ScreenLook(isColoured: false, isUnicode: true), columns: Int,
+        heading: ScanScreen.Heading = Air.heading
+    ) -> Air {
+        let air = Air(look, columns: columns, heading: heading)
         let windows = Hex.bytes("1eff06000109200e2b8f6e4d1ac53a2f0b1d9c4e77a1b2c3d4e5f60718293a")
         air.hear("6E:10:42:A7:5B:2C", -90, windows)
         air.pass(.milliseconds(1100))

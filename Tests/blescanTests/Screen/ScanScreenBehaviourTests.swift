@@ -100,7 +100,7 @@ import Testing
         air.press(.down, .enter)
         air.pass(.seconds(600))
         #expect(air.order() == ["Near"])
-        #expect(air.lines()[2].contains("10min ago"))
+        #expect(air.lines()[3].contains("10min ago"))
         air.press(.escape)
         air.pass(.seconds(1))
         #expect(air.order().isEmpty)
@@ -205,11 +205,11 @@ import Testing
     @Test func onlyTheUserQuits() {
         let air = Self.three()
         for key in [.down, .enter, .escape, .character("x"), .clear, .character("/"), .character("q")] as [ScreenKey] {
-            #expect(air.wish(key) == .none)
+            #expect(air.action(key) == .none)
         }
         air.press(.escape)
-        #expect(air.wish(.redraw) == .redraw)
-        #expect(air.wish(.character("q")) == .quit)
+        #expect(air.action(.redraw) == .redraw)
+        #expect(air.action(.character("q")) == .quit)
     }
 
     @Test func trendsAreReported() {

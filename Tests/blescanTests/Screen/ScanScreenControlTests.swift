@@ -48,6 +48,42 @@ import Testing
         #expect(air.order() == ["Near", "C0:00:00:00:00:02", "Far"])
     }
 
+    /// Also when the order is reversed: what is sorted by is what is looked for.
+    @Test func whatHasNothingToSortByIsLast() {
+        let air = Self.three()
+        air.hear("C0:00:00:00:00:04", nil, Air.named("Mute"))
+        air.pass(.seconds(3))
+        #expect(air.order() == ["Near", "C0:00:00:00:00:02", "Far", "Mute"])
+        air.press(.character("S"))
+        #expect(air.order() == ["Far", "C0:00:00:00:00:02", "Near", "Mute"])
+        air.press(.character("s"))
+        #expect(air.order() == ["Near", "Mute", "Far", "C0:00:00:00:00:02"])
+        air.press(.character("S"))
+        #expect(air.order() == ["Far", "Mute", "Near", "C0:00:00:00:00:02"])
+    }
+
+    /// What a device says goes last: at 40 columns a thermometer can still be read, with the end of its address before.
+    @Test(arguments: [
+        (69, "D0:35:33:33:44:03", 22), (68, "…33:44:03", 22), (60, "…33:44:03", 21), (55, "…33:44:03", 16),
+        (40, nil, 19), (37, nil, 16), (29, nil, 8),
+    ])
+    func theDataStaysLongest(_ columns: Int, _ address: String?, _ width: Int) throws {
+        let air = Air(columns: columns, rows: 6)
+        air.hear("D0:35:33:33:44:03", -50, Air.govee)
+        let row = air.lines()[2]
+        #expect(row.contains(width < 16 ? "19.0 °C" : "19.0 °C  48.8 %"), "\(row)")
+        #expect(row.contains("33:44:03") == (address != nil) && row.contains(address ?? ""), "\(row)")
+        #expect(ScreenColumn.layout(for: columns - 1).first { $0.column == .data }?.width ?? 0 >= width)
+    }
+
+    @Test func setsAreToldApartWhereverThereIsAnAddress() {
+        for columns in [55, 60, 68, 80, 120] {
+            let layout = ScreenColumn.layout(for: columns - 1, hasSets: true)
+            #expect(layout.reduce(0) { $0 + $1.column.gap + $1.width } <= columns - 1)
+            #expect(layout.contains { $0.column == .address && $0.width >= 9 })
+        }
+    }
+
     @Test func theUnnamedAreHidden() {
         let air = Self.three()
         air.press(.character("d"))
@@ -80,10 +116,10 @@ import Testing
     }
 
     @Test(arguments: [60, 80, 120]) func theKeysCanAlwaysBeFound(_ columns: Int) {
-        let air = Air(columns: columns, rows: 12)
-        air.screen.heading.source = "a-capture-with-a-very-long-name-indeed.btsnoop"
-        air.screen.heading.mode = "end of the recording, which is cut off"
-        air.screen.heading.brief = "cut off"
+        let air = Air(
+            columns: columns, rows: 12,
+            heading: .init(source: "a-capture-with-a-very-long-name-indeed.btsnoop", mode: "recording"))
+        air.screen.finish("end of the recording, which is cut off", brief: "cut off", at: air.now)
         #expect(air.lines()[0].contains("? keys"), "\(air.lines()[0])")
     }
 

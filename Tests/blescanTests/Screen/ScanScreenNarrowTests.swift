@@ -5,11 +5,6 @@ import Testing
 
 /// The parts of heading, help and details that remain on a small screen.
 @Suite struct ScanScreenNarrowTests {
-    private static func heading(_ columns: Int, _ change: (inout ScanScreen) -> Void = { _ in }) -> String {
-        let air = Air.street(columns: columns)
-        change(&air.screen)
-        return air.lines().first ?? ""
-    }
 
     @Test(arguments: [
         (100, "hci0 5C:F3:70:9B:1A:02  active scan  5 devices  8 adv/s  3 dropped                   ? keys · q quit"),
@@ -18,7 +13,7 @@ import Testing
         (46, "5 devices  8 adv/s  3 dropped  ? keys · q quit"), (38, "5 devices  3 dropped   ? keys · q quit"),
         (30, "5 devices  3 dropped    ? keys"), (20, "5 devices     ? keys"), (12, "? keys"), (3, "? …"),
     ]) func theWayToTheKeysStaysLongest(_ columns: Int, _ line: String) {
-        #expect(Self.heading(columns) == line)
+        #expect(Air.street(columns: columns).lines().first == line)
     }
 
     @Test(arguments: [
@@ -30,11 +25,9 @@ import Testing
         (58, "ended  5 devices  8 adv/s  3 dropped       ? keys · q quit"),
         (46, "ended  5 devices  3 dropped    ? keys · q quit"),
     ]) func theEndOfARecordingIsReportedBeforeItsName(_ columns: Int, _ line: String) {
-        let heading = Self.heading(columns) { screen in
-            screen.heading = .init(
-                source: "three-devices.btsnoop", address: nil, mode: "end of the recording", brief: "ended")
-        }
-        #expect(heading.hasPrefix(line), "\(columns)")
+        let air = Air.street(columns: columns, heading: .init(source: "three-devices.btsnoop", mode: "recording"))
+        air.screen.finish("end of the recording", brief: "ended", at: air.now)
+        #expect(air.lines().first?.hasPrefix(line) == true, "\(columns)")
     }
 
     @Test(arguments: [(60, true), (45, false), (40, false), (20, false), (10, false)])

@@ -9,7 +9,7 @@ import Testing
     private static let ascii = ScreenLook(isColoured: false, isUnicode: false)
     private static let coloured = ScreenLook(isColoured: true, isUnicode: true)
 
-    @Test(arguments: [200, 130, 100, 60, 30, 20]) func theTableFitsEveryWidth(_ columns: Int) throws {
+    @Test(arguments: [200, 130, 120, 100, 80, 60, 40, 30, 20]) func theTableFitsEveryWidth(_ columns: Int) throws {
         let air = Air.street(columns: columns)
         try Golden.expect(Self.framed(air.lines(), columns), matches: "screen-\(columns).txt")
     }

@@ -58,4 +58,17 @@ import Testing
         _ = reader.read([0x18, 0x41])
         #expect(reader.read(Array("\u{1B}[Bq".utf8)).suffix(1) == [.character("q")])
     }
+
+    @Test(
+        arguments: [
+            (ScreenKey.down, 0, 1), (.down, 9, 9), (.character("j"), 4, 5), (.up, 0, 0), (.character("k"), 4, 3),
+            (.pageDown, 0, 4), (.pageDown, 7, 9), (.pageUp, 9, 5), (.pageUp, 3, 0), (.home, 5, 0),
+            (.character("g"), 5, 0),
+            (.end, 5, 9), (.character("G"), 5, 9), (.enter, 5, nil), (.character("x"), 5, nil), (.left, 5, nil),
+            (.down, nil, 0), (.pageUp, nil, 0), (.home, nil, 0), (.up, nil, 9), (.end, nil, 9), (.escape, nil, nil),
+        ] as [(ScreenKey, Int?, Int?)]) func keysMoveInAList(_ key: ScreenKey, _ place: Int?, _ next: Int?)
+    {
+        #expect(key.moved(from: place, count: 10, page: 4) == next)
+        #expect(key.moved(from: nil, count: 0, page: 4) == nil)
+    }
 }

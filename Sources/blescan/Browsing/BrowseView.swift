@@ -1,7 +1,11 @@
+// Draws the attributes of one peer: a value that reads the state of the screen and changes nothing. What has been drawn
+// goes back to the screen as the first line that there was room for, see `BrowseScreen.frame`.
+
 import BLECore
 import BareBLE
 
-extension BrowseScreen {
+/// The drawing of the attributes of one peer, and of the keys.
+struct BrowseView {
     /// The time for which a changed value is marked.
     private static let freshFor: Duration = .seconds(2)
 
@@ -13,65 +17,74 @@ extension BrowseScreen {
         var value: Int
     }
 
-    mutating func frame(at now: BootInstant) -> [ScreenLine] {
-        if case .keys(let line) = view { return filled(keyLines(from: line)) }
-        // The tree keeps at least half of the screen.
-        let bottom = Array(bottomLines.suffix(max(0, min(rows - 2, rows / 2))))
-        let room = max(0, rows - 1 - bottom.count)
-        scroll(room)
-        var lines = [titleLine(at: now)]
-        let shown = attributes[min(top, attributes.count)...].prefix(room)
+    private let screen: BrowseScreen
+    private let now: BootInstant
+
+    private var area: ScreenArea { screen.area }
+    private var look: ScreenLook { screen.area.look }
+
+    init(_ screen: BrowseScreen, at now: BootInstant) {
+        self.screen = screen
+        self.now = now
+    }
+
+    /// The screen, a line for each row of the terminal, and the first attribute or line of a text that is shown.
+    var drawn: (lines: [ScreenLine], first: Int) {
+        let drawn =
+            switch screen.view {
+            case .tree: tree
+            case .keys(let line): keys(from: line)
+            }
+        return (area.filled(drawn.lines), drawn.first)
+    }
+
+    private var tree: (lines: [ScreenLine], first: Int) {
+        // At least half of the screen is for the attributes.
+        let bottom = Array(bottomLines.suffix(max(0, min(area.rows - 2, area.rows / 2))))
+        let room = max(0, area.rows - 1 - bottom.count)
+        let top = top(in: room)
         let layout = layout
-        lines += shown.map { line(of: $0, layout, at: now) }
-        while lines.count < rows - bottom.count { lines.append(empty) }
-        return filled(lines + bottom)
+        var lines = [titleLine]
+        lines += screen.attributes[min(top, screen.attributes.count)...].prefix(room).map { line(of: $0, layout) }
+        while lines.count < area.rows - bottom.count { lines.append(area.empty) }
+        return (lines + bottom, top)
     }
 
-    private func filled(_ lines: [ScreenLine]) -> [ScreenLine] {
-        Array(lines.prefix(rows)) + Array(repeating: empty, count: max(0, rows - lines.count))
-    }
-
-    private var empty: ScreenLine { ScreenLine(columns, look) }
-
-    private func line(_ text: String, _ style: ScreenStyle = []) -> ScreenLine {
-        ScreenLine(text, columns, look, style)
-    }
-
-    /// Keeps the selected attribute on the screen, and the service that it belongs to if that is the line before.
-    private mutating func scroll(_ room: Int) {
-        var top = max(0, min(top, attributes.count - room))
-        if let place = attributes.firstIndex(where: { $0.handle == selected }) {
-            top = min(max(top, place - room + 1), place)
-            if top == 1, room > 1 { top = 0 }
-        }
-        treeBegins(with: top)
+    /// Returns the first attribute with which the selected one is on the screen, and the service that it belongs to if
+    /// that is the line before.
+    private func top(in room: Int) -> Int {
+        let top = max(0, min(screen.top, screen.attributes.count - room))
+        guard let place = screen.selectedPlace else { return top }
+        let first = min(max(top, place - room + 1), place)
+        return first == 1 && room > 1 ? 0 : first
     }
 
     // MARK: The title
 
-    private func titleLine(at now: BootInstant) -> ScreenLine {
+    private var titleLine: ScreenLine {
         var parts: [(String, ScreenStyle)] = []
+        let name = screen.name
         if let name { parts.append((name + "  ", .bold)) }
-        parts.append((peer?.title ?? "a recorded link", name == nil ? .bold : []))
-        let (state, style) = state(at: now)
+        parts.append((screen.peer?.title ?? "a recorded link", name == nil ? .bold : []))
+        let (state, style) = state
         let whole = parts.reduce(state.count + 2) { $0 + ScreenText.width(ScreenText.shown($1.0, look)) }
-        let isLinked = link != .none && link != .recorded
+        let isLinked = ![.none, .recorded].contains(screen.link)
         let keys = [(isLinked ? "Esc disconnect" : "Esc back") + " · ? keys", "? keys"]
-        let hint = keys.first { whole + $0.count + 2 <= columns } ?? ""
+        let hint = keys.first { whole + $0.count + 2 <= area.columns } ?? ""
         // The state is what changes: it stays longest.
-        let room = columns - state.count - 2
-        var title = empty
+        let room = area.columns - state.count - 2
+        var title = area.empty
         for (text, style) in parts where title.width < room {
             title.add(text, style, column: min(ScreenText.width(ScreenText.shown(text, look)), room - title.width))
         }
         if title.width > 0 { title.skip(2) }
         title.add(state, style)
-        if !hint.isEmpty { title.add(hint, .dim, column: columns - title.width, isRightAligned: true) }
+        if !hint.isEmpty { title.add(hint, .dim, column: area.columns - title.width, isRightAligned: true) }
         return title
     }
 
-    private func state(at now: BootInstant) -> (String, ScreenStyle) {
-        switch link {
+    private var state: (String, ScreenStyle) {
+        switch screen.link {
         case .connecting(let since, let isSearching):
             let seconds = max(0, (now - since).components.seconds)
             return ((isSearching ? "scanning for it" : "connecting") + " \(seconds) s", .yellow)
@@ -85,11 +98,12 @@ extension BrowseScreen {
     // MARK: The tree
 
     private var layout: Layout {
-        let letters = max(1, attributes.map { $0.properties.letters.count }.max() ?? 1)
-        let count = attributes.map { countText(of: value(of: $0.handle)).count }.max() ?? 0
+        let letters = max(1, screen.attributes.map { $0.properties.letters.count }.max() ?? 1)
+        let count = screen.attributes.map { countText(of: screen.value(of: $0.handle)).count }.max() ?? 0
         // The mark, the gaps, and the columns that are fixed.
-        let room = columns - 2 - 2 - letters - (count > 0 ? count + 1 : 0)
-        let longest = attributes.filter { $0.kind != .service }.map { ScreenText.width(title(of: $0)) }.max() ?? 0
+        let room = area.columns - 2 - 2 - letters - (count > 0 ? count + 1 : 0)
+        let longest =
+            screen.attributes.filter { $0.kind != .service }.map { ScreenText.width(title(of: $0)) }.max() ?? 0
         let name = max(1, min(longest, max(room / 2, room - 44)))
         return Layout(name: name, letters: letters, count: count, value: max(0, room - name))
     }
@@ -99,15 +113,15 @@ extension BrowseScreen {
         return String(repeating: "  ", count: row.level) + [row.name, uuid].compactMap(\.self).joined(separator: " ")
     }
 
-    private func countText(of value: Value) -> String {
+    private func countText(of value: BrowseScreen.Value) -> String {
         value.count == 0 ? "" : (look.isUnicode ? "×" : "x") + String(value.count)
     }
 
-    private func line(of row: AttributeRow, _ layout: Layout, at now: BootInstant) -> ScreenLine {
-        let value = value(of: row.handle)
-        var line = empty
-        if row.handle == selected { line.style = .reverse }
-        line.add(row.handle == selected ? ">" : " ")
+    private func line(of row: AttributeRow, _ layout: Layout) -> ScreenLine {
+        let value = screen.value(of: row.handle)
+        var line = area.empty
+        if row.handle == screen.selected { line.style = .reverse }
+        line.add(row.handle == screen.selected ? ">" : " ")
         line.add(value.isSubscribed ? (look.isUnicode ? "●" : "*") : " ", .green)
         guard row.kind != .service else {
             let names = [row.name, row.uuid?.description, row.note.isEmpty ? nil : row.note]
@@ -122,9 +136,9 @@ extension BrowseScreen {
         if value.isBusy {
             line.add(look.isUnicode ? "…" : "...", .yellow, column: layout.value)
         } else {
-            let text = text(of: row)
+            let text = screen.text(of: row)
             // A selected line has one style, but for the mark of what has changed.
-            let style: ScreenStyle = row.handle == selected ? [] : text?.style ?? []
+            let style: ScreenStyle = row.handle == screen.selected ? [] : text?.style ?? []
             line.add(text?.line(in: layout.value) ?? "", isFresh ? style.union(.bold) : style, column: layout.value)
         }
         if layout.count > 0 {
@@ -139,41 +153,41 @@ extension BrowseScreen {
 
     private var bottomLines: [ScreenLine] {
         var lines: [ScreenLine] = []
-        if rows >= 12 {
-            lines.append(line(String(repeating: look.isUnicode ? "─" : "-", count: columns), .dim))
+        if area.rows >= 12 {
+            lines.append(area.line(String(repeating: look.isUnicode ? "─" : "-", count: area.columns), .dim))
             lines += detailLines
         }
-        if let typed { return lines + inputLines(typed) }
-        if rows >= 5, let command { lines += commandLines(command) }
-        if let notice { return lines + noticeLines(notice) }
+        if let typed = screen.typed { return lines + inputLines(typed) }
+        if area.rows >= 5, let command = screen.command { lines += commandLines(command) }
+        if let notice = screen.notice { return lines + noticeLines(notice) }
         return lines + [keysLine]
     }
 
     /// The selected attribute with all of its value, as far as there is room.
     private var detailLines: [ScreenLine] {
-        guard let row = selectedRow else { return [] }
-        var title = empty
+        guard let row = screen.selectedRow else { return [] }
+        var title = area.empty
         title.add(CharacteristicReference.handle(row.handle).description + "  ", .dim)
-        let known = value(of: row.handle)
+        let known = screen.value(of: row.handle)
         let parts = [
             row.name, row.uuid?.description, row.properties.words.isEmpty ? nil : row.properties.words,
             known.dropped > 0 ? "\(known.dropped) dropped" : nil,
         ]
-        let lines = parts.compactMap(\.self).joined(separator: "  ").wrapped(to: max(1, columns - title.width))
+        let lines = parts.compactMap(\.self).joined(separator: "  ").wrapped(to: max(1, area.columns - title.width))
         let indent = title.width
         title.add(lines[0])
         var result = [title]
         for text in lines.dropFirst() {
-            var line = empty
+            var line = area.empty
             line.skip(indent)
             line.add(text)
             result.append(line)
         }
-        guard let value = text(of: row) else { return result }
-        let most = max(1, rows / 6)
-        let texts = value.lines(in: max(1, columns - 8))
+        guard let value = screen.text(of: row) else { return result }
+        let most = max(1, area.rows / 6)
+        let texts = value.lines(in: max(1, area.columns - 8))
         for (number, text) in texts.prefix(most).enumerated() {
-            var line = empty
+            var line = area.empty
             line.skip(8)
             let isCut = number == most - 1 && texts.count > most
             line.add(isCut ? text + (look.isUnicode ? " …" : " ...") : text, value.style)
@@ -182,67 +196,69 @@ extension BrowseScreen {
         return result
     }
 
-    private func commandLines(_ command: EqualCommand) -> [ScreenLine] {
-        let texts = ScreenText.shown(command.text, look).wrapped(to: max(1, columns - 2))
-        guard texts.count <= max(1, rows / 8) else { return [line("= " + command.text, .dim)] }
-        return texts.enumerated().map { line(($0 == 0 ? "= " : "  ") + $1, .dim) }
+    private func commandLines(_ command: EquivalentCommand) -> [ScreenLine] {
+        let texts = ScreenText.shown(command.text, look).wrapped(to: max(1, area.columns - 2))
+        guard texts.count <= max(1, area.rows / 8) else { return [area.line("= " + command.text, .dim)] }
+        return texts.enumerated().map { area.line(($0 == 0 ? "= " : "  ") + $1, .dim) }
     }
 
-    private func noticeLines(_ notice: Notice) -> [ScreenLine] {
+    private func noticeLines(_ notice: BrowseScreen.Notice) -> [ScreenLine] {
         switch notice {
         case .done(let text): return wrapped(text, .green)
         case .failed(let failure):
             let message = wrapped("! " + failure.message, .red)
-            guard rows >= 8, let hint = failure.hint else { return message }
+            guard area.rows >= 8, let hint = failure.hint else { return message }
             return message + wrapped("  " + hint, [])
         }
     }
 
     private func wrapped(_ text: String, _ style: ScreenStyle) -> [ScreenLine] {
-        ScreenText.shown(text, look).wrapped(to: columns).prefix(max(1, rows / 6)).map { line($0, style) }
+        area.wrapped(text, style, limit: area.rows / 6)
     }
 
     private func inputLines(_ typed: String) -> [ScreenLine] {
         var lines: [ScreenLine] = []
-        if rows >= 5, !typed.isEmpty, notice == nil, let command { lines += commandLines(command) }
-        if let notice { lines += noticeLines(notice) }
-        if notice == nil, rows >= 8 { lines += wrapped(Self.forms, .dim) }
-        let target = selected.map { CharacteristicReference.handle($0).description } ?? ""
-        let prompt = columns < 30 ? "> " : "write \(target): "
-        var line = empty
+        if area.rows >= 5, !typed.isEmpty, screen.notice == nil, let command = screen.command {
+            lines += commandLines(command)
+        }
+        if let notice = screen.notice { lines += noticeLines(notice) }
+        if screen.notice == nil, area.rows >= 8 { lines += wrapped(BrowseScreen.forms, .dim) }
+        let target = screen.selected.map { CharacteristicReference.handle($0).description } ?? ""
+        let prompt = area.columns < 30 ? "> " : "write \(target): "
+        var line = area.empty
         line.add(prompt, .bold)
         // The end of the line is where the next character goes.
-        let room = max(1, columns - line.width - 1)
+        let room = max(1, area.columns - line.width - 1)
         line.add(ScreenText.clippedInFront(ScreenText.shown(typed, look), to: room, look))
         line.add(look.isUnicode ? "▏" : "_")
         let hint = "  Enter writes · Esc cancels"
-        if line.width + hint.count <= columns { line.add(hint, .dim) }
+        if line.width + hint.count <= area.columns { line.add(hint, .dim) }
         return lines + [line]
     }
 
     private var keysLine: ScreenLine {
         var keys: [String] = []
-        let row = selectedRow
-        switch link {
+        let row = screen.selectedRow
+        switch screen.link {
         case .none: keys.append("c connect")
         case .connected:
             if row?.properties.contains(.read) == true || row?.kind == .descriptor { keys.append("r read") }
             if row?.properties.canWrite == true { keys.append("w write") }
             if let row, row.properties.canSubscribe {
-                keys.append(value(of: row.handle).isSubscribed ? "s unsubscribe" : "s subscribe")
+                keys.append(screen.value(of: row.handle).isSubscribed ? "s unsubscribe" : "s subscribe")
             }
         case .connecting, .discovering, .recorded: break
         }
         if row != nil { keys += ["y copy", "x hex"] }
         let last = ["d back", "? keys"]
-        while !keys.isEmpty, (keys + last).joined(separator: " · ").count > columns { keys.removeLast() }
+        while !keys.isEmpty, (keys + last).joined(separator: " · ").count > area.columns { keys.removeLast() }
         let all = (keys + last).joined(separator: " · ")
-        return line(all.count <= columns ? all : "? keys", .dim)
+        return area.line(all.count <= area.columns ? all : "? keys", .dim)
     }
 
     // MARK: The keys
 
-    private mutating func keyLines(from first: Int) -> [ScreenLine] {
+    private func keys(from first: Int) -> (lines: [ScreenLine], first: Int) {
         let keys: [(String, String)] = [
             ("arrows  j k", "select an attribute; also the page keys, Home and End"),
             ("Enter  r", "read the value"),
@@ -262,10 +278,7 @@ extension BrowseScreen {
             (look.isUnicode ? "×12" : "x12", "the number of values that the peer has sent"),
             ("=", "the command that does the same in a shell"),
         ]
-        let page = HelpPage(columns: columns, rows: rows, look: look)
-        let (lines, start) = page.lines([keys, letters, marks], from: first, quits: "^C quit")
-        pageBegins(with: start)
-        return lines
+        return HelpPage(area: area).lines([keys, letters, marks], from: first, quits: "^C quit")
     }
 }
 
