@@ -307,7 +307,7 @@ _blescan_explore() {
 
 _blescan_browse() {
     repeating_flags=()
-    non_repeating_flags=(--pair --no-bond --trace -v --json -j --version -h --help)
+    non_repeating_flags=(--pair --no-bond --version -h --help)
     repeating_options=()
     non_repeating_options=(--color --mtu --cache --passkey --adapter -i --timeout -t --bonds --record)
     __blescan_offer_flags_options 1

@@ -27,7 +27,7 @@ function __blescan_parse_tokens -S
         case 'explore'
             __blescan_parse_subcommand 1 'no-read' 'service=+' 'flat' 'color=' 'mtu=' 'cache=' 'pair' 'passkey=' 'no-bond' 'i/adapter=' 't/timeout=' 'bonds=' 'record=' 'v/trace' 'j/json' 'version' 'h/help'
         case 'browse'
-            __blescan_parse_subcommand 1 'color=' 'mtu=' 'cache=' 'pair' 'passkey=' 'no-bond' 'i/adapter=' 't/timeout=' 'bonds=' 'record=' 'v/trace' 'j/json' 'version' 'h/help'
+            __blescan_parse_subcommand 1 'color=' 'mtu=' 'cache=' 'pair' 'passkey=' 'no-bond' 'i/adapter=' 't/timeout=' 'bonds=' 'record=' 'version' 'h/help'
         case 'read'
             __blescan_parse_subcommand -r 2 'hex-only' 'format=' 'color=' 'mtu=' 'cache=' 'pair' 'passkey=' 'no-bond' 'i/adapter=' 't/timeout=' 'bonds=' 'record=' 'v/trace' 'j/json' 'version' 'h/help'
         case 'write'
@@ -184,9 +184,7 @@ complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_option
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan browse" adapter i' -l 'adapter' -s 'i' -d 'Adapter to use: hci0, or its address.' -rfka '(__blescan_custom_completion ---completion browse -- --adapter (count (__blescan_tokens -pc)) (__blescan_tokens -tC))'
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan browse" t timeout' -l 'timeout' -s 't' -d 'Timeout of each step: connect, pair, discovery, every value: 10s, 500ms, 2m; a bare number is seconds.' -rfka ''
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan browse" bonds' -l 'bonds' -d 'The directory of the bonds, in place of $XDG_STATE_HOME/bareble/bonds, or /var/lib/bareble/bonds for root.' -rfa '(__blescan_complete_directories)'
-complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan browse" record' -l 'record' -d 'Write all packets to this new btsnoop file, for Wireshark, btmon -r and replay, or as pcap to a FIFO or, with -, to standard output: ` | wireshark -k -i -`. ATT packets are wrapped in synthetic ACL headers.' -rF
-complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan browse" trace v' -l 'trace' -s 'v' -d 'Print every ATT packet to standard error.'
-complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan browse" j json' -l 'json' -s 'j' -d 'Print one JSON object per line.'
+complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan browse" record' -l 'record' -d 'Write all packets to this new btsnoop file, for Wireshark, btmon -r and replay, or as pcap to a FIFO. ATT packets are wrapped in synthetic ACL headers.' -rF
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan browse" version' -l 'version' -d 'Show the version.'
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan browse" h help' -s 'h' -l 'help' -d 'Show help information.'
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_positional "blescan read" -eq 1' -fka '(__blescan_custom_completion ---completion read -- positional@0 (count (__blescan_tokens -pc)) (__blescan_tokens -tC))'

@@ -18,11 +18,7 @@ struct Explore: AsyncParsableCommand {
             X extended.
             """)
 
-    @Argument(
-        help: "The peer: AA:BB:CC:DD:EE:FF[/random|/public], unix:PATH or demo:NAME.",
-        completion: Completions.peer,
-        transform: PeerArgument.init(argument:))
-    var peer: PeerArgument
+    @OptionGroup var target: PeerOptions
 
     @Flag(name: .customLong("no-read"), help: "List the attributes without reading their values.")
     var withoutValues = false
@@ -38,7 +34,9 @@ struct Explore: AsyncParsableCommand {
 
     @OptionGroup var color: ColorOptions
 
-    @OptionGroup var options: ConnectionOptions
+    @OptionGroup var options: OperationOptions
+
+    var peer: PeerArgument { target.peer }
 
     func validate() throws {
         if flat, options.json { throw ValidationError("--flat and --json exclude each other.") }

@@ -34,11 +34,7 @@ struct Talk: AsyncParsableCommand {
             a prompt asks for the operations, it goes on.
             """)
 
-    @Argument(
-        help: "The peer: AA:BB:CC:DD:EE:FF[/random|/public], unix:PATH or demo:NAME.",
-        completion: Completions.peer,
-        transform: PeerArgument.init(argument:))
-    var peer: PeerArgument
+    @OptionGroup var target: PeerOptions
 
     @Argument(help: "The operations, each in quotes; without any, standard input.")
     var operation: [String] = []
@@ -48,7 +44,9 @@ struct Talk: AsyncParsableCommand {
 
     @OptionGroup var times: TimeOptions
 
-    @OptionGroup var options: ConnectionOptions
+    @OptionGroup var options: OperationOptions
+
+    var peer: PeerArgument { target.peer }
 
     func validate() throws {
         if file != nil, !operation.isEmpty { throw ValidationError("Give operations or --file, not both.") }
@@ -63,10 +61,12 @@ struct Talk: AsyncParsableCommand {
             Console.progress.end()
             let output = LineOutput()
             let session = TalkSession(
-                peripheral,
+                ValueReader(
+                    peripheral: peripheral, peer: command.peer, timeout: command.options.valueTimeout,
+                    isPaired: command.options.pair, findsTypes: false),
                 OperationOutput(
                     peer: command.peer.description, form: command.options.json ? .json : .plain, namesOperations: true),
-                to: output, timeout: command.options.valueTimeout)
+                to: output)
             let result = await Result.of {
                 try await withTaskCancellationHandler {
                     try await command.perform(operations, session, peripheral)

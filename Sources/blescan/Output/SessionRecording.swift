@@ -20,12 +20,10 @@ struct SessionRecording {
 
     private let recorder: Recorder
 
-    /// Runs `body` with `open`, which its owner completes; or else with the requested file, if any, and completes that.
+    /// Runs `body` with the requested file, if any, and completes that.
     static func during<Value: Sendable>(
-        _ options: RecordingOptions, or open: SessionRecording? = nil,
-        _ body: (SessionRecording?) async throws -> Value
+        _ options: RecordingOptions, _ body: (SessionRecording?) async throws -> Value
     ) async throws -> Value {
-        if let open { return try await body(open) }
         let recording = try options.record.map { try SessionRecording($0) }
         do {
             let value = try await body(recording)
