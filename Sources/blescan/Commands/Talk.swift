@@ -151,7 +151,7 @@ private struct OperationFile {
         var input = try InputLines(path: path, advice: "Check the path.")
         var lines: [String] = []
         while let line = input.next() { lines.append(String(decoding: line, as: UTF8.self)) }
-        if let failure = input.failure { throw Failure(cannot: "read", path, for: .reading, errno: failure) }
+        if let failure = input.failure { throw failure }
         self.lines = lines
     }
 }
