@@ -162,7 +162,7 @@ complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_option
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan explore" flat' -l 'flat' -d 'Print one line for each attribute, with its service, for grep.'
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan explore" color' -l 'color' -d 'Colours: auto (on a terminal, unless NO_COLOR is set), always or never. (default: auto)' -rfka 'auto always never'
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan explore" mtu' -l 'mtu' -d 'Largest ATT packet to request, 23 to 517.' -rfka ''
-complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan explore" cache' -l 'cache' -d 'Cache the peer\'s attributes in this file, valid while its Database Hash is unchanged; without a hash, only explore uses it.' -rfka ''
+complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan explore" cache' -l 'cache' -d 'Cache the peer\'s attributes in this file, valid while its Database Hash is unchanged; without a hash, only explore uses it.' -rF
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan explore" pair' -l 'pair' -d 'Pair with the peer first, if there is no bond with it.'
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan explore" passkey' -l 'passkey' -d 'The passkey for --pair: the one that the peer shows, or that is printed on it.' -rfka ''
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan explore" no-bond' -l 'no-bond' -d 'Connect without encryption, also to a device that there is a bond with: another one may use its address.'
@@ -177,7 +177,7 @@ complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_option
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_positional "blescan browse" -eq 1' -fka '(__blescan_custom_completion ---completion browse -- positional@0 (count (__blescan_tokens -pc)) (__blescan_tokens -tC))'
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan browse" color' -l 'color' -d 'Colours: auto (on a terminal, unless NO_COLOR is set), always or never. (default: auto)' -rfka 'auto always never'
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan browse" mtu' -l 'mtu' -d 'Largest ATT packet to request, 23 to 517.' -rfka ''
-complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan browse" cache' -l 'cache' -d 'Cache the peer\'s attributes in this file, valid while its Database Hash is unchanged; without a hash, only explore uses it.' -rfka ''
+complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan browse" cache' -l 'cache' -d 'Cache the peer\'s attributes in this file, valid while its Database Hash is unchanged; without a hash, only explore uses it.' -rF
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan browse" pair' -l 'pair' -d 'Pair with the peer first, if there is no bond with it.'
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan browse" passkey' -l 'passkey' -d 'The passkey for --pair: the one that the peer shows, or that is printed on it.' -rfka ''
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan browse" no-bond' -l 'no-bond' -d 'Connect without encryption, also to a device that there is a bond with: another one may use its address.'
@@ -188,11 +188,12 @@ complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_option
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan browse" version' -l 'version' -d 'Show the version.'
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan browse" h help' -s 'h' -l 'help' -d 'Show help information.'
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_positional "blescan read" -eq 1' -fka '(__blescan_custom_completion ---completion read -- positional@0 (count (__blescan_tokens -pc)) (__blescan_tokens -tC))'
+complete -c 'blescan' -n '__blescan_should_offer_completions_for_positional "blescan read" -ge 2' -fka '(__blescan_custom_completion ---completion read -- positional@1 (count (__blescan_tokens -pc)) (__blescan_tokens -tC))'
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan read" hex-only' -l 'hex-only' -d 'Print the bytes only.'
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan read" format' -l 'format' -d 'Output format: plain, json or csv.' -rfka 'plain json csv'
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan read" color' -l 'color' -d 'Colours: auto (on a terminal, unless NO_COLOR is set), always or never. (default: auto)' -rfka 'auto always never'
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan read" mtu' -l 'mtu' -d 'Largest ATT packet to request, 23 to 517.' -rfka ''
-complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan read" cache' -l 'cache' -d 'Cache the peer\'s attributes in this file, valid while its Database Hash is unchanged; without a hash, only explore uses it.' -rfka ''
+complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan read" cache' -l 'cache' -d 'Cache the peer\'s attributes in this file, valid while its Database Hash is unchanged; without a hash, only explore uses it.' -rF
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan read" pair' -l 'pair' -d 'Pair with the peer first, if there is no bond with it.'
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan read" passkey' -l 'passkey' -d 'The passkey for --pair: the one that the peer shows, or that is printed on it.' -rfka ''
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan read" no-bond' -l 'no-bond' -d 'Connect without encryption, also to a device that there is a bond with: another one may use its address.'
@@ -205,6 +206,7 @@ complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_option
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan read" version' -l 'version' -d 'Show the version.'
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan read" h help' -s 'h' -l 'help' -d 'Show help information.'
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_positional "blescan write" -eq 1' -fka '(__blescan_custom_completion ---completion write -- positional@0 (count (__blescan_tokens -pc)) (__blescan_tokens -tC))'
+complete -c 'blescan' -n '__blescan_should_offer_completions_for_positional "blescan write" -eq 2' -fka '(__blescan_custom_completion ---completion write -- positional@1 (count (__blescan_tokens -pc)) (__blescan_tokens -tC))'
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan write" hex' -l 'hex' -d 'The bytes: 05a0, 05:a0 or 05 a0.' -rfka ''
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan write" text' -l 'text' -d 'UTF-8 text; \\r, \\n, \\t, \\0, \\\\ and \\x1b stand for one character.' -rfka ''
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan write" u8' -l 'u8' -d 'A number in one byte: 10 or 0x0a.' -rfka ''
@@ -218,10 +220,10 @@ complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_option
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan write" f32' -l 'f32' -d 'A number of IEEE 754 in four bytes, low byte first.' -rfka ''
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan write" f64' -l 'f64' -d 'A number of IEEE 754 in eight bytes, low byte first.' -rfka ''
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan write" big-endian' -l 'big-endian' -d 'Write the number with its high byte first.'
-complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan write" file' -l 'file' -d 'A file whose bytes are the value; - is standard input.' -rfka ''
+complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan write" file' -l 'file' -d 'A file whose bytes are the value; - is standard input.' -rF
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan write" without-response' -l 'without-response' -d 'Do not request a response; at most MTU - 3 bytes.'
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan write" mtu' -l 'mtu' -d 'Largest ATT packet to request, 23 to 517.' -rfka ''
-complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan write" cache' -l 'cache' -d 'Cache the peer\'s attributes in this file, valid while its Database Hash is unchanged; without a hash, only explore uses it.' -rfka ''
+complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan write" cache' -l 'cache' -d 'Cache the peer\'s attributes in this file, valid while its Database Hash is unchanged; without a hash, only explore uses it.' -rF
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan write" pair' -l 'pair' -d 'Pair with the peer first, if there is no bond with it.'
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan write" passkey' -l 'passkey' -d 'The passkey for --pair: the one that the peer shows, or that is printed on it.' -rfka ''
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan write" no-bond' -l 'no-bond' -d 'Connect without encryption, also to a device that there is a bond with: another one may use its address.'
@@ -234,6 +236,7 @@ complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_option
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan write" version' -l 'version' -d 'Show the version.'
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan write" h help' -s 'h' -l 'help' -d 'Show help information.'
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_positional "blescan notify" -eq 1' -fka '(__blescan_custom_completion ---completion notify -- positional@0 (count (__blescan_tokens -pc)) (__blescan_tokens -tC))'
+complete -c 'blescan' -n '__blescan_should_offer_completions_for_positional "blescan notify" -ge 2' -fka '(__blescan_custom_completion ---completion notify -- positional@1 (count (__blescan_tokens -pc)) (__blescan_tokens -tC))'
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan notify" count n' -l 'count' -s 'n' -d 'Stop after this number of values, of all attributes together.' -rfka ''
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan notify" for' -l 'for' -d 'Stop after this time: 10s, 500ms, 2m; a bare number is seconds.' -rfka ''
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan notify"' -l 'after' -d 'Once subscribed, write these bytes, which make the peer respond. May be given several times.' -rfka ''
@@ -244,7 +247,7 @@ complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_option
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan notify" plot' -l 'plot' -d 'Draw the numbers as a row of blocks; on a terminal the line is rewritten.'
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan notify" utc' -l 'utc' -d 'Print times in UTC, not in the time zone of this machine or of TZ.'
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan notify" mtu' -l 'mtu' -d 'Largest ATT packet to request, 23 to 517.' -rfka ''
-complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan notify" cache' -l 'cache' -d 'Cache the peer\'s attributes in this file, valid while its Database Hash is unchanged; without a hash, only explore uses it.' -rfka ''
+complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan notify" cache' -l 'cache' -d 'Cache the peer\'s attributes in this file, valid while its Database Hash is unchanged; without a hash, only explore uses it.' -rF
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan notify" pair' -l 'pair' -d 'Pair with the peer first, if there is no bond with it.'
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan notify" passkey' -l 'passkey' -d 'The passkey for --pair: the one that the peer shows, or that is printed on it.' -rfka ''
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan notify" no-bond' -l 'no-bond' -d 'Connect without encryption, also to a device that there is a bond with: another one may use its address.'
@@ -257,6 +260,7 @@ complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_option
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan notify" version' -l 'version' -d 'Show the version.'
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan notify" h help' -s 'h' -l 'help' -d 'Show help information.'
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_positional "blescan watch" -eq 1' -fka '(__blescan_custom_completion ---completion watch -- positional@0 (count (__blescan_tokens -pc)) (__blescan_tokens -tC))'
+complete -c 'blescan' -n '__blescan_should_offer_completions_for_positional "blescan watch" -ge 2' -fka '(__blescan_custom_completion ---completion watch -- positional@1 (count (__blescan_tokens -pc)) (__blescan_tokens -tC))'
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan watch" every' -l 'every' -d 'The interval: 10s, 500ms, 2m; a bare number is seconds. (default: 5s)' -rfka ''
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan watch" count n' -l 'count' -s 'n' -d 'Stop after this number of values, of all attributes together.' -rfka ''
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan watch" for' -l 'for' -d 'Stop after this time: 10s, 500ms, 2m; a bare number is seconds.' -rfka ''
@@ -266,7 +270,7 @@ complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_option
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan watch" plot' -l 'plot' -d 'Draw the numbers as a row of blocks; on a terminal the line is rewritten.'
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan watch" utc' -l 'utc' -d 'Print times in UTC, not in the time zone of this machine or of TZ.'
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan watch" mtu' -l 'mtu' -d 'Largest ATT packet to request, 23 to 517.' -rfka ''
-complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan watch" cache' -l 'cache' -d 'Cache the peer\'s attributes in this file, valid while its Database Hash is unchanged; without a hash, only explore uses it.' -rfka ''
+complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan watch" cache' -l 'cache' -d 'Cache the peer\'s attributes in this file, valid while its Database Hash is unchanged; without a hash, only explore uses it.' -rF
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan watch" pair' -l 'pair' -d 'Pair with the peer first, if there is no bond with it.'
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan watch" passkey' -l 'passkey' -d 'The passkey for --pair: the one that the peer shows, or that is printed on it.' -rfka ''
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan watch" no-bond' -l 'no-bond' -d 'Connect without encryption, also to a device that there is a bond with: another one may use its address.'
@@ -279,10 +283,10 @@ complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_option
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan watch" version' -l 'version' -d 'Show the version.'
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan watch" h help' -s 'h' -l 'help' -d 'Show help information.'
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_positional "blescan talk" -eq 1' -fka '(__blescan_custom_completion ---completion talk -- positional@0 (count (__blescan_tokens -pc)) (__blescan_tokens -tC))'
-complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan talk" file' -l 'file' -d 'Read the operations from this file; - is standard input.' -rfka ''
+complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan talk" file' -l 'file' -d 'Read the operations from this file; - is standard input.' -rF
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan talk" utc' -l 'utc' -d 'Print times in UTC, not in the time zone of this machine or of TZ.'
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan talk" mtu' -l 'mtu' -d 'Largest ATT packet to request, 23 to 517.' -rfka ''
-complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan talk" cache' -l 'cache' -d 'Cache the peer\'s attributes in this file, valid while its Database Hash is unchanged; without a hash, only explore uses it.' -rfka ''
+complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan talk" cache' -l 'cache' -d 'Cache the peer\'s attributes in this file, valid while its Database Hash is unchanged; without a hash, only explore uses it.' -rF
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan talk" pair' -l 'pair' -d 'Pair with the peer first, if there is no bond with it.'
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan talk" passkey' -l 'passkey' -d 'The passkey for --pair: the one that the peer shows, or that is printed on it.' -rfka ''
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan talk" no-bond' -l 'no-bond' -d 'Connect without encryption, also to a device that there is a bond with: another one may use its address.'
@@ -340,12 +344,14 @@ complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_option
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan bonds" json' -l 'json' -d 'Print one JSON object per line.'
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan bonds" version' -l 'version' -d 'Show the version.'
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan bonds" h help' -s 'h' -l 'help' -d 'Show help information.'
+complete -c 'blescan' -n '__blescan_should_offer_completions_for_positional "blescan decode" -eq 1' -F
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan decode" hex' -l 'hex' -d 'The payload itself, instead of a file.' -rfka ''
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan decode" keys' -l 'keys' -d 'Decrypt BTHome, MiBeacon and Victron sensors with the keys in this file: lines of an address and 32 hex digits. Its owner alone may read it.' -rF
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan decode" color' -l 'color' -d 'Colours: auto (on a terminal, unless NO_COLOR is set), always or never. (default: auto)' -rfka 'auto always never'
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan decode" j json' -l 'json' -s 'j' -d 'Print one JSON object per line, in the order of the input.'
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan decode" version' -l 'version' -d 'Show the version.'
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan decode" h help' -s 'h' -l 'help' -d 'Show help information.'
+complete -c 'blescan' -n '__blescan_should_offer_completions_for_positional "blescan replay" -eq 1' -F
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan replay" only' -l 'only' -d 'Print only these packets.' -rfka 'att hci adv l2cap'
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan replay" check' -l 'check' -d 'Check the recorded links against the protocol, instead of printing packets.'
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan replay" as-fixture' -l 'as-fixture' -d 'Write each link to NAME.dialogue, NAME-2.dialogue …, as a test for ScriptedPeripheral.' -rfka ''

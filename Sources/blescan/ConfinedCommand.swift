@@ -86,7 +86,7 @@ extension Scan: ConfinedCommand {
 
 /// A command that connects to the peer in its arguments.
 protocol ConnectingCommand: ConfinedCommand {
-    var peer: PeerArgument { get }
+    var peer: PeerDesignation { get }
     var connection: ConnectionOptions { get }
     /// Whether the packets of the link go to a file.
     var recordsToFile: Bool { get }
@@ -97,7 +97,12 @@ extension ConnectingCommand {
     var namesFiles: Bool { connection.cache != nil || recordsToFile }
     var namesSocket: Bool { peer.isSocket }
     func findBonds() -> BondUse? {
-        connection.ignoresBonds ? nil : try? BondUse.find(for: peer, connection.link, isPairing: connection.pair).use
+        guard !connection.ignoresBonds else { return nil }
+        return switch peer {
+        case .known(let peer): try? BondUse.find(for: peer, connection.link, isPairing: connection.pair).use
+        // It may turn out to be one of the devices with a bond.
+        case .advertised: try? BondUse.findAny(connection.link)
+        }
     }
 }
 

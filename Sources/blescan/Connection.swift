@@ -16,20 +16,55 @@ enum Connection {
         case unneeded
     }
 
+    /// Returns the peer of a command, and searches for it first if only what it advertises is known. The device that is
+    /// found is reported on standard error.
+    ///
+    /// - Throws: `Failure` if no device matches, or several do, or the device is to be paired; `BLEError` of the adapter.
+    static func find(_ peer: PeerDesignation, _ options: ConnectionOptions) async throws -> PeerArgument {
+        let wanted: AdvertisedPeer
+        switch peer {
+        case .known(let peer): return peer
+        case .advertised(let advertised): wanted = advertised
+        }
+        guard !options.pair else {
+            throw Failure(
+                message: "--pair needs the address of the device, because any device may advertise \(wanted)",
+                hint: "`sudo blescan scan \(wanted.scanOptions)` shows it.", status: .usage)
+        }
+        Console.progress.begin("\(wanted): scanning for it")
+        defer { Console.progress.end() }
+        let match = try await Interrupt.cancelling {
+            let central = Central(options.configuration(traces: false))
+            return try await central.run {
+                try await central.ready(powerOn: true, timeout: .seconds(2))
+                // A bonded device is known by its identity, whatever its address is now.
+                let keys = try? BondDirectory(options.link.bonds).identityKeys(of: await central.adapterAddress)
+                await central.setIdentityKeys(options.ignoresBonds ? [:] : keys ?? [:])
+                return try await PeerSearch.run(wanted, by: central, for: options.valueTimeout)
+            }
+        }
+        // Objects name the peer themselves.
+        if !Console.isJSONWanted { Console.note("\(wanted): \(match.description)") }
+        return .address(match.peer.address, match.peer.type)
+    }
+
     /// Connects to `peer`, runs `body`, and disconnects however it ends. ^C cancels `body`.
     ///
     /// A peer with a bond is encrypted before the first byte; one without is paired first, if `--pair` is given.
     ///
     /// - Parameters:
+    ///   - changesPeer: Whether the command changes something on the peer. It then goes on if the reader of the recording
+    ///     goes away.
     ///   - switchesOn: Whether an adapter that is off is switched on, if this process may.
     ///   - found: Called when the peer has been found, and the connection attempt begins.
     static func run<Value: Sendable>(
         with peer: PeerArgument, _ options: OperationOptions, cache use: CacheUse = .kept(.required),
-        switchesOn: Bool = true, found: @Sendable @escaping () -> Void = {},
+        changesPeer: Bool = false, switchesOn: Bool = true, found: @Sendable @escaping () -> Void = {},
         _ body: @Sendable @escaping (Peripheral) async throws -> Value
     ) async throws -> Value {
         let bonds = try self.bonds(of: peer, options.connection)
-        return try await SessionRecording.during(options.output.recording) { recording in
+        let goesOn = changesPeer || options.pair
+        return try await SessionRecording.during(options.output.recording, goesOn: goesOn) { recording in
             try await run(
                 with: peer, options.connection, traces: options.output.trace, cache: use, switchesOn: switchesOn,
                 recording, bonds, found: found
@@ -61,7 +96,7 @@ enum Connection {
         with peer: PeerArgument, _ options: OperationOptions, _ request: PairingRequest
     ) async throws -> (bond: Bond, isNew: Bool) {
         let bonds = try self.bonds(of: peer, options.connection, isPairing: true)
-        return try await SessionRecording.during(options.output.recording) { recording in
+        return try await SessionRecording.during(options.output.recording, goesOn: true) { recording in
             try await run(
                 with: peer, options.connection, traces: options.output.trace, cache: .unneeded, switchesOn: true,
                 recording, bonds, found: {}

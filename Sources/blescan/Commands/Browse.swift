@@ -42,7 +42,7 @@ struct Browse: AsyncParsableCommand {
         completion: .file())
     var record: String?
 
-    var peer: PeerArgument { target.peer }
+    var peer: PeerDesignation { target.peer }
 
     func validate() throws {
         if record == "-" { throw ValidationError("The screen needs standard output; --record takes a file here.") }
@@ -56,12 +56,13 @@ struct Browse: AsyncParsableCommand {
     }
 
     func run() async throws {
-        let (peer, options) = (peer, options)
+        let options = options
+        let peer = try await Connection.find(target.peer, options)
         var recording = try RecordingOptions.parse([])
         recording.record = record
         let screen = BrowseScreen(peer, ScreenLook(color.color ?? .auto), at: Terminal.now())
         let lastFailure = Lock<Failure?>(nil)
-        let last = try await SessionRecording.during(recording) { recording in
+        let last = try await SessionRecording.during(recording, goesOn: true) { recording in
             try await Interrupt.cancelling {
                 let last = try await LiveScreen.during(screen) { live in
                     let driver = LinkDriver(timeout: options.valueTimeout) { peer, found, body in

@@ -28,6 +28,7 @@ struct Notify: AsyncParsableCommand {
 
     @Argument(
         help: "What to subscribe to: UUIDs, names, or handles such as 0x0022.",
+        completion: Completions.attribute,
         transform: AttributeArgument.init(argument:))
     var attribute: [AttributeArgument]
 
@@ -51,7 +52,7 @@ struct Notify: AsyncParsableCommand {
 
     @OptionGroup var options: OperationOptions
 
-    var peer: PeerArgument { target.peer }
+    var peer: PeerDesignation { target.peer }
 
     func validate() throws {
         try values.validate(json: options.json)
@@ -59,8 +60,10 @@ struct Notify: AsyncParsableCommand {
     }
 
     func run() async throws {
-        let (command, peer) = (self, peer)
-        let (received, isInterrupted) = try await Connection.run(with: peer, options) { peripheral in
+        let command = self
+        let peer = try await Connection.find(target.peer, options.connection)
+        let (received, isInterrupted) = try await Connection.run(with: peer, options, changesPeer: !after.isEmpty) {
+            peripheral in
             let database = try await peripheral.discover(timeout: command.options.timeout?.duration)
             for attribute in command.attribute { try attribute.expectValue(in: database) }
             let values = try await command.subscribe(to: peripheral, database)

@@ -30,7 +30,7 @@ struct Pair: AsyncParsableCommand {
 
     @Argument(
         help: "The peer: AA:BB:CC:DD:EE:FF[/random|/public] or demo:NAME.",
-        completion: Completions.peer,
+        completion: Completions.knownPeer,
         transform: PeerArgument.init(argument:))
     var peer: PeerArgument
 

@@ -30,14 +30,15 @@ struct Read: AsyncParsableCommand {
 
     @OptionGroup var options: OperationOptions
 
-    var peer: PeerArgument { target.peer }
+    var peer: PeerDesignation { target.peer }
 
     func validate() throws {
         try values.validate(json: options.json)
     }
 
     func run() async throws {
-        let (peer, attributes, options) = (peer, reading.attribute, options)
+        let (attributes, options) = (reading.attribute, options)
+        let peer = try await Connection.find(target.peer, options.connection)
         let findsTypes = !values.hexOnly
         let found = try await Connection.run(with: peer, options, cache: reading.cacheUse) {
             (peripheral) -> [Result<AttributeReading, BLEError>] in

@@ -44,7 +44,7 @@ struct Watch: AsyncParsableCommand {
 
     @OptionGroup var options: OperationOptions
 
-    var peer: PeerArgument { target.peer }
+    var peer: PeerDesignation { target.peer }
 
     private static let usualInterval: Duration = .seconds(5)
 
@@ -54,7 +54,8 @@ struct Watch: AsyncParsableCommand {
     }
 
     func run() async throws {
-        let (command, peer) = (self, peer)
+        let command = self
+        let peer = try await Connection.find(target.peer, options.connection)
         let (printed, isInterrupted) = try await Connection.run(with: peer, options, cache: reading.cacheUse) {
             peripheral in
             let output = LineOutput()

@@ -21,6 +21,7 @@ struct Write: AsyncParsableCommand {
 
     @Argument(
         help: "What to write: a UUID, a name, or a handle such as 0x0022.",
+        completion: Completions.attribute,
         transform: AttributeArgument.init(argument:))
     var attribute: AttributeArgument
 
@@ -31,12 +32,13 @@ struct Write: AsyncParsableCommand {
 
     @OptionGroup var options: OperationOptions
 
-    var peer: PeerArgument { target.peer }
+    var peer: PeerDesignation { target.peer }
 
     func run() async throws {
         let (bytes, command) = (try value.bytes(), self)
+        let peer = try await Connection.find(target.peer, options.connection)
         let kind: WriteKind = withoutResponse ? .withoutResponse : .withResponse
-        let (handle, uuid) = try await Connection.run(with: peer, options) { peripheral in
+        let (handle, uuid) = try await Connection.run(with: peer, options, changesPeer: true) { peripheral in
             if case .uuid = command.attribute.reference {
                 try await peripheral.discover(level: .structure, timeout: command.options.timeout?.duration)
             }

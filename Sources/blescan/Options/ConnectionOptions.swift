@@ -12,7 +12,7 @@ struct ConnectionOptions: ParsableArguments {
         help: ArgumentHelp(
             "Cache the peer's attributes in this file, valid while its Database Hash is unchanged; without a hash, only "
                 + "explore uses it.",
-            valueName: "file"))
+            valueName: "file"), completion: .file())
     var cache: String?
 
     @Flag(help: "Pair with the peer first, if there is no bond with it.")

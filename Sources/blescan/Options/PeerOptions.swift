@@ -3,16 +3,19 @@ import ArgumentParser
 /// The peer, for every command that performs operations on it.
 struct PeerOptions: ParsableArguments {
     @Argument(
-        help: "The peer: AA:BB:CC:DD:EE:FF[/random|/public], unix:PATH or demo:NAME.",
+        help: ArgumentHelp(
+            "The peer: AA:BB:CC:DD:EE:FF[/random|/public], name:NAME or service:UUID for a device that advertises it, "
+                + "unix:PATH or demo:NAME."),
         completion: Completions.peer,
-        transform: PeerArgument.init(argument:))
-    var peer: PeerArgument
+        transform: PeerDesignation.init(argument:))
+    var peer: PeerDesignation
 }
 
 /// The attributes to read, for `read` and `watch`.
 struct ReadOptions: ParsableArguments {
     @Argument(
         help: "What to read: UUIDs, names such as battery-level, or handles such as 0x0022.",
+        completion: Completions.attribute,
         transform: AttributeArgument.init(argument:))
     var attribute: [AttributeArgument]
 

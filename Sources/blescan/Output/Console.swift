@@ -10,9 +10,12 @@ enum Console {
         width: { width(of: STDERR_FILENO) },
         write: { if !Terminal.isTaken { _ = write(Array($0.utf8), to: STDERR_FILENO) } })
 
+    /// The prompt on the terminal, if there is one.
+    static let prompt = Lock<Prompt?>(nil)
+
     /// Whether `--json` is given; taken from the arguments themselves, because it also applies to an invalid command
     /// line.
-    static let isJSONWanted = isJSONWanted(by: CommandLine.arguments.dropFirst())
+    static let isJSONWanted = isJSONWanted(by: Blescan.commandLine)
 
     /// Returns the same for any command line; --format json is an equivalent spelling.
     static func isJSONWanted(by arguments: ArraySlice<String>) -> Bool {
@@ -56,6 +59,9 @@ enum Console {
     static func note(_ line: String) {
         guard Interrupt.status == nil, !Terminal.keeps(line) else { return }
         let text = isASCIIWanted && isatty(STDERR_FILENO) == 1 ? line.ascii : line
+        let prompt = prompt.withLock(\.self)
+        prompt?.hide()
+        defer { prompt?.show() }
         progress.makingRoom { _ = write(Array(text.utf8) + [0x0A], to: STDERR_FILENO) }
     }
 
@@ -104,7 +110,8 @@ enum Console {
     /// The width of the terminal on standard output; `nil` if it is not a terminal, or does not report it.
     static var width: Int? { width(of: STDOUT_FILENO) }
 
-    private static func width(of descriptor: Int32) -> Int? {
+    /// The columns of a terminal; `nil` if the descriptor is none, or it does not report them.
+    static func width(of descriptor: Int32) -> Int? {
         var size = winsize()
         guard unsafe ioctl(descriptor, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 else { return nil }
         return Int(size.ws_col)

@@ -10,6 +10,7 @@
 // Writing blocks while the reader does not read. It happens beside the tasks' threads, and ^C gives it up.
 
 import BLECore
+import BLELinux
 import BareBLE
 
 /// The state of `talk`: its subscriptions, and the values that no wait has counted.
@@ -62,6 +63,9 @@ actor TalkSession {
     }
 
     private func print(_ line: [UInt8]) async throws {
+        let prompt = Console.prompt.withLock(\.self)
+        prompt?.hide()
+        defer { prompt?.show() }
         if try await lines.write(line) == .closed { Interrupt.end(.done) }
     }
 
@@ -144,7 +148,7 @@ actor TalkSession {
         let database = try await peripheral.discover(level: .full, timeout: timeout)
         let tree = AttributeTree(database, of: output.peer, mtu: await peripheral.mtu)
         if output.isJSON {
-            try await print(tree.json.bytes)
+            try await print(tree.json(ofOperation: "explore").bytes)
         } else {
             for line in AttributeScreen(tree, width: Console.width).table {
                 try await print(Array(Console.spelled(line.plain).utf8))
