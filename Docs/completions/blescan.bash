@@ -274,6 +274,7 @@ _blescan_explore() {
         return
         ;;
     '--cache')
+        __blescan_add_completions -f
         return
         ;;
     '--passkey')
@@ -307,7 +308,7 @@ _blescan_explore() {
 
 _blescan_browse() {
     repeating_flags=()
-    non_repeating_flags=(--pair --no-bond --trace -v --json -j --version -h --help)
+    non_repeating_flags=(--pair --no-bond --version -h --help)
     repeating_options=()
     non_repeating_options=(--color --mtu --cache --passkey --adapter -i --timeout -t --bonds --record)
     __blescan_offer_flags_options 1
@@ -322,6 +323,7 @@ _blescan_browse() {
         return
         ;;
     '--cache')
+        __blescan_add_completions -f
         return
         ;;
     '--passkey')
@@ -374,6 +376,7 @@ _blescan_read() {
         return
         ;;
     '--cache')
+        __blescan_add_completions -f
         return
         ;;
     '--passkey')
@@ -400,6 +403,10 @@ _blescan_read() {
     case "${positional_number}" in
     1)
         __blescan_add_completions -W "$(__blescan_custom_complete ---completion read -- positional@0 "${COMP_CWORD}" "$(__blescan_cursor_index_in_current_word)")"
+        return
+        ;;
+    *)
+        __blescan_add_completions -W "$(__blescan_custom_complete ---completion read -- positional@1 "${COMP_CWORD}" "$(__blescan_cursor_index_in_current_word)")"
         return
         ;;
     esac
@@ -451,12 +458,14 @@ _blescan_write() {
         return
         ;;
     '--file')
+        __blescan_add_completions -f
         return
         ;;
     '--mtu')
         return
         ;;
     '--cache')
+        __blescan_add_completions -f
         return
         ;;
     '--passkey')
@@ -483,6 +492,10 @@ _blescan_write() {
     case "${positional_number}" in
     1)
         __blescan_add_completions -W "$(__blescan_custom_complete ---completion write -- positional@0 "${COMP_CWORD}" "$(__blescan_cursor_index_in_current_word)")"
+        return
+        ;;
+    2)
+        __blescan_add_completions -W "$(__blescan_custom_complete ---completion write -- positional@1 "${COMP_CWORD}" "$(__blescan_cursor_index_in_current_word)")"
         return
         ;;
     esac
@@ -518,6 +531,7 @@ _blescan_notify() {
         return
         ;;
     '--cache')
+        __blescan_add_completions -f
         return
         ;;
     '--passkey')
@@ -544,6 +558,10 @@ _blescan_notify() {
     case "${positional_number}" in
     1)
         __blescan_add_completions -W "$(__blescan_custom_complete ---completion notify -- positional@0 "${COMP_CWORD}" "$(__blescan_cursor_index_in_current_word)")"
+        return
+        ;;
+    *)
+        __blescan_add_completions -W "$(__blescan_custom_complete ---completion notify -- positional@1 "${COMP_CWORD}" "$(__blescan_cursor_index_in_current_word)")"
         return
         ;;
     esac
@@ -579,6 +597,7 @@ _blescan_watch() {
         return
         ;;
     '--cache')
+        __blescan_add_completions -f
         return
         ;;
     '--passkey')
@@ -607,6 +626,10 @@ _blescan_watch() {
         __blescan_add_completions -W "$(__blescan_custom_complete ---completion watch -- positional@0 "${COMP_CWORD}" "$(__blescan_cursor_index_in_current_word)")"
         return
         ;;
+    *)
+        __blescan_add_completions -W "$(__blescan_custom_complete ---completion watch -- positional@1 "${COMP_CWORD}" "$(__blescan_cursor_index_in_current_word)")"
+        return
+        ;;
     esac
 }
 
@@ -620,12 +643,14 @@ _blescan_talk() {
     # Offer option value completions
     case "${prev}" in
     '--file')
+        __blescan_add_completions -f
         return
         ;;
     '--mtu')
         return
         ;;
     '--cache')
+        __blescan_add_completions -f
         return
         ;;
     '--passkey')
@@ -837,6 +862,14 @@ _blescan_decode() {
         return
         ;;
     esac
+
+    # Offer positional completions
+    case "${positional_number}" in
+    1)
+        __blescan_add_completions -f
+        return
+        ;;
+    esac
 }
 
 _blescan_replay() {
@@ -899,6 +932,14 @@ _blescan_replay() {
         return
         ;;
     '--min-rssi')
+        return
+        ;;
+    esac
+
+    # Offer positional completions
+    case "${positional_number}" in
+    1)
+        __blescan_add_completions -f
         return
         ;;
     esac
@@ -978,4 +1019,43 @@ _blescan_help() {
     __blescan_offer_flags_options -1
 }
 
-complete -o filenames -F _blescan blescan
+_blescan_whole_words() {
+    local -a words=()
+    local word blanks rest="${COMP_LINE}" last=''
+    local -i index current=0
+    for index in "${!COMP_WORDS[@]}"; do
+        word="${COMP_WORDS[index]}"
+        blanks="${rest%%[![:space:]]*}"
+        rest="${rest#"${blanks}"}"
+        rest="${rest#"${word}"}"
+        if ((index > 0)) && [[ -z "${blanks}" && ("${word}" = :* || "${last}" = *:) ]]; then
+            words[${#words[@]} - 1]+="${word}"
+        else
+            words+=("${word}")
+        fi
+        last="${words[${#words[@]} - 1]}"
+        ((index == COMP_CWORD)) && current=$((${#words[@]} - 1))
+    done
+
+    local whole="${words[current]}" typed="${2}"
+    local -i after=0
+    if [[ "${whole}" = *:* ]]; then
+        # What follows the cursor is not a part of the word to complete.
+        [[ "${COMP_WORDS[COMP_CWORD]}" = :* ]] || after=$((${#COMP_WORDS[COMP_CWORD]} - ${#typed}))
+        typed="${whole:0:${#whole} - after}"
+    fi
+
+    local -a COMP_WORDS=("${words[@]}")
+    local -i COMP_CWORD=current
+    _blescan "${1}" "${typed}" "${words[current - 1]}"
+
+    local -r start="${typed%"${typed##*:}"}"
+    if [[ "${COMP_WORDBREAKS}" = *:* && -n "${start}" ]]; then
+        COMPREPLY=("${COMPREPLY[@]#"${start}"}")
+    fi
+    # More follows a colon.
+    [[ "${#COMPREPLY[@]}" -eq 1 && "${COMPREPLY[0]}" = *: ]] && compopt -o nospace 2> /dev/null
+    return 0
+}
+
+complete -o filenames -F _blescan_whole_words blescan

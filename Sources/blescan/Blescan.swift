@@ -27,6 +27,12 @@ struct Blescan: AsyncParsableCommand {
             known; unix:PATH, an ATT server on a SEQPACKET socket; or a virtual device:
             demo:heart-rate, demo:battery, demo:uart, demo:long-value, demo:lock.
 
+            name:NAME, as 'name:Thermo*', and service:UUID, as service:heart-rate, are
+            the only device near that advertises this and accepts connections; it is
+            searched for first, and several are an error that lists them. Any device
+            may advertise any name: to pair, and to forget, give the address. Virtual
+            devices are not on air, and are not found.
+
             A value is named by its UUID (2a19), by its handle (0x0022), or by the
             Bluetooth SIG's name for it in lower case with dashes (battery-level); a
             part of a name, such as `level`, lists the names that contain it.

@@ -86,22 +86,39 @@ extension Scan: ConfinedCommand {
 
 /// A command that connects to the peer in its arguments.
 protocol ConnectingCommand: ConfinedCommand {
-    var peer: PeerArgument { get }
-    var options: ConnectionOptions { get }
+    var peer: PeerDesignation { get }
+    var connection: ConnectionOptions { get }
+    /// Whether the packets of the link go to a file.
+    var recordsToFile: Bool { get }
 }
 
 extension ConnectingCommand {
-    var radio: AdapterSelector? { peer.isInTheAir ? options.adapter?.selector ?? .first : nil }
-    var namesFiles: Bool { options.cache != nil || options.recording.namesFile }
+    var radio: AdapterSelector? { peer.isInTheAir ? connection.adapter?.selector ?? .first : nil }
+    var namesFiles: Bool { connection.cache != nil || recordsToFile }
     var namesSocket: Bool { peer.isSocket }
     func findBonds() -> BondUse? {
-        options.ignoresBonds ? nil : try? BondUse.find(for: peer, options.link, isPairing: options.pair).use
+        guard !connection.ignoresBonds else { return nil }
+        return switch peer {
+        case .known(let peer): try? BondUse.find(for: peer, connection.link, isPairing: connection.pair).use
+        // It may turn out to be one of the devices with a bond.
+        case .advertised: try? BondUse.findAny(connection.link)
+        }
     }
+}
+
+/// A command that prints the results of operations on its peer.
+protocol OperatingCommand: ConnectingCommand {
+    var options: OperationOptions { get }
+}
+
+extension OperatingCommand {
+    var connection: ConnectionOptions { options.connection }
+    var recordsToFile: Bool { options.output.recording.namesFile }
 }
 
 extension Pair: ConfinedCommand {
     var radio: AdapterSelector? { peer.isInTheAir ? link.adapter?.selector ?? .first : nil }
-    var namesFiles: Bool { link.recording.namesFile }
+    var namesFiles: Bool { output.recording.namesFile }
     func findBonds() -> BondUse? { try? BondUse.find(for: peer, link, isPairing: true).use }
 }
 
@@ -143,16 +160,20 @@ extension Bonds: ConfinedCommand {
     var namesFiles: Bool { false }
 }
 
-extension Explore: ConnectingCommand {}
-extension Browse: ConnectingCommand {}
-extension Talk: ConnectingCommand {
-    var namesFiles: Bool { file != nil || options.cache != nil || options.recording.namesFile }
+extension Browse: ConnectingCommand {
+    var connection: ConnectionOptions { options }
+    var recordsToFile: Bool { record != nil }
 }
-extension Read: ConnectingCommand {}
-extension Notify: ConnectingCommand {}
-extension Watch: ConnectingCommand {}
-extension Write: ConnectingCommand {
-    var namesFiles: Bool { value.file != nil || options.cache != nil || options.recording.namesFile }
+
+extension Explore: OperatingCommand {}
+extension Talk: OperatingCommand {
+    var namesFiles: Bool { file != nil || connection.cache != nil || recordsToFile }
+}
+extension Read: OperatingCommand {}
+extension Notify: OperatingCommand {}
+extension Watch: OperatingCommand {}
+extension Write: OperatingCommand {
+    var namesFiles: Bool { value.file != nil || connection.cache != nil || recordsToFile }
 }
 
 /// A command that reads input from any source.

@@ -16,26 +16,76 @@ enum Connection {
         case unneeded
     }
 
+    /// Returns the peer of a command, and searches for it first if only what it advertises is known. The device that is
+    /// found is reported on standard error.
+    ///
+    /// - Throws: `Failure` if no device matches, or several do, or the device is to be paired; `BLEError` of the adapter.
+    static func find(_ peer: PeerDesignation, _ options: ConnectionOptions) async throws -> PeerArgument {
+        let wanted: AdvertisedPeer
+        switch peer {
+        case .known(let peer): return peer
+        case .advertised(let advertised): wanted = advertised
+        }
+        guard !options.pair else {
+            throw Failure(
+                message: "--pair needs the address of the device, because any device may advertise \(wanted)",
+                hint: "`sudo blescan scan \(wanted.scanOptions)` shows it.", status: .usage)
+        }
+        Console.progress.begin("\(wanted): scanning for it")
+        defer { Console.progress.end() }
+        let match = try await Interrupt.cancelling {
+            let central = Central(options.configuration(traces: false))
+            return try await central.run {
+                try await central.ready(powerOn: true, timeout: .seconds(2))
+                // A bonded device is known by its identity, whatever its address is now.
+                let keys = try? BondDirectory(options.link.bonds).identityKeys(of: await central.adapterAddress)
+                await central.setIdentityKeys(options.ignoresBonds ? [:] : keys ?? [:])
+                return try await PeerSearch.run(wanted, by: central, for: options.valueTimeout)
+            }
+        }
+        // Objects name the peer themselves.
+        if !Console.isJSONWanted { Console.note("\(wanted): \(match.description)") }
+        return .address(match.peer.address, match.peer.type)
+    }
+
     /// Connects to `peer`, runs `body`, and disconnects however it ends. ^C cancels `body`.
     ///
     /// A peer with a bond is encrypted before the first byte; one without is paired first, if `--pair` is given.
     ///
     /// - Parameters:
+    ///   - changesPeer: Whether the command changes something on the peer. It then goes on if the reader of the recording
+    ///     goes away.
     ///   - switchesOn: Whether an adapter that is off is switched on, if this process may.
-    ///   - recording: The file of `--record`, where several links are recorded in it; `nil` to create it.
     ///   - found: Called when the peer has been found, and the connection attempt begins.
     static func run<Value: Sendable>(
-        with peer: PeerArgument, _ options: ConnectionOptions, cache use: CacheUse = .kept(.required),
-        switchesOn: Bool = true, recording: SessionRecording? = nil, found: @Sendable @escaping () -> Void = {},
+        with peer: PeerArgument, _ options: OperationOptions, cache use: CacheUse = .kept(.required),
+        changesPeer: Bool = false, switchesOn: Bool = true, found: @Sendable @escaping () -> Void = {},
         _ body: @Sendable @escaping (Peripheral) async throws -> Value
     ) async throws -> Value {
-        let pairing = options.pairing
-        let bonds = options.ignoresBonds ? nil : try self.bonds(of: peer, options.link, isPairing: pairing != nil)
-        return try await run(
-            with: peer, options, cache: use, switchesOn: switchesOn, recording: recording, bonds, found: found
+        let bonds = try self.bonds(of: peer, options.connection)
+        let goesOn = changesPeer || options.pair
+        return try await SessionRecording.during(options.output.recording, goesOn: goesOn) { recording in
+            try await run(
+                with: peer, options.connection, traces: options.output.trace, cache: use, switchesOn: switchesOn,
+                recording, bonds, found: found
+            ) { peripheral, _ in
+                if let pairing = options.connection.pairing { _ = try await pairing.pair(peripheral, peer) }
+                return try await body(peripheral)
+            }
+        }
+    }
+
+    /// Does the same for a screen, whose links are all recorded in `recording`.
+    static func run(
+        with peer: PeerArgument, _ options: ConnectionOptions, recording: SessionRecording?,
+        found: @Sendable @escaping () -> Void, _ body: @Sendable @escaping (Peripheral) async throws -> Void
+    ) async throws {
+        try await run(
+            with: peer, options, traces: false, cache: .kept(.required), switchesOn: true, recording,
+            try bonds(of: peer, options), found: found
         ) { peripheral, _ in
-            if let pairing { _ = try await pairing.pair(peripheral, peer) }
-            return try await body(peripheral)
+            if let pairing = options.pairing { _ = try await pairing.pair(peripheral, peer) }
+            try await body(peripheral)
         }
     }
 
@@ -43,54 +93,59 @@ enum Connection {
     ///
     /// - Returns: The bond, and whether it is new.
     static func pair(
-        with peer: PeerArgument, _ options: ConnectionOptions, _ request: PairingRequest
+        with peer: PeerArgument, _ options: OperationOptions, _ request: PairingRequest
     ) async throws -> (bond: Bond, isNew: Bool) {
-        let bonds = try self.bonds(of: peer, options.link, isPairing: true)
-        return try await run(
-            with: peer, options, cache: .unneeded, switchesOn: true, recording: nil, bonds, found: {}
-        ) { peripheral, central in
-            let former = try await central.bonds()
-            let bond = try await request.pair(peripheral, peer)
-            return (bond, !former.contains { $0.peer == bond.peer })
+        let bonds = try self.bonds(of: peer, options.connection, isPairing: true)
+        return try await SessionRecording.during(options.output.recording, goesOn: true) { recording in
+            try await run(
+                with: peer, options.connection, traces: options.output.trace, cache: .unneeded, switchesOn: true,
+                recording, bonds, found: {}
+            ) { peripheral, central in
+                let former = try await central.bonds()
+                let bond = try await request.pair(peripheral, peer)
+                return (bond, !former.contains { $0.peer == bond.peer })
+            }
         }
     }
 
-    private static func bonds(of peer: PeerArgument, _ options: LinkOptions, isPairing: Bool) throws -> BondUse? {
-        let finding = try BondUse.find(for: peer, options, isPairing: isPairing)
-        for warning in finding.warnings { Console.warn(warning) }
-        return finding.use
-    }
-
-    private static func run<Value: Sendable>(
-        with peer: PeerArgument, _ options: ConnectionOptions, cache use: CacheUse, switchesOn: Bool,
-        recording: SessionRecording?, _ bonds: BondUse?, found: @Sendable @escaping () -> Void,
-        _ body: @Sendable @escaping (Peripheral, Central) async throws -> Value
-    ) async throws -> Value {
+    /// Returns the bonds to use, before anything is opened.
+    private static func bonds(
+        of peer: PeerArgument, _ options: ConnectionOptions, isPairing: Bool = false
+    ) throws -> BondUse? {
         if options.adapter != nil, !peer.isInTheAir {
             throw Failure(
                 message: "--adapter does not apply to \(peer), which uses no radio", hint: "Leave it out.",
                 status: .usage)
         }
-        return try await SessionRecording.during(options.recording, or: recording) { recording in
-            var configuration = options.configuration
-            if let bonds {
-                configuration.security = SecurityConfiguration(bonds: bonds.store)
-                configuration.addressHash = { $0.hash }
-                if let adapter = bonds.adapter { configuration.adapter = .address(adapter) }
-            }
-            recording?.attach(to: &configuration)
-            Console.progress.attach(to: &configuration)
-            Console.progress.begin("\(peer): connecting")
-            defer { Console.progress.end() }
-            do {
-                return try await run(
-                    with: peer, options, cache: use, configuration, bonds,
-                    connect: { central, options in
-                        try await connect(central, to: peer, bonds, options, switchesOn: switchesOn, found: found)
-                    }, body)
-            } catch let error as BLEError {
-                throw error.advised(peer, isBonded: bonds?.identity != nil || options.pair)
-            }
+        guard !options.ignoresBonds else { return nil }
+        let finding = try BondUse.find(for: peer, options.link, isPairing: isPairing || options.pair)
+        for warning in finding.warnings { Console.warn(warning) }
+        return finding.use
+    }
+
+    private static func run<Value: Sendable>(
+        with peer: PeerArgument, _ options: ConnectionOptions, traces: Bool, cache use: CacheUse, switchesOn: Bool,
+        _ recording: SessionRecording?, _ bonds: BondUse?, found: @Sendable @escaping () -> Void,
+        _ body: @Sendable @escaping (Peripheral, Central) async throws -> Value
+    ) async throws -> Value {
+        var configuration = options.configuration(traces: traces)
+        if let bonds {
+            configuration.security = SecurityConfiguration(bonds: bonds.store)
+            configuration.addressHash = { $0.hash }
+            if let adapter = bonds.adapter { configuration.adapter = .address(adapter) }
+        }
+        recording?.attach(to: &configuration)
+        Console.progress.attach(to: &configuration)
+        Console.progress.begin("\(peer): connecting")
+        defer { Console.progress.end() }
+        do {
+            return try await run(
+                with: peer, options, cache: use, configuration, bonds,
+                connect: { central, options in
+                    try await connect(central, to: peer, bonds, options, switchesOn: switchesOn, found: found)
+                }, body)
+        } catch let error as BLEError {
+            throw error.advised(peer, isBonded: bonds?.identity != nil || options.pair)
         }
     }
 

@@ -25,26 +25,28 @@ struct Browse: AsyncParsableCommand {
             The live table of `scan` does the same: Enter on a device, then c. In the one
             of `replay --screen` c shows what was recorded of a link.
 
-            --json and --trace cannot be used here, and --pair needs --passkey.
+            --pair needs --passkey here.
             """)
 
-    @Argument(
-        help: "The peer: AA:BB:CC:DD:EE:FF[/random|/public], unix:PATH or demo:NAME.",
-        completion: Completions.peer, transform: PeerArgument.init(argument:))
-    var peer: PeerArgument
+    @OptionGroup var target: PeerOptions
 
     @OptionGroup var color: ColorOptions
 
     @OptionGroup var options: ConnectionOptions
 
+    @Option(
+        help: ArgumentHelp(
+            "Write all packets to this new btsnoop file, for Wireshark, btmon -r and replay, or as pcap to a FIFO. ATT "
+                + "packets are wrapped in synthetic ACL headers.",
+            valueName: "file"),
+        completion: .file())
+    var record: String?
+
+    var peer: PeerDesignation { target.peer }
+
     func validate() throws {
-        if options.json {
-            throw ValidationError("browse shows a screen; `blescan talk` or `explore` prints objects with --json.")
-        }
-        if options.link.trace {
-            throw ValidationError(
-                "browse shows a screen, which has no room for --trace; --record FILE keeps the packets.")
-        }
+        if record == "-" { throw ValidationError("The screen needs standard output; --record takes a file here.") }
+        if record == "" { throw ValidationError("--record takes the name of a file.") }
         if options.pair, options.passkey == nil {
             throw ValidationError("Nothing can ask for a passkey on the screen; pair first, with `blescan pair`.")
         }
@@ -54,14 +56,17 @@ struct Browse: AsyncParsableCommand {
     }
 
     func run() async throws {
-        let (peer, options) = (peer, options)
+        let options = options
+        let peer = try await Connection.find(target.peer, options)
+        var recording = try RecordingOptions.parse([])
+        recording.record = record
         let size = Terminal.size
         let screen = BrowseScreen(
             peer, linkOptions: options.linkWords,
             in: ScreenArea(columns: size.columns, rows: size.rows, ScreenLook(color.color ?? .auto)), at: Terminal.now()
         )
         let lastFailure = Lock<Failure?>(nil)
-        let last = try await SessionRecording.during(options.recording) { recording in
+        let last = try await SessionRecording.during(recording, goesOn: true) { recording in
             try await Interrupt.cancelling {
                 let last = try await LiveScreen.during(screen) { live in
                     let driver = LinkDriver(timeout: options.valueTimeout) { peer, found, body in

@@ -1,6 +1,5 @@
 import ArgumentParser
 import BLECore
-import Glibc
 
 /// Explains advertisements in hexadecimal; needs no radio.
 struct Decode: AsyncParsableCommand {
@@ -15,7 +14,8 @@ struct Decode: AsyncParsableCommand {
 
             Reads one payload per line: the bare advertising data, or a whole HCI event
             that begins with 043e. Spaces, colons, dashes and a leading 0x are skipped,
-            and so are empty lines and lines that begin with #.
+            and so are empty lines and lines that begin with #. A file that gzip has
+            compressed is read as it was before.
 
             With --keys, data without an address is tried with every key.
 
@@ -26,7 +26,7 @@ struct Decode: AsyncParsableCommand {
             """
     )
 
-    @Argument(help: "A file with one payload per line; - or nothing is standard input.")
+    @Argument(help: "A file with one payload per line; - or nothing is standard input.", completion: .file())
     var file: String?
 
     @Option(name: .long, help: ArgumentHelp("The payload itself, instead of a file.", valueName: "bytes"))
@@ -61,7 +61,7 @@ struct Decode: AsyncParsableCommand {
         }
         let path = file == "-" ? nil : file
         let name = path ?? "standard input"
-        var lines = try InputLines(path: path)
+        var lines = try InputLines(path: path, unpacks: true)
         if lines.isTerminal { Console.warn("reading hexadecimal lines from the terminal; Ctrl-D ends") }
         var number = 0
         var read = 0
@@ -76,12 +76,7 @@ struct Decode: AsyncParsableCommand {
             show(input, line: number, isFirst: read == 0)
             read += 1
         }
-        if let failure = lines.failure {
-            throw Failure(
-                message: "cannot read \(name): \(unsafe String(cString: strerror(failure)))",
-                hint: "What came before is decoded.",
-                status: .badData)
-        }
+        if let failure = lines.failure { throw failure }
         if read > 0, !isText {
             throw Failure(
                 message: "no line of \(name) is hexadecimal",

@@ -30,7 +30,7 @@ struct Doctor: AsyncParsableCommand {
 
     @Option(
         help: ArgumentHelp("Connect to this peer too, and measure the time.", valueName: "peer"),
-        completion: Completions.peer,
+        completion: Completions.knownPeer,
         transform: PeerArgument.init(argument:))
     var connect: PeerArgument?
 

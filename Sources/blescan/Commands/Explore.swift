@@ -18,11 +18,7 @@ struct Explore: AsyncParsableCommand {
             X extended.
             """)
 
-    @Argument(
-        help: "The peer: AA:BB:CC:DD:EE:FF[/random|/public], unix:PATH or demo:NAME.",
-        completion: Completions.peer,
-        transform: PeerArgument.init(argument:))
-    var peer: PeerArgument
+    @OptionGroup var target: PeerOptions
 
     @Flag(name: .customLong("no-read"), help: "List the attributes without reading their values.")
     var withoutValues = false
@@ -38,14 +34,17 @@ struct Explore: AsyncParsableCommand {
 
     @OptionGroup var color: ColorOptions
 
-    @OptionGroup var options: ConnectionOptions
+    @OptionGroup var options: OperationOptions
+
+    var peer: PeerDesignation { target.peer }
 
     func validate() throws {
         if flat, options.json { throw ValidationError("--flat and --json exclude each other.") }
     }
 
     func run() async throws {
-        let (peer, options) = (peer, options)
+        let options = options
+        let peer = try await Connection.find(target.peer, options.connection)
         let clock = ContinuousClock()
         let started = clock.now
         let tree = try await Connection.run(with: peer, options, cache: .kept(.whenPossible)) { [self] peripheral in
@@ -53,10 +52,10 @@ struct Explore: AsyncParsableCommand {
             // Checking a cache is part of connecting, and the MTU exchange does not count.
             let before = await peripheral.statistics.requestsSent
             let isFromCache = await peripheral.database != nil
-            var found = try await explore(peripheral, believing: isFromCache)
+            var found = try await explore(peripheral, of: peer, believing: isFromCache)
             if found.isOutdated {
                 Console.warn("the peer has changed since the cache was saved; exploring it again")
-                found = try await explore(peripheral, believing: false)
+                found = try await explore(peripheral, of: peer, believing: false)
             }
             return AttributeTree(
                 peer: peer.description, kind: peripheral.id?.kind, mtu: await peripheral.mtu,
@@ -65,7 +64,7 @@ struct Explore: AsyncParsableCommand {
                 isFromCache: isFromCache && found.requestsBefore == before, isUnchecked: found.isUnchecked,
                 discoveryRequests: found.requestsBefore - (options.mtu > 23 ? 1 : 0),
                 allRequests: await peripheral.statistics.requestsSent, database: found.database,
-                services: try services(of: found.database), values: found.values,
+                services: try services(of: found.database, of: peer), values: found.values,
                 interruption: found.interruption?.advised(peer), pairingAdvice: peer.pairingAdvice)
         }
         if options.json {
@@ -79,7 +78,7 @@ struct Explore: AsyncParsableCommand {
     }
 
     /// Returns the services to show.
-    private func services(of database: GATTDatabase) throws(Failure) -> [GATTService] {
+    private func services(of database: GATTDatabase, of peer: PeerArgument) throws(Failure) -> [GATTService] {
         guard !service.isEmpty else { return database.services }
         let found = database.services.filter { found in service.contains { $0.uuid == found.uuid } }
         guard found.isEmpty else { return found }
@@ -105,7 +104,9 @@ struct Explore: AsyncParsableCommand {
     }
 
     /// Discovers the attributes, and reads them.
-    private func explore(_ peripheral: Peripheral, believing isFromCache: Bool) async throws -> Findings {
+    private func explore(
+        _ peripheral: Peripheral, of peer: PeerArgument, believing isFromCache: Bool
+    ) async throws -> Findings {
         Console.progress.step(nil)
         let database = try await peripheral.discover(level: .full, timeout: options.timeout?.duration)
         let discovered = ContinuousClock().now
@@ -113,7 +114,8 @@ struct Explore: AsyncParsableCommand {
         let isUnchecked = isFromCache ? try await peripheral.cache()?.databaseHash == nil : false
         var found = Findings(
             database: database, discovered: discovered, isUnchecked: isUnchecked, requestsBefore: requests)
-        let readable = withoutValues ? [] : AttributeTree.readable(in: database, of: try services(of: database))
+        let readable =
+            withoutValues ? [] : AttributeTree.readable(in: database, of: try services(of: database, of: peer))
         for (index, handle) in readable.enumerated() {
             Console.progress.step("value \(index + 1) of \(readable.count)")
             do throws(BLEError) {

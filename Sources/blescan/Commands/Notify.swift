@@ -24,28 +24,15 @@ struct Notify: AsyncParsableCommand {
             is printed.
             """)
 
-    @Argument(
-        help: "The peer: AA:BB:CC:DD:EE:FF[/random|/public], unix:PATH or demo:NAME.",
-        completion: Completions.peer,
-        transform: PeerArgument.init(argument:))
-    var peer: PeerArgument
+    @OptionGroup var target: PeerOptions
 
     @Argument(
         help: "What to subscribe to: UUIDs, names, or handles such as 0x0022.",
+        completion: Completions.attribute,
         transform: AttributeArgument.init(argument:))
     var attribute: [AttributeArgument]
 
-    @Option(
-        name: [.long, .customShort("n")], parsing: .unconditional,
-        help: ArgumentHelp("Stop after this number of values, of all attributes together.", valueName: "n"),
-        transform: NumberArgument.count)
-    var count: Int?
-
-    @Option(
-        name: .customLong("for"), parsing: .unconditional,
-        help: ArgumentHelp("Stop after this time: 10s, 500ms, 2m; a bare number is seconds.", valueName: "time"),
-        transform: DurationArgument.init(argument:))
-    var duration: DurationArgument?
+    @OptionGroup var limit: LimitOptions
 
     @Option(
         help: ArgumentHelp(
@@ -63,28 +50,31 @@ struct Notify: AsyncParsableCommand {
 
     @OptionGroup var times: TimeOptions
 
-    @OptionGroup var options: ConnectionOptions
+    @OptionGroup var options: OperationOptions
+
+    var peer: PeerDesignation { target.peer }
 
     func validate() throws {
         try values.validate(json: options.json)
         try plotting.validate(with: values, json: options.json)
-        if let count, count < 1 { throw ValidationError("--count takes a number from 1.") }
     }
 
     func run() async throws {
         let command = self
-        let (received, isInterrupted) = try await Connection.run(with: peer, options) { peripheral in
+        let peer = try await Connection.find(target.peer, options.connection)
+        let (received, isInterrupted) = try await Connection.run(with: peer, options, changesPeer: !after.isEmpty) {
+            peripheral in
             let database = try await peripheral.discover(timeout: command.options.timeout?.duration)
             for attribute in command.attribute { try attribute.expectValue(in: database) }
             let values = try await command.subscribe(to: peripheral, database)
-            Console.progress.update("\(command.peer): subscribed, waiting for values")
+            Console.progress.update("\(peer): subscribed, waiting for values")
             let known = await peripheral.database
             let labels = AttributeLabels(
                 values.handles.map { ($0, known?.type(at: $0)) }, isAlone: values.handles.count == 1)
             let received: Result<Int, any Error>
             do {
                 for request in command.after { try await command.write(request, to: peripheral, database) }
-                received = await command.printed(values, labels)
+                received = await command.printed(values, labels, of: peer)
             } catch {
                 received = .failure(error)
             }
@@ -96,13 +86,8 @@ struct Notify: AsyncParsableCommand {
             if !command.options.json { Console.note("unsubscribed") }
             return (count, Task.isCancelled)
         }
-        if let count, received < count {
-            if isInterrupted { throw CancellationError() }
-            throw Failure(
-                message: "only \(received) of \(count.counted("value")) came",
-                hint: "Allow more time with --for, or ask for fewer.", status: .timedOut)
-        }
-        if let duration, received == 0, !isInterrupted {
+        try limit.expect(received, isInterrupted: isInterrupted, "came")
+        if let duration = limit.duration, received == 0, !isInterrupted {
             throw Failure(
                 message: "no value came in \(duration)",
                 hint: "The peer sends when something changes; allow more time with --for.", status: .notFound)
@@ -159,9 +144,14 @@ struct Notify: AsyncParsableCommand {
 
     /// Prints beside the event loop, never on it: a reader that is slow, or has stopped, stops neither the link nor
     /// ^C.
-    private func printed(_ values: ValueSequence, _ labels: AttributeLabels) async -> Result<Int, any Error> {
+    private func printed(
+        _ values: ValueSequence, _ labels: AttributeLabels, of peer: PeerArgument
+    ) async -> Result<Int, any Error> {
         let output = LineOutput()
-        let printing = Task { try await print(values, labels, to: output) }
+        let printer = ValuePrinter(
+            self.values.lines(of: peer, json: options.json),
+            plots: plotting.plots(of: labels.count, look: self.values.look), to: output)
+        let printing = Task { try await print(values, labels, by: printer) }
         return await withTaskCancellationHandler {
             await printing.result
         } onCancel: {
@@ -171,40 +161,24 @@ struct Notify: AsyncParsableCommand {
     }
 
     private func print(
-        _ values: ValueSequence, _ labels: AttributeLabels, to output: LineOutput
+        _ values: ValueSequence, _ labels: AttributeLabels, by printer: ValuePrinter
     ) async throws -> Int {
-        let limit = count ?? .max
-        let deadline = duration.map { duration in
+        var printer = printer
+        defer { printer.end() }
+        let most = limit.count ?? .max
+        let deadline = limit.duration.map { duration in
             Task {
                 try await Task.sleep(for: duration.duration)
                 try await values.unsubscribe()
             }
         }
         defer { deadline?.cancel() }
-        let lines = OperationOutput(
-            peer: peer.description, form: self.values.form(json: options.json), look: self.values.look)
-        if let header = lines.header, try await output.write(header) == .closed { Interrupt.end(.done) }
-        var plots = plotting.plots(of: labels.count, look: self.values.look)
-        defer { plots?.end() }
+        try await printer.begin()
         var received = 0
         for try await value in values {
-            if received == 0 { Console.progress.end() }
-            if value.droppedBefore > 0, !lines.isJSON {
-                Console.note("\(value.droppedBefore.counted("value")) dropped here")
-            }
             let (uuid, label) = (labels.uuids[value.handle], labels.text(of: value.handle))
-            let line =
-                plots?.line(of: value.bytes, at: value.handle, uuid, label: label, in: Console.width ?? 80)
-                ?? lines.line(of: value, uuid, label: label)
-            switch try await output.write(line) {
-            case .written:
-                plots?.wrote()
-                received += 1
-            case .closed: Interrupt.end(.done)
-            case .givenUp: break
-            }
-            if Task.isCancelled { break }
-            if received == limit { break }
+            if try await printer.print(value, uuid, label: label) { received += 1 }
+            if Task.isCancelled || received == most { break }
         }
         return received
     }

@@ -30,7 +30,7 @@ struct Pair: AsyncParsableCommand {
 
     @Argument(
         help: "The peer: AA:BB:CC:DD:EE:FF[/random|/public] or demo:NAME.",
-        completion: Completions.peer,
+        completion: Completions.knownPeer,
         transform: PeerArgument.init(argument:))
     var peer: PeerArgument
 
@@ -53,6 +53,8 @@ struct Pair: AsyncParsableCommand {
 
     @OptionGroup var link: LinkOptions
 
+    @OptionGroup var output: OutputOptions
+
     /// What a pairing must achieve.
     enum Requirement: String, ExpressibleByArgument, CaseIterable, Sendable {
         case encrypted
@@ -73,13 +75,14 @@ struct Pair: AsyncParsableCommand {
     }
 
     func run() async throws {
-        var options = try ConnectionOptions.parse([])
-        options.link = link
+        var options = try OperationOptions.parse([])
+        options.connection.link = link
+        options.output = output
         let request = PairingRequest(
             passkey: passkey?.passkey, require: require?.security ?? .encrypted, name: name,
             timeout: link.timeout?.duration)
         let (bond, isNew) = try await Connection.pair(with: peer, options, request)
-        if link.json {
+        if output.json {
             Console.out(bond.json(isNew: isNew).text)
         } else {
             Console.out("\(isNew ? "bonded" : "already bonded") with \(bond.peer): \(bond.words)")

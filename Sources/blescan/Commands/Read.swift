@@ -22,50 +22,42 @@ struct Read: AsyncParsableCommand {
             is that of the first failure.
             """)
 
-    @Argument(
-        help: "The peer: AA:BB:CC:DD:EE:FF[/random|/public], unix:PATH or demo:NAME.",
-        completion: Completions.peer,
-        transform: PeerArgument.init(argument:))
-    var peer: PeerArgument
+    @OptionGroup var target: PeerOptions
 
-    @Argument(
-        help: "What to read: UUIDs, names such as battery-level, or handles such as 0x0022.",
-        transform: AttributeArgument.init(argument:))
-    var attribute: [AttributeArgument]
+    @OptionGroup var reading: ReadOptions
 
     @OptionGroup var values: ValueLineOptions
 
-    @OptionGroup var options: ConnectionOptions
+    @OptionGroup var options: OperationOptions
 
-    private typealias Reading = (handle: AttributeHandle, uuid: BluetoothUUID?, value: [UInt8])
+    var peer: PeerDesignation { target.peer }
 
     func validate() throws {
         try values.validate(json: options.json)
     }
 
     func run() async throws {
-        let (attributes, timeout, showsBytesOnly) = (attribute, options.valueTimeout, values.hexOnly)
-        let use: Connection.CacheUse = attribute.contains(where: \.isHandle) ? .consulted : .unneeded
-        let found = try await Connection.run(with: peer, options, cache: use) {
-            (peripheral) -> [Result<Reading, BLEError>] in
-            var found: [Result<Reading, BLEError>] = []
+        let (attributes, options) = (reading.attribute, options)
+        let peer = try await Connection.find(target.peer, options.connection)
+        let findsTypes = !values.hexOnly
+        let found = try await Connection.run(with: peer, options, cache: reading.cacheUse) {
+            (peripheral) -> [Result<AttributeReading, BLEError>] in
+            let reader = ValueReader(
+                peripheral: peripheral, peer: peer, timeout: options.valueTimeout, isPaired: options.pair,
+                findsTypes: findsTypes)
+            var found: [Result<AttributeReading, BLEError>] = []
             for attribute in attributes {
                 do throws(BLEError) {
-                    var reading = try await peripheral.readAttribute(attribute.reference, timeout: timeout)
-                    if reading.uuid == nil, !showsBytesOnly {
-                        // Without its type a value has no meaning; a peer that does not tell is no failure.
-                        reading.uuid = try? await peripheral.attributeType(at: reading.handle, timeout: timeout)
-                    }
-                    found.append(.success(reading))
+                    found.append(.success(try await reader.read(attribute)))
                 } catch {
-                    found.append(.failure(await attribute.advised(error, peripheral)))
+                    found.append(.failure(error))
                     // Without a link the others cannot be read.
                     if error.code == .disconnected || error.code == .cancelled { return found }
                 }
             }
             return found
         }
-        let failures = show(found)
+        let failures = show(found, of: peer)
         guard let first = failures.first else { return }
         // The last one is reported at the end of the program, with its status or that of the first.
         for failure in failures.dropLast() { Console.report(failure) }
@@ -73,10 +65,10 @@ struct Read: AsyncParsableCommand {
     }
 
     /// Prints the values, and returns the failures.
-    private func show(_ found: [Result<Reading, BLEError>]) -> [BLEError] {
-        let output = OperationOutput(peer: peer.description, form: values.form(json: options.json), look: values.look)
+    private func show(_ found: [Result<AttributeReading, BLEError>], of peer: PeerArgument) -> [BLEError] {
+        let output = values.lines(of: peer, json: options.json)
         let readings = found.compactMap { try? $0.get() }
-        let labels = AttributeLabels(readings.map { ($0.handle, $0.uuid) }, isAlone: attribute.count == 1)
+        let labels = AttributeLabels(readings.map { ($0.handle, $0.uuid) }, isAlone: reading.attribute.count == 1)
         if let header = output.header { Console.out(header) }
         for reading in readings {
             Console.out(
@@ -86,7 +78,7 @@ struct Read: AsyncParsableCommand {
         }
         return found.compactMap { result in
             guard case .failure(let error) = result else { return nil }
-            return error.advised(peer, isBonded: options.pair)
+            return error
         }
     }
 }

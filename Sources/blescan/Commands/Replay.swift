@@ -22,12 +22,12 @@ struct Replay: AsyncParsableCommand {
               blescan replay capture.btsnoop --as-scan --format theengs
               blescan replay capture.btsnoop --as-fixture Fixtures/visit
               blescan replay --hex 02010603030d18060950756c7365
-              zcat capture.btsnoop.gz | blescan replay -
+              blescan replay capture.btsnoop.gz --as-scan
 
             Reads btsnoop (--record, btmon -w, Android's HCI log), pcap, pcapng and
             PacketLogger files with traffic between a host and its controller or with
             what a sniffer of Bluetooth LE has heard, and dialogues, such as --trace
-            prints; the content tells which. < goes from the host to the controller,
+            prints, all also compressed by gzip; the content tells which. < goes from the host to the controller,
             > comes back; responses show their delay. A sniffer's advertisements
             are shown as to a host that scans, its links as to the central.
 
@@ -67,7 +67,9 @@ struct Replay: AsyncParsableCommand {
         }
     }
 
-    @Argument(help: "A capture, btsnoop, pcap, pcapng or PacketLogger, or a dialogue; - or nothing is standard input.")
+    @Argument(
+        help: "A capture, btsnoop, pcap, pcapng or PacketLogger, or a dialogue; - or nothing is standard input.",
+        completion: .file())
     var file: String?
 
     @Option(help: ArgumentHelp("Print only these packets.", valueName: "kind"))

@@ -118,6 +118,7 @@ struct Serve: AsyncParsableCommand {
             path: device, advice: "Name a file with a declaration, or a virtual device: \(VirtualPeer.names).")
         var lines: [[UInt8]] = []
         while let line = input.next() { lines.append(line) }
+        if let failure = input.failure { throw failure }
         return try ServedDevice(declaration: lines, file: device)
     }
 

@@ -31,24 +31,26 @@ struct Talk: AsyncParsableCommand {
             Words with blanks stand in quotes; lines that begin with # are comments.
             A wait counts the values that have come since the last one. The first
             operation that fails ends the command with its status; on a terminal, where
-            a prompt asks for the operations, it goes on.
+            a prompt asks for the operations, it goes on. At the prompt Tab completes
+            operations and the peer's attributes, and the arrows bring earlier lines;
+            values are printed above it.
             """)
 
-    @Argument(
-        help: "The peer: AA:BB:CC:DD:EE:FF[/random|/public], unix:PATH or demo:NAME.",
-        completion: Completions.peer,
-        transform: PeerArgument.init(argument:))
-    var peer: PeerArgument
+    @OptionGroup var target: PeerOptions
 
     @Argument(help: "The operations, each in quotes; without any, standard input.")
     var operation: [String] = []
 
-    @Option(help: ArgumentHelp("Read the operations from this file; - is standard input.", valueName: "file"))
+    @Option(
+        help: ArgumentHelp("Read the operations from this file; - is standard input.", valueName: "file"),
+        completion: .file())
     var file: String?
 
     @OptionGroup var times: TimeOptions
 
-    @OptionGroup var options: ConnectionOptions
+    @OptionGroup var options: OperationOptions
+
+    var peer: PeerDesignation { target.peer }
 
     func validate() throws {
         if file != nil, !operation.isEmpty { throw ValidationError("Give operations or --file, not both.") }
@@ -58,18 +60,21 @@ struct Talk: AsyncParsableCommand {
         let command = self
         // A mistake in a later operation is found before the first one is performed.
         let operations = try lines()?.compactMap { line throws(Failure) in try TalkOperation(line) }
-        try await Connection.run(with: peer, options) { peripheral in
-            try await peripheral.discover(timeout: command.options.timeout?.duration)
+        let peer = try await Connection.find(target.peer, options.connection)
+        try await Connection.run(with: peer, options, changesPeer: true) { peripheral in
+            let database = try await peripheral.discover(timeout: command.options.timeout?.duration)
             Console.progress.end()
             let output = LineOutput()
             let session = TalkSession(
-                peripheral,
+                ValueReader(
+                    peripheral: peripheral, peer: peer, timeout: command.options.valueTimeout,
+                    isPaired: command.options.pair, findsTypes: false),
                 OperationOutput(
-                    peer: command.peer.description, form: command.options.json ? .json : .plain, namesOperations: true),
-                to: output, timeout: command.options.valueTimeout)
+                    peer: peer.description, form: command.options.json ? .json : .plain, namesOperations: true),
+                to: output)
             let result = await Result.of {
                 try await withTaskCancellationHandler {
-                    try await command.perform(operations, session, peripheral)
+                    try await command.perform(operations, session, peripheral, of: peer, database)
                 } onCancel: {
                     output.giveUp()
                 }
@@ -87,13 +92,14 @@ struct Talk: AsyncParsableCommand {
 
     /// Performs the operations until the link ends.
     private func perform(
-        _ operations: [TalkOperation]?, _ session: TalkSession, _ peripheral: Peripheral
+        _ operations: [TalkOperation]?, _ session: TalkSession, _ peripheral: Peripheral, of peer: PeerArgument,
+        _ database: GATTDatabase
     ) async throws {
         let command = self
         try await withThrowingTaskGroup(of: DisconnectReason??.self) { group in
             group.addTask {
                 guard let operations else {
-                    try await command.converse(session)
+                    try await command.converse(session, with: peer, database)
                     return .none
                 }
                 for operation in operations where try await !session.perform(operation) { break }
@@ -118,13 +124,24 @@ struct Talk: AsyncParsableCommand {
     }
 
     /// Performs the operations of standard input.
-    private func converse(_ session: TalkSession) async throws {
-        let input = LineInput()
+    private func converse(_ session: TalkSession, with peer: PeerArgument, _ database: GATTDatabase) async throws {
         let isInteractive = isatty(STDIN_FILENO) == 1
         if isInteractive { Console.note("connected to \(peer); `help` explains the operations, `quit` ends") }
+        let mark = "\(peer)> "
+        let names = Completions.names(of: database.characteristics.map(\.uuid))
+        let prompt = Prompt.begin(PromptLine(mark, operations: TalkOperation.names, attributes: names))
+        defer { prompt?.end() }
+        let input = LineInput()
         while true {
-            if isInteractive { _ = Console.write(Array("\(peer)> ".utf8), to: STDERR_FILENO) }
-            guard let line = await input.next() else { break }
+            let line: String?
+            if let prompt {
+                line = await prompt.next()
+            } else {
+                if isInteractive { _ = Console.write(Array(mark.utf8), to: STDERR_FILENO) }
+                line = await input.next()
+                if isInteractive, line == nil { _ = Console.write([0x0A], to: STDERR_FILENO) }
+            }
+            guard let line else { break }
             do {
                 guard let operation = try TalkOperation(line) else { continue }
                 if operation.readsStandardInput {
@@ -138,7 +155,6 @@ struct Talk: AsyncParsableCommand {
                 Console.report(error)
             }
         }
-        if isInteractive { _ = Console.write([0x0A], to: STDERR_FILENO) }
         try Task.checkCancellation()
     }
 }
@@ -151,7 +167,7 @@ private struct OperationFile {
         var input = try InputLines(path: path, advice: "Check the path.")
         var lines: [String] = []
         while let line = input.next() { lines.append(String(decoding: line, as: UTF8.self)) }
-        if let failure = input.failure { throw Failure(cannot: "read", path, for: .reading, errno: failure) }
+        if let failure = input.failure { throw failure }
         self.lines = lines
     }
 }

@@ -23,16 +23,9 @@ struct Watch: AsyncParsableCommand {
             sends by itself is for notify.
             """)
 
-    @Argument(
-        help: "The peer: AA:BB:CC:DD:EE:FF[/random|/public], unix:PATH or demo:NAME.",
-        completion: Completions.peer,
-        transform: PeerArgument.init(argument:))
-    var peer: PeerArgument
+    @OptionGroup var target: PeerOptions
 
-    @Argument(
-        help: "What to read: UUIDs, names such as battery-level, or handles such as 0x0022.",
-        transform: AttributeArgument.init(argument:))
-    var attribute: [AttributeArgument]
+    @OptionGroup var reading: ReadOptions
 
     @Option(
         parsing: .unconditional,
@@ -41,17 +34,7 @@ struct Watch: AsyncParsableCommand {
         transform: DurationArgument.init(argument:))
     var every: DurationArgument?
 
-    @Option(
-        name: [.long, .customShort("n")], parsing: .unconditional,
-        help: ArgumentHelp("Stop after this number of values, of all attributes together.", valueName: "n"),
-        transform: NumberArgument.count)
-    var count: Int?
-
-    @Option(
-        name: .customLong("for"), parsing: .unconditional,
-        help: ArgumentHelp("Stop after this time: 10s, 500ms, 2m; a bare number is seconds.", valueName: "time"),
-        transform: DurationArgument.init(argument:))
-    var duration: DurationArgument?
+    @OptionGroup var limit: LimitOptions
 
     @OptionGroup var values: ValueLineOptions
 
@@ -59,61 +42,65 @@ struct Watch: AsyncParsableCommand {
 
     @OptionGroup var times: TimeOptions
 
-    @OptionGroup var options: ConnectionOptions
+    @OptionGroup var options: OperationOptions
+
+    var peer: PeerDesignation { target.peer }
 
     private static let usualInterval: Duration = .seconds(5)
 
     func validate() throws {
-        if let count, count < 1 { throw ValidationError("--count takes a number from 1.") }
         try values.validate(json: options.json)
         try plotting.validate(with: values, json: options.json)
     }
 
     func run() async throws {
         let command = self
-        let use: Connection.CacheUse = attribute.contains(where: \.isHandle) ? .consulted : .unneeded
-        let (printed, isInterrupted) = try await Connection.run(with: peer, options, cache: use) { peripheral in
+        let peer = try await Connection.find(target.peer, options.connection)
+        let (printed, isInterrupted) = try await Connection.run(with: peer, options, cache: reading.cacheUse) {
+            peripheral in
             let output = LineOutput()
             // ^C does not wait for a reader that takes nothing.
             let printed = try await withTaskCancellationHandler {
-                try await command.watch(peripheral, to: output)
+                try await command.watch(peripheral, of: peer, to: output)
             } onCancel: {
                 output.giveUp()
             }
             return (printed, Task.isCancelled)
         }
-        guard let count, printed < count else { return }
-        if isInterrupted { throw CancellationError() }
-        throw Failure(
-            message: "only \(printed) of \(count.counted("value")) could be read",
-            hint: "Allow more time with --for, or ask for fewer.", status: .timedOut)
+        try limit.expect(printed, isInterrupted: isInterrupted, "could be read")
     }
 
     /// Reads and prints until there is enough, the time is over, or the task is cancelled; returns the number of values.
-    private func watch(_ peripheral: Peripheral, to output: LineOutput) async throws -> Int {
+    private func watch(_ peripheral: Peripheral, of peer: PeerArgument, to output: LineOutput) async throws -> Int {
         let clock = ContinuousClock()
-        let end = duration.map { clock.now + $0.duration }
+        let end = limit.duration.map { clock.now + $0.duration }
         let interval = every?.duration ?? Self.usualInterval
-        var printer = WatchPrinter(
-            lines: OperationOutput(
-                peer: peer.description, form: values.form(json: options.json), look: values.look),
-            plots: plotting.plots(of: attribute.count, look: values.look), output: output)
+        let attributes = reading.attribute
+        let reader = ValueReader(
+            peripheral: peripheral, peer: peer, timeout: options.valueTimeout, isPaired: options.pair,
+            findsTypes: true)
+        var printer = ValuePrinter(
+            values.lines(of: peer, json: options.json),
+            plots: plotting.plots(of: attributes.count, look: values.look), to: output)
         defer { printer.end() }
         var due = clock.now
         var printed = 0
         while !Task.isCancelled {
             var failures: [BLEError] = []
-            for attribute in attribute {
+            for attribute in attributes {
                 do {
-                    let reading = try await read(attribute, peripheral)
-                    guard try await printer.print(reading, isAlone: self.attribute.count == 1) else { return printed }
+                    let reading = try await reader.read(attribute)
+                    let labels = AttributeLabels([(reading.handle, reading.uuid)], isAlone: attributes.count == 1)
+                    guard try await printer.print(reading, label: labels.text(of: reading.handle)) else {
+                        return printed
+                    }
                     printed += 1
                 } catch let error as BLEError {
                     if error.code == .cancelled { return printed }
-                    failures.append(await attribute.advised(error, peripheral).advised(peer, isBonded: options.pair))
+                    failures.append(error)
                     if error.code == .disconnected { break }
                 }
-                if printed == count { return printed }
+                if printed == limit.count { return printed }
             }
             // The end of the link is always the last failure. What could not be read at all at first is not tried again.
             let ends = failures.last?.code == .disconnected || (printed == 0 && !failures.isEmpty)
@@ -136,60 +123,6 @@ struct Watch: AsyncParsableCommand {
             group.addTask { _ = await peripheral.disconnected() }
             await group.next()
             group.cancelAll()
-        }
-    }
-
-    private func read(_ attribute: AttributeArgument, _ peripheral: Peripheral) async throws -> WatchPrinter.Reading {
-        var reading = try await peripheral.readAttribute(attribute.reference, timeout: options.valueTimeout)
-        if reading.uuid == nil {
-            reading.uuid = try? await peripheral.attributeType(at: reading.handle, timeout: options.valueTimeout)
-        }
-        return reading
-    }
-}
-
-/// The lines of `watch`.
-private struct WatchPrinter {
-    typealias Reading = (handle: AttributeHandle, uuid: BluetoothUUID?, value: [UInt8])
-
-    let lines: OperationOutput
-    var plots: PlotOutput?
-    let output: LineOutput
-    private var hasHeader = false
-
-    init(lines: OperationOutput, plots: PlotOutput?, output: LineOutput) {
-        self.lines = lines
-        self.plots = plots
-        self.output = output
-    }
-
-    /// No value follows.
-    func end() {
-        plots?.end()
-    }
-
-    /// Prints a value; returns false if the reader takes no more.
-    mutating func print(_ reading: Reading, isAlone: Bool) async throws -> Bool {
-        Console.progress.end()
-        let labels = AttributeLabels([(reading.handle, reading.uuid)], isAlone: isAlone)
-        let label = labels.text(of: reading.handle)
-        if !hasHeader, let header = lines.header { guard try await write(header) else { return false } }
-        hasHeader = true
-        let line =
-            plots?.line(of: reading.value, at: reading.handle, reading.uuid, label: label, in: Console.width ?? 80)
-            ?? lines.line(ofReading: reading.value, at: reading.handle, reading.uuid, label: label, isTimed: true)
-        return try await write(line)
-    }
-
-    private func write(_ line: [UInt8]) async throws -> Bool {
-        switch try await output.write(line) {
-        case .written:
-            plots?.wrote()
-            return true
-        case .closed:
-            Interrupt.end(.done)
-            return false
-        case .givenUp: return false
         }
     }
 }

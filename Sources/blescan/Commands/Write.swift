@@ -17,14 +17,11 @@ struct Write: AsyncParsableCommand {
               blescan write demo:uart 6e400002-b5a3-f393-e0a9-e50e24dcca9e --u8 7
             """)
 
-    @Argument(
-        help: "The peer: AA:BB:CC:DD:EE:FF[/random|/public], unix:PATH or demo:NAME.",
-        completion: Completions.peer,
-        transform: PeerArgument.init(argument:))
-    var peer: PeerArgument
+    @OptionGroup var target: PeerOptions
 
     @Argument(
         help: "What to write: a UUID, a name, or a handle such as 0x0022.",
+        completion: Completions.attribute,
         transform: AttributeArgument.init(argument:))
     var attribute: AttributeArgument
 
@@ -33,12 +30,15 @@ struct Write: AsyncParsableCommand {
     @Flag(help: "Do not request a response; at most MTU - 3 bytes.")
     var withoutResponse = false
 
-    @OptionGroup var options: ConnectionOptions
+    @OptionGroup var options: OperationOptions
+
+    var peer: PeerDesignation { target.peer }
 
     func run() async throws {
         let (bytes, command) = (try value.bytes(), self)
+        let peer = try await Connection.find(target.peer, options.connection)
         let kind: WriteKind = withoutResponse ? .withoutResponse : .withResponse
-        let (handle, uuid) = try await Connection.run(with: peer, options) { peripheral in
+        let (handle, uuid) = try await Connection.run(with: peer, options, changesPeer: true) { peripheral in
             if case .uuid = command.attribute.reference {
                 try await peripheral.discover(level: .structure, timeout: command.options.timeout?.duration)
             }

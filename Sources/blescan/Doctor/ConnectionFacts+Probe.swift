@@ -12,10 +12,10 @@ extension ConnectionFacts {
     /// - Throws: `Failure` for an invalid peer; an unreachable peer is a result.
     init(of peer: PeerArgument, adapter: AdapterArgument?, bonds: BondOptions, recording: RecordingOptions) async throws
     {
-        var options = try ConnectionOptions.parse([])
-        if peer.isInTheAir { options.adapter = adapter }
-        options.link.bonds = bonds
-        options.recording = recording
+        var options = try OperationOptions.parse([])
+        if peer.isInTheAir { options.connection.link.adapter = adapter }
+        options.connection.link.bonds = bonds
+        options.output.recording = recording
         let clock = ContinuousClock()
         let start = clock.now
         let begun = Begun()

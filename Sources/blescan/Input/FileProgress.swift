@@ -3,7 +3,7 @@ import Glibc
 /// The progress of reading a file, in per cent if its size is known.
 struct FileProgress {
     private let name: String
-    private let size: Int?
+    private var size: Int?
     private var count = 0
 
     /// Begins for the open file `descriptor`.
@@ -17,8 +17,9 @@ struct FileProgress {
         if isatty(descriptor) == 0 { Console.progress.begin("reading \(name)") }
     }
 
-    /// Adds this number of bytes.
-    mutating func advance(by more: Int) {
+    /// Adds this number of bytes; of a compressed file the size of the contents is not known.
+    mutating func advance(by more: Int, isCompressed: Bool = false) {
+        if isCompressed { size = nil }
         count += more
         Console.progress.update(text)
     }

@@ -6,25 +6,25 @@ struct InputLines: ~Copyable {
     /// Whether the lines come from a terminal.
     let isTerminal: Bool
 
-    private let file: InputFile
-    private var chunk = [UInt8](repeating: 0, count: 65536)
-    private var filled = 0
+    private var file: InputFile
+    private var chunk: [UInt8] = []
     private var used = 0
     private var isAtEnd = false
-    /// The error that ended the input before its end.
-    private(set) var failure: Int32?
+    /// The failure that ended the input before its end.
+    private(set) var failure: Failure?
 
     /// The progress; `nil` for lines from a terminal.
     private var progress: FileProgress?
 
     /// Opens a file, or standard input without a path.
     ///
+    /// - Parameter unpacks: Whether a file that was compressed by gzip is read as what it was before.
     /// - Throws: `Failure` if it cannot be opened, or is a directory.
     init(
-        path: String?, advice: String = "Check the name, or give the bytes with --hex."
+        path: String?, advice: String = "Check the name, or give the bytes with --hex.", unpacks: Bool = false
     ) throws(Failure) {
         let path = path ?? "-"
-        file = try InputFile(path, advice: advice)
+        file = try InputFile(path, advice: advice, unpacks: unpacks)
         isTerminal = isatty(file.descriptor) == 1
         progress = isTerminal ? nil : FileProgress(file.descriptor, named: InputFile.name(of: path))
     }
@@ -37,13 +37,12 @@ struct InputLines: ~Copyable {
     mutating func next() -> [UInt8]? {
         var line: [UInt8] = []
         while true {
-            if used == filled && !fill() { return line.isEmpty ? nil : line }
-            let part = chunk[used..<filled]
-            let end = part.firstIndex(of: 0x0A) ?? filled
+            if used == chunk.count && !fill() { return line.isEmpty ? nil : line }
+            let end = chunk[used...].firstIndex(of: 0x0A) ?? chunk.count
             let room = max(0, Self.limit - line.count)
             line.append(contentsOf: chunk[used..<end].prefix(room))
-            used = min(end + 1, filled)
-            if end < filled {
+            used = min(end + 1, chunk.count)
+            if end < chunk.count {
                 if line.last == 0x0D { line.removeLast() }
                 return line
             }
@@ -52,15 +51,15 @@ struct InputLines: ~Copyable {
 
     private mutating func fill() -> Bool {
         guard !isAtEnd else { return false }
-        var count: Int
-        repeat {
-            count = unsafe chunk.withUnsafeMutableBytes { unsafe read(file.descriptor, $0.baseAddress, $0.count) }
-        } while count < 0 && errno == EINTR
-        if count < 0 { failure = errno }
-        filled = max(0, count)
-        progress?.advance(by: filled)
+        do throws(Failure) {
+            chunk = try file.next()
+        } catch {
+            failure = error
+            chunk = []
+        }
+        progress?.advance(by: chunk.count, isCompressed: file.isCompressed)
         used = 0
-        isAtEnd = filled == 0
+        isAtEnd = chunk.isEmpty
         return !isAtEnd
     }
 

@@ -3,7 +3,7 @@ import BLECore
 
 /// The contents of a file, by its format: the packets of a capture, chunk by chunk, or a dialogue.
 enum Recording {
-    /// Reads the file at `path`, `-` for standard input; `packet` or `dialogue` is called with its contents.
+    /// Reads the file at `path`, `-` for standard input, also one that gzip has compressed; `packet` or `dialogue` is called with its contents.
     ///
     /// - Returns: A sentence about a damaged end of the file; `nil` for a whole one.
     /// - Throws: `Failure` for a file that is neither, or is damaged. What came before was passed on.
@@ -15,11 +15,8 @@ enum Recording {
         while first.count < longestMagic, let chunk = try chunks.next() { first += chunk }
         if first.starts(with: [0x1F, 0x8B]) {
             throw Failure(
-                message: "\(InputFile.name(of: path)) is compressed",
-                hint: path == "-"
-                    ? "Decompress it on the way: `zcat FILE | blescan replay -`."
-                    : "Decompress it on the way: `zcat \(path) | blescan replay -`.",
-                status: .badData)
+                message: "\(InputFile.name(of: path)) is compressed twice",
+                hint: "Decompress it once first: `gunzip`.", status: .badData)
         }
         guard isCapture(first) else {
             while first.count <= longestDialogue, let chunk = try chunks.next() { first += chunk }

@@ -67,11 +67,68 @@ struct CommandWords {
                 if name == nil, let word = rest.first(where: isCommand) { return misplaced(word) }
                 return unknown(option.name)
             }
+            if let unknown = unknownOption(in: word) { return self.unknown(unknown) }
             if argument.takesValue, !option.hasValue, let next = rest.first,
                 argument.takesAnyWord || Self.option(next) == nil
             {
                 rest.removeFirst()
             }
+        }
+        return nil
+    }
+
+    /// Returns a command line with joined short options apart, as getopt reads them: `-jn1` is `-j -n 1`.
+    static func apart(_ words: ArraySlice<String>) -> ArraySlice<String> {
+        let options = words.prefix { $0 != "--" }
+        guard options.contains(where: isJoined), let described = CommandWords(words) else { return words }
+        return described.apart
+    }
+
+    private var apart: ArraySlice<String> {
+        var result = name.map { [$0] } ?? []
+        var rest = words
+        while let word = rest.popFirst() {
+            if word == "--" { return (result + [word] + rest)[...] }
+            let parts = parts(of: word) ?? [word]
+            result += parts
+            if let last = parts.last, let option = Self.option(last), !option.hasValue,
+                let argument = argument(option.name), argument.takesValue, argument.takesAnyWord,
+                let value = rest.popFirst()
+            {
+                result.append(value)
+            }
+        }
+        return result[...]
+    }
+
+    /// Returns the options that are joined in a word, the last one with its value; `nil` for another word.
+    private func parts(of word: String) -> [String]? {
+        guard Self.isJoined(word) else { return nil }
+        var parts: [String] = []
+        var letters = word.dropFirst()
+        while let letter = letters.popFirst() {
+            guard let argument = argument("-\(letter)") else { return nil }
+            parts.append("-\(letter)")
+            if argument.takesValue {
+                // -n=1 is for the parser.
+                if letters.first == "=" { return nil }
+                return letters.isEmpty ? parts : parts + [String(letters)]
+            }
+        }
+        return parts
+    }
+
+    /// Returns whether a word is several short options, or one with its value.
+    private static func isJoined(_ word: String) -> Bool {
+        word.hasPrefix("-") && !word.hasPrefix("--") && word.count > 2 && !NumberArgument.isNegative(word)
+    }
+
+    /// Returns the first of joined options that does not exist.
+    private func unknownOption(in word: String) -> String? {
+        guard Self.isJoined(word) else { return nil }
+        for letter in word.dropFirst() {
+            guard let argument = argument("-\(letter)") else { return "-\(letter)" }
+            if argument.takesValue { return nil }
         }
         return nil
     }

@@ -5,10 +5,15 @@ import BareBLETestKit
 
 /// What a shell offers at the place of an argument: only what is known without privileges and without a radio.
 enum Completions {
-    /// Virtual devices, and the devices that this user has bonds with.
+    /// Virtual devices, the devices that this user has bonds with, and what a device may advertise.
     static let peer = CompletionKind.custom { _, _, word in
-        matching(word, VirtualDevice.presets.map { "demo:" + $0.name } + bondedDevices)
+        let services = AssignedNumbers.serviceNames.map { "service:" + NearNames.written($0) }
+        let advertised = word.hasPrefix("service:") ? services : ["name:", "service:"]
+        return matching(word, knownPeers + advertised)
     }
+
+    /// The devices whose addresses are known: virtual ones, and those that this user has bonds with.
+    static let knownPeer = CompletionKind.custom { _, _, word in matching(word, knownPeers) }
 
     /// The devices that this user has bonds with.
     static let bond = CompletionKind.custom { _, _, word in matching(word, bondedDevices) }
@@ -17,6 +22,48 @@ enum Completions {
     static let adapter = CompletionKind.custom { _, _, word in
         matching(word, ((try? Central.adapters()) ?? []).map { "hci\($0.index)" })
     }
+
+    /// The attributes of the peer on the command line, if it is a virtual device or its attributes are in the file of
+    /// `--cache`; otherwise the names of all characteristics.
+    static let attribute = CompletionKind.custom { words, _, word in
+        guard let known = characteristics(of: words) else {
+            // Without a letter there are too many.
+            return word.isEmpty ? [] : matching(word, AssignedNumbers.characteristicNames.map(NearNames.written))
+        }
+        let handles = known.compactMap(\.handle).map { CharacteristicReference.handle($0).description }
+        return matching(word, word.hasPrefix("0x") ? handles : names(of: known.map(\.uuid)))
+    }
+
+    /// Returns the words for characteristics, each once: their names, or their UUIDs if they have none.
+    static func names(of characteristics: [BluetoothUUID]) -> [String] {
+        var seen: Set<String> = []
+        let names = characteristics.map { uuid in
+            AssignedNumbers.characteristicName(uuid).map(NearNames.written) ?? uuid.description
+        }
+        return names.filter { seen.insert($0).inserted }
+    }
+
+    private static func characteristics(of words: [String]) -> [(handle: AttributeHandle?, uuid: BluetoothUUID)]? {
+        guard let peer = words.dropFirst(2).lazy.compactMap({ try? PeerArgument(argument: $0) }).first else {
+            return nil
+        }
+        if case .demo(let name) = peer {
+            let services = VirtualPeer(named: name)?.device.services
+            return services?.flatMap { $0.characteristics.map { (nil, $0.uuid) } }
+        }
+        guard let path = value(of: "--cache", in: words),
+            let cache = try? GATTCacheFile(path, of: peer.identity.printable).load()
+        else { return nil }
+        return cache.database.characteristics.map { ($0.valueHandle, $0.uuid) }
+    }
+
+    /// Returns the value of an option, in a word of its own or after an equals sign.
+    private static func value(of option: String, in words: [String]) -> String? {
+        if let joined = words.lazy.compactMap({ $0.dropped(prefix: option + "=") }).first { return joined }
+        return words.firstIndex(of: option).flatMap { words.dropFirst($0 + 1).first }
+    }
+
+    private static var knownPeers: [String] { VirtualDevice.presets.map { "demo:" + $0.name } + bondedDevices }
 
     private static var bondedDevices: [String] {
         // A user without bonds has no directory, which is no error.

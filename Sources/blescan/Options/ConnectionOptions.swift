@@ -3,7 +3,7 @@ import BLECore
 import BareBLE
 import BareBLECrypto
 
-/// The options of every command that connects.
+/// The options of a link, for every command that connects.
 struct ConnectionOptions: ParsableArguments {
     @Option(help: ArgumentHelp("Largest ATT packet to request, 23 to 517.", valueName: "bytes"))
     var mtu = 517
@@ -12,7 +12,7 @@ struct ConnectionOptions: ParsableArguments {
         help: ArgumentHelp(
             "Cache the peer's attributes in this file, valid while its Database Hash is unchanged; without a hash, only "
                 + "explore uses it.",
-            valueName: "file"))
+            valueName: "file"), completion: .file())
     var cache: String?
 
     @Flag(help: "Pair with the peer first, if there is no bond with it.")
@@ -41,30 +41,22 @@ struct ConnectionOptions: ParsableArguments {
         if passkey != nil, !pair { throw ValidationError("--passkey is for pairing; add --pair.") }
     }
 
-    var adapter: AdapterArgument? {
-        get { link.adapter }
-        set { link.adapter = newValue }
-    }
-
-    var recording: RecordingOptions {
-        get { link.recording }
-        set { link.recording = newValue }
-    }
+    var adapter: AdapterArgument? { link.adapter }
 
     var timeout: DurationArgument? { link.timeout }
-    var json: Bool { link.json }
 
     /// How `--pair` pairs; `nil` without it.
     var pairing: PairingRequest? {
         pair ? PairingRequest(passkey: passkey?.passkey, timeout: timeout?.duration) : nil
     }
 
-    var configuration: Configuration {
+    /// Returns the configuration of a central; `traces` prints the packets of its links.
+    func configuration(traces: Bool) -> Configuration {
         var configuration = Configuration()
         configuration.adapter = adapter?.selector ?? .first
         configuration.preferredMTU = mtu
         configuration.databaseHash = { $0.hash }
-        if link.trace {
+        if traces {
             let trace = Trace()
             configuration.trace = { trace.print($0) }
         }
@@ -82,6 +74,19 @@ struct ConnectionOptions: ParsableArguments {
 
     /// The longest time for one value.
     var valueTimeout: Duration { timeout?.duration ?? Self.usualTimeout }
+}
+
+/// The options of every command that performs operations on a link, and prints their results.
+struct OperationOptions: ParsableArguments {
+    @OptionGroup var connection: ConnectionOptions
+
+    @OptionGroup var output: OutputOptions
+
+    var mtu: Int { connection.mtu }
+    var pair: Bool { connection.pair }
+    var timeout: DurationArgument? { connection.timeout }
+    var valueTimeout: Duration { connection.valueTimeout }
+    var json: Bool { output.json }
 }
 
 /// An adapter on the command line.

@@ -20,7 +20,10 @@ struct LinkOptions: ParsableArguments {
     var timeout: DurationArgument?
 
     @OptionGroup var bonds: BondOptions
+}
 
+/// The options of every command that prints what happens on a link.
+struct OutputOptions: ParsableArguments {
     @OptionGroup var recording: RecordingOptions
 
     @Flag(name: [.long, .customShort("v")], help: "Print every ATT packet to standard error.")

@@ -44,7 +44,11 @@ extension PeerArgument {
     ///
     /// - Throws: `BadValue`, which describes valid values.
     init(argument: String) throws(BadValue) {
-        if let path = argument.dropped(prefix: "unix:") {
+        if AdvertisedPeer.isMeant(by: argument) {
+            throw BadValue(
+                description: "name the device by its address here: any device may advertise a name or a service. "
+                    + "`blescan scan` shows the addresses.")
+        } else if let path = argument.dropped(prefix: "unix:") {
             guard !path.isEmpty else { throw BadValue(description: "unix: takes the path of a socket.") }
             self = .unix(path)
         } else if let name = argument.dropped(prefix: "demo:") {

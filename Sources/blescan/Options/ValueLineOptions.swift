@@ -38,6 +38,11 @@ struct ValueLineOptions: ParsableArguments {
 
     /// How the lines look.
     var look: ScreenLook { color.look }
+
+    /// Returns the lines about values of a peer.
+    func lines(of peer: PeerArgument, json: Bool) -> OperationOutput {
+        OperationOutput(peer: peer.description, form: form(json: json), look: look)
+    }
 }
 
 /// `--plot`, for commands whose values come again and again.

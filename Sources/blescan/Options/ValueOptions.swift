@@ -79,7 +79,9 @@ struct ValueOptions: ParsableArguments {
     @Flag(help: "Write the number with its high byte first.")
     var bigEndian = false
 
-    @Option(help: ArgumentHelp("A file whose bytes are the value; - is standard input.", valueName: "path"))
+    @Option(
+        help: ArgumentHelp("A file whose bytes are the value; - is standard input.", valueName: "path"),
+        completion: .file())
     var file: String?
 
     private var number: NumberBytes? {

@@ -88,9 +88,13 @@ extension GATTDatabase {
 // MARK: - JSON
 
 extension AttributeTree {
-    var json: JSONLine {
+    var json: JSONLine { json(ofOperation: nil) }
+
+    /// Returns the object; with the name of an operation, where several have results.
+    func json(ofOperation name: String?) -> JSONLine {
         .object([
-            "v": 1, "peer": .string(peer), "addressKind": kind.map { .string($0.rawValue) }, "mtu": .integer(mtu),
+            "v": 1, "operation": name.map { .string($0) }, "peer": .string(peer),
+            "addressKind": kind.map { .string($0.rawValue) }, "mtu": .integer(mtu),
             "attributes": .integer(database.attributeCount),
             "cached": isFromCache ? .bool(true) : nil, "discoveryRequests": .integer(discoveryRequests),
             "requests": .integer(allRequests),

@@ -12,10 +12,12 @@ enum Console {
 
     /// The line of `--plot` on standard output, which is rewritten where that is a terminal.
     static let plotLine = RewrittenLine()
+    /// The prompt on the terminal, if there is one.
+    static let prompt = Lock<Prompt?>(nil)
 
     /// Whether `--json` is given; taken from the arguments themselves, because it also applies to an invalid command
     /// line.
-    static let isJSONWanted = isJSONWanted(by: CommandLine.arguments.dropFirst())
+    static let isJSONWanted = isJSONWanted(by: Blescan.commandLine)
 
     /// Returns the same for any command line; --format json is an equivalent spelling.
     static func isJSONWanted(by arguments: ArraySlice<String>) -> Bool {
@@ -60,6 +62,9 @@ enum Console {
         guard Interrupt.status == nil, !Terminal.deferring(line) else { return }
         let isOnTerminal = isatty(STDERR_FILENO) == 1
         let text = Array((isASCIIWanted && isOnTerminal ? line.ascii : line).utf8) + [0x0A]
+        let prompt = prompt.withLock(\.self)
+        prompt?.hide()
+        defer { prompt?.show() }
         progress.makingRoom { _ = write(isOnTerminal ? plotLine.above(text) : text, to: STDERR_FILENO) }
     }
 
@@ -108,7 +113,8 @@ enum Console {
     /// The width of the terminal on standard output; `nil` if it is not a terminal, or does not report it.
     static var width: Int? { width(of: STDOUT_FILENO) }
 
-    private static func width(of descriptor: Int32) -> Int? {
+    /// The columns of a terminal; `nil` if the descriptor is none, or it does not report them.
+    static func width(of descriptor: Int32) -> Int? {
         var size = winsize()
         guard unsafe ioctl(descriptor, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 else { return nil }
         return Int(size.ws_col)

@@ -101,7 +101,7 @@ extension Blescan {
         // So is writing more than `ulimit -f` allows.
         signal(SIGXFSZ, SIG_IGN)
         Console.fillStandardDescriptors()
-        let words = words(of: CommandLine.arguments.dropFirst())
+        let words = commandLine
         if let word = unknownCommand(words) { end(noCommand(word)) }
         do {
             var command = try parsed(Array(words))
@@ -138,11 +138,15 @@ extension Blescan {
         }
     }
 
-    /// Returns the command line with the command that a peer alone stands for.
+    /// The command line of this process, with the command that a peer alone stands for.
+    static let commandLine = words(of: CommandLine.arguments.dropFirst())
+
     private static func words(of words: ArraySlice<String>) -> ArraySlice<String> {
         if words == ["-V"] { return ["--version"] }
-        guard let word = words.first, (try? PeerArgument(argument: word)) != nil else { return words }
-        return [Explore._commandName] + words
+        guard let word = words.first, (try? PeerDesignation(argument: word)) != nil else {
+            return CommandWords.apart(words)
+        }
+        return CommandWords.apart([Explore._commandName] + words)
     }
 
     /// Returns the failure for a command line that the parser refuses with `text`.

@@ -20,13 +20,14 @@ struct SessionRecording {
 
     private let recorder: Recorder
 
-    /// Runs `body` with `open`, which its owner completes; or else with the requested file, if any, and completes that.
+    /// Runs `body` with the requested file, if any, and completes that.
+    ///
+    /// - Parameter goesOn: Whether the command continues after the reader of a pipe has gone: what it changes on a device
+    ///   is not left half done.
     static func during<Value: Sendable>(
-        _ options: RecordingOptions, or open: SessionRecording? = nil,
-        _ body: (SessionRecording?) async throws -> Value
+        _ options: RecordingOptions, goesOn: Bool = false, _ body: (SessionRecording?) async throws -> Value
     ) async throws -> Value {
-        if let open { return try await body(open) }
-        let recording = try options.record.map { try SessionRecording($0) }
+        let recording = try options.record.map { try SessionRecording($0, goesOn: goesOn) }
         do {
             let value = try await body(recording)
             await recording?.finish()
@@ -39,13 +40,18 @@ struct SessionRecording {
     }
 
     /// Creates the file at `path`, which must not exist unless it is a FIFO; `-` is standard output.
-    private init(_ path: String) throws(Failure) {
+    private init(_ path: String, goesOn: Bool) throws(Failure) {
         let target = try Self.target(path)
         do throws(RecorderError) {
             recorder = try Recorder(capture: target, dialogue: nil, isReplacing: false) { failure in
                 if case .pipe = target, case .cannotWrite(_, EPIPE) = failure {
-                    // As for results: the reader has what it needs. A command that is over has its own status.
-                    return Self.isFinishing.withLock(\.self) ? () : Interrupt.end(.done)
+                    // A command that is over has its own status.
+                    if Self.isFinishing.withLock(\.self) { return }
+                    // As for results: the reader has what it needs.
+                    guard goesOn else { return Interrupt.end(.done) }
+                    return Console.warn(
+                        "nobody reads \(path == "-" ? "standard output" : path) any more: the recording ends here, and the "
+                            + "command goes on")
                 }
                 Self.broken.withLock { $0 = true }
                 let rest = path != "-" && Self.isEmpty(path) ? "Nothing was recorded." : "What is in it can be read."

@@ -153,6 +153,15 @@ struct BondUse: Sendable {
         }
     }
 
+    /// Returns the bonds that there are, whoever they are with; `nil` if there are none.
+    ///
+    /// - Throws: `BLEError`, `Failure`.
+    static func findAny(_ options: LinkOptions) throws -> BondUse? {
+        let directory = try BondDirectory(options.bonds)
+        guard try directory.stored().contains(where: { !$0.records.isEmpty }) else { return nil }
+        return BondUse(store: try directory.store())
+    }
+
     /// Finds the bond with an address among those of `adapters` that `selector` selects.
     ///
     /// - Throws: `BLEError` if the bonds of such an adapter cannot be read, or if some of them are damaged and the device

@@ -57,7 +57,8 @@ enum TalkOperation {
         return false
     }
 
-    private static let names = ["read", "write", "notify", "stop", "wait", "explore", "help", "quit"]
+    /// Their names.
+    static let names = ["read", "write", "notify", "stop", "wait", "explore", "help", "quit"]
 
     /// The description of the operations.
     static let usage = """

@@ -10,6 +10,7 @@
 // Writing blocks while the reader does not read. It happens beside the tasks' threads, and ^C gives it up.
 
 import BLECore
+import BLELinux
 import BareBLE
 
 /// The state of `talk`: its subscriptions, and the values that no wait has counted.
@@ -24,16 +25,18 @@ actor TalkSession {
     private let output: OperationOutput
     private let lines: LineOutput
     private let timeout: Duration
+    private let reader: ValueReader
     private var subscriptions: [AttributeHandle: (values: ValueSequence, task: Task<Void, Never>)] = [:]
     private var uncounted = 0
     private var waiter: Waiter?
     private var waits = 0
 
-    init(_ peripheral: Peripheral, _ output: OperationOutput, to lines: LineOutput, timeout: Duration) {
-        self.peripheral = peripheral
+    init(_ reader: ValueReader, _ output: OperationOutput, to lines: LineOutput) {
+        self.reader = reader
         self.output = output
         self.lines = lines
-        self.timeout = timeout
+        peripheral = reader.peripheral
+        timeout = reader.timeout
     }
 
     /// Performs an operation and prints its result.
@@ -60,22 +63,18 @@ actor TalkSession {
     }
 
     private func print(_ line: [UInt8]) async throws {
+        let prompt = Console.prompt.withLock(\.self)
+        prompt?.hide()
+        defer { prompt?.show() }
         if try await lines.write(line) == .closed { Interrupt.end(.done) }
     }
 
     // MARK: Operations
 
     private func read(_ attribute: AttributeArgument, isAlone: Bool) async throws {
-        let line: [UInt8]
-        do throws(BLEError) {
-            let reading = try await peripheral.readAttribute(attribute.reference, timeout: timeout)
-            let uuid = reading.uuid
-            let label = isAlone ? nil : await self.label(reading.handle, uuid)
-            line = output.line(ofReading: reading.value, at: reading.handle, uuid, label: label)
-        } catch {
-            throw await attribute.advised(error, peripheral)
-        }
-        try await print(line)
+        let reading = try await reader.read(attribute)
+        let label = isAlone ? nil : await self.label(reading.handle, reading.uuid)
+        try await print(output.line(ofReading: reading.value, at: reading.handle, reading.uuid, label: label))
     }
 
     private func write(_ attribute: AttributeArgument, _ bytes: [UInt8], _ kind: WriteKind) async throws {
@@ -149,7 +148,7 @@ actor TalkSession {
         let database = try await peripheral.discover(level: .full, timeout: timeout)
         let tree = AttributeTree(database, of: output.peer, mtu: await peripheral.mtu)
         if output.isJSON {
-            try await print(tree.json.bytes)
+            try await print(tree.json(ofOperation: "explore").bytes)
         } else {
             for line in AttributeScreen(tree, width: Console.width).table {
                 try await print(Array(Console.spelled(line.plain).utf8))

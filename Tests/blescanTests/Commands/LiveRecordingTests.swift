@@ -5,7 +5,7 @@ import Testing
 
 @testable import blescan
 
-/// `--record` to a pipe: what Wireshark reads while a command runs; and compressed captures.
+/// `--record` to a pipe: what Wireshark reads while a command runs.
 @Suite(.timeLimit(.minutes(2))) struct LiveRecordingTests {
     /// The bytes that tcpdump.org's page on the format gives: magic, version 2.4, link type 201.
     private static let header: [UInt8] =
@@ -90,23 +90,5 @@ import Testing
             ["read", "demo:battery", "2a19", "--record", "-"], output: .terminal(terminal)
         ).outcome()
         #expect(outcome.status == 64 && outcome.errors.contains("which is a terminal"))
-    }
-
-    @Test func compressedCapturesAreReadThroughAPipe() async throws {
-        let folder = try TestFolder()
-        let packed = folder["air.btsnoop.gz"]
-        let shell = try await RunningProgram(
-            ["-c", "gzip -c \"$0\" > \"$1\" && zcat \"$1\" | \"$2\" replay - --as-scan --each device --utc"]
-                + [Fixtures.threeDevices, packed, BuiltProgram.url.path], of: URL(filePath: "/bin/bash")
-        ).outcome()
-        let plain = try await BuiltProgram.run(
-            ["replay", Fixtures.threeDevices, "--as-scan", "--each", "device", "--utc"])
-        #expect(shell.status == 0 && shell.output == plain.output && !plain.output.isEmpty)
-        let refused = try await BuiltProgram.run(["replay", packed])
-        #expect(refused.status == 65)
-        #expect(
-            refused.errors
-                == "blescan: \(packed) is compressed\nhint: Decompress it on the way: `zcat \(packed) | blescan replay -`.\n"
-        )
     }
 }

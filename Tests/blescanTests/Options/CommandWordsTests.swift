@@ -31,6 +31,31 @@ import Testing
         #expect(try failure("scan", "--name", "read") == nil)
     }
 
+    @Test(arguments: [
+        ("watch demo:battery 2a19 -jn1", "watch demo:battery 2a19 -j -n 1"), ("watch x y -n10", "watch x y -n 10"),
+        ("read x y -jvt 5", "read x y -j -v -t 5"), ("-jn1", "-j -n 1"), ("watch x y -jn -1", "watch x y -j -n -1"),
+        ("write x y --text -jn1", "write x y --text -jn1"), ("talk x -- -jn1", "talk x -- -jn1"),
+        ("watch x y -n=1", "watch x y -n=1"), ("watch x y -jx1", "watch x y -jx1"),
+        ("scan --min-rssi -70", "scan --min-rssi -70"),
+        ("read x - -j", "read x - -j"),
+    ])
+    func shortOptionsMayBeJoined(_ line: String, _ apart: String) {
+        let words = line.split(separator: " ").map(String.init)
+        #expect(CommandWords.apart(words[...]).joined(separator: " ") == apart)
+    }
+
+    @Test func theUnknownOneOfJoinedOptionsIsNamed() throws {
+        #expect(try failure("watch", "demo:battery", "2a19", "-jx1")?.message == "unknown option -x")
+        #expect(try failure("watch", "demo:battery", "2a19", "-jnx") == nil, "that is the value of -n")
+    }
+
+    @Test func joinedOptionsAskForObjectsToo() async throws {
+        let outcome = try await BuiltProgram.run(["read", "demo:battery", "2a6e", "-vj"])
+        #expect(outcome.status == 1 && outcome.errors.contains("{\"v\":1,\"error\":"))
+        let value = try await BuiltProgram.run(["watch", "demo:battery", "2a19", "-jn1"])
+        #expect(try value.objects().count == 1)
+    }
+
     @Test func optionsBeforeTheCommandAreMisplaced() throws {
         let failure = try failure("--json", "explore", "demo:battery")
         #expect(failure?.message == "options go after the command")

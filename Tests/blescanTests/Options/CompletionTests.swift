@@ -1,3 +1,4 @@
+import BareBLETestKit
 import Foundation
 import Testing
 
@@ -18,6 +19,69 @@ import Testing
                 ["---completion", command, "--", "positional@0", "2", "0", "blescan", command, "demo:"])
             #expect(words.contains("demo:heart-rate") || words.contains { $0.hasPrefix("demo:heart-rate") }, "\(words)")
         }
+    }
+
+    @Test(arguments: [
+        (["demo:uart"], "n", ["nordic-uart-rx", "nordic-uart-tx"]), (["demo:battery"], "b", ["battery-level"]),
+        (["AA:BB:CC:DD:EE:FF"], "battery-l", ["battery-level", "battery-level-status"]), (["demo:uart"], "tea", []),
+    ])
+    func attributesAreOffered(_ peer: [String], _ word: String, _ names: [String]) async throws {
+        let words = ["blescan", "read"] + peer + [word]
+        let offered = try await offered(
+            ["---completion", "read", "--", "positional@1", "\(words.count - 1)", "\(word.count)"] + words)
+        #expect(offered == names)
+    }
+
+    /// What an earlier command has found out about this peer, not what was found out about another one.
+    @Test func attributesComeFromTheCache() async throws {
+        let folder = try TestFolder()
+        let peer = try await SocketPeer(.uart)
+        let explored = try await BuiltProgram.run(["explore", "unix:\(peer.path)", "--cache", folder["cache"]])
+        #expect(explored.status == 0, "\(explored.errors)")
+        let requests = peer.packets.count
+        for (option, word, names) in [
+            (["--cache", folder["cache"]], "nordic", ["nordic-uart-rx", "nordic-uart-tx"]),
+            (["--cache=" + folder["cache"]], "0x0008", ["0x0008"]), ([], "0x0008", []),
+        ] {
+            let words = ["blescan", "read", "unix:\(peer.path)"] + option + [word]
+            let index = words.count - 1
+            let place = ["---completion", "read", "--", "positional@1", "\(index)", "\(word.count)"]
+            #expect(try await offered(place + words) == names)
+        }
+        #expect(peer.packets.count == requests, "the device is not asked")
+        let other = ["blescan", "read", "unix:/nowhere", "--cache", folder["cache"], "nordic"]
+        let names = try await offered(["---completion", "read", "--", "positional@1", "5", "6"] + other)
+        #expect(names.count > 2 && names.contains("nordic-led-state"), "the assigned names")
+    }
+
+    @Test func advertisedServicesAreOffered() async throws {
+        let words = ["blescan", "read", "service:heart"]
+        #expect(
+            try await offered(["---completion", "read", "--", "positional@0", "2", "13"] + words)
+                == ["service:heart-rate"])
+        let pair = try await offered(["---completion", "pair", "--", "positional@0", "2", "1", "blescan", "pair", ""])
+        #expect(pair.contains("demo:lock") && !pair.contains("name:"))
+    }
+
+    /// bash itself takes a colon as the end of a word.
+    @Test(arguments: [
+        ("blescan read demo:heart", "blescan read demo:heart-rate"),
+        ("blescan read demo:uart nordic-uart-r", "blescan read demo:uart nordic-uart-rx"),
+        ("blescan explore service:heart-r", "blescan explore service:heart-rate"),
+        ("blescan explore --adapter hci0 demo:b", "blescan explore --adapter hci0 demo:battery"),
+    ])
+    func bashCompletesWordsWithColons(_ typed: String, _ completed: String) async throws {
+        let script = Fixtures.folder.deletingLastPathComponent().appending(path: "Docs/completions/blescan.bash")
+        let terminal = try PseudoTerminal(columns: 200)
+        let shell = try RunningProgram(
+            ["--norc", "--noprofile", "-i"], of: URL(filePath: "/bin/bash"), errors: terminal, keyboard: terminal,
+            environment: ["PATH": BuiltProgram.url.deletingLastPathComponent().path + ":/usr/bin:/bin", "PS1": "> "])
+        terminal.type("source '\(script.path)'; echo rea''dy\n")
+        try await shell.printed("ready")
+        terminal.type(typed + "\t")
+        try await terminal.shown(completed)
+        terminal.type("\u{15}exit\n")
+        _ = try await shell.outcome()
     }
 
     @Test func scriptsAskForPeersAndAdapters() throws {

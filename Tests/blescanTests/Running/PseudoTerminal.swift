@@ -52,6 +52,14 @@ final class PseudoTerminal: Sendable {
         return text
     }
 
+    /// Whether it echoes what is typed, and passes on whole lines.
+    var isCooked: Bool {
+        var settings = termios()
+        _ = unsafe tcgetattr(side.fileDescriptor, &settings)
+        let cooked = tcflag_t(ICANON | ECHO | IEXTEN)
+        return settings.c_lflag & cooked == cooked
+    }
+
     /// Types keys, as a user does.
     func type(_ keys: String) {
         let bytes = Array(keys.utf8)

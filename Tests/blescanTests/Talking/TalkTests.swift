@@ -174,6 +174,83 @@ import Testing
         #expect(try await program.outcome().status == 0)
     }
 
+    /// A value does not separate what is typed before it from what is typed after it.
+    @Test func valuesArePrintedAboveThePrompt() async throws {
+        let peripheral = VirtualPeripheral(.battery)
+        let peer = try SocketPeer(link: try await peripheral.connect())
+        let terminal = try PseudoTerminal(columns: 200)
+        let program = try RunningProgram(
+            ["talk", "unix:\(peer.path)"], output: .terminal(terminal), errors: terminal, keyboard: terminal)
+        let prompt = "unix:\(peer.path)> "
+        try await terminal.shown(prompt)
+        terminal.type("notify battery-level\n")
+        try await terminal.shown("subscribed to 0x0008")
+        terminal.type("read 2a")
+        try await terminal.shown("\r\u{1B}[K\(prompt)read 2a")
+        _ = try await peripheral.notify(0x2A19, [0x07])
+        try await terminal.shown("07  7 %\n\r\u{1B}[K\(prompt)read 2a")
+        #expect(terminal.text.contains(/\r\u{1B}\[K\d{4}-[^\n]*07  7 %\n/), "on a row of its own: \(terminal.text)")
+        terminal.type("00\n")
+        try await terminal.shown("Virtual")
+        terminal.type("quit\n")
+        #expect(try await program.outcome().status == 0)
+        #expect(terminal.isCooked, "as it was")
+    }
+
+    @Test func theTerminalIsRestoredAfterASignal() async throws {
+        for number in [SIGINT, SIGTERM] {
+            let terminal = try PseudoTerminal()
+            let program = try RunningProgram(["talk", "demo:battery"], errors: terminal, keyboard: terminal)
+            try await terminal.shown("demo:battery> ")
+            #expect(!terminal.isCooked)
+            program.signal(number)
+            #expect(try await program.outcome().status == 130)
+            #expect(terminal.isCooked)
+        }
+    }
+
+    /// Without a terminal that can clear a row, the lines are the terminal's own.
+    @Test func aSimpleTerminalHasASimplePrompt() async throws {
+        let terminal = try PseudoTerminal()
+        let program = try RunningProgram(
+            ["talk", "demo:battery"], errors: terminal, keyboard: terminal, environment: ["TERM": "dumb"])
+        try await terminal.shown("demo:battery> ")
+        #expect(terminal.isCooked)
+        terminal.type("read 2a19\n")
+        try await program.printed("64 %")
+        terminal.type("\u{04}")
+        #expect(try await program.outcome().status == 0)
+        #expect(!terminal.text.contains("\u{1B}"))
+    }
+
+    @Test func everyObjectNamesItsOperation() async throws {
+        let outcome = try await BuiltProgram.run(["talk", "demo:battery", "explore", "read 2a19", "--json"])
+        #expect(try outcome.objects().map { $0["operation"] as? String } == ["explore", "read"])
+        let explored = try await BuiltProgram.run(["explore", "demo:battery", "--json"])
+        #expect(try explored.objects().first?["operation"] == nil)
+    }
+
+    /// What is under way on the device is not left half done, because nobody looks at its packets any more.
+    @Test func itGoesOnWithoutTheReaderOfItsPackets() async throws {
+        let folder = try TestFolder()
+        let fifo = folder["fifo"]
+        _ = unsafe mkfifo(fifo, 0o600)
+        let terminal = try PseudoTerminal(columns: 200)
+        let program = try RunningProgram(
+            ["talk", "demo:battery", "--record", fifo], errors: terminal, keyboard: terminal)
+        let reader = try await RunningProgram(
+            ["-c", "head -c 24 \"$0\" | wc -c", fifo], of: URL(filePath: "/bin/bash")
+        ).outcome()
+        #expect(reader.output.contains("24"))
+        try await terminal.shown("demo:battery> ")
+        terminal.type("read 2a19\nread 2a19\n")
+        try await terminal.shown("nobody reads \(fifo) any more: the recording ends here, and the command goes on")
+        terminal.type("read 2a00\nquit\n")
+        try await program.printed("Virtual")
+        #expect(try await program.outcome().status == 0)
+        #expect(terminal.text.components(separatedBy: "nobody reads").count == 2, "it is said once")
+    }
+
     @Test(arguments: ["", "notify 2a19\nwait\n"]) func itCanBeInterrupted(_ keys: String) async throws {
         let terminal = try PseudoTerminal()
         let program = try RunningProgram(["talk", "demo:battery"], errors: terminal, keyboard: terminal)
@@ -198,6 +275,63 @@ import Testing
     ])
     func wordsAreThoseOfAShell(_ line: String, _ words: [String]) throws {
         #expect(try TalkWords.split(line) == words)
+    }
+}
+
+/// The line at the prompt.
+@Suite struct PromptLineTests {
+    private func line() -> PromptLine {
+        PromptLine("uart> ", operations: ["read", "write", "wait"], attributes: ["nordic-uart-rx", "nordic-uart-tx"])
+    }
+
+    /// Returns the lines that are complete after these keys, and what is on the terminal then.
+    private func typed(_ keys: String, columns: Int = 40) -> (lines: [String], shown: String) {
+        var line = line()
+        var lines: [String] = []
+        for byte in keys.utf8 { if case .line(let text) = line.take(byte) { lines.append(text) } }
+        return (lines, line.drawn(columns: columns))
+    }
+
+    @Test(arguments: [
+        ("read 2a19\n", "read 2a19"), ("reed\u{7F}\u{7F}ad\n", "read"), ("ead\u{01}r\n", "read"),
+        ("rad\u{1B}[D\u{1B}[De\n", "read"), ("ad\u{1B}[Hre\u{1B}[F x\u{05}y\n", "read xy"),
+        ("write a b \u{17}c\n", "write a c"), ("tea\u{15}read\n", "read"), ("xread\u{01}\u{04}\n", "read"),
+        ("é\u{7F}ü\n", "ü"), ("re\u{1B}[31~ad\u{07}\n", "read"), ("a\u{202E}\u{85}b\n", "ab"),
+        ("wr\tno\tr\t01\n", "write nordic-uart-rx 01"),
+    ])
+    func keysEditIt(_ keys: String, _ text: String) {
+        #expect(typed(keys).lines == [text])
+    }
+
+    @Test func theHistoryKeepsWhatWasBeingTyped() {
+        #expect(typed("one\ntwo\nthr\u{1B}[A\u{1B}[A\u{1B}[A\n").lines == ["one", "two", "one"])
+        #expect(typed("one\nthr\u{1B}[A\u{1B}[B\u{1B}[Bee\n").lines == ["one", "three"])
+        #expect(typed("one\none\ntwo\n\u{1B}[A\u{1B}[A\n").lines == ["one", "one", "two", "one"], "each once")
+    }
+
+    @Test func severalWordsAreOffered() {
+        var line = line()
+        for byte in "read nordic-uart-".utf8 { #expect(line.take(byte) == .typing) }
+        #expect(line.take(0x09) == .offers(["nordic-uart-rx", "nordic-uart-tx"]))
+        #expect(line.drawn(columns: 40).hasSuffix("read nordic-uart-"))
+    }
+
+    @Test func theEndIsAnEmptyLinesOnly() {
+        var line = line()
+        #expect(line.take(0x04) == .end)
+        _ = line.take(0x61)
+        #expect(line.take(0x04) == .typing)
+    }
+
+    /// A row that was wrapped could not be cleared.
+    @Test(arguments: [10, 20, 40, 80], ["", "\u{01}", "\u{1B}[D\u{1B}[D\u{1B}[D"])
+    func itStaysInOneRow(_ columns: Int, _ end: String) {
+        for text in ["read 2a19", String(repeating: "0123456789", count: 20), String(repeating: "電池", count: 60)] {
+            let shown = typed(text + end, columns: columns).shown
+            let row = shown.replacing(/\u{1B}\[\d*[KD]|\r/, with: "")
+            #expect(ScreenText.width(row) < columns)
+        }
+        #expect(typed("read" + end, columns: 40).shown.contains("uart> read"))
     }
 }
 

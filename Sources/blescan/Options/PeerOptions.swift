@@ -1,0 +1,54 @@
+import ArgumentParser
+
+/// The peer, for every command that performs operations on it.
+struct PeerOptions: ParsableArguments {
+    @Argument(
+        help: ArgumentHelp(
+            "The peer: AA:BB:CC:DD:EE:FF[/random|/public], name:NAME or service:UUID for a device that advertises it, "
+                + "unix:PATH or demo:NAME."),
+        completion: Completions.peer,
+        transform: PeerDesignation.init(argument:))
+    var peer: PeerDesignation
+}
+
+/// The attributes to read, for `read` and `watch`.
+struct ReadOptions: ParsableArguments {
+    @Argument(
+        help: "What to read: UUIDs, names such as battery-level, or handles such as 0x0022.",
+        completion: Completions.attribute,
+        transform: AttributeArgument.init(argument:))
+    var attribute: [AttributeArgument]
+
+    /// The use of the cache: it has the type of a handle.
+    var cacheUse: Connection.CacheUse { attribute.contains(where: \.isHandle) ? .consulted : .unneeded }
+}
+
+/// The end of values that come again and again, for `notify` and `watch`.
+struct LimitOptions: ParsableArguments {
+    @Option(
+        name: [.long, .customShort("n")], parsing: .unconditional,
+        help: ArgumentHelp("Stop after this number of values, of all attributes together.", valueName: "n"),
+        transform: NumberArgument.count)
+    var count: Int?
+
+    @Option(
+        name: .customLong("for"), parsing: .unconditional,
+        help: ArgumentHelp("Stop after this time: 10s, 500ms, 2m; a bare number is seconds.", valueName: "time"),
+        transform: DurationArgument.init(argument:))
+    var duration: DurationArgument?
+
+    func validate() throws {
+        if let count, count < 1 { throw ValidationError("--count takes a number from 1.") }
+    }
+
+    /// Ends a command that has fewer values than requested.
+    ///
+    /// - Throws: `CancellationError` after ^C; else `Failure`, which says what could not be done: "came", "could be read".
+    func expect(_ number: Int, isInterrupted: Bool, _ verb: String) throws {
+        guard let count, number < count else { return }
+        if isInterrupted { throw CancellationError() }
+        throw Failure(
+            message: "only \(number) of \(count.counted("value")) \(verb)",
+            hint: "Allow more time with --for, or ask for fewer.", status: .timedOut)
+    }
+}

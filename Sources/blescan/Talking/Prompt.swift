@@ -1,0 +1,208 @@
+import BLELinux
+import Dispatch
+import Glibc
+
+// The terminal sends keys as they are pressed while there is a prompt, and shows nothing by itself: otherwise what is
+// printed meanwhile would be in the middle of what the user types, and could not be kept apart from it. ^C and ^Z still
+// send their signals. Every end of the program but SIGKILL restores the terminal.
+
+/// The prompt of `talk`: lines of the user on a terminal, below everything that is printed meanwhile.
+final class Prompt: Sendable {
+    private struct State {
+        var line: PromptLine
+        /// What was typed, and not taken yet.
+        var typed: [UInt8] = []
+        /// Whether a line is being typed.
+        var isActive = false
+        /// The number of those who print at the moment.
+        var printing = 0
+        var isOver = false
+        var sources: [any DispatchSourceSignal] = []
+    }
+
+    private static let saved = Lock<termios?>(nil)
+    private static let isRegistered = Lock(false)
+
+    private let state: Lock<State>
+    private let wake = WakePipe()
+    private let queue = DispatchQueue(label: "prompt")
+
+    private init(_ line: PromptLine) {
+        state = Lock(State(line: line))
+    }
+
+    /// Takes the terminal of standard input and standard error; `nil` if they are none on which a line can be changed.
+    ///
+    /// What the program prints goes above the prompt until `end`.
+    static func begin(_ line: PromptLine) -> Prompt? {
+        guard TerminalLine.isPossible, Terminal.limitation == nil else { return nil }
+        isRegistered.withLock { isRegistered in
+            if !isRegistered { atexit { Prompt.restore() } }
+            isRegistered = true
+        }
+        guard takeKeys() else { return nil }
+        let prompt = Prompt(line)
+        prompt.watch()
+        Console.prompt.withLock { $0 = prompt }
+        return prompt
+    }
+
+    /// Restores the terminal.
+    func end() {
+        Console.prompt.withLock { $0 = nil }
+        state.withLock { state in
+            for source in state.sources { source.cancel() }
+            state.sources = []
+            state.isOver = true
+        }
+        Self.restore()
+    }
+
+    /// Returns the next line; `nil` at the end of the input, and to a cancelled task.
+    func next() async -> String? {
+        await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                queue.async { [self] in continuation.resume(returning: read()) }
+            }
+        } onCancel: {
+            wake.wake()
+        }
+    }
+
+    /// Clears the row of the prompt, until `show` is called as often.
+    func hide() {
+        state.withLock { state in
+            state.printing += 1
+            if state.printing == 1, state.isActive { Self.write(PromptLine.erase) }
+        }
+    }
+
+    /// Draws the prompt again, with what was typed.
+    func show() {
+        state.withLock { state in
+            state.printing -= 1
+            Self.draw(state)
+        }
+    }
+
+    // MARK: Keys
+
+    private func read() -> String? {
+        state.withLock { state in
+            state.isActive = true
+            Self.draw(state)
+        }
+        let line = readLine()
+        state.withLock { state in
+            state.isActive = false
+            if state.printing == 0 { Self.write("\n") }
+        }
+        return line
+    }
+
+    private func readLine() -> String? {
+        while true {
+            switch take() {
+            case .line(let line): return line
+            case .end: return nil
+            case .offers, .typing: break
+            }
+            var wanted = [
+                pollfd(fd: STDIN_FILENO, events: Int16(POLLIN), revents: 0),
+                pollfd(fd: wake.reading, events: Int16(POLLIN), revents: 0),
+            ]
+            guard unsafe poll(&wanted, 2, -1) >= 0 || errno == EINTR else { return nil }
+            if wanted[1].revents != 0 { return nil }
+            if wanted[0].revents == 0 { continue }
+            switch InputFile.chunk(STDIN_FILENO, 256) {
+            case .success(let bytes) where !bytes.isEmpty: state.withLock { $0.typed += bytes }
+            // The terminal is gone.
+            case .success: return nil
+            case .failure(let number): if number != EAGAIN { return nil }
+            }
+        }
+    }
+
+    /// Takes what was typed, up to the end of a line.
+    private func take() -> PromptLine.Outcome {
+        state.withLock { state in
+            var taken = 0
+            var outcome = PromptLine.Outcome.typing
+            while taken < state.typed.count, outcome == .typing {
+                let byte = state.typed[taken]
+                taken += 1
+                // The whole line stays on the terminal.
+                if byte == 0x0A || byte == 0x0D { Self.draw(state) }
+                outcome = state.line.take(byte)
+                if case .offers(let words) = outcome {
+                    if state.printing == 0 { Self.write(PromptLine.erase + words.joined(separator: "  ") + "\n") }
+                    outcome = .typing
+                }
+            }
+            state.typed.removeFirst(taken)
+            if taken > 0, outcome == .typing { Self.draw(state) }
+            return outcome
+        }
+    }
+
+    private static func draw(_ state: State) {
+        guard state.isActive, state.printing == 0, !state.isOver else { return }
+        write(state.line.drawn(columns: Console.width(of: STDERR_FILENO) ?? 80))
+    }
+
+    private static func write(_ text: String) {
+        _ = Console.write(Array(text.utf8), to: STDERR_FILENO)
+    }
+
+    // MARK: The terminal
+
+    private static func takeKeys() -> Bool {
+        saved.withLock { saved in
+            var settings = termios()
+            guard unsafe tcgetattr(STDIN_FILENO, &settings) == 0 else { return false }
+            if saved == nil { saved = settings }
+            settings.c_lflag &= ~tcflag_t(ICANON | ECHO | IEXTEN)
+            return unsafe tcsetattr(STDIN_FILENO, TCSANOW, &settings) == 0
+        }
+    }
+
+    private static func restore() {
+        saved.withLock { saved in
+            guard var settings = saved.take() else { return }
+            _ = unsafe tcsetattr(STDIN_FILENO, TCSANOW, &settings)
+        }
+    }
+
+    private func watch() {
+        let reactions: [(Int32, @Sendable () -> Void)] = [
+            (SIGWINCH, { [weak self] in self?.state.withLock { Self.draw($0) } }),
+            (SIGTSTP, { [weak self] in self?.pause() }),
+            (SIGCONT, { [weak self] in self?.resume() }),
+        ]
+        let sources = reactions.map { number, reaction in
+            let source = DispatchSource.makeSignalSource(signal: number, queue: .global())
+            source.setEventHandler(handler: reaction)
+            source.resume()
+            return source
+        }
+        state.withLock { $0.sources = sources }
+    }
+
+    /// ^Z: the shell has the terminal until it resumes this program in the foreground.
+    private func pause() {
+        guard !state.withLock(\.isOver) else { return }
+        hide()
+        Self.restore()
+        // To the thread, not to the process: it has stopped when this returns.
+        Terminal.heedingTheShell { raise(SIGTSTP) }
+        resume()
+        show()
+    }
+
+    private func resume() {
+        guard !state.withLock(\.isOver) else { return }
+        // After `bg` the kernel stops this program again until it is in the foreground.
+        Terminal.heedingTheShell { _ = Self.takeKeys() }
+        state.withLock { Self.draw($0) }
+    }
+}

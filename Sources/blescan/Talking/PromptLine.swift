@@ -1,0 +1,156 @@
+// The line that a user types at the prompt of `talk`: bytes of the keyboard in, text for the terminal out.
+//
+// Duties: editing, the history of the lines, completion, and the drawing of the prompt with the line after it in one
+// row, however long it is.
+//
+// Invariants:
+// - `cursor` is between 0 and the number of scalars of `text`.
+// - Only printable scalars are in `text`: what is pasted cannot control the terminal.
+
+/// A line being typed.
+struct PromptLine: Sendable {
+    /// What a byte of the keyboard has done.
+    enum Outcome: Hashable {
+        /// The line may have changed.
+        case typing
+        /// The line is complete.
+        case line(String)
+        /// The user ends the input.
+        case end
+        /// These words can stand at the cursor.
+        case offers([String])
+    }
+
+    /// The sequence that clears the row.
+    static let erase = "\r\u{1B}[K"
+
+    /// The most scalars of a line.
+    private static let limit = 4096
+    /// The most lines that are remembered.
+    private static let remembered = 200
+
+    private let prompt: String
+    private let operations: [String]
+    private let attributes: [String]
+    private var text: [Unicode.Scalar] = []
+    private var cursor = 0
+    private var history: [String] = []
+    /// The line of the history that is shown, and the line that was being typed before.
+    private var recalled: (index: Int, draft: [Unicode.Scalar])?
+    private var keys = ScreenKeyReader()
+
+    /// - Parameters:
+    ///   - operations: The words that are completed at the beginning of a line.
+    ///   - attributes: The words that are completed after the first one.
+    init(_ prompt: String, operations: [String] = [], attributes: [String] = []) {
+        self.prompt = prompt
+        self.operations = operations
+        self.attributes = attributes
+    }
+
+    /// Takes a byte of the keyboard.
+    mutating func take(_ byte: UInt8) -> Outcome {
+        switch byte {
+        case 0x01: cursor = 0
+        case 0x04:
+            if text.isEmpty { return .end }
+            if cursor < text.count { text.remove(at: cursor) }
+        case 0x05: cursor = text.count
+        case 0x09: return complete()
+        case 0x17: deleteWord()
+        default:
+            for key in keys.read([byte]) {
+                if key == .enter { return .line(finish()) }
+                press(key)
+            }
+        }
+        return .typing
+    }
+
+    /// Returns the text that draws the prompt and the line in one row, with the cursor in its place.
+    func drawn(columns: Int) -> String {
+        let mark = ScreenText.width(prompt) + 8 < columns ? prompt : "> "
+        let room = max(1, columns - ScreenText.width(mark) - 1)
+        var start = 0
+        while start < cursor, Self.width(text[start..<cursor]) > room { start += 1 }
+        var end = cursor
+        while end < text.count, Self.width(text[start...end]) <= room { end += 1 }
+        let back = Self.width(text[cursor..<end])
+        return Self.erase + mark + Self.string(text[start..<end]) + (back > 0 ? "\u{1B}[\(back)D" : "")
+    }
+
+    // MARK: Editing
+
+    private mutating func press(_ key: ScreenKey) {
+        switch key {
+        case .character(let scalar):
+            guard !scalar.isUnprintable, text.count < Self.limit else { return }
+            text.insert(scalar, at: cursor)
+            cursor += 1
+        case .backspace:
+            guard cursor > 0 else { return }
+            cursor -= 1
+            text.remove(at: cursor)
+        case .clear:
+            text.removeSubrange(..<cursor)
+            cursor = 0
+        case .left: cursor = max(0, cursor - 1)
+        case .right: cursor = min(text.count, cursor + 1)
+        case .home: cursor = 0
+        case .end: cursor = text.count
+        case .up: recall(by: -1)
+        case .down: recall(by: 1)
+        case .enter, .escape, .redraw, .pageUp, .pageDown: break
+        }
+    }
+
+    /// Deletes the word before the cursor, and the blanks between.
+    private mutating func deleteWord() {
+        var start = cursor
+        while start > 0, text[start - 1] == " " { start -= 1 }
+        while start > 0, text[start - 1] != " " { start -= 1 }
+        text.removeSubrange(start..<cursor)
+        cursor = start
+    }
+
+    private mutating func finish() -> String {
+        let line = Self.string(text[...])
+        if !line.isEmpty, history.last != line { history.append(line) }
+        if history.count > Self.remembered { history.removeFirst() }
+        (text, cursor, recalled) = ([], 0, nil)
+        return line
+    }
+
+    private mutating func recall(by step: Int) {
+        let index = (recalled?.index ?? history.count) + step
+        guard (0...history.count).contains(index) else { return }
+        let draft = recalled?.draft ?? text
+        recalled = index == history.count ? nil : (index, draft)
+        text = index == history.count ? draft : Array(history[index].unicodeScalars)
+        cursor = text.count
+    }
+
+    // MARK: Completion
+
+    private mutating func complete() -> Outcome {
+        let start = (text[..<cursor].lastIndex(of: " ") ?? -1) + 1
+        let word = Self.string(text[start..<cursor])
+        let isFirst = text[..<start].allSatisfy { $0 == " " }
+        let matches = (isFirst ? operations : attributes).filter { $0.hasPrefix(word) }
+        guard let first = matches.first else { return .typing }
+        var common = first
+        while !matches.allSatisfy({ $0.hasPrefix(common) }) { common.removeLast() }
+        if matches.count == 1 { common += " " }
+        let more = common.unicodeScalars.dropFirst(word.unicodeScalars.count)
+        if more.isEmpty { return .offers(matches) }
+        text.insert(contentsOf: more, at: cursor)
+        cursor += more.count
+        return .typing
+    }
+
+    private static func string(_ scalars: ArraySlice<Unicode.Scalar>) -> String {
+        String(String.UnicodeScalarView(scalars))
+    }
+
+    private static func width(_ scalars: ArraySlice<Unicode.Scalar>) -> Int { ScreenText.width(string(scalars)) }
+}

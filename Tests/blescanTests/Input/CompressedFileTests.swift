@@ -1,0 +1,110 @@
+import Foundation
+import Glibc
+import Testing
+
+@testable import blescan
+
+/// Files that gzip has compressed, wherever a recording is read.
+@Suite(.timeLimit(.minutes(2))) struct CompressedFileTests {
+    private let folder: TestFolder
+    private let packed: String
+
+    init() async throws {
+        folder = try TestFolder()
+        packed = folder["air.btsnoop.gz"]
+        try await shell("gzip -c \"$0\" > \"$1\"", Fixtures.threeDevices, packed)
+    }
+
+    @discardableResult
+    private func shell(_ script: String, _ words: String...) async throws -> Outcome {
+        let outcome = try await RunningProgram(["-c", script] + words, of: URL(filePath: "/bin/bash")).outcome()
+        try #require(outcome.status == 0, "\(outcome.errors)")
+        return outcome
+    }
+
+    @Test(arguments: [["--as-scan", "--utc"], ["--json"], ["--check"], ["--only", "adv"]])
+    func theyAreReadAsTheyWereBefore(_ options: [String]) async throws {
+        let plain = try await BuiltProgram.run(["replay", Fixtures.threeDevices] + options)
+        let named = try await BuiltProgram.run(["replay", packed] + options)
+        #expect(named.status == plain.status && named.output == plain.output && !plain.output.isEmpty)
+        let piped = try await shell("cat \"$0\" | \"$@\"", packed, BuiltProgram.url.path, "replay", "-", "--as-scan")
+        let redirected = try await shell("\"$@\" < \"$0\"", packed, BuiltProgram.url.path, "replay", "--as-scan")
+        #expect(piped.output == redirected.output && !piped.output.isEmpty && piped.errors.isEmpty)
+    }
+
+    @Test func linesToDecodeMayBeCompressed() async throws {
+        let outcome = try await shell("echo 02010603030d18 | gzip | \"$0\" decode", BuiltProgram.url.path)
+        #expect(outcome.output.contains("Heart Rate"))
+    }
+
+    @Test func aCutFileIsShownAsFarAsItGoes() async throws {
+        let whole = try Data(contentsOf: URL(filePath: packed))
+        try whole.dropLast(12).write(to: URL(filePath: folder["cut.gz"]))
+        let outcome = try await BuiltProgram.run(["replay", folder["cut.gz"], "--as-scan"])
+        #expect(outcome.status == 65 && outcome.output.contains("Virtual HRM"))
+        #expect(
+            outcome.errors
+                == "blescan: \(folder["cut.gz"]) cannot be decompressed to its end: gzip: unexpected end of file\n"
+                + "hint: What came before is shown.\n")
+    }
+
+    @Test func aDamagedFileIsReported() async throws {
+        var bytes = try Data(contentsOf: URL(filePath: packed))
+        // The checksum of the contents: RFC 1952, 2.3.1.
+        bytes[bytes.count - 8] ^= 0xFF
+        try bytes.write(to: URL(filePath: folder["damaged.gz"]))
+        let outcome = try await BuiltProgram.run(["replay", folder["damaged.gz"], "--as-scan"])
+        #expect(outcome.status == 65 && outcome.errors.contains("gzip: invalid compressed data--crc error"))
+        let decoded = try await BuiltProgram.run(["decode", folder["damaged.gz"]])
+        #expect(decoded.status == 65 && decoded.errors.contains("gzip: invalid compressed data--crc error"))
+    }
+
+    @Test func withoutGzipTheFileIsNamed() async throws {
+        let outcome = try await BuiltProgram.run(["replay", packed], environment: ["PATH": "/nowhere"])
+        #expect(outcome.status == 65 && outcome.output.isEmpty)
+        #expect(
+            outcome.errors
+                == "blescan: \(packed) is compressed, and there is no gzip in PATH\n"
+                + "hint: Install gzip, or decompress the file first.\n")
+    }
+
+    @Test func onceIsEnough() async throws {
+        try await shell("gzip -c \"$0\" > \"$1\"", packed, folder["twice.gz"])
+        let outcome = try await BuiltProgram.run(["replay", folder["twice.gz"]])
+        #expect(outcome.status == 65 && outcome.errors.contains("is compressed twice"))
+    }
+
+    /// The name of the file is no word of a command, and no option.
+    @Test func namesArePassedToNobody() async throws {
+        let name = folder["-; touch made.gz"]
+        try FileManager.default.copyItem(atPath: packed, toPath: name)
+        #expect(try await BuiltProgram.run(["replay", name, "--as-scan"]).status == 0)
+    }
+
+    /// Half a gigabyte of zeros, in a few hundred kilobytes, and no more memory for the program than 256 MB.
+    @Test func aBombFillsNothing() async throws {
+        try await shell("head -c 536870912 /dev/zero | gzip -1 > \"$0\"", folder["bomb.gz"])
+        let outcome = try await shell(
+            "ulimit -v 1048576; ulimit -d 262144; \"$1\" replay \"$0\" 2>&1; echo $?", folder["bomb.gz"],
+            BuiltProgram.url.path)
+        #expect(outcome.output.contains("not a capture file") && outcome.output.hasSuffix("65\n"))
+    }
+
+    /// The rest of the file never comes: the process that decompresses it must not be waited for.
+    @Test func nobodyWaitsForWhatIsNotRead() async throws {
+        let fifo = folder["fifo"]
+        _ = unsafe mkfifo(fifo, 0o600)
+        let writer = unsafe open(fifo, O_RDWR | O_CLOEXEC)
+        defer { close(writer) }
+        // More than what gzip keeps until the end.
+        var air = AirCapture()
+        for _ in 0..<5000 { air.add("0201060303180f", from: "C0:00:00:00:00:01", isRandom: true) }
+        try air.write(to: folder["air"])
+        try await shell("gzip -c \"$0\" > \"$1\"", folder["air"], folder["air.gz"])
+        let program = try RunningProgram(["replay", fifo, "--as-scan", "-n", "1"])
+        let bytes = Array(try Data(contentsOf: URL(filePath: folder["air.gz"])))
+        #expect(unsafe bytes.withUnsafeBytes { unsafe write(writer, $0.baseAddress, $0.count) } == bytes.count)
+        let outcome = try await program.outcome()
+        #expect(outcome.status == 0 && outcome.output.split(separator: "\n").count == 1, "\(outcome.errors)")
+    }
+}
