@@ -57,7 +57,8 @@ extension Repair {
                 return cycle(adapter)
             case .staleScan:
                 var dialogue = try ControllerDialogue(adapter: adapter.index)
-                return Repair(fix, adapter, await dialogue.endScan(heard: adapter.before), done: "ended the scan without an owner")
+                let result = await dialogue.endScan(heard: adapter.before)
+                return Repair(fix, adapter, result, done: "ended the scan without an owner")
             }
         } catch {
             return Repair(

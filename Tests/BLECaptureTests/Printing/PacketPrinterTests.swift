@@ -43,7 +43,8 @@ struct PacketPrinterTests {
         let key = "a4e41d70088de98196ae36dec58877be"
         let ofPeer = "0600b3a2c4115500"
         let packets = try [
-            (CapturePacket.smp("06" + key), "Encryption Information"), (CapturePacket.smp("08" + key), "Identity Information"),
+            (CapturePacket.smp("06" + key), "Encryption Information"),
+            (CapturePacket.smp("08" + key), "Identity Information"),
             (CapturePacket.smp("0a" + key), "Signing Information"),
             (CapturePacket.note(16, "01000000 1300 0100" + ofPeer + key), "Management command"),
             (CapturePacket.note(16, "01000000 3000 0100" + ofPeer + key), "Management command"),

@@ -184,7 +184,8 @@ import Testing
         run.powerChangesUnseen = [2]
         run.begin(ManagementSetup.Plan(powersOn: true))
         run.play()
-        #expect(run.sent.filter { $0.hasPrefix("0500") } == ["0500 0000 0100 00", "0500 0000 0100 01", "0500 0000 0100 01"])
+        #expect(
+            run.sent.filter { $0.hasPrefix("0500") } == ["0500 0000 0100 00", "0500 0000 0100 01", "0500 0000 0100 01"])
         #expect(run.now == start + .milliseconds(500))
         #expect(run.others.last == .finish(.success(run.result(0x0A01, canPair: true, hasCycledPower: true))))
     }

@@ -24,6 +24,7 @@ import Testing
         // in: Sources/BareBLE/BareBLE.docc/Pairing.md
         let agent = PairingAgent(
             show: { peer, passkey in print("Enter \(passkey) at \(peer).") },
+            compare: { peer, number in await ask("Does \(peer) show \(number)? (y/n)") == "y" },
             enter: { peer in Passkey(await ask("Passkey that \(peer) shows:")) })
         try await lock.pair(PairingOptions(agent: agent, require: .authenticated))
         // out

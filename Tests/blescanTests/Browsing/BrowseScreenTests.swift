@@ -373,7 +373,7 @@ struct Browsed {
     @Test func theEquivalentCommandMakesTheSameLink() throws {
         let options = try ConnectionOptions.parse([
             "--adapter", "hci1", "--bonds", "/srv/my bonds", "--timeout", "5s", "--mtu", "100", "--cache", "belt.cache",
-            "--no-bond", "--record", "visit.btsnoop",
+            "--no-bond",
         ]).linkWords
         var browsed = Browsed(linkOptions: options)
         browsed.take(.connected(mtu: 23), .discovered(Browsed.belt))
