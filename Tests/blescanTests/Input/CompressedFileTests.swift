@@ -6,7 +6,7 @@ import Testing
 @testable import blescan
 
 /// Files that gzip has compressed, wherever a recording is read.
-@Suite(.timeLimit(.minutes(2))) struct CompressedFileTests {
+@Suite(.timeLimit(.minutes(5))) struct CompressedFileTests {
     private let folder: TestFolder
     private let packed: String
 
