@@ -684,9 +684,9 @@ _blescan_talk() {
 
 _blescan_serve() {
     repeating_flags=()
-    non_repeating_flags=(--advertise --no-advertise --trace --json --version -h --help)
+    non_repeating_flags=(--advertise --no-advertise --utc --trace -v --json -j --version -h --help)
     repeating_options=()
-    non_repeating_options=(--socket --adapter --pairing --bonds --name --for)
+    non_repeating_options=(--socket --adapter -i --pairing --bonds --name --for --color)
     __blescan_offer_flags_options 1
 
     # Offer option value completions
@@ -694,7 +694,7 @@ _blescan_serve() {
     '--socket')
         return
         ;;
-    '--adapter')
+    '--adapter'|'-i')
         __blescan_add_completions -W "$(__blescan_custom_complete ---completion serve -- --adapter "${COMP_CWORD}" "$(__blescan_cursor_index_in_current_word)")"
         return
         ;;
@@ -712,14 +712,18 @@ _blescan_serve() {
     '--for')
         return
         ;;
+    '--color')
+        __blescan_add_completions -W 'auto'$'\n''always'$'\n''never'
+        return
+        ;;
     esac
 }
 
 _blescan_advertise() {
     repeating_flags=()
-    non_repeating_flags=(--extended --json --version -h --help)
+    non_repeating_flags=(--extended --json -j --version -h --help)
     repeating_options=(--service)
-    non_repeating_options=(--name --manufacturer --ibeacon --url --interval --adapter --for)
+    non_repeating_options=(--name --manufacturer --ibeacon --url --interval --adapter -i --for)
     __blescan_offer_flags_options 0
 
     # Offer option value completions
@@ -742,7 +746,7 @@ _blescan_advertise() {
     '--interval')
         return
         ;;
-    '--adapter')
+    '--adapter'|'-i')
         __blescan_add_completions -W "$(__blescan_custom_complete ---completion advertise -- --adapter "${COMP_CWORD}" "$(__blescan_cursor_index_in_current_word)")"
         return
         ;;
@@ -799,14 +803,14 @@ _blescan_pair() {
 
 _blescan_forget() {
     repeating_flags=()
-    non_repeating_flags=(--json --version -h --help)
+    non_repeating_flags=(--json -j --version -h --help)
     repeating_options=()
-    non_repeating_options=(--adapter --bonds)
+    non_repeating_options=(--adapter -i --bonds)
     __blescan_offer_flags_options 1
 
     # Offer option value completions
     case "${prev}" in
-    '--adapter')
+    '--adapter'|'-i')
         __blescan_add_completions -W "$(__blescan_custom_complete ---completion forget -- --adapter "${COMP_CWORD}" "$(__blescan_cursor_index_in_current_word)")"
         return
         ;;
@@ -827,7 +831,7 @@ _blescan_forget() {
 
 _blescan_bonds() {
     repeating_flags=()
-    non_repeating_flags=(--json --version -h --help)
+    non_repeating_flags=(--json -j --version -h --help)
     repeating_options=()
     non_repeating_options=(--bonds)
     __blescan_offer_flags_options 0
@@ -947,14 +951,14 @@ _blescan_replay() {
 
 _blescan_doctor() {
     repeating_flags=()
-    non_repeating_flags=(--no-scan --report --json --version -h --help)
+    non_repeating_flags=(--no-scan --report --json -j --version -h --help)
     repeating_options=(--fix)
-    non_repeating_options=(--adapter --connect --bonds --for --record --root)
+    non_repeating_options=(--adapter -i --connect --bonds --for --record --root)
     __blescan_offer_flags_options 0
 
     # Offer option value completions
     case "${prev}" in
-    '--adapter')
+    '--adapter'|'-i')
         __blescan_add_completions -W "$(__blescan_custom_complete ---completion doctor -- --adapter "${COMP_CWORD}" "$(__blescan_cursor_index_in_current_word)")"
         return
         ;;
@@ -985,14 +989,14 @@ _blescan_doctor() {
 
 _blescan_selftest() {
     repeating_flags=()
-    non_repeating_flags=(--air --force --redact --json --version -h --help)
+    non_repeating_flags=(--air --force --redact --json -j --version -h --help)
     repeating_options=()
-    non_repeating_options=(--adapter --peer-adapter --peer --soak --record)
+    non_repeating_options=(--adapter -i --peer-adapter --peer --soak --record)
     __blescan_offer_flags_options 0
 
     # Offer option value completions
     case "${prev}" in
-    '--adapter')
+    '--adapter'|'-i')
         return
         ;;
     '--peer-adapter')

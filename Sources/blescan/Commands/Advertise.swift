@@ -51,6 +51,7 @@ struct Advertise: AsyncParsableCommand {
     var extended = false
 
     @Option(
+        name: [.long, .customShort("i")],
         help: ArgumentHelp("Adapter to use: hci0, or its address.", valueName: "hciN"),
         completion: Completions.adapter,
         transform: AdapterArgument.init(argument:))
@@ -62,7 +63,7 @@ struct Advertise: AsyncParsableCommand {
         transform: DurationArgument.init(argument:))
     var duration: DurationArgument?
 
-    @Flag(help: "Print one JSON object per line.")
+    @Flag(name: [.long, .customShort("j")], help: "Print one JSON object per line.")
     var json = false
 
     func validate() throws {
@@ -82,7 +83,7 @@ struct Advertise: AsyncParsableCommand {
                 let local = LocalPeripheral(on: central)
                 let lease = try await local.advertise(advertisement)
                 if command.json {
-                    Console.out(JSONLine.object(["v": 1, "event": "advertising"]).bytes)
+                    Console.out(JSONLine.object(["v": 1, "t": .string(Timestamp.now()), "event": "advertising"]).bytes)
                 } else {
                     Console.note("advertising; ^C ends it")
                 }
@@ -110,7 +111,9 @@ struct Advertise: AsyncParsableCommand {
             do throws(AdvertisementData.Invalid) {
                 elements.append(try .eddystoneURL(url, txPower: -20))
             } catch {
-                throw BLEError(.invalidArgument, subject: url, during: "advertise", because: "\(error)")
+                throw BLEError(
+                    .invalidArgument, subject: url, during: "advertise", because: "\(error)",
+                    hint: "Give a short address that begins with http:// or https://.")
             }
         }
         let time = interval?.duration ?? .milliseconds(100)

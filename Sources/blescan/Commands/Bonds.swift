@@ -19,7 +19,7 @@ struct Bonds: ParsableCommand {
 
     @OptionGroup var bonds: BondOptions
 
-    @Flag(help: "Print one JSON object per line.")
+    @Flag(name: [.long, .customShort("j")], help: "Print one JSON object per line.")
     var json = false
 
     func run() throws {

@@ -23,6 +23,7 @@ struct Doctor: AsyncParsableCommand {
             """)
 
     @Option(
+        name: [.long, .customShort("i")],
         help: ArgumentHelp("Check only this adapter: hci0, or its address.", valueName: "hciN"),
         completion: Completions.adapter,
         transform: AdapterArgument.init(argument:))
@@ -65,7 +66,8 @@ struct Doctor: AsyncParsableCommand {
             valueName: "dir"))
     var root: String?
 
-    @Flag(help: "Print one JSON object per finding, and one with their counts.")
+    @Flag(
+        name: [.long, .customShort("j")], help: "Print one JSON object per finding, and one with their counts.")
     var json = false
 
     func validate() throws {

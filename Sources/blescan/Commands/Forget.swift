@@ -23,6 +23,7 @@ struct Forget: AsyncParsableCommand {
     var peer: PeerArgument
 
     @Option(
+        name: [.long, .customShort("i")],
         help: ArgumentHelp("Only the bond of this adapter: hci0, or its address.", valueName: "hciN"),
         completion: Completions.adapter,
         transform: AdapterArgument.init(argument:))
@@ -30,7 +31,7 @@ struct Forget: AsyncParsableCommand {
 
     @OptionGroup var bonds: BondOptions
 
-    @Flag(help: "Print one JSON object per line.")
+    @Flag(name: [.long, .customShort("j")], help: "Print one JSON object per line.")
     var json = false
 
     /// A bond that the arguments name.

@@ -38,6 +38,7 @@ struct SelfTest: AsyncParsableCommand {
             """)
 
     @Option(
+        name: [.long, .customShort("i")],
         help: ArgumentHelp("The adapter: hci0, or its address; demo:NAME for a virtual one.", valueName: "hciN"),
         transform: SelfTestAdapterArgument.init(argument:))
     var adapter: SelfTestAdapterArgument?
@@ -71,7 +72,7 @@ struct SelfTest: AsyncParsableCommand {
     @Flag(help: "Leave addresses and names out of the report.")
     var redact = false
 
-    @Flag(help: "Print the report as one JSON object, and nothing else.")
+    @Flag(name: [.long, .customShort("j")], help: "Print the report as one JSON object, and nothing else.")
     var json = false
 
     func validate() throws {

@@ -47,6 +47,7 @@ struct Serve: AsyncParsableCommand {
     var socket: String?
 
     @Option(
+        name: [.long, .customShort("i")],
         help: ArgumentHelp("Adapter to use: hci0, or its address.", valueName: "hciN"),
         completion: Completions.adapter,
         transform: AdapterArgument.init(argument:))
@@ -73,10 +74,14 @@ struct Serve: AsyncParsableCommand {
         transform: DurationArgument.init(argument:))
     var duration: DurationArgument?
 
-    @Flag(help: "Print every ATT packet to standard error.")
+    @OptionGroup var times: TimeOptions
+
+    @OptionGroup var color: ColorOptions
+
+    @Flag(name: [.long, .customShort("v")], help: "Print every ATT packet to standard error.")
     var trace = false
 
-    @Flag(help: "Print one JSON object per line.")
+    @Flag(name: [.long, .customShort("j")], help: "Print one JSON object per line.")
     var json = false
 
     func validate() throws {
@@ -166,7 +171,7 @@ struct Serve: AsyncParsableCommand {
         for service in device.services { try await local.publish(service) }
         let events = local.events
         var lease: AdvertisementLease?
-        if let pairing { try await local.allowPairing(pairing.options(note: { line("passkey", $0, passkey: $1) })) }
+        if let pairing { try await local.allowPairing(pairing.options(note: { line(.passkey, "\($0)", passkey: $1) })) }
         if let socket {
             try await local.acceptCentrals(atSocket: socket)
         } else if isAdvertising {
@@ -234,54 +239,78 @@ extension Serve {
     private func report(_ events: LocalPeripheralEventSequence, of local: LocalPeripheral) async throws {
         for try await event in events {
             switch event {
-            case .connected(let central): line("connected", central)
-            case .disconnected(let central, let reason): line("disconnected", central, text: "\(reason)")
-            case .subscribed(let central, let characteristic, _): line("subscribed", central, characteristic)
-            case .unsubscribed(let central, let characteristic): line("unsubscribed", central, characteristic)
+            case .connected(let central): line(.connected, central)
+            case .disconnected(let central, let reason): line(.disconnected, central, reason: "\(reason)")
+            case .subscribed(let central, let characteristic, _): line(.subscribed, central, characteristic)
+            case .unsubscribed(let central, let characteristic): line(.unsubscribed, central, characteristic)
             case .written(let central, let characteristic):
                 let value = try? await local.value(of: .handle(characteristic.id))
-                line("written", central, characteristic, value: value)
-            case .writeDropped(let central, let characteristic): line("write dropped", central, characteristic)
-            case .paired(let central, let bond): line("paired", central, text: bond.words)
-            case .pairingFailed(let central, let error): line("pairing failed", central, text: "\(error)")
+                line(.written, central, characteristic, value: value)
+            case .writeDropped(let central, let characteristic): line(.writeDropped, central, characteristic)
+            case .paired(let central, let bond): line(.paired, central, bond: bond)
+            case .pairingFailed(let central, let error): line(.pairingFailed, central, reason: "\(error)")
             case .dropped(let count): Console.warn("\(count.counted("event")) came faster than they were printed")
             }
         }
     }
 
-    private func line(
-        _ event: String, _ central: ConnectedCentral, _ characteristic: PublishedCharacteristic? = nil,
-        value: [UInt8]? = nil, text: String? = nil
-    ) {
-        line(event, central.peer.map { "\($0)" } ?? central.name, characteristic, value: value, text: text)
+    /// What has happened, as objects name it.
+    private enum Event: String {
+        case connected, disconnected, subscribed, unsubscribed, written, writeDropped, paired, pairingFailed, passkey
+
+        /// The same in words.
+        var words: String {
+            switch self {
+            case .writeDropped: "write dropped"
+            case .pairingFailed: "pairing failed"
+            default: rawValue
+            }
+        }
     }
 
-    private func line(_ event: String, _ peer: PeerID, passkey: Passkey) {
-        line(event, "\(peer)", passkey: passkey)
+    private func line(
+        _ event: Event, _ central: ConnectedCentral, _ characteristic: PublishedCharacteristic? = nil,
+        value: [UInt8]? = nil, reason: String? = nil, bond: Bond? = nil
+    ) {
+        line(
+            event, central.peer.map { "\($0)" } ?? central.name, characteristic, value: value, reason: reason,
+            bond: bond)
     }
 
     private func line(
-        _ event: String, _ central: String, _ characteristic: PublishedCharacteristic? = nil,
-        value: [UInt8]? = nil, text: String? = nil, passkey: Passkey? = nil
+        _ event: Event, _ central: String, _ characteristic: PublishedCharacteristic? = nil, value: [UInt8]? = nil,
+        reason: String? = nil, bond: Bond? = nil, passkey: Passkey? = nil
     ) {
+        let name = characteristic.flatMap { AssignedNumbers.name(of: $0.uuid) }
         if json {
             let object = JSONLine.object([
-                "v": 1, "event": .string(event), "central": .string(central),
-                "uuid": characteristic.map { .string($0.uuid.description) },
+                "v": 1, "t": .string(Timestamp.now()), "event": .string(event.rawValue), "central": .string(central),
                 "handle": characteristic.map { .integer(Int($0.id)) },
-                "hex": value.map { .string(Hex.encode($0)) }, "reason": text.map { .string($0) },
+                "uuid": characteristic.map { .string($0.uuid.description) }, "name": name.map { .string($0) },
+                "hex": value.map { .string(Hex.encode($0)) }, "reason": reason.map { .string($0) },
+                "method": bond.map { .string($0.method.rawValue) },
+                "authenticated": bond.map { .bool($0.isAuthenticated) }, "keySize": bond.map { .integer($0.keySize) },
                 "passkey": passkey.map { .string("\($0)") },
             ])
             return Console.out(object.bytes)
         }
-        var words = "\(central)  \(event)"
-        if let characteristic {
-            words += "  \(CharacteristicReference.handle(characteristic.id))  \(characteristic.uuid)"
-            if let name = AssignedNumbers.name(of: characteristic.uuid) { words += " \(name)" }
+        var line = StyledText()
+        func add(_ text: String, _ style: ScreenStyle = []) {
+            if line.width > 0 { line.add("  ") }
+            line.add(text.printable, style)
         }
-        if let value { words += "  " + (value.isEmpty ? "(empty)" : Hex.encode(value)) }
-        if let passkey { words += "  \(passkey)" }
-        if let text { words += ": \(text)" }
-        Console.out(words.printable)
+        add(Timestamp.localNow(), .dim)
+        add(central)
+        add(event.words, event == .pairingFailed || event == .writeDropped ? .red : .bold)
+        if let characteristic {
+            add(
+                [CharacteristicReference.handle(characteristic.id).description, "\(characteristic.uuid)"].joined(
+                    separator: "  "))
+            if let name { add(name) }
+        }
+        if let value { add(value.isEmpty ? "(empty)" : Hex.encode(value), .green) }
+        if let passkey { add("\(passkey)", .bold) }
+        if let text = reason ?? bond?.words { add(text) }
+        Console.out(line.painted(color.look))
     }
 }

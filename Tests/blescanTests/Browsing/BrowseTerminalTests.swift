@@ -147,8 +147,10 @@ struct BrowseTerminalTests {
     @Test func withoutATerminalNothingIsShown() async throws {
         for (arguments, words) in [
             (["browse", "demo:uart"], "browse needs a full terminal: standard input is not a terminal"),
-            (["browse", "demo:uart", "--json"], "`blescan talk` or `explore` prints objects"),
-            (["browse", "demo:uart", "--trace"], "--record FILE"), (["browse", "demo:lock", "--pair"], "pair first"),
+            (["browse", "demo:uart", "--json"], "unknown option --json"),
+            (["browse", "demo:uart", "--trace"], "unknown option --trace"),
+            (["browse", "demo:uart", "--record", "-"], "needs standard output"),
+            (["browse", "demo:lock", "--pair"], "pair first"),
         ] {
             let outcome = try await BuiltProgram.run(arguments)
             #expect(outcome.status == 64 && outcome.errors.contains(words), "\(outcome.errors)")
