@@ -14,8 +14,19 @@ enum BlankedKeys {
     static func blank(_ payload: [UInt8], inData data: inout [UInt8]) {
         guard isKey(payload) else { return }
         // Handle and length come before each piece; length and channel before the first one, and then the code.
-        let isFirst = data.dropFirst().first.map { $0 >> 4 & 0b11 != 0b01 } ?? false
-        for index in data.indices.dropFirst(isFirst ? 9 : 4) { data[index] = 0 }
+        for index in data.indices.dropFirst(isFirst(data) ? 9 : 4) { data[index] = 0 }
+    }
+
+    /// The same, in the first piece of a packet on one of these channels, whatever it is.
+    static func blank(unfinished data: inout [UInt8], of channels: Set<UInt16>) {
+        var reader = ByteReader(data.span)
+        guard reader.skip(6), let channel = reader.u16(), isFirst(data), channels.contains(channel) else { return }
+        for index in data.indices.dropFirst(9) { data[index] = 0 }
+    }
+
+    /// Whether data is the first piece of a packet, by the flags in its handle.
+    private static func isFirst(_ data: [UInt8]) -> Bool {
+        data.dropFirst().first.map { $0 >> 4 & 0b11 != 0b01 } ?? false
     }
 
     private static func isKey(_ payload: [UInt8]) -> Bool { [0x06, 0x08, 0x0A].contains(payload.first) }
@@ -26,7 +37,10 @@ enum BlankedKeys {
     ///   writes them.
     static func blank(management record: inout [UInt8], isCommand: Bool) {
         var reader = ByteReader(record.span)
-        guard reader.skip(4), let code = reader.u16(), (isCommand ? commands : events).contains(code) else { return }
+        guard reader.skip(4), let code = reader.u16() else { return }
+        // Command Complete of Read Local Out Of Band Data, and of its extended form.
+        let isLocalData = !isCommand && code == 0x01 && reader.u16().map { $0 == 0x20 || $0 == 0x3B } ?? false
+        guard isLocalData || (isCommand ? commands : events).contains(code) else { return }
         for index in record.indices.dropFirst(6) { record[index] = 0 }
     }
 

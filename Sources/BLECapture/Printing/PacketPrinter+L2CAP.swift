@@ -5,11 +5,12 @@ extension PacketPrinter {
         printed.layer = .l2cap
         switch reassembler.received(packet) {
         case .frame(let frame):
-            if frame.channel == Self.securityManagerChannel {
+            if Self.securityManagerChannels.contains(frame.channel) {
                 BlankedKeys.blank(frame.payload, inData: &printed.bytes)
             }
             describeFrame(frame, &printed)
         case .unfinished(let origin):
+            BlankedKeys.blank(unfinished: &printed.bytes, of: Self.securityManagerChannels)
             printed.title =
                 "Piece of a frame, link \(PacketNames.hex(origin.connection))"
                 + ", \(PacketNames.bytes(packet.bytes.count &- 4))"
@@ -19,7 +20,8 @@ extension PacketPrinter {
         }
     }
 
-    private static let securityManagerChannel: UInt16 = 0x0006
+    /// That of LE links, and that of BR/EDR links.
+    private static let securityManagerChannels: Set<UInt16> = [0x0006, 0x0007]
 
     private mutating func describeFrame(_ frame: L2CAPFrame, _ printed: inout PrintedPacket) {
         switch frame.channel {
@@ -28,7 +30,7 @@ extension PacketPrinter {
         case 0x0005:
             printed.title = "L2CAP " + Self.named(frame.payload.first, Self.signal)
             printed.details = PacketNames.dump(frame.payload)
-        case Self.securityManagerChannel:
+        case let channel where Self.securityManagerChannels.contains(channel):
             var payload = frame.payload
             BlankedKeys.blank(securityManager: &payload)
             printed.title = "Security Manager " + Self.named(payload.first, Self.security)

@@ -27,7 +27,8 @@ extension Adapter {
     func awaitSetUp(during operation: String) async throws(BLEError) {
         guard security.isSettingUp else { return }
         let (wake, number) = await suspend(until: loop.now() + Self.managementTimeout) { number in
-            perform(security.manage(ManagementSetup.Plan(powersOn: true), number))
+            // It requests nothing: what the setup has switched off, it switches on again.
+            perform(security.manage(ManagementSetup.Plan(powersOn: false), number))
         }
         security.stopWaiting(number)
         if case .cancelled = wake { throw cancelledError(during: operation) }
@@ -223,10 +224,9 @@ extension Adapter {
             try await removeKeys(of: identity, during: operation)
         } catch {
             refusal = error
-            // All keys are loaded again when the adapter is set up again.
             let level: Logger.Level = error.code == .notPermitted ? .notice : .warning
             logger.log(
-                level: level, "the kernel may have the key of a forgotten bond until it is set up again",
+                level: level, "the kernel may keep the key of a forgotten bond until keys are loaded again",
                 metadata: ["adapter": "\(name)", "peer": "\(identity)", "reason": "\(error)"])
         }
         // Without a key in the kernel that has not ended the link.
@@ -237,8 +237,10 @@ extension Adapter {
 
     private func removeKeys(of identity: PeerID, during operation: String) async throws(BLEError) {
         try await manage(during: operation)
-        let (_, number) = await suspend { number in perform(security.unpair(identity, number)) }
+        let (wake, number) = await suspend { number in perform(security.unpair(identity, number)) }
         security.stopWaiting(number)
+        guard case .unpaired(let failure?) = wake else { return }
+        throw BLEError(ManagementSetup.Failure.command(failure), adapter: name, during: operation)
     }
 
     // MARK: Pairing
@@ -369,7 +371,7 @@ extension Adapter {
             case .managed(let waiter, let result): wake(waiter, .managed(result))
             case .listsLoaded(let waiter, let failure): wake(waiter, .listsLoaded(failure))
             case .paired(let waiter, let result): paired(waiter, result)
-            case .unpaired(let waiter): wake(waiter)
+            case .unpaired(let waiter, let failure): wake(waiter, .unpaired(failure))
             case .turn(let waiter): wake(waiter)
             case .ask(let question, let number): ask(question, number)
             case .readSecurity: readSecurity()

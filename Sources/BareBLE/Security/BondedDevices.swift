@@ -145,15 +145,18 @@ final class BondedDevices: @unchecked Sendable {
             throw BLEError(.adapterDown, during: operation, because: "the bonds are not open")
         }
         return try await work(until: limit, during: operation) {
-            let result: Result<Value, BLEError>
             do throws(BLEError) {
-                result = .success(try job(store))
+                let value = try job(store)
+                // What the job has done is done, whether or not the file can be read after it.
+                return (.success(value), Outcome(contents: try? store.load()))
             } catch {
-                result = .failure(error)
+                // Where this process may not write, another one may have changed the bonds. Elsewhere the file may just have
+                // been set aside, and the bonds that are known stay in force.
+                guard !store.isWritable, let contents = try? store.load(), contents.damage == nil else {
+                    return (.failure(error), Outcome())
+                }
+                return (.failure(error), Outcome(contents: contents))
             }
-            // What the job has done is done, whether or not the file can be read after it. Where this process may not write,
-            // another one may have changed the bonds.
-            return (result, Outcome(contents: try? store.load()))
         }
     }
 

@@ -6,13 +6,14 @@ extension Central {
     /// - Throws: `BLEError` with `.noAdapter`, `.notPermitted`, `.busy` if another process has the bonds, `.system`.
     public func bonds() async throws(BLEError) -> [Bond] { try await adapter.bonds() }
 
-    /// Removes the bond with a peer: from the disk, then from the kernel, and its link. Does nothing without a bond.
+    /// Removes the bond with a peer: from the disk, then from the kernel; and ends its link, also one without a bond.
     ///
     /// The peer keeps its own record of the bond, and may refuse to pair again until it is removed there too. Without
-    /// CAP_NET_ADMIN the kernel keeps the key that it was given, until another program loads its keys; the log says so.
+    /// CAP_NET_ADMIN the kernel keeps the key until a program loads its keys again, which the log reports.
     ///
-    /// - Throws: `BLEError` with `.noAdapter`, `.cancelled`; `.bondNotStored` if the disk refused: the bond still exists. With `.unusableState` if the
-    ///   stored bonds were damaged: what is left of them was set aside, and the next call removes the bond.
+    /// - Throws: `BLEError` with `.noAdapter`, `.adapterDown`, `.timedOut`, `.cancelled`, and the codes of `BondStore`.
+    ///   `.bondNotStored` if the disk refused: the bond still exists. `.unusableState` if the stored bonds were damaged:
+    ///   what is left of them was set aside, and the next call removes the bond.
     public func forgetBond(with peer: PeerID) async throws(BLEError) {
         _ = try await removeBond(with: peer)
     }

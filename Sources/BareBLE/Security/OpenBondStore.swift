@@ -52,6 +52,9 @@ package final class OpenBondStore: Sendable {
     // threads that wait for the disk in any case take it.
     private let turn: Lock<UInt64>
 
+    /// Whether this process may change the bonds.
+    var isWritable: Bool { if case .unwritable = place { false } else { true } }
+
     init(_ adapter: BluetoothAddress, _ place: Place, turn: Lock<UInt64>) {
         self.adapter = adapter
         self.place = place

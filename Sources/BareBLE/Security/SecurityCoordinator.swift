@@ -32,7 +32,7 @@ final class SecurityCoordinator {
         /// A task resumes: its pairing has ended.
         case paired(UInt64, Result<PairingExchange.Outcome, PairingExchange.Failure>)
         /// A task resumes: the kernel has removed the keys of a peer, or had none.
-        case unpaired(UInt64)
+        case unpaired(UInt64, ManagementCommandFailure?)
         /// A task resumes: no pairing runs any more.
         case turn(UInt64)
         /// Ask the agent, and call `replied`.
@@ -514,8 +514,13 @@ final class SecurityCoordinator {
                 guard let ended = pairingCommands.removeValue(forKey: number) else { continue }
                 actions += perform(
                     exchange.commandFinished(ended.command, Self.end(of: result), at: now()))
-            case .finished(.task(let waiter), _, _):
-                actions.append(.unpaired(waiter))
+            case .finished(.task(let waiter), _, let result):
+                var failure: ManagementCommandFailure?
+                // A peer that is not paired has no key in the kernel, and the key of one whose link has just ended is removed.
+                if case .failure(let reported) = result, ![.notPaired, .disconnected].contains(reported.status) {
+                    failure = reported
+                }
+                actions.append(.unpaired(waiter, failure))
             case .finished(.none, _, _):
                 break
             case .received(let content):

@@ -13,7 +13,7 @@ public enum SecurityDemand: Sendable {
     /// The peer must be bonded; otherwise the connect fails with `BLEError.Code.notBonded`, before anything is sent.
     case bonded
     /// A peer without a bond is paired before anything else is sent, which takes as long as `PairingOptions.timeout` at
-    /// most. So is one whose bond the options replace; a session replaces with `.always` once, and keeps that bond.
+    /// most. So is one whose bond the options replace; a session replaces with `.always` until a link has come up, and keeps that bond.
     case pairing(PairingOptions)
 
     var pairing: PairingOptions? {
@@ -28,7 +28,7 @@ public enum SecurityDemand: Sendable {
         }
     }
 
-    /// What a session demands of later links after one to a bonded peer: the bond, and no new one in the place of a good one.
+    /// What a session demands of later links after one to a bonded peer. `.none` stays; `.pairing` replaces no good bond.
     var onceBonded: SecurityDemand {
         switch self {
         case .none, .bonded: return self

@@ -65,8 +65,8 @@ public enum UpdateOutcome: Hashable, Sendable {
     case replaced
     /// The value was not sent, or not confirmed, in time.
     case timedOut
-    /// The value is longer than the central can receive. The limit is `ConnectedCentral.maximumUpdateLength`, or less where the
-    /// kernel has refused the packet.
+    /// The value is longer than the central can receive: the limit, in bytes, is `ConnectedCentral.maximumUpdateLength`, or
+    /// less if the kernel has refused the packet.
     case tooLong(limit: Int)
     /// The link does not have the security that the characteristic demands of subscribers.
     case insecure

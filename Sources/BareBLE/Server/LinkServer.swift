@@ -451,7 +451,9 @@ extension LinkServer {
     private func takeEnd(of number: UInt64) -> UpdateOutcome? { begun.removeValue(forKey: number) ?? nil }
 
     private func updateEnded(_ number: UInt64, _ outcome: UpdateOutcome) {
-        if begun[number] != nil { begun[number] = .some(outcome) } else { updates.resume(number, outcome) }
+        // It ends once: what was sent has been sent, whatever becomes of the link before its task waits.
+        guard let end = begun[number] else { return updates.resume(number, outcome) }
+        if end == nil { begun[number] = .some(outcome) }
     }
 
     /// Whether a value would be sent at once; if not, `.ready` follows.

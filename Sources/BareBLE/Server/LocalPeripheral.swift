@@ -354,7 +354,7 @@ extension LocalPeripheral {
         let found = try services.resolve(characteristic, during: operation)
         try checkLength(value, during: operation)
         var receivers = Receivers(handle: found.id)
-        var tooShort: (name: String, limit: Int)?
+        var firstTooSmall: (name: String, limit: Int)?
         for (number, link) in links.sorted(by: { $0.key < $1.key }) {
             let id = ConnectedCentral.ID(number: number)
             guard targets?.contains(id) ?? true, !link.server.configuration(of: found.id).isEmpty else { continue }
@@ -363,10 +363,10 @@ extension LocalPeripheral {
                 receivers.links.append((id, link.server))
             } else {
                 receivers.outcomes[id] = .tooLong(limit: limit)
-                if tooShort == nil { tooShort = (name: link.peripheral.name, limit: limit) }
+                if firstTooSmall == nil { firstTooSmall = (name: link.peripheral.name, limit: limit) }
             }
         }
-        if let (name, limit) = tooShort, targets != nil || receivers.links.isEmpty {
+        if let (name, limit) = firstTooSmall, targets != nil || receivers.links.isEmpty {
             throw BLEError(
                 .tooLong, subject: name, during: operation,
                 because: "the value has \(value.count) bytes, and this central can receive \(limit)",

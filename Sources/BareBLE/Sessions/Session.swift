@@ -17,8 +17,8 @@ internal import Logging
 // - `work` is the one thing in progress: a connect, the program's work on a link, or a wait for the adapter. A result
 //   whose number is no longer that of `work` comes too late, and is only released.
 // - A released link has ended before the next connect begins: `teardown` is awaited.
-// - Once a link was to a bonded peer, no later link is used without a bond, also in the restoration state: without it another
-//   device could take the peer's place.
+// - Once a link was to a bonded peer, each later one has the security that `SecurityDemand.onceBonded` returns, also in the
+//   restoration state: without the bond another device could take the peer's place.
 // - No task of the session holds a reference to it. When its last reference is released, the session and its link end.
 
 /// A lasting connection to one peer, made again by a policy whenever it is lost.
@@ -260,6 +260,7 @@ extension Session {
         }
         let demand = demand
         if let error = link.assumeIsolated({ $0.securityError(demand, during: operation) }) { throw error }
+        note(bondOf: link)
         given = link
         start()
     }
@@ -303,6 +304,7 @@ extension Session {
                 .disconnected, subject: name, during: operation, because: "no link is ready",
                 hint: "Wait for `ready()`.")
         }
+        noteBond()
         current?.watch.cancel()
         current = nil
         return link
@@ -634,7 +636,11 @@ extension Session {
 
     /// Demands the bond of the peer from now on, if there is one: it may have been made on this link.
     private func noteBond() {
-        guard let link = current?.link, link.assumeIsolated({ $0.isBonded }) else { return }
+        if let link = current?.link { note(bondOf: link) }
+    }
+
+    private func note(bondOf link: Peripheral) {
+        guard link.assumeIsolated({ $0.isBonded }) else { return }
         let former = demand
         demand = former.onceBonded
         if demand.requiresBond, !former.requiresBond { record.requireBond() }

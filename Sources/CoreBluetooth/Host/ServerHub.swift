@@ -14,6 +14,7 @@
 //   with them.
 // - The local peripheral exists from the first service, advertisement or channel on.
 
+internal import BLECore
 internal import BLELinux
 internal import BareBLE
 internal import Logging
@@ -257,6 +258,8 @@ actor ServerHub {
                 managers[$0.manager]
             })
         else { throw ATTRefusal(.unlikelyError) }
+        // No value is longer; the padding below would be.
+        guard request.offset <= ServerDatabase.longestValue else { throw ATTRefusal(.invalidOffset) }
         let central = object(for: request.central)
         let response = try await response {
             CBATTRequest(central, characteristic, offset: request.offset, value: nil)
@@ -370,15 +373,15 @@ actor ServerHub {
             subscription(of: object(for: central), to: characteristic.id, isOn: false)
         case .dropped(let count):
             logger.warning("events of centrals were dropped", metadata: ["count": "\(count)"])
-            reportDropped()
+            reportMissedChanges()
         case .written, .writeDropped, .paired, .pairingFailed: break
         }
     }
 
-    /// Reports what has changed by events that were dropped, as the local peripheral knows it.
+    /// Reports the changes of subscriptions whose events were dropped, by comparing with the local peripheral.
     ///
-    /// The events that still wait are older than that. What they bring about in the end is the same.
-    private func reportDropped() {
+    /// Events that still wait are older, and `subscription` ignores what was reported already.
+    private func reportMissedChanges() {
         guard let local else { return }
         let present = local.assumeIsolated { $0.centrals }
         for former in subscriptions {

@@ -63,15 +63,17 @@ struct EquivalentCommand: Hashable, Sendable {
     }
 
     /// The command line.
-    var text: String { (["blescan"] + words.map(Self.quoted)).joined(separator: " ") }
+    var text: String { (["blescan"] + words.map(\.shellQuoted)).joined(separator: " ") }
+}
 
-    /// Returns a word as a shell takes it for one.
-    private static func quoted(_ word: String) -> String {
-        let isPlain = word.unicodeScalars.allSatisfy { scalar in
+extension String {
+    /// The text as one word of a command for a shell.
+    var shellQuoted: String {
+        let isPlain = unicodeScalars.allSatisfy { scalar in
             scalar.isASCII && (scalar.properties.isAlphabetic || "0123456789-_./:,=@%+".unicodeScalars.contains(scalar))
         }
-        if isPlain, !word.isEmpty { return word }
-        return "'" + word.replacing("'", with: #"'\''"#) + "'"
+        if isPlain, !isEmpty { return self }
+        return "'" + replacing("'", with: #"'\''"#) + "'"
     }
 }
 

@@ -102,6 +102,6 @@ struct Forget: AsyncParsableCommand {
         _ target: Target, _ central: Central, warn: (String) -> Void = Console.warn
     ) async throws(BLEError) {
         guard let refusal = try await central.removeBond(with: target.identity) else { return }
-        warn("the bond is forgotten, but the kernel may keep its key until it restarts: \(refusal)")
+        warn("the bond is forgotten, but the kernel may keep its key until keys are loaded again: \(refusal)")
     }
 }

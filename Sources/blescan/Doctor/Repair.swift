@@ -141,16 +141,16 @@ extension Fix {
 extension ControllerDialogue {
     /// Ends a scan by the set of commands that began it: controllers are known that hang after a command of the other set.
     ///
-    /// - Parameter heard: What was heard of the scan; reports of a legacy scan are events of their own.
+    /// - Parameter heard: The reports of the scan, if any: those of a legacy scan have an event of their own.
     mutating func endScan(heard: HeardFacts?) async -> CommandResult {
         let (_, controller) = await describe()
-        // Without an answer nothing tells which set that is.
+        // Without a response nothing shows which set that is.
         guard var controller else {
             return CommandResult(command: HCIOpcode.leReadLocalFeatures.rawValue, status: nil)
         }
         if let count = heard?.fromLegacyScan, count > 0 { controller.hasExtendedScan = false }
         var result = await ask(controller.scanOff).result
-        // There is none any more.
+        // The controller has no scan: it has ended meanwhile.
         if result.status == HCIStatus.commandDisallowed.rawValue { result.status = HCIStatus.success.rawValue }
         return result
     }

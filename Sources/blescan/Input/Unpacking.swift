@@ -134,7 +134,7 @@ final class Unpacking {
             return Failure(
                 message:
                     "\(name) is compressed, and gzip cannot be started: \(unsafe String(cString: strerror(number)))",
-                hint: "Decompress it on the way: `zcat FILE | blescan replay -`.", status: .badData)
+                hint: "Decompress the file first.", status: .badData)
         }
         return Failure(
             message: "\(name) is compressed, and there is no gzip in PATH",
@@ -143,7 +143,10 @@ final class Unpacking {
 
     private static func status(of process: pid_t) -> Int32 {
         var status: Int32 = 0
-        while unsafe waitpid(process, &status, 0) < 0, errno == EINTR {}
+        while unsafe waitpid(process, &status, 0) < 0 {
+            // Its end is not known, and so not whether that was all.
+            guard errno == EINTR else { return -1 }
+        }
         return status
     }
 

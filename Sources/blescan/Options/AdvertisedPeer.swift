@@ -35,7 +35,7 @@ enum AdvertisedPeer: Hashable, Sendable, CustomStringConvertible {
     /// The options of `blescan scan` that show such devices.
     var scanOptions: String {
         switch self {
-        case .name(let pattern): "--name '\(pattern.longestPart)'"
+        case .name(let pattern): "--name \(pattern.longestPart.shellQuoted)"
         case .service(let uuid): "--service \(uuid)"
         }
     }

@@ -98,6 +98,8 @@ extension Blescan {
     static func main() async {
         // Writing to a closed pipe is then an error that can be handled, not a signal.
         signal(SIGPIPE, SIG_IGN)
+        // Where the caller ignores it, the end of a child could not be waited for.
+        signal(SIGCHLD, SIG_DFL)
         // So is writing more than `ulimit -f` allows.
         signal(SIGXFSZ, SIG_IGN)
         Console.fillStandardDescriptors()

@@ -43,19 +43,22 @@ struct PeerSearch: Sendable {
     /// - Throws: `Failure` for none and for several; `BLEError` of the adapter.
     static func run(_ wanted: AdvertisedPeer, by central: Central, for patience: Duration) async throws -> Match {
         var search = PeerSearch(wanted)
-        for duration in [patience, settling] {
-            for try await event in central.scan(wanted.filter, duration: duration) {
-                switch event {
-                case .found(let scanResult), .updated(let scanResult): search.take(scanResult)
-                case .paused: throw Scan.adapterGone(await central.adapterName)
-                case .lost, .dropped, .resumed: continue
-                }
-                if duration == patience, !search.matches.isEmpty { break }
-            }
-            try Task.checkCancellation()
-            if search.matches.isEmpty { break }
-        }
+        try await search.listen(by: central, for: patience, endsWithMatch: true)
+        if !search.matches.isEmpty { try await search.listen(by: central, for: settling, endsWithMatch: false) }
         return try search.result(after: patience)
+    }
+
+    /// Takes the results of one scan.
+    private mutating func listen(by central: Central, for duration: Duration, endsWithMatch: Bool) async throws {
+        for try await event in central.scan(wanted.filter, duration: duration) {
+            switch event {
+            case .found(let scanResult), .updated(let scanResult): take(scanResult)
+            case .paused: throw Scan.adapterGone(await central.adapterName)
+            case .lost, .dropped, .resumed: continue
+            }
+            if endsWithMatch, !matches.isEmpty { break }
+        }
+        try Task.checkCancellation()
     }
 
     /// Takes a result of the scan.

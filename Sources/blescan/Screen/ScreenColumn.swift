@@ -18,9 +18,9 @@ enum ScreenColumn: Hashable, Sendable {
         }
     }
 
-    /// What is given up for lack of room, in this order, until the rest fits: a column becomes narrower, or goes. The
-    /// strength and the name stay, and what a device says goes last.
-    private static let sacrifices: [(column: ScreenColumn, width: Int?)] = [
+    /// What is reduced for lack of room, in this order, until the rest fits: a column becomes narrower, or is removed. The
+    /// strength and the name stay, and the data is removed last.
+    private static let reductions: [(column: ScreenColumn, width: Int?)] = [
         (.interval, nil), (.kind, nil), (.name, 10), (.bar, nil),
         // Its end tells devices of one vendor apart: …0B:7E:21.
         (.address, 9),
@@ -57,7 +57,7 @@ enum ScreenColumn: Hashable, Sendable {
     static func layout(for width: Int, hasSets: Bool = false) -> [(column: ScreenColumn, width: Int)] {
         var widths = Dictionary(uniqueKeysWithValues: all.map { ($0, $0.usual) })
         var room: Int { width - widths.reduce(0) { $0 + $1.key.gap + $1.value } }
-        for (column, narrower) in sacrifices where room < 0 { widths[column] = narrower }
+        for (column, narrower) in reductions where room < 0 { widths[column] = narrower }
         func widen(_ column: ScreenColumn, to most: Int) {
             guard let width = widths[column] else { return }
             widths[column] = width + max(0, min(room, most - width))

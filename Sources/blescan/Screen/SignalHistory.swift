@@ -26,8 +26,8 @@ struct SignalHistory: Sendable {
     /// The number of steps that are known.
     static let stepCount = 60
 
-    /// Reports within this time belong to one advertisement: it is sent on three channels, and has a scan response.
-    private static let event: Duration = .milliseconds(15)
+    /// Reports within this time belong to one advertising event: three channels, and a scan response.
+    private static let longestEvent: Duration = .milliseconds(15)
     /// A longer silence is no gap: the device was away.
     private static let longestGap: Duration = .seconds(60)
 
@@ -57,7 +57,7 @@ struct SignalHistory: Sendable {
             return
         }
         let gap = now - last
-        guard gap >= Self.event else { return }
+        guard gap >= Self.longestEvent else { return }
         lastAdvertisement = now
         guard gap <= Self.longestGap else { return }
         if gaps?.add(gap) == nil { gaps = Gaps(gap) }

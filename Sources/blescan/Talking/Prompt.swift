@@ -26,6 +26,8 @@ final class Prompt: Sendable {
     private let state: Lock<State>
     private let wake = WakePipe()
     private let queue = DispatchQueue(label: "prompt")
+    /// Signals react one after the other: two would change the reaction to SIGTSTP at once.
+    private let signals = DispatchQueue(label: "signals")
 
     private init(_ line: PromptLine) {
         state = Lock(State(line: line))
@@ -162,6 +164,8 @@ final class Prompt: Sendable {
             guard unsafe tcgetattr(STDIN_FILENO, &settings) == 0 else { return false }
             if saved == nil { saved = settings }
             settings.c_lflag &= ~tcflag_t(ICANON | ECHO | IEXTEN)
+            // VQUIT: ^\ would end the program as SIGKILL does.
+            settings.c_cc.1 = 0
             return unsafe tcsetattr(STDIN_FILENO, TCSANOW, &settings) == 0
         }
     }
@@ -180,7 +184,7 @@ final class Prompt: Sendable {
             (SIGCONT, { [weak self] in self?.resume() }),
         ]
         let sources = reactions.map { number, reaction in
-            let source = DispatchSource.makeSignalSource(signal: number, queue: .global())
+            let source = DispatchSource.makeSignalSource(signal: number, queue: signals)
             source.setEventHandler(handler: reaction)
             source.resume()
             return source

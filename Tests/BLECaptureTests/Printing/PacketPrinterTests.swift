@@ -63,7 +63,8 @@ struct PacketPrinterTests {
         // In two pieces.
         var printer = PacketPrinter()
         let whole = try Hex.decode("1100 0600 06" + key)
-        _ = printer.print(CapturePacket.data([0x40, 0x20, 8, 0] + whole.prefix(8)))
+        let first = printer.print(CapturePacket.data([0x40, 0x20, 8, 0] + whole.prefix(8)))
+        #expect(Array(first.bytes.dropFirst(8)) == [6, 0, 0, 0])
         let last = printer.print(CapturePacket.data([0x40, 0x10, 13, 0] + whole.dropFirst(8)))
         #expect(last.title.contains("Encryption Information"))
         #expect(Array(last.bytes.dropFirst(4)) == [UInt8](repeating: 0, count: 13))

@@ -264,6 +264,38 @@ import Testing
         }
     }
 
+    /// The file is set aside then, and the bonds are only in this process.
+    @Test func bondsThatAreDamagedMeanwhileStayInForce() async throws {
+        try await VirtualTime.run { time in
+            let folder = try Folder()
+            let bench = try await SecurityBench(time, bonds: try BondStore(directory: folder.path))
+            try await bench.pair()
+            let file = try #require(folder.names.first { $0.hasSuffix(".bonds") })
+            try folder.write("no bonds", to: file)
+            let other = PeerID(address: BluetoothAddress(rawValue: 0xC0_0000_0000_77), type: .random)
+            await #expect(throws: BLEError.self) { try await bench.central.forgetBond(with: other) }
+            #expect(folder.names.contains(file + ".damaged"))
+            #expect(try await bench.central.bonds().map(\.peer) == [bench.id])
+            let link = try await bench.central.connect(bench.id)
+            #expect(await link.security.isEncrypted)
+            await link.disconnect()
+        }
+    }
+
+    @Test func aSessionWhoseLinkIsGivenAwayNotesItsBond() async throws {
+        try await VirtualTime.run { time in
+            let bench = try await SecurityBench(time)
+            let session = try await bench.central.session(with: bench.id)
+            try await session.ready().pair()
+            let link = try await session.releaseLink()
+            await link.disconnect()
+            try await bench.central.forgetBond(with: bench.id)
+            try await session.reconnect()
+            await #expect(throws: error(.notBonded)) { _ = try await session.ready() }
+            await session.disconnect()
+        }
+    }
+
     @Test func aSessionIsNotContinuedInClearAfterItsBondIsForgotten() async throws {
         try await VirtualTime.run { time in
             let bench = try await SecurityBench(time)

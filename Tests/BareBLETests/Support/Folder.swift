@@ -9,6 +9,10 @@ final class Folder: Sendable {
     deinit { try? FileManager.default.removeItem(atPath: path) }
 
     func make() throws { try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true) }
+    /// Writes a text into a file, which keeps its mode if it exists.
+    func write(_ text: String, to name: String) throws {
+        try Data(text.utf8).write(to: URL(filePath: path).appending(path: name))
+    }
     func remove() throws { try FileManager.default.removeItem(atPath: path) }
     var names: [String] { ((try? FileManager.default.contentsOfDirectory(atPath: path)) ?? []).sorted() }
 }

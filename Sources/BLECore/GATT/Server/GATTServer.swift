@@ -10,7 +10,7 @@
 // - Security is checked when a packet is received, again after the application has returned, and again before a packet with a
 //   value is offered for sending. No order of events sends or accepts a value below the level of its attribute.
 // - Each question to the application has a token of its own. Late results, and those of another kind, are dropped.
-// - Every notification, every indication, every subscription and every link ends exactly once.
+// - Every notification and every indication that is not cancelled, every subscription and every link ends exactly once.
 // - Memory is bounded by `Limits`, whatever the client sends.
 // - The client's stored record is in force only once the client has encrypted the link with the key of its bond.
 //
@@ -211,7 +211,7 @@ extension GATTServer {
 
     /// An action for the owner of the link, in this order.
     package enum Action: Hashable, Sendable {
-        /// Asks the application, and passes the result to `finished`. At the time that is given it is no longer of use.
+        /// Asks the application, and passes the result to `finished`; a result after `until` is dropped.
         case ask(Token, Question, until: BootInstant)
         /// Stores the record of the client before the next action is performed.
         case store(ClientRecord)
