@@ -21,8 +21,6 @@ extension Adapter {
         case keyMissing(PeerID)
         /// The pairing has ended; with the bond that was stored.
         case paired(Result<BondRecord?, PairingFailure>)
-        /// The kernel has removed the keys of a peer, had none, or has failed to.
-        case unpaired(ManagementCommandFailure?)
         /// What it waits for cannot be.
         case failed(BLEError)
         case timedOut

@@ -208,11 +208,13 @@ extension Adapter {
         return bonds.records.map { Bond($0, adapter: address, sharedKeys: shared) }
     }
 
+    private static let forgetting = "forget the bond"
+
     /// Removes a bond: from the disk, from the kernel, and the link.
     ///
     /// - Returns: Why the kernel may keep the key, if it may.
     package func forgetBond(with peer: PeerID) async throws(BLEError) -> BLEError? {
-        let operation = "forget the bond"
+        let operation = Self.forgetting
         guard bonds.configuration != nil else { return nil }
         try await readBonds(during: operation)
         let identity = identity(of: peer) ?? peer
@@ -239,8 +241,7 @@ extension Adapter {
         try await manage(during: operation)
         let (wake, number) = await suspend { number in perform(security.unpair(identity, number)) }
         security.stopWaiting(number)
-        guard case .unpaired(let failure?) = wake else { return }
-        throw BLEError(ManagementSetup.Failure.command(failure), adapter: name, during: operation)
+        if case .failed(let error) = wake { throw error }
     }
 
     // MARK: Pairing
@@ -371,7 +372,9 @@ extension Adapter {
             case .managed(let waiter, let result): wake(waiter, .managed(result))
             case .listsLoaded(let waiter, let failure): wake(waiter, .listsLoaded(failure))
             case .paired(let waiter, let result): paired(waiter, result)
-            case .unpaired(let waiter, let failure): wake(waiter, .unpaired(failure))
+            case .unpaired(let waiter, let failure):
+                let error = failure.map { BLEError(.command($0), adapter: name, during: Self.forgetting) }
+                wake(waiter, error.map { .failed($0) } ?? .resumed)
             case .turn(let waiter): wake(waiter)
             case .ask(let question, let number): ask(question, number)
             case .readSecurity: readSecurity()

@@ -31,7 +31,7 @@ final class SecurityCoordinator {
         case listsLoaded(UInt64, ManagementSetup.Failure?)
         /// A task resumes: its pairing has ended.
         case paired(UInt64, Result<PairingExchange.Outcome, PairingExchange.Failure>)
-        /// A task resumes: the kernel has removed the keys of a peer, or had none.
+        /// A task resumes: the kernel has removed the keys of a peer, had none, or has failed to.
         case unpaired(UInt64, ManagementCommandFailure?)
         /// A task resumes: no pairing runs any more.
         case turn(UInt64)

@@ -251,7 +251,7 @@ def a_bonded_central_that_has_lost_its_bond_is_not_paired_again():
         shutil.rmtree(CENTRALS_BONDS)
         outcome = central("pair")
         assert outcome.status != DONE, outcome.tail
-        server.wait_for(lambda lines: "pairing failed" in events(server), "the refusal is reported")
+        server.wait_for(lambda lines: "pairingFailed" in events(server), "the refusal is reported")
         same(events(server).count("paired"), 1, "pairings")
 
 
