@@ -9,7 +9,8 @@
 // Invariants
 // - At most one block for the callbacks is on the queue. It runs the callbacks that it finds, and comes again for later
 //   ones, so that other blocks of the queue have their turn.
-// - Virtual time stands still while a callback is posted and has not returned.
+// - Virtual time stands still while a callback is posted, has not returned, or holds its objects: what the application drops
+//   is released first.
 
 internal import BLELinux
 internal import Dispatch
@@ -21,7 +22,7 @@ final class CallbackQueue: Sendable {
     private static let comfortable = 256
 
     private struct State {
-        var posted: [Callback] = []
+        var posted: [Callback?] = []
         var isScheduled = false
         /// The callbacks that were posted and have not returned.
         var unfinished = 0
@@ -67,13 +68,15 @@ final class CallbackQueue: Sendable {
     }
 
     private func runPosted() {
-        let callbacks = state.withLock { state in
-            var callbacks: [Callback] = []
+        var callbacks = state.withLock { state in
+            var callbacks: [Callback?] = []
             swap(&callbacks, &state.posted)
             return callbacks
         }
-        for callback in callbacks {
-            callback()
+        for index in callbacks.indices {
+            callbacks[index]?()
+            // A request that was not answered is refused when its last reference goes.
+            callbacks[index] = nil
             finished()
         }
         let hasMore = state.withLock { state in

@@ -41,18 +41,11 @@ final class LineInput: Sendable {
         while true {
             if let line = state.withLock({ Self.line(from: &$0) }) { return line }
             if state.withLock(\.isAtEnd) { return nil }
-            var wanted = [
-                pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0),
-                pollfd(fd: wake.reading, events: Int16(POLLIN), revents: 0),
-            ]
-            guard unsafe poll(&wanted, 2, -1) >= 0 || errno == EINTR else { return nil }
-            if wanted[1].revents != 0 { return nil }
-            if wanted[0].revents == 0 { continue }
-            var chunk = [UInt8](repeating: 0, count: 4096)
-            let count = unsafe chunk.withUnsafeMutableBytes { unsafe Glibc.read(descriptor, $0.baseAddress, $0.count) }
-            if count < 0, errno == EINTR || errno == EAGAIN { continue }
-            state.withLock { state in
-                if count > 0 { state.bytes += chunk.prefix(count) } else { state.isAtEnd = true }
+            guard wake.waitForInput(descriptor) else { return nil }
+            switch InputFile.chunk(descriptor, 4096) {
+            case .success(let bytes) where !bytes.isEmpty: state.withLock { $0.bytes += bytes }
+            case .failure(EAGAIN): continue
+            case .success, .failure: state.withLock { $0.isAtEnd = true }
             }
         }
     }

@@ -12,8 +12,6 @@ enum Console {
 
     /// The line of `--plot` on standard output, which is rewritten where that is a terminal.
     static let plotLine = RewrittenLine()
-    /// The prompt on the terminal, if there is one.
-    static let prompt = Lock<Prompt?>(nil)
 
     /// Whether `--json` is given; taken from the arguments themselves, because it also applies to an invalid command
     /// line.
@@ -62,10 +60,9 @@ enum Console {
         guard Interrupt.status == nil, !Terminal.deferring(line) else { return }
         let isOnTerminal = isatty(STDERR_FILENO) == 1
         let text = Array((isASCIIWanted && isOnTerminal ? line.ascii : line).utf8) + [0x0A]
-        let prompt = prompt.withLock(\.self)
-        prompt?.hide()
-        defer { prompt?.show() }
-        progress.makingRoom { _ = write(isOnTerminal ? plotLine.above(text) : text, to: STDERR_FILENO) }
+        Prompt.hidden {
+            progress.makingRoom { _ = write(isOnTerminal ? plotLine.above(text) : text, to: STDERR_FILENO) }
+        }
     }
 
     /// Reports something that is neither a result nor a fatal error; with `--json` as an object.

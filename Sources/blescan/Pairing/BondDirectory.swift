@@ -153,7 +153,7 @@ struct BondUse: Sendable {
         }
     }
 
-    /// Returns the bonds that there are, whoever they are with; `nil` if there are none.
+    /// Returns the stored bonds with all peers; `nil` if there are none.
     ///
     /// - Throws: `BLEError`, `Failure`.
     static func findAny(_ options: LinkOptions) throws -> BondUse? {

@@ -20,6 +20,8 @@ final class Prompt: Sendable {
         var sources: [any DispatchSourceSignal] = []
     }
 
+    /// The prompt on the terminal, if there is one.
+    private static let current = Lock<Prompt?>(nil)
     private static let saved = Lock<termios?>(nil)
     private static let isRegistered = Lock(false)
 
@@ -45,13 +47,13 @@ final class Prompt: Sendable {
         guard takeKeys() else { return nil }
         let prompt = Prompt(line)
         prompt.watch()
-        Console.prompt.withLock { $0 = prompt }
+        current.withLock { $0 = prompt }
         return prompt
     }
 
     /// Restores the terminal.
     func end() {
-        Console.prompt.withLock { $0 = nil }
+        Self.current.withLock { $0 = nil }
         state.withLock { state in
             for source in state.sources { source.cancel() }
             state.sources = []
@@ -71,8 +73,24 @@ final class Prompt: Sendable {
         }
     }
 
+    /// Runs `body`, which prints, with the prompt hidden meanwhile if there is one.
+    static func hidden(_ body: () -> Void) {
+        let prompt = current.withLock(\.self)
+        prompt?.hide()
+        defer { prompt?.show() }
+        body()
+    }
+
+    /// Runs `body`, which prints, with the prompt hidden meanwhile if there is one.
+    static func hidden<Value: Sendable>(_ body: () async throws -> Value) async rethrows -> Value {
+        let prompt = current.withLock(\.self)
+        prompt?.hide()
+        defer { prompt?.show() }
+        return try await body()
+    }
+
     /// Clears the row of the prompt, until `show` is called as often.
-    func hide() {
+    private func hide() {
         state.withLock { state in
             state.printing += 1
             if state.printing == 1, state.isActive { Self.write(PromptLine.erase) }
@@ -80,7 +98,7 @@ final class Prompt: Sendable {
     }
 
     /// Draws the prompt again, with what was typed.
-    func show() {
+    private func show() {
         state.withLock { state in
             state.printing -= 1
             Self.draw(state)
@@ -109,13 +127,7 @@ final class Prompt: Sendable {
             case .end: return nil
             case .offers, .typing: break
             }
-            var wanted = [
-                pollfd(fd: STDIN_FILENO, events: Int16(POLLIN), revents: 0),
-                pollfd(fd: wake.reading, events: Int16(POLLIN), revents: 0),
-            ]
-            guard unsafe poll(&wanted, 2, -1) >= 0 || errno == EINTR else { return nil }
-            if wanted[1].revents != 0 { return nil }
-            if wanted[0].revents == 0 { continue }
+            guard wake.waitForInput(STDIN_FILENO) else { return nil }
             switch InputFile.chunk(STDIN_FILENO, 256) {
             case .success(let bytes) where !bytes.isEmpty: state.withLock { $0.typed += bytes }
             // The terminal is gone.

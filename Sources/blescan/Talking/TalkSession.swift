@@ -10,7 +10,6 @@
 // Writing blocks while the reader does not read. It happens beside the tasks' threads, and ^C gives it up.
 
 import BLECore
-import BLELinux
 import BareBLE
 
 /// The state of `talk`: its subscriptions, and the values that no wait has counted.
@@ -63,10 +62,8 @@ actor TalkSession {
     }
 
     private func print(_ line: [UInt8]) async throws {
-        let prompt = Console.prompt.withLock(\.self)
-        prompt?.hide()
-        defer { prompt?.show() }
-        if try await lines.write(line) == .closed { Interrupt.end(.done) }
+        let lines = lines
+        if try await Prompt.hidden({ try await lines.write(line) }) == .closed { Interrupt.end(.done) }
     }
 
     // MARK: Operations

@@ -194,12 +194,7 @@ import Testing
 
     @Test func aCentralThatCannotReceiveAValueDoesNotKeepItFromTheOthers() async throws {
         try await ServerBench.run { bench in
-            try await bench.local.publish(bench.sensor)
-            let device = try await bench.connect()
-            let values = try await device.subscribe(to: 0xFFF1)
-            // It has not exchanged the MTU.
-            let small = try await bench.raw()
-            await small.configure(bench.handle(0xFFF1), 1)
+            let (values, small) = try await bench.subscribers()
             let id = small.id
             let long = [UInt8](repeating: 1, count: 21)
             let result = try await bench.local.update(long, of: 0xFFF1)
@@ -323,11 +318,7 @@ import Testing
 
     @Test(.row("P13")) func oneThatDoesNotReadDoesNotDelayTheOthers() async throws {
         try await ServerBench.run { bench in
-            try await bench.local.publish(bench.sensor)
-            let device = try await bench.connect()
-            let values = try await device.subscribe(to: 0xFFF1)
-            let slow = try await bench.raw()
-            await slow.configure(bench.handle(0xFFF1), 1)
+            let (values, slow) = try await bench.subscribers()
             // Until the socket of the slow one is full.
             var sent = 0
             while try await bench.local.update([1], of: 0xFFF1, whenFull: .fail).outcomes[slow.id] != .full {

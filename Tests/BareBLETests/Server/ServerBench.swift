@@ -45,6 +45,17 @@ struct ServerBench: Sendable {
             id: try await local.attach(descriptor: ours), socket: LinkSocket(adopting: theirs), time: time)
     }
 
+    /// Publishes the sensor, and subscribes to 0xFFF1 with a client of this library and with a central that has not exchanged
+    /// the MTU.
+    func subscribers() async throws -> (values: ValueSequence, raw: RawCentral) {
+        try await local.publish(sensor)
+        let device = try await connect()
+        let values = try await device.subscribe(to: 0xFFF1)
+        let raw = try await raw()
+        await raw.configure(handle(0xFFF1), 1)
+        return (values, raw)
+    }
+
     /// Publishes 0xFFF1, which takes a time to be read.
     func publishSlowValue(after pause: Duration) async throws {
         let clock = central.clock

@@ -50,7 +50,7 @@ struct ReplayTests {
     @Test("Prints the date of each day")
     func days() async throws {
         // It is from 08:42:20 to 08:42:30 in UTC: midnight is in it.
-        let outcome = try await BuiltProgram.run(["replay", Self.recording], environment: ["TZ": "XXX-15:17:35"])
+        let outcome = try await BuiltProgram.run(["replay", Self.recording], environment: ["TZ": "TST-15:17:35"])
         let dates = outcome.output.split(separator: "\n").filter { $0.contains(", UTC") }.map { $0.prefix(10) }
         #expect(dates == ["2026-11-21", "2026-11-22"])
     }
