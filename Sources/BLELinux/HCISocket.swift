@@ -46,7 +46,11 @@ package struct HCISocket: ~Copyable, Sendable {
     /// The error with which a simulated controller refuses commands, because the other end of a socketpair cannot.
     package var refusal: (@Sendable () -> Int32?)?
 
+    /// When the packet that was read last arrived; `nil` unless `reportArrivals` asks for it.
+    package private(set) var lastArrival: ArrivalTime?
+
     private let owned: OwnedDescriptor
+    private var reportsArrivals = false
     private var goneReason: Int32?
     private var wokenForNothing = false
     private var shortages = 0
@@ -104,6 +108,19 @@ package struct HCISocket: ~Copyable, Sendable {
         try SystemCallError.check("HCI_FILTER", unsafe ble_set_option(descriptor, SOL_HCI, HCI_FILTER, &kernel, size))
     }
 
+    /// Has the kernel report when each packet arrived.
+    package mutating func reportArrivals() throws(SystemCallError) {
+        var on: Int32 = 1
+        try SystemCallError.check("HCI_TIME_STAMP", unsafe ble_set_option(descriptor, SOL_HCI, HCI_TIME_STAMP, &on, 4))
+        reportsArrivals = true
+    }
+
+    /// The same at a stand-in's socket, before its other end sends anything.
+    package mutating func reportArrivalsOfStandIn() throws(SystemCallError) {
+        try LinkSocket.reportArrivals(of: descriptor)
+        reportsArrivals = true
+    }
+
     /// Returns the effective filter: the kernel silently removes what the process may not see.
     package func filter() throws(SystemCallError) -> HCIFilter {
         var kernel = hci_filter()
@@ -116,8 +133,14 @@ package struct HCISocket: ~Copyable, Sendable {
     package mutating func receive(into buffer: inout [UInt8]) -> HCIInput {
         if let goneReason { return .gone(errno: goneReason) }
         let number = descriptor
-        let length = unsafe buffer.withUnsafeMutableBytes { unsafe ble_receive(number, $0.baseAddress, $0.count, nil) }
+        var about = ble_received()
+        let length = unsafe buffer.withUnsafeMutableBytes { bytes in
+            unsafe reportsArrivals
+                ? ble_receive(number, bytes.baseAddress, bytes.count, &about)
+                : ble_receive(number, bytes.baseAddress, bytes.count, nil)
+        }
         if length > 0 {
+            lastArrival = ArrivalTime(nanoseconds: about.arrival)
             wokenForNothing = false
             shortages = 0
             return .packet(count: min(length, buffer.count), length: length)

@@ -13,6 +13,7 @@
 //   packet waits. So a read of 0 bytes from a socket that has hung up is never an empty packet: one that arrives right before
 //   the end is not reported.
 
+package import BLECore
 internal import CBluetooth
 internal import Glibc
 
@@ -59,7 +60,11 @@ package struct LinkSocket: ~Copyable, Sendable {
     /// The handle of a simulated link, once the socket is connected: its other end cannot report that either.
     package var reportedHandle: UInt16?
 
+    /// When the packet that was read last arrived; `nil` unless `reportArrivals` asks for it.
+    package private(set) var lastArrival: ArrivalTime?
+
     private let isBluetooth: Bool
+    private var reportsArrivals = false
     private var endReason: Int32?
     private var wokenForNothing = false
     private var shortages = 0
@@ -158,6 +163,21 @@ package struct LinkSocket: ~Copyable, Sendable {
             "SO_RCVBUF", unsafe ble_set_option(descriptor, SOL_SOCKET, SO_RCVBUF, &size, 4))
     }
 
+    /// Has the kernel report when each packet arrived; also of those that wait, except at a stand-in's socket, which needs it before.
+    ///
+    /// Only for links of an adapter: the other end of a Unix socket could pass descriptors then.
+    package mutating func reportArrivals() throws(SystemCallError) {
+        try Self.reportArrivals(of: descriptor)
+        reportsArrivals = true
+    }
+
+    /// The same for a descriptor that a socket is to adopt.
+    package static func reportArrivals(of descriptor: Int32) throws(SystemCallError) {
+        var on: Int32 = 1
+        try SystemCallError.check(
+            "SO_TIMESTAMPNS", unsafe ble_set_option(descriptor, SOL_SOCKET, SO_TIMESTAMPNS, &on, 4))
+    }
+
     /// The controller's number for the connected link, as commands and events on an `HCISocket` use it.
     package func hciHandle() throws(SystemCallError) -> UInt16 {
         var info = l2cap_conninfo()
@@ -185,16 +205,17 @@ package struct LinkSocket: ~Copyable, Sendable {
 
     private mutating func receiveOnce(_ buffer: inout [UInt8]) -> Int {
         let descriptor = descriptor
-        guard isBluetooth else {
+        guard isBluetooth || reportsArrivals else {
             return unsafe buffer.withUnsafeMutableBytes {
                 unsafe ble_receive(descriptor, $0.baseAddress, $0.count, nil)
             }
         }
-        var drops = droppedPackets
+        var about = ble_received(drops: droppedPackets, arrival: 0)
         let length = unsafe buffer.withUnsafeMutableBytes {
-            unsafe ble_receive(descriptor, $0.baseAddress, $0.count, &drops)
+            unsafe ble_receive(descriptor, $0.baseAddress, $0.count, &about)
         }
-        droppedPackets = drops
+        droppedPackets = about.drops
+        lastArrival = ArrivalTime(nanoseconds: about.arrival)
         return length
     }
 

@@ -179,22 +179,43 @@ int ble_shutdown(int fd) { return once(shutdown(fd, SHUT_RDWR)); }
 // Linux has released the descriptor even when close was interrupted: it must not be closed a second time.
 int ble_close(int fd) { return once(close(fd)); }
 
-long ble_receive(int fd, void *buffer, size_t capacity, uint32_t *drops) {
+// What the kernel reports of a raw HCI socket is rounded down to a microsecond, so the packet may have arrived up to its end.
+static int64_t nanoseconds_of_event(const struct cmsghdr *item) {
+    long time[2];  // seconds and microseconds, as the kernel has them for either width of time_t
+    memcpy(time, CMSG_DATA(item), sizeof time);
+    return (int64_t)time[0] * 1000000000 + (int64_t)time[1] * 1000 + 999;
+}
+
+static int64_t nanoseconds_of_packet(const struct cmsghdr *item) {
+    struct timespec time;
+    memcpy(&time, CMSG_DATA(item), sizeof time);
+    return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
+}
+
+long ble_receive(int fd, void *buffer, size_t capacity, struct ble_received *about) {
     union {
         struct cmsghdr header;
-        char bytes[CMSG_SPACE(sizeof(uint32_t))];
+        char bytes[CMSG_SPACE(sizeof(uint32_t)) + 2 * CMSG_SPACE(sizeof(struct timespec))];
     } control;
     struct iovec part = {buffer, capacity};
     struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
     long length = REPEATED(({
         // Without a place for control messages a Unix peer cannot hand us descriptors.
-        message.msg_control = drops ? &control : NULL;
-        message.msg_controllen = drops ? sizeof control : 0;
+        message.msg_control = about ? &control : NULL;
+        message.msg_controllen = about ? sizeof control : 0;
         recvmsg(fd, &message, MSG_DONTWAIT | MSG_TRUNC);
     }));
-    if (length < 0 || !drops) return length;
+    if (!about) return length;
+    about->arrival = 0;
+    if (length < 0) return length;
     for (struct cmsghdr *item = CMSG_FIRSTHDR(&message); item; item = CMSG_NXTHDR(&message, item)) {
-        if (item->cmsg_level == SOL_SOCKET && item->cmsg_type == SO_RXQ_OVFL) memcpy(drops, CMSG_DATA(item), sizeof *drops);
+        if (item->cmsg_level == SOL_SOCKET && item->cmsg_type == SO_RXQ_OVFL) {
+            memcpy(&about->drops, CMSG_DATA(item), sizeof about->drops);
+        } else if (item->cmsg_level == SOL_SOCKET && item->cmsg_type == SO_TIMESTAMPNS) {
+            about->arrival = nanoseconds_of_packet(item);
+        } else if (item->cmsg_level == SOL_HCI && item->cmsg_type == HCI_CMSG_TSTAMP) {
+            about->arrival = nanoseconds_of_event(item);
+        }
     }
     return length;
 }

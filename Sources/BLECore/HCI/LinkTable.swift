@@ -115,6 +115,8 @@ package struct LinkTable {
         var keySize: UInt8?
         /// Why the encryption of the link has failed.
         var encryptionFailure: HCIStatus?
+        /// When the report arrived that the link is encrypted; `nil` if it is not, or that is not known.
+        var encryptionBeginning: ArrivalTime?
         /// The tasks that wait until the encryption of the link changes, or the link ends.
         var encryptionWaiters: [UInt64] = []
         var updates: [LinkUpdate.Kind: Update] = [:]
@@ -393,7 +395,16 @@ extension LinkTable {
     }
 
     /// The link with a handle is not encrypted any more.
-    package mutating func encryptionEnded(_ handle: ConnectionHandle) { entries[handle]?.keySize = nil }
+    package mutating func encryptionEnded(_ handle: ConnectionHandle) {
+        entries[handle]?.keySize = nil
+        entries[handle]?.encryptionBeginning = nil
+    }
+
+    /// When the report arrived that a link of this program is encrypted; `nil` if it is not, or that is not known.
+    package func encryptionBeginning(of link: LinkIdentity) -> ArrivalTime? {
+        guard let handle = link.handle, isCurrent(link) else { return nil }
+        return entries[handle]?.encryptionBeginning
+    }
 
     /// The size of the key by which a command of this program has encrypted the link with a handle; `nil` if none has,
     /// or the link may not be encrypted any more.
@@ -405,10 +416,13 @@ extension LinkTable {
         return keySize(of: handle)
     }
 
-    /// An Encryption Change was read.
+    /// An Encryption Change was read, which arrived at that time.
     ///
     /// - Returns: The tasks to resume.
-    package mutating func received(_ change: HCIEncryptionChange) -> [UInt64] {
+    package mutating func received(_ change: HCIEncryptionChange, at arrival: ArrivalTime? = nil) -> [UInt64] {
+        if change.status.isSuccess, change.isEncrypted {
+            entries[change.handle, default: Entry()].encryptionBeginning = arrival
+        }
         if !change.status.isSuccess || !change.isEncrypted { encryptionEnded(change.handle) }
         if !change.status.isSuccess { entries[change.handle, default: Entry()].encryptionFailure = change.status }
         return encryptionWaiters(of: change.handle)

@@ -399,7 +399,7 @@ extension Adapter {
                 wake(links.encryptionWaiters(of: end.handle))
             }
         case .encryptionChange(let change):
-            let waiters = links.received(change)
+            let waiters = links.received(change, at: hci.arrival)
             perform(security.received(change))
             for waiter in waiters { wake(waiter, .encryption(change.status)) }
             if let peer = links.peer(of: change.handle), change.status.isSuccess {

@@ -55,6 +55,7 @@ extension Adapter {
             openChannel: { request async throws(BLEError) in try await self.openChannel(request, on: link) },
             watchLoss: { handler in self.assumeIsolated { $0.links.watchLoss(of: link, handler) } },
             watchEncryption: { handler in self.assumeIsolated { $0.links.watchEncryption(of: link, handler) } },
+            encryptionBeginning: { self.assumeIsolated { $0.links.encryptionBeginning(of: link) } },
             readEvents: { self.assumeIsolated { $0.commandsReadable() } },
             isUp: { await self.kernelName(of: link) != nil },
             security: { descriptor in self.assumeIsolated { $0.linkSecurity(of: link, descriptor) } },

@@ -97,7 +97,8 @@ package struct AdapterSystem: Sendable {
         list: { () throws(SystemCallError) in try Controllers.list() },
         info: { index throws(SystemCallError) in try Controllers.info(index) },
         open: { index throws(SystemCallError) in
-            let commands = try HCISocket(adapter: index)
+            var commands = try HCISocket(adapter: index)
+            try commands.reportArrivals()
             try commands.setFilter(HCIFilter(events: [0x05, 0x08, 0x0C, 0x0E, 0x0F, 0x10, 0x30], commands: true))
             let reports = try HCISocket(adapter: index)
             try reports.raiseReceiveBuffer()

@@ -57,6 +57,8 @@ final class HCIChannel {
     private var name = ""
     /// Whether the data of links passes too.
     private var passesData = false
+    /// When the event that is being passed on arrived; `nil` if the kernel has not reported that.
+    var arrival: ArrivalTime? { sockets?.commands.lastArrival }
     /// Whether this process may send commands.
     private(set) var mayCommand = false
 
@@ -161,6 +163,8 @@ final class HCIChannel {
     }
 
     /// Reads what waits at the socket for commands.
+    ///
+    /// While `body` runs, `arrival` is that of its event.
     func readCommands(_ body: ([Event]) -> Void) {
         for _ in 0..<Self.packetsPerTurn {
             guard let input = sockets?.commands.receive(into: &inbound), let event = event(input) else { return }

@@ -291,11 +291,14 @@ extension ATTLink {
 
     /// Reads the packets of one turn; returns whether there may be more.
     @discardableResult
-    private func readPackets(pastResponses: Bool = false, _ report: Report) -> Bool {
+    private func readPackets(
+        pastResponses: Bool = false, _ report: Report, ahead: (ArrivalTime?) -> Void = { _ in }
+    ) -> Bool {
         for _ in 0..<Self.packetsPerTurn {
             guard !isEnding, let input = socket?.receive(into: &inbound) else { return false }
             switch input {
             case .packet(let count, _):
+                ahead(socket?.lastArrival)
                 let opcode = take(count, report)
                 // Values and commands come in bursts, but a response is seldom followed by anything, a request only once
                 // it has been responded to, and the loop would call again. What follows all the same is read before the
@@ -369,10 +372,15 @@ extension ATTLink {
     }
 
     /// Reads all that has arrived.
-    func readAll(_ report: Report) {
-        for _ in 0..<Self.turnsBeforeTheTime where !readPackets(pastResponses: true, report) { break }
+    ///
+    /// - Parameter ahead: Called with the time of arrival of each packet before that is passed on.
+    func readAll(_ report: Report, ahead: (ArrivalTime?) -> Void = { _ in }) {
+        for _ in 0..<Self.turnsBeforeTheTime where !readPackets(pastResponses: true, report, ahead: ahead) { break }
         report(.read)
     }
+
+    /// Has the kernel report when packets arrive.
+    func reportArrivals() throws(SystemCallError) { try socket?.reportArrivals() }
 
     func write(_ pdu: [UInt8]) -> ServerWrite {
         // Nothing is sent after the end, which the server has yet to be notified of.

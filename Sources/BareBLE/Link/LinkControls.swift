@@ -31,6 +31,9 @@ package struct LinkControls: Sendable {
     package let watchLoss: @Sendable (@escaping @Sendable () -> Void) -> Void
     /// Has a handler called, on the loop, when the encryption of the link changes, with whether it is encrypted.
     let watchEncryption: @Sendable (@escaping @Sendable (Bool) -> Void) -> Void
+    /// When the controller's report arrived that the link is encrypted; `nil` if it is not, or that is not known. To be called on
+    /// the loop.
+    let encryptionBeginning: @Sendable () -> ArrivalTime?
     /// Reads what the controller has reported, so that it is not known later than what the socket has received. To be
     /// called on the loop.
     let readEvents: @Sendable () -> Void

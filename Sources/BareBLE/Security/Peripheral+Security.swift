@@ -43,8 +43,10 @@ struct LinkProtection {
 }
 
 extension Peripheral {
-    /// After that time the kernel's view follows an event of the controller.
+    /// After that time the kernel's view follows an event of the controller, as a rule.
     private static let settlingTime: Duration = .milliseconds(20)
+    /// The longest time between two looks at a kernel that is late.
+    private static let longestSettlingTime: Duration = .seconds(1)
 
     /// The security of the link.
     ///
@@ -96,17 +98,28 @@ extension Peripheral {
         guard end == nil else { return }
         if isEncrypted {
             // This event is read before the kernel itself has acted on it.
-            _ = loop.schedule(at: loop.now() + Self.settlingTime) { [weak self] in
-                self?.assumeIsolated {
-                    $0.secured()
-                    $0.serverSecurityMayHaveChanged()
-                }
-            }
+            lookAtEncryption(after: Self.settlingTime)
         } else if protection.isSecured {
             // From now on nothing proves who sends.
             let controls = controls
             close(.other(.authenticationFailure, errorNumber: nil))
             Task(executorPreference: loop) { await controls?.disconnect() }
+        }
+    }
+
+    /// Looks whether the link is encrypted by now, several times where the kernel is late: without packets of the peer, nothing
+    /// else would.
+    private func lookAtEncryption(after pause: Duration) {
+        _ = loop.schedule(at: loop.now() + pause) { [weak self] in
+            self?.assumeIsolated { peripheral in
+                guard peripheral.end == nil else { return }
+                peripheral.secured()
+                peripheral.serverSecurityMayHaveChanged()
+                guard peripheral.controls?.encryptionBeginning() != nil, !peripheral.security.isEncrypted,
+                    pause < Self.longestSettlingTime
+                else { return }
+                peripheral.lookAtEncryption(after: pause * 2)
+            }
         }
     }
 

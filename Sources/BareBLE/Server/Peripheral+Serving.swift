@@ -5,9 +5,9 @@ internal import BLELinux
 //
 // Invariants
 // - The server knows the security of the link before each packet that is passed to it.
-// - What may have been sent before the link was encrypted is served as on a link that is not: nothing proves who sent it.
-//   So a request that is read together with the beginning of the encryption is refused if it needs that, and the
-//   central repeats it.
+// - What arrived before the link was encrypted is served as on a link that is not: nothing proves who sent it. The kernel's
+//   times of arrival tell what that is. Where this process may not read the controller's events they are not known:
+//   there a request that is read together with the beginning of the encryption is refused if it needs that.
 
 extension Peripheral {
     /// Has the peer served from now on. `serverSecurityMayHaveChanged` follows, once the server has the record of the peer.
@@ -18,6 +18,7 @@ extension Peripheral {
         begin(server)
         guard isStarting else { return }
         watchEncryption()
+        reportArrivals()
         try startReading()
     }
 
@@ -41,6 +42,7 @@ extension Peripheral {
     /// waits in the socket.
     func continueServing(_ server: LinkServer, wasEncrypted: Bool) throws(BLEError) {
         watchEncryption()
+        reportArrivals()
         if wasEncrypted, controls != nil { server.securityChanged(clientSecurity) }
         try startReading()
         link.resume(happened)
@@ -62,8 +64,26 @@ extension Peripheral {
         guard security != server.security else { return }
         // The encryption may have begun before this program has accepted the link; its end must be noticed all the same.
         if security.isEncrypted { secured() }
-        if security.isEncrypted, !server.security.isEncrypted { link.readAll(happened) }
-        if end == nil { server.securityChanged(security) }
+        if security.isEncrypted, !server.security.isEncrypted { readAhead(of: security, server) }
+        if end == nil, security != server.security { server.securityChanged(security) }
+    }
+
+    /// Reads what waits at the socket of a link that has become encrypted. The server has the new security before the first
+    /// packet that arrived encrypted.
+    private func readAhead(of security: ClientSecurity, _ server: LinkServer) {
+        let beginning = controls?.encryptionBeginning()
+        var isChanged = false
+        link.readAll(happened) { arrival in
+            guard !isChanged, end == nil, let beginning, let arrival, arrival > beginning else { return }
+            isChanged = true
+            server.securityChanged(security)
+        }
+    }
+
+    /// Without the times of arrival, packets count as ones that arrived in clear while that is in doubt.
+    private func reportArrivals() {
+        guard controls != nil else { return }
+        try? link.reportArrivals()
     }
 
     private var clientSecurity: ClientSecurity {

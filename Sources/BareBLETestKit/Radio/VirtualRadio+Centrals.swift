@@ -256,6 +256,7 @@ extension VirtualRadio {
         let ends: (Int32, Int32)
         do throws(SystemCallError) {
             ends = try LinkSocket.pair()
+            try LinkSocket.reportArrivals(of: ends.1)
         } catch {
             return placed.central.assumeIsolated { $0.failToConnect(errno: error.errno) }
         }

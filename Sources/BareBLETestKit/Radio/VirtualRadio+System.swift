@@ -17,8 +17,9 @@ extension VirtualRadio {
         }
         system.open = { index throws(SystemCallError) in
             let (commands, reports) = try self.assumeIsolated { $0.open(index) }.get()
-            var sockets = AdapterSockets(
-                commands: HCISocket(adopting: commands), reports: HCISocket(adopting: reports))
+            var ours = HCISocket(adopting: commands)
+            try ours.reportArrivalsOfStandIn()
+            var sockets = AdapterSockets(commands: ours, reports: HCISocket(adopting: reports))
             sockets.refuseCommands { self.machine.withLock { $0.refusal(of: index) } }
             return sockets
         }

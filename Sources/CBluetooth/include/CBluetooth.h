@@ -58,9 +58,16 @@ int ble_peer_address(int fd, void *address, unsigned length);
 int ble_shutdown(int fd);
 int ble_close(int fd);
 
-// One packet. Returns its true length, which may exceed `capacity`; the rest is lost then. `drops` (may be NULL) changes
-// only when the kernel reports how many packets it has dropped on this socket so far; SO_RXQ_OVFL asks it to.
-long ble_receive(int fd, void *buffer, size_t capacity, uint32_t *drops);
+// What the kernel reports with a packet, where the socket asks it to.
+struct ble_received {
+    // How many packets it has dropped on this socket so far (SO_RXQ_OVFL). Unchanged unless that is reported.
+    uint32_t drops;
+    // When the driver passed the packet to the kernel (SO_TIMESTAMPNS, HCI_TIME_STAMP), in nanoseconds of its wall clock; 0 unless reported.
+    int64_t arrival;
+};
+
+// One packet. Returns its true length, which may exceed `capacity`; the rest is lost then. `about` may be NULL.
+long ble_receive(int fd, void *buffer, size_t capacity, struct ble_received *about);
 // The length of the next packet, which stays where it is.
 long ble_peek(int fd);
 long ble_send(int fd, const void *bytes, size_t count);

@@ -313,16 +313,6 @@ import Testing
         // out
     }
 
-    private func peripheral(_ central: Central) async throws {
-        // in: README.md
-        let local = LocalPeripheral(.init(name: "Thermometer"), on: central)
-        try await local.publish(LocalService(0x1809, [LocalCharacteristic(0x2A1C, .indicate)]))
-        let advertising = try await local.advertise([.services([0x1809]), .localName("Thermometer")])
-        try await local.update([0x00, 0x6A, 0x01, 0x00, 0xFF], of: 0x2A1C)
-        // out
-        await advertising.stop()
-    }
-
     private func acceptChannels(_ peripheral: LocalPeripheral) async throws {
         // in: Sources/BareBLE/BareBLE.docc/Channels.md
         let listener = try await peripheral.listenForChannels()

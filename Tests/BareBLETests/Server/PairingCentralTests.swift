@@ -36,6 +36,36 @@ import Testing
         }
     }
 
+    @Test func aRequestCountsAsEncryptedFromTheBeginningOfTheEncryptionOn() async throws {
+        try await PairingBench.run { bench in
+            try await bench.local.allowPairing(.justWorks)
+            let phone = try await bench.connect()
+            try await bench.pair(phone)
+            let handle = try await bench.handle(of: PairingBench.sealed)
+            let request = ATTReadRequest(handle: handle).bytes
+            /// What the central receives, where the library sees both steps at once.
+            func response(_ steps: @Sendable (VirtualRadio, VirtualCentral) -> Void) async throws -> [UInt8]? {
+                await phone.disconnect()
+                try await bench.reconnect(phone)
+                await bench.radio.perform { steps($0, phone) }
+                await bench.time.settle()
+                return await phone.transcript.steps.reversed().compactMap { step in
+                    if case .sent(let pdu) = step.event { pdu } else { nil }
+                }.first
+            }
+            let early = try await response { radio, phone in
+                phone.assumeIsolated { $0.send(raw: request) }
+                radio.assumeIsolated { $0.encrypt(phone) }
+            }
+            let late = try await response { radio, phone in
+                radio.assumeIsolated { $0.encrypt(phone) }
+                phone.assumeIsolated { $0.send(raw: request) }
+            }
+            #expect(early == [0x01, 0x0A, UInt8(handle), 0, 0x0F], "the request came in clear")
+            #expect(late == [0x0B, 2], "the request came encrypted")
+        }
+    }
+
     @Test(.row("P19")) func aSignedWriteIsExecutedOnceAndOnlyWithTheKeyOfTheBond() async throws {
         try await PairingBench.run { bench in
             let key: [UInt8] = Array(0x40..<0x50)
@@ -599,4 +629,9 @@ struct PairingBench: Sendable {
         await time.settle()
         return events.withLock { $0 }.compactMap(find)
     }
+}
+
+extension VirtualRadio {
+    /// Performs several steps at one moment.
+    fileprivate func perform(_ steps: @Sendable (VirtualRadio) -> Void) { steps(self) }
 }

@@ -5,6 +5,7 @@ what the kernel itself does with links that centrals make.
 import contextlib
 import itertools
 import shutil
+import signal
 
 import bluez
 from harness import *
@@ -40,7 +41,10 @@ def begin(caller, verb, **more):
         return any(each["id"] == number for each in found)
 
     def outcome(seconds=WAIT):
-        until(has_come, f"{caller} does not end: {verb} {more}", seconds)
+        try:
+            until(has_come, f"{caller} does not end: {verb} {more}", seconds)
+        except AssertionError as error:
+            raise AssertionError(f"{error}; links of hci0: {doing()['links']}") from None
         return next(each for each in found if each["id"] == number)
     return outcome
 
@@ -232,6 +236,31 @@ def check_bond(server, uuid="FFF7", value="07"):
     do(FIRST, "encrypt")
     same(do(FIRST, "read", uuid=uuid), value, "that value with the bond")
     same(count(server, "paired"), 1, "pairings")
+
+
+@test
+def a_request_counts_as_encrypted_from_the_beginning_of_the_encryption_on():
+    """Also where the program sees both at once."""
+    with bonding("just-works") as server:
+        do(FIRST, "rotate")
+        connected(FIRST)
+        do(FIRST, "pair")
+        server.wait_for(lambda lines: f"paired {identity(1)}" in lines, "the pairing is reported")
+        for is_early in True, False:
+            do(FIRST, "disconnect")
+            do(FIRST, "rotate")
+            connected(FIRST)
+            server.child.send_signal(signal.SIGSTOP)
+            try:
+                request = begin(FIRST, "read", uuid="FFF6") if is_early else None
+                do(FIRST, "encrypt")
+                request = request or begin(FIRST, "read", uuid="FFF6")
+                # Orders begin in turn, so the request has been sent.
+                do(FIRST, "summary")
+            finally:
+                server.child.send_signal(signal.SIGCONT)
+            expected = INSUFFICIENT_ENCRYPTION if is_early else "06"
+            same(request()["result"], expected, f"value that was requested {'before' if is_early else 'after'} the encryption")
 
 
 @test
@@ -700,10 +729,13 @@ class Shell:
         return self.expect(*answers, seconds=seconds) if answers else None
 
     def list_attributes(self, attribute):
-        """Lists the attributes until this one is there: bluetoothd discovers them after the link is up."""
+        """Lists the attributes until this one is there: bluetoothd discovers them after the link is up.
+
+        bluetoothd has both adapters, so the other end of the link is a device too, and may be the one that is meant without a name.
+        """
         end = time.monotonic() + WAIT
         while True:
-            self.say("list-attributes")
+            self.say(f"list-attributes {OWN}")
             with contextlib.suppress(AssertionError):
                 return self.expect(attribute, seconds=2)
             assert time.monotonic() < end and self.child.poll() is None, f"bluetoothctl: no {attribute} but {self.heard[-600:]!r}"
@@ -734,7 +766,7 @@ def bluetoothctl_finds_reads_writes_and_hears():
             shell.say(f"connect {OWN}", "Connection successful")
             shell.expect("ServicesResolved: yes", "Services resolved: yes")
             shell.say("menu gatt", "Menu gatt")
-            listed = shell.say("list-attributes", "Heart Rate Measurement")
+            listed = shell.say(f"list-attributes {OWN}", "Heart Rate Measurement")
             assert "Body Sensor Location" in listed + shell.expect("Body Sensor Location"), listed
             shell.say("select-attribute 00002a38-0000-1000-8000-00805f9b34fb", "char")
             shell.say("read", "Value:")

@@ -66,6 +66,7 @@ class Caller:
         self.device.smp_manager.session_proxy = Session
         self.device.pairing_config_factory = lambda _: PairingConfig(
             self.manner["sc"], self.manner["mitm"], True, User(self), PairingConfig.AddressType.RANDOM)
+        self.device.on("connection", self.began)
         channels = self.device.l2cap_channel_manager
         hear = channels.on_pdu
 
@@ -103,11 +104,15 @@ class Caller:
 
     async def do_connect(self, peer):
         self.raw, self.values, self.packets, self.reasons, self.unasked, self.requests = None, [], [], [], [], []
-        self.connection = await self.device.connect(
+        await self.device.connect(
             hci.Address(peer, hci.Address.PUBLIC_DEVICE_ADDRESS), own_address_type=hci.OwnAddressType.RANDOM, timeout=100)
-        self.connection.on("disconnection", self.reasons.append)
-        self.connection.on(self.connection.EVENT_SECURITY_REQUEST, lambda wanted: self.requests.append(int(wanted)))
         self.client = self.connection.gatt_client
+
+    def began(self, connection):
+        """Follows a link from its first event on: it may end before `do_connect` goes on."""
+        self.connection = connection
+        connection.on("disconnection", self.reasons.append)
+        connection.on(connection.EVENT_SECURITY_REQUEST, lambda wanted: self.requests.append(int(wanted)))
 
     async def do_disconnect(self):
         await self.connection.disconnect()
