@@ -181,6 +181,18 @@ def control(request, index=0):
                 raise
 
 
+CONNECTED = 1  # the state of a link that the kernel has set up
+
+
+def link_states(index=0):
+    """Returns the states of an adapter's links, as the kernel numbers them."""
+    connections = bytearray(struct.pack("<HH", index, 16) + bytes(16 * 16))
+    with socket.socket(31, socket.SOCK_RAW, 1) as raw:
+        fcntl.ioctl(raw, HCI_CONNECTIONS, connections)
+    count, = struct.unpack_from("<H", connections, 2)
+    return [struct.unpack_from("<H", connections, 4 + 16 * each + 10)[0] for each in range(count)]
+
+
 def inject_write_command(attribute, value, index=0):
     """Writes to the peer on the link that another program holds, without that program, as the kernel's raw socket
     allows.
