@@ -105,10 +105,11 @@ import Testing
         let peripheral = VirtualPeripheral(
             VirtualDevice(name: "Many", services: [.genericAttribute] + services), latency: .milliseconds(20))
         let device = try await central.attach(to: peripheral)
-        let database = try await device.discover(level: .full)
+        // Some hundred requests of real time, on a machine that may be busy.
+        let database = try await device.discover(level: .full, timeout: .seconds(600))
         var changes = try await device.serviceChanges().makeAsyncIterator()
         let before = await peripheral.receivedCount
-        let discovery = Task { try await device.discover(level: .full, ignoringCache: true) }
+        let discovery = Task { try await device.discover(level: .full, ignoringCache: true, timeout: .seconds(600)) }
         while await peripheral.receivedCount == before, !Task.isCancelled { await Task.yield() }
         let handles = database.services.dropFirst().map { UInt8(truncatingIfNeeded: $0.handles.lowerBound) }
         let changed = stride(from: 0, to: handles.count, by: 2).map { handles[$0] }
