@@ -760,7 +760,7 @@ _blescan_pair() {
     repeating_flags=()
     non_repeating_flags=(--trace -v --json -j --version -h --help)
     repeating_options=()
-    non_repeating_options=(--passkey --require --name --adapter -i --timeout -t --bonds --record)
+    non_repeating_options=(--passkey --require --name --adapter -i --timeout -t --bonds --color --record)
     __blescan_offer_flags_options 1
 
     # Offer option value completions
@@ -784,6 +784,10 @@ _blescan_pair() {
         ;;
     '--bonds')
         __blescan_add_completions -d
+        return
+        ;;
+    '--color')
+        __blescan_add_completions -W 'auto'$'\n''always'$'\n''never'
         return
         ;;
     '--record')
@@ -833,13 +837,17 @@ _blescan_bonds() {
     repeating_flags=()
     non_repeating_flags=(--json -j --version -h --help)
     repeating_options=()
-    non_repeating_options=(--bonds)
+    non_repeating_options=(--bonds --color)
     __blescan_offer_flags_options 0
 
     # Offer option value completions
     case "${prev}" in
     '--bonds')
         __blescan_add_completions -d
+        return
+        ;;
+    '--color')
+        __blescan_add_completions -W 'auto'$'\n''always'$'\n''never'
         return
         ;;
     esac
@@ -991,18 +999,21 @@ _blescan_selftest() {
     repeating_flags=()
     non_repeating_flags=(--air --force --redact --json -j --version -h --help)
     repeating_options=()
-    non_repeating_options=(--adapter -i --peer-adapter --peer --soak --record)
+    non_repeating_options=(--adapter -i --peer-adapter --peer --soak --record --color)
     __blescan_offer_flags_options 0
 
     # Offer option value completions
     case "${prev}" in
     '--adapter'|'-i')
+        __blescan_add_completions -W "$(__blescan_custom_complete ---completion selftest -- --adapter "${COMP_CWORD}" "$(__blescan_cursor_index_in_current_word)")"
         return
         ;;
     '--peer-adapter')
+        __blescan_add_completions -W "$(__blescan_custom_complete ---completion selftest -- --peer-adapter "${COMP_CWORD}" "$(__blescan_cursor_index_in_current_word)")"
         return
         ;;
     '--peer')
+        __blescan_add_completions -W "$(__blescan_custom_complete ---completion selftest -- --peer "${COMP_CWORD}" "$(__blescan_cursor_index_in_current_word)")"
         return
         ;;
     '--soak')
@@ -1010,6 +1021,10 @@ _blescan_selftest() {
         ;;
     '--record')
         __blescan_add_completions -f
+        return
+        ;;
+    '--color')
+        __blescan_add_completions -W 'auto'$'\n''always'$'\n''never'
         return
         ;;
     esac

@@ -11,8 +11,8 @@ internal import Glibc
 // - A reset of the port that loses the adapter takes its folders away with it. Where the port is was read before, so the step is
 //   finished by the port: the device there is authorized again, and where there is none, the port is disabled and enabled.
 // - Another device that has been plugged in there meanwhile is left as it is.
-// - The calls block: 10 s and one call of the kernel after a step, until the adapter is back, and twice as long after a port that has
-//   lost it; the helper is waited for longer than its unit lets it run.
+// - The calls block: 10 s and one call of the kernel after a step, until the adapter is back, and twice as long after a
+//   port that has lost it; the helper is waited for longer than its unit lets it run.
 
 /// Takes steps of recovery.
 package struct AdapterRecovery: Sendable {

@@ -1,8 +1,8 @@
-/// Whether Bluetooth and Wi-Fi use one antenna: while a controller listens without a break, the Wi-Fi beside it gets no time, and the
-/// reverse (row W50).
+/// Whether Bluetooth and Wi-Fi use one antenna: while a controller listens without a break, the Wi-Fi beside it gets no
+/// time, and the reverse (row W50).
 ///
-/// The kernel does not say so. A controller that is built in, and a Wi-Fi radio that is built in too, are one chip on single-board
-/// computers and one card in laptops; what is plugged in has an antenna of its own.
+/// The kernel does not say so. A controller that is built in, and a Wi-Fi radio that is built in too, are one chip on
+/// single-board computers and one card in laptops; what is plugged in has an antenna of its own.
 package enum SharedAntenna {
     /// Returns a Boolean value that indicates whether the adapter likely shares its antenna with a Wi-Fi radio that is up.
     ///
@@ -18,7 +18,8 @@ package enum SharedAntenna {
         }
     }
 
-    /// Whether a device is there, and not at a connector of USB. What has no device, such as a simulated adapter, is not built in.
+    /// Whether a device is there, and not at a connector of USB. What has no device, such as a simulated adapter, is
+    /// not built in.
     private static func isBuiltIn(_ device: String) -> Bool {
         guard SystemFiles.isFolder(device) else { return false }
         // On USB it is the interface of a driver, in the folder of the device.

@@ -30,6 +30,18 @@ enum Interrupt {
         cancel()
     }
 
+    /// Has SIGHUP, the end of the terminal, cancel the running task as ^C does, until the source is cancelled.
+    static func watchHangUp() async -> any DispatchSourceSignal {
+        let source = DispatchSource.makeSignalSource(signal: SIGHUP, queue: .global())
+        source.setEventHandler { state.withLock { $0.cancel }?() }
+        // A signal that comes before it is watched ends the program.
+        await withCheckedContinuation { watched in
+            source.setRegistrationHandler { watched.resume() }
+            source.resume()
+        }
+        return source
+    }
+
     /// Runs `body` in a task that the first ^C or SIGTERM cancels; the second one ends the program.
     ///
     /// A signal that comes before both are watched ends the program as it ends any other; `body` begins only after

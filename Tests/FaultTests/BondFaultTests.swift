@@ -101,6 +101,41 @@ import Testing
         #expect(failures > 5)
     }
 
+    /// The kernel keeps no key of it, and the next pairing is like the first.
+    @Test("a pairing on a full disk leaves nothing", .row("O24")) func pairingOnAFullDisk() async throws {
+        let folder = try Folder()
+        let store = try BondStore(directory: folder.path)
+        try await VirtualTime.run { time in
+            let radio = VirtualRadio(time: time)
+            let device = await radio.add(.lock)
+            let peer = try #require(await radio.id(of: device))
+            var configuration = Configuration()
+            configuration.security = SecurityConfiguration(bonds: store)
+            let central = Central(configuration, radio: radio)
+            let options = PairingOptions(agent: .passkey(Passkey(123_456)!))
+            let link = try await central.connect(peer)
+            let plan = try FaultPlan()
+            plan.take(path: folder.path)
+            plan.set(SystemCalls(.write), .fail(ENOSPC), times: nil)
+            do throws(BLEError) {
+                try await link.pair(options)
+                Issue.record("it was paired")
+            } catch {
+                #expect(error.code == .bondNotStored && error.errorNumber == ENOSPC, "\(error)")
+                #expect(error.hint?.hasPrefix("Free some space") == true, "\(error)")
+            }
+            plan.clear()
+            await link.disconnect()
+            #expect(try await central.bonds().isEmpty)
+            #expect(await radio.longTermKeys().isEmpty)
+            #expect(folder.names.filter { !$0.hasSuffix(".lock") } == [])
+            let again = try await central.connect(peer)
+            try await again.pair(options)
+            #expect(try await central.bonds().count == 1)
+            await again.disconnect()
+        }
+    }
+
     /// A file with one bond, and a line that is none.
     private var damaged: [UInt8] {
         let good = String(decoding: BondFile(generation: 9, records: [Self.bond]).bytes, as: UTF8.self)

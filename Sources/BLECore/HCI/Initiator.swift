@@ -115,8 +115,8 @@ package struct Initiator: ~Copyable {
         case pending(Attempt)
         /// Cancel was sent for the first or the second time; the end comes by `until`.
         case cancelling(Attempt, Failure, tries: Int, until: BootInstant)
-        /// The controller has confirmed that nothing is pending any more; what became of the attempt comes by `until`. Otherwise it
-        /// ends with the failure.
+        /// The controller has confirmed that nothing is pending any more; what became of the attempt comes by `until`.
+        /// Otherwise it ends with the failure.
         case ending(Attempt, Failure, until: BootInstant)
         /// The controller may still initiate an attempt whose cancel it did not confirm.
         case cancelUnconfirmed(PendingCancel)

@@ -2,8 +2,9 @@
 //
 // Invariants
 // - What the program has configured is never exceeded.
-// - What was learnt from a refusal is a guess: the refusal may have had another cause. A connect beyond it waits some seconds for the
-//   end of a link, and is attempted all the same. A link that comes up beyond it shows that it was wrong.
+// - What was learnt from a refusal is a guess: the refusal may have had another cause. A connect beyond it waits some
+//   seconds for the end of a link, and is attempted all the same. A link that comes up beyond it shows that it was
+//   wrong.
 
 /// The number of links that a controller can have, as configured and as learnt.
 package struct LinkLimit: Hashable, Sendable {

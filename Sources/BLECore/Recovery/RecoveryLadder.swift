@@ -15,8 +15,8 @@
 // - One step is taken at a time. A step that is being taken ends by `stepFinished`, whatever happens meanwhile.
 // - A step is judged only while the program listens: not while the scan makes way for a connect, or cannot run.
 // - Links are ended for silence after 120 s at the earliest, also where 30 s were unusual.
-// - A step that was refused because of other programs is no run, and is followed by no harsher one but by a pause of 5 minutes. An
-//   adapter that has gone ends the trouble.
+// - A step that was refused because of other programs is no run, and is followed by no harsher one but by a pause of 5
+//   minutes. An adapter that has gone ends the trouble.
 // - Silence ends with a report that has data, and missing responses end with a response. What comes while a step is being taken
 //   proves nothing.
 // - A run is what is done from `power` on, until something helps or nothing is left. After the first run in a row there is a
@@ -32,8 +32,8 @@ package struct RecoveryLadder: ~Copyable {
     package enum Event: Hashable, Sendable {
         case began(RecoveryStep, because: RecoveryReason)
         case failed(RecoveryStep, RecoveryFailure)
-        /// It works again, so long after the trouble was noticed; `nil` for the step where none had been judged, or all had been in
-        /// vain.
+        /// It works again, so long after the trouble was noticed; `nil` for the step where none had been judged, or all
+        /// had been in vain.
         case recovered(by: RecoveryStep?, after: Duration)
         /// Nothing that is permitted has helped; the next run begins after that time, if any does.
         case exhausted(because: RecoveryReason, next: Duration?)

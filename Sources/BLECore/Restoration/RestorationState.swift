@@ -12,8 +12,8 @@ public struct RestorationState: Hashable, Sendable {
     public var peers: [PersistedPeer]
     /// The scan that was running; `nil` if none was.
     public var scan: PersistedScan?
-    /// The times at which recovery of the adapter began steps that end links, in seconds since 1970-01-01 00:00 UTC: eight at most,
-    /// of the last hour. They keep the next run from taking such steps more often than one run may.
+    /// The times at which recovery of the adapter began steps that end links, in seconds since 1970-01-01 00:00 UTC:
+    /// eight at most, of the last hour. They keep the next run from taking such steps more often than one run may.
     public var recoveryTimes: [UInt64] = []
 
     /// Creates a state.

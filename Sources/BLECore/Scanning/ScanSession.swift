@@ -124,8 +124,8 @@ package struct ScanSession: ~Copyable {
         claimed = controller
     }
 
-    /// Whether the legacy commands are in use on a controller that lists the extended ones. It refuses the extended ones for connects
-    /// as well then.
+    /// Whether the legacy commands are in use on a controller that lists the extended ones. It refuses the extended
+    /// ones for connects as well then.
     package var hasFallenBack: Bool {
         claimed.hasExtendedScan && (!controller.hasExtendedScan || foreignSet == .legacy)
     }

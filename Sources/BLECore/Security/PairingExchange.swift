@@ -129,8 +129,14 @@ package struct PairingExchange: ~Copyable {
         case cancelled
         /// The agent said no.
         case refusedHere(Question)
-        /// The peer said no, or the passkeys differ. The kernel drops the link.
+        /// The peer said no. The kernel drops the link, also in the three cases that follow.
         case refusedByPeer
+        /// The peer said no to the passkey that was entered here.
+        case wrongPasskey
+        /// The peer said no while a passkey was shown here: another one was entered there, or none.
+        case passkeyNotEntered
+        /// The peer said no to the number that both sides show.
+        case numberRejected
         /// The peer can only be paired without protection against a man in the middle. No key was made.
         case notProtected
         /// The key is weaker than what was demanded.
@@ -153,6 +159,14 @@ package struct PairingExchange: ~Copyable {
         case adapterLost
         /// The adapter is not in the state that pairing needs; nothing was begun.
         case notReady(ManagementSetup.Failure)
+
+        /// Whether the peer said no.
+        package var isRefusalByPeer: Bool {
+            switch self {
+            case .refusedByPeer, .wrongPasskey, .passkeyNotEntered, .numberRejected: true
+            default: false
+            }
+        }
     }
 
     /// A command of this machine.
@@ -215,6 +229,16 @@ package struct PairingExchange: ~Copyable {
 
         /// The peer's identity, as far as it is known.
         var identity: PeerID { keys.identity }
+
+        /// What the peer has said no to. The kernel has one status for all of it.
+        var refusalByPeer: Failure {
+            switch method {
+            case .passkeyTyped where question == nil: .wrongPasskey
+            case .passkeyShown: .passkeyNotEntered
+            case .numericComparison: .numberRejected
+            case .justWorks, .passkeyTyped, .outOfBand: .refusedByPeer
+            }
+        }
 
         func concerns(_ peer: ManagementPeer) -> Bool {
             guard let peer = peer.id else { return false }
@@ -596,7 +620,7 @@ extension PairingExchange {
             pairing.hasRemovedKeys = true
             return prepare(pairing, [.removeKeys(disconnects: false)])
         case .failure(.authenticationFailed) where failure == nil || failure == .linkLost:
-            return leave(pairing, .refusedByPeer)
+            return leave(pairing, pairing.refusalByPeer)
         case .failure(.timeout) where failure == nil:
             return leave(pairing, .timedOut(nil))
         case .failure, .noResponse, .lost:

@@ -61,12 +61,12 @@ public struct AdapterStatistics: Hashable, Sendable {
     public var losses = 0
     /// Commands to which the controller did not respond.
     public var commandTimeouts = 0
-    /// Connection attempts after which a link may have been up that neither the kernel nor a program holds: the controller has
-    /// not reported their end, or says that it has a link that nobody knows. The device is silent then, and such a link ends with its
-    /// supervision timeout or when the adapter is switched off.
+    /// Connection attempts after which a link may have been up that neither the kernel nor a program holds: the
+    /// controller has not reported their end, or says that it has a link that nobody knows. The device is silent then,
+    /// and such a link ends with its supervision timeout or when the adapter is switched off.
     public var suspectedLinks = 0
-    /// Packets that came ahead of the event that reports their link. The kernel drops them: a request of the peer among them gets no
-    /// response. Looked at while this program has no other link.
+    /// Packets that came ahead of the event that reports their link. The kernel drops them: a request of the peer among
+    /// them gets no response. Looked at while this program has no other link.
     public var packetsAheadOfLinks = 0
     /// Faults that the controller reported.
     public var hardwareErrors = 0

@@ -52,8 +52,8 @@ final class AdvertiseCoordinator {
 
     /// Begins to advertise with this controller.
     ///
-    /// - Parameter isLegacy: Whether the controller has to be used as one without advertising sets, because the legacy commands are in
-    ///   use on it.
+    /// - Parameter isLegacy: Whether the controller has to be used as one without advertising sets, because the legacy
+    ///   commands are in use on it.
     func begin(maximumSets: UInt8?, maximumDataLength: UInt16?, isLegacy: Bool) {
         guard machine == nil, var features else { return }
         if isLegacy { features.remove(.extendedAdvertising) }

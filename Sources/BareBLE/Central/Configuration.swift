@@ -70,9 +70,10 @@ public struct Configuration: Sendable {
     public var recovery = RecoveryPolicy.rescan
     /// The largest number of links on the adapter, those of other programs among them; `nil` for no limit of this program's.
     ///
-    /// No controller reports how many links it can have, and some misbehave with fewer than they accept: five is safe for most. A
-    /// connect beyond the limit waits for the end of a link until its time-out, and fails with `BLEError.Code.busy`. Without a
-    /// limit, one is learnt from the controller's refusals: a connect beyond that waits 4 s for the end of a link, then is attempted.
+    /// No controller reports how many links it can have, and some misbehave with fewer than they accept: five is safe
+    /// for most. A connect beyond the limit waits for the end of a link until its time-out, and fails with
+    /// `BLEError.Code.busy`. Without a limit, one is learnt from the controller's refusals: a connect beyond that waits
+    /// 4 s for the end of a link, then is attempted.
     public var maximumLinks: Int?
     /// The store that keeps the restoration state between runs, for `Central.restore(_:from:holding:handlers:)`; `nil`
     /// keeps nothing.

@@ -68,6 +68,10 @@ public struct BLEError: Error, Sendable {
         public static let pairingFailed = Code("pairingFailed")
         /// Pairing was refused: by the peer, its user, or the user of this side.
         public static let pairingRefused = Code("pairingRefused")
+        /// The passkey that was entered on this side is not the peer's.
+        public static let wrongPasskey = Code("wrongPasskey")
+        /// The kernel cannot pair with the adapter: its Security Manager is off, or the adapter has none.
+        public static let pairingUnavailable = Code("pairingUnavailable")
         /// The pairing made a key that is shorter than required.
         public static let keyTooShort = Code("keyTooShort")
         /// Another program manages the adapter, and may replace the keys of bonds.

@@ -19,7 +19,7 @@ extension Adapter {
 
     /// Lets the centrals of an owner pair.
     ///
-    /// - Throws: `BLEError` with `.busy`, `.timedOut`, `.cancelled`, `.pairingFailed`, and the codes of `manage`.
+    /// - Throws: `BLEError` with `.busy`, `.timedOut`, `.cancelled`, `.pairingUnavailable`, and the codes of `manage`.
     func allowCentralPairing(
         _ options: CentralPairingOptions, for owner: ObjectIdentifier, until end: BootInstant?,
         during operation: String
@@ -99,7 +99,7 @@ extension Adapter {
     /// Has the kernel send a Security Request to the central of a link, unless that pairs already.
     ///
     /// - Parameter limit: When the caller waits no longer.
-    /// - Throws: `BLEError` with `.notBonded`, `.insufficientSecurity`, `.disconnected`, `.pairingFailed`, `.system`, and the
+    /// - Throws: `BLEError` with `.notBonded`, `.insufficientSecurity`, `.disconnected`, `.pairingUnavailable`, `.system`, and the
     ///   codes of `manage`.
     func requestSecurity(
         of link: LinkIdentity, _ required: RequiredSecurity, until limit: BootInstant, during operation: String

@@ -267,8 +267,8 @@ extension Adapter {
     /// Returns what a connect to this address means: a bonded peer's is one to its identity.
     ///
     /// - Throws: `BLEError` with `.notBonded` where a bond is demanded, and for one whose key cannot be used;
-    ///   `.keyTooShort` for a bond whose key is too short by now; `.notPermitted` where its key may not be used; `.pairingFailed` for a bond that is weaker than a
-    ///   pairing would have to be.
+    ///   `.keyTooShort` for a bond whose key is too short by now; `.notPermitted` where its key may not be used;
+    ///   `.pairingFailed` for a bond that is weaker than a pairing would have to be.
     func target(_ address: PeerID, _ demand: SecurityDemand) throws(BLEError) -> ConnectTarget {
         let identity = identity(of: address) ?? address
         guard let configuration = bonds.configuration, let record = bonds.record(of: identity) else {

@@ -67,7 +67,8 @@ extension Adapter {
         default:
             throw BLEError(
                 .timedOut, subject: name, during: operation,
-                because: "the kernel did not put the adapter under management")
+                because: "the kernel did not put the adapter under management",
+                hint: "Unplug the adapter and plug it in again. `dmesg` shows what the kernel reports.")
         }
     }
 
@@ -273,7 +274,8 @@ extension Adapter {
                 if case .cancelled = wake { throw cancelledError(during: operation) }
                 if case .timedOut = wake {
                     throw BLEError(
-                        .timedOut, subject: "\(peer)", during: operation, because: "another peer is being paired")
+                        .timedOut, subject: "\(peer)", during: operation, because: "another peer is being paired",
+                        hint: "Pair again after that, or allow more time.")
                 }
                 continue
             }
@@ -358,7 +360,7 @@ extension Adapter {
     private func error(_ failure: PairingFailure, pairing peer: PeerID, _ options: PairingOptions) -> BLEError {
         if let reason = failure.storeFailure, case .notStored = failure.reason { return reason }
         // Whoever replies to the kernel first decides, and bluetoothd without an agent refuses at once.
-        if case .refusedByPeer = failure.reason, security.hasOtherManager {
+        if failure.reason.isRefusalByPeer, security.hasOtherManager {
             return BLEError(pairingSharedWithOthers: peer, during: "pair")
         }
         return BLEError(failure.reason, pairing: peer, options, during: "pair")

@@ -3,6 +3,11 @@ internal import BLELinux
 internal import Glibc
 
 extension BLEError {
+    private static let managementCapability =
+        "Run as root, or give the program the capability: `setcap cap_net_raw,cap_net_admin+ep PROGRAM`."
+    private static let examination = "`blescan doctor` examines the adapter; `dmesg` shows what the kernel reports."
+    private static let powerCycle = "Disconnect all peers and try again: the adapter is then switched off and on."
+
     /// The adapter could not be put under management.
     init(_ failure: ManagementSetup.Failure, adapter: String, during operation: String) {
         let (code, reason, hint): (Code, String, String?) =
@@ -10,7 +15,7 @@ extension BLEError {
             case .notPermitted:
                 (
                     .notPermitted, "this process lacks CAP_NET_ADMIN, which the kernel demands for pairing",
-                    "Run as root, or give the program the capability: `setcap cap_net_raw,cap_net_admin+ep PROGRAM`."
+                    Self.managementCapability
                 )
             case .adapterGone:
                 (.noAdapter, "the adapter is not there any more", "Plug it in again, or choose another one.")
@@ -20,18 +25,22 @@ extension BLEError {
             case .powerUnchanged:
                 (.adapterDown, "the adapter could not be switched on", "Unplug it and plug it in again.")
             case .listRefused(let list, let status):
-                (.system, "the kernel refused the list of \(list.words): \(status)", nil)
+                (.system, "the kernel refused the list of \(list.words): \(status)", Self.examination)
             case .listTooLong(let list, let limit):
                 (
                     .tooLong, "the kernel takes \(limit) bytes of \(list.words) and there are more",
                     "Forget bonds that are not used."
                 )
-            case .notManaged: (.adapterDown, "the adapter is not under management", nil)
+            case .notManaged:
+                (
+                    .adapterDown, "the adapter is not under management",
+                    "Another program has switched it off, or it was unplugged meanwhile: try again."
+                )
             case .cannotPair:
                 (
-                    .pairingFailed,
+                    .pairingUnavailable,
                     "the adapter was switched on without the kernel's management, so the kernel cannot pair with it",
-                    "Disconnect all peers and try again: the adapter is then switched off and on."
+                    Self.powerCycle
                 )
             case .switchedOff: (.adapterDown, "the adapter is switched off", "Switch it on.")
             case .bondableCleared:
@@ -39,7 +48,7 @@ extension BLEError {
                     .adapterShared, "another program keeps making the adapter not bondable",
                     "End that program, such as bluetoothd, and try again."
                 )
-            case .command(let failure): (.system, "\(failure)", nil)
+            case .command(let failure): (.system, "\(failure)", Self.examination)
             }
         self.init(code, subject: adapter, during: operation, because: reason, hint: hint)
     }
@@ -57,15 +66,27 @@ extension BLEError {
             case .command(_, .busy):
                 (.busy, "another program pairs with it", "Try again.")
             case .command(_, .permissionDenied):
-                (.notPermitted, "this process lacks CAP_NET_ADMIN, which the kernel demands for pairing", nil)
+                (
+                    .notPermitted, "this process lacks CAP_NET_ADMIN, which the kernel demands for pairing",
+                    Self.managementCapability
+                )
             case .command(_, .notPowered):
-                (.adapterDown, "the adapter is switched off", nil)
+                (.adapterDown, "the adapter is switched off", "Switch it on.")
             case .command(_, .notSupported):
-                (.notSupported, "the kernel cannot pair with this adapter", "See `blescan doctor`.")
+                (
+                    .pairingUnavailable, "the kernel cannot pair with this adapter",
+                    "Use another adapter; `blescan doctor` says what this one lacks."
+                )
             case .command(let code, let status):
-                (.pairingFailed, "the kernel refused management command 0x\(Hex.encode(code)): \(status)", nil)
+                (
+                    .pairingFailed, "the kernel refused management command 0x\(Hex.encode(code)): \(status)",
+                    Self.examination
+                )
             case .noResponse(let code):
-                (.timedOut, "the kernel did not respond to management command 0x\(Hex.encode(code))", nil)
+                (
+                    .timedOut, "the kernel did not respond to management command 0x\(Hex.encode(code))",
+                    "Unplug the adapter and plug it in again. `dmesg` shows what the kernel reports."
+                )
             case .timedOut(let question?):
                 (.timedOut, "there was no reply in time to the question \(question.words)", "Allow more time.")
             case .timedOut(nil):
@@ -82,16 +103,33 @@ extension BLEError {
                 )
             case .refusedByPeer:
                 (
-                    .pairingRefused, "the peer refused, or the passkey was wrong",
+                    .pairingRefused, "the peer refused",
                     "Put the peer into its pairing mode, and remove an earlier pairing there."
+                )
+            case .wrongPasskey:
+                (
+                    .wrongPasskey, "the passkey that was entered here is not the peer's",
+                    "Connect again, and enter the one that the peer shows then, or that is printed on it."
+                )
+            case .passkeyNotEntered:
+                (
+                    .pairingRefused, "another passkey was entered at the peer, or none",
+                    "Connect again, and enter the passkey that is shown here at the peer."
+                )
+            case .numberRejected:
+                (
+                    .pairingRefused, "the number was rejected at the peer",
+                    "Connect again, and confirm the number on both sides. If they differ, another device is between the two."
+                )
+            case .notProtected where options.agent.capability == .noInputNoOutput:
+                (
+                    .pairingFailed, "the agent can show and ask nothing, so nothing excludes a man in the middle",
+                    "Give the agent the closures `show`, `compare` and `enter`, or require less."
                 )
             case .notProtected:
                 (
-                    .pairingFailed,
-                    options.agent.capability == .noInputNoOutput
-                        ? "the agent can show and ask nothing, so nothing excludes a man in the middle"
-                        : "the peer has no input or output that excludes a man in the middle",
-                    "Require less, or give the agent more closures."
+                    .pairingFailed, "the peer has no input or output that excludes a man in the middle",
+                    "Require `.encrypted` of this peer, or pair by out-of-band data."
                 )
             case .keyTooWeak:
                 (
@@ -113,23 +151,30 @@ extension BLEError {
                     .pairingFailed, "the peer claims to be another device that is bonded",
                     "If it is that device, forget its bond first. Otherwise do not trust this peer."
                 )
-            case .noKey: (.notBonded, "the link is encrypted, and the peer does not keep bonds", nil)
+            case .noKey:
+                (
+                    .notBonded, "the link is encrypted, and the peer does not keep bonds",
+                    "The encryption lasts until the link ends: pair on each link, or have the peer keep bonds."
+                )
             case .noIdentity:
                 (
                     .notBonded,
                     "the link is encrypted, and the peer hides its identity, so it would not be found again",
-                    nil
+                    "The encryption lasts until the link ends. For a bond the peer has to distribute its identity address."
                 )
-            case .notEncrypted: (.pairingFailed, "the link was not encrypted", nil)
-            case .notStored: (.bondNotStored, "the bond could not be stored", nil)
+            case .notEncrypted:
+                (
+                    .pairingUnavailable, "the kernel reports a pairing, and the link is not encrypted", Self.powerCycle
+                )
+            case .notStored: (.bondNotStored, "the bonds were closed before this one was stored", "Pair again.")
             case .linkLost: (.disconnected, "the link ended", "Connect again.")
             case .adapterLost:
                 (.adapterDown, "the adapter went away or was switched off", "Check that it is plugged in and on.")
             case .notReady: (.adapterDown, "the adapter is not ready", nil)
             }
-        let isPeers = if case .refusedByPeer = failure { true } else { false }
         self.init(
-            code, subject: "\(peer)", during: operation, because: reason, hint: hint, origin: isPeers ? .peer : nil)
+            code, subject: "\(peer)", during: operation, because: reason, hint: hint,
+            origin: failure.isRefusalByPeer ? .peer : nil)
     }
 
     /// A pairing that a central began has failed.
@@ -209,13 +254,16 @@ extension BLEError {
                 .pairingFailed, "the peer needs an agent \(question.words)", "Give the agent the closure `\(missing)`."
             )
         }
-        let hint: String? =
+        let hint =
             switch question {
             case .justWorks where agent.outOfBand != nil:
                 "The peer does not use the out-of-band data, for which it needs LE Secure Connections: it may be another device."
             case .justWorks where agent.enter != nil:
                 "The peer asks for no passkey. If it has none, pair without one: that does not prove which device it is."
-            default: nil
+            case .justWorks: "To pair all the same, have the closure `confirm` return `true`."
+            case .compare: "If both sides show the same number, pair again and confirm it."
+            case .enter: "Pair again, and return the passkey that the peer shows from the closure `enter`."
+            case .show: "Pair again, and show the passkey to the user."
             }
         return (.pairingRefused, "the agent rejected the question \(question.words)", hint)
     }
@@ -312,8 +360,13 @@ extension BLEError {
             case .keyTooShort: (.keyTooShort, "`minimumKeySize` may be lowered, but such a key is no protection.")
             case .bondExists, .weakerKind, .weakerSize, .weakerLevel:
                 (.bondNotStored, "If the peer was reset, forget the bond first, and pair again.")
-            case .full: (.bondNotStored, "Forget bonds that are not used.")
-            default: (.bondNotStored, nil)
+            case .full, .listIsFull: (.bondNotStored, "Forget bonds that are not used.")
+            case .notForStorage, .noIdentity, .identityKey:
+                (.bondNotStored, "Let the peer keep bonds, and distribute its identity address; then pair again.")
+            case .otherAdapter: (.bondNotStored, "Pair on the adapter that the file names.")
+            case .foreignKey, .noKey, .surplusKeys, .noCentralKey, .kind, .invalidSize, .longerThanItsSize, .zeroKey,
+                .publishedKey, .levelBeyondKey:
+                (.bondNotStored, "The peer made this key: update its firmware, or do not trust it.")
             }
         self.init(code, subject: "\(identity)", during: operation, because: "\(refusal)", hint: hint)
     }

@@ -40,7 +40,8 @@ public struct LinkSecurity: Hashable, Sendable {
         }
     }
 
-    /// What a socket reports while its link is up. Its fields are noise on a link that is not encrypted: kernel 6.1 then has a size.
+    /// What a socket reports while its link is up. Its fields are noise on a link that is not encrypted: kernel 6.1
+    /// then has a size.
     init(_ security: SocketSecurity, bond: Bond?) {
         guard security.level >= .medium, security.keySize >= 7 else {
             self = .none

@@ -80,13 +80,14 @@ package final class OpenBondStore: Sendable {
     ///   - generation: The version of the list that the kernel had when the pairing began, if that matters: under
     ///     another one the bond is not stored.
     /// - Returns: The stored record.
-    /// - Throws: `BLEError` with `.bondNotStored`; `.keyTooShort`. The former bonds are intact.
+    /// - Throws: `BLEError` with `.bondNotStored`, `.keyTooShort`: the former bonds are intact. With `.unusableState` if
+    ///   the file was damaged: what is left of it was set aside, and the next call stores the bond.
     package func save(
         _ record: BondRecord, isForStorage: Bool, replacing replaced: PeerID? = nil,
         minimumKeySize: Int = BondRules.minimumKeySize, begunUnder generation: UInt64? = nil
     ) throws(BLEError) -> BondRecord {
         let operation = "store the bond"
-        return try change(during: operation) { contents throws(BLEError) in
+        return try change(during: operation, reportsDamage: true) { contents throws(BLEError) in
             guard generation == nil || generation == contents.generation else {
                 throw BLEError(
                     .bondNotStored, subject: "\(record.identity)", during: operation,
@@ -123,7 +124,7 @@ package final class OpenBondStore: Sendable {
     /// - Throws: `BLEError` with `.bondNotStored`; the bond then still exists. With `.unusableState` if the file was
     ///   damaged: what is left of it was set aside, and the next call removes the bond if it is not part of that.
     package func forget(_ identity: PeerID) throws(BLEError) -> Bool {
-        try change(during: "forget the bond", isRemoval: true) { contents throws(BLEError) in
+        try change(during: "forget the bond", reportsDamage: true) { contents throws(BLEError) in
             guard let index = contents.records.firstIndex(where: { $0.identity == identity }) else { return false }
             contents.records.remove(at: index)
             contents.generation &+= 1
@@ -205,8 +206,10 @@ package final class OpenBondStore: Sendable {
     }
 
     /// Reads the bonds, changes them, and writes them if they have changed.
+    ///
+    /// - Parameter reportsDamage: Whether damage that is found is the failure, in place of `.bondNotStored`.
     private func change<Result>(
-        during operation: String, isRemoval: Bool = false, _ body: (inout Contents) throws(BLEError) -> Result
+        during operation: String, reportsDamage: Bool = false, _ body: (inout Contents) throws(BLEError) -> Result
     ) throws(BLEError) -> Result {
         try turn.withLock { highest throws(BLEError) in
             var contents: Contents
@@ -216,7 +219,7 @@ package final class OpenBondStore: Sendable {
                 throw error.asBondNotStored
             }
             // Never a new file over a damaged one without a notice.
-            if let damage = contents.damage { throw isRemoval ? damage : damage.asBondNotStored }
+            if let damage = contents.damage { throw reportsDamage ? damage : damage.asBondNotStored }
             let former = contents.records
             let result = try body(&contents)
             guard contents.records != former else { return result }

@@ -15,7 +15,8 @@ internal import BLELinux
 //   about any other peer is rejected at once.
 // - One pairing runs at a time. While one of this side waits for its turn, no central begins one: those that come one after
 //   the other would keep it waiting.
-// - Lists are loaded from the records of `BondedDevices`, which are what the disk has. The kernel's copy is never taken for a bond.
+// - Lists are loaded from the records of `BondedDevices`, which are what the disk has. The kernel's copy is never taken
+//   for a bond.
 // - A task waits for one thing at a time, and is resumed once.
 // - The response to a command of one pairing never reaches another one: each command has a number, and those that are
 //   not sent when the pairing ends never are. While a Pair Device is out that its pairing has left, no other pairing

@@ -13,7 +13,8 @@ public enum SecurityDemand: Sendable {
     /// The peer must be bonded; otherwise the connect fails with `BLEError.Code.notBonded`, before anything is sent.
     case bonded
     /// A peer without a bond is paired before anything else is sent, which takes as long as `PairingOptions.timeout` at
-    /// most. So is one whose bond the options replace; a session replaces with `.always` until a link has come up, and keeps that bond.
+    /// most. So is one whose bond the options replace; a session replaces with `.always` until a link has come up, and
+    /// keeps that bond.
     case pairing(PairingOptions)
 
     var pairing: PairingOptions? {

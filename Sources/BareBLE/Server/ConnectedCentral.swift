@@ -111,9 +111,9 @@ public enum LocalPeripheralEvent: Hashable, Sendable {
     case paired(ConnectedCentral, Bond)
     /// A pairing that a central has begun was refused, or has failed; the error says why.
     ///
-    /// It may come after `.disconnected`, if the link ended first. A central that is refused again for the same reason on the same
-    /// link is not reported again; one that is refused after three failures, or because another one pairs, is a
-    /// `SecurityEvent.pairingRefused` instead.
+    /// It may come after `.disconnected`, if the link ended first. A central that is refused again for the same reason
+    /// on the same link is not reported again; one that is refused after three failures, or because another one pairs,
+    /// is a `SecurityEvent.pairingRefused` instead.
     case pairingFailed(ConnectedCentral, BLEError)
     /// This number of events was dropped because they were not consumed.
     case dropped(Int)

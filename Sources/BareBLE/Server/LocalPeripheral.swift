@@ -58,8 +58,8 @@ public actor LocalPeripheral {
         public var appearance: UInt16
         /// A Boolean value that indicates whether centrals may write the name, at most 248 bytes.
         ///
-        /// A new name is a ``LocalPeripheralEvent/written(_:_:)`` of 0x2A00, whose value ``LocalPeripheral/value(of:)`` returns. It
-        /// is kept until the peripheral goes away, and not advertised by itself.
+        /// A new name is a ``LocalPeripheralEvent/written(_:_:)`` of 0x2A00, whose value ``LocalPeripheral/value(of:)``
+        /// returns. It is kept until the peripheral goes away, and not advertised by itself.
         public var isNameWritable = false
         /// The maximum number of links that others make. If a further central connects, the unbonded one that was not heard
         /// for the longest time is disconnected; without such a one, the newcomer is.
@@ -197,6 +197,9 @@ extension LocalPeripheral {
         let found = try services.resolve(characteristic, during: "look up a value", isNameIncluded: true)
         return services.database[found.id]?.value ?? []
     }
+
+    /// Returns the type of an attribute; `nil` if no attribute has this handle.
+    package func attributeType(of handle: AttributeHandle) -> BluetoothUUID? { services.database[handle]?.type }
 
     /// Replaces a stored value, and sends nothing.
     ///
@@ -539,18 +542,20 @@ extension LocalPeripheral {
     /// Lets centrals that connect from now on pair, for a time or until `refusePairing()`; before that, and afterwards, they
     /// are refused.
     ///
-    /// A later call takes the place of an earlier one. What the agent can show and ask counts for links that come up after
-    /// the call: on those that are up, nothing can be compared. One central pairs at a time, and others are refused
-    /// meanwhile; also while a pairing of this side waits for its turn (``Peripheral/pair(_:)``). One whose pairings have failed
-    /// three times in a minute is refused for the rest of it, and so is the fourth that would bond in a minute with
-    /// `CentralPairingOptions.acceptsUnconfirmed`. If another program makes the adapter not bondable meanwhile, that is undone, three
-    /// times in a minute, logged, and reported as `SecurityEvent.otherManager`. The end of the time does not end a pairing that runs. `events` reports what becomes of each; `Central.securityEvents` the rest.
+    /// A later call takes the place of an earlier one. What the agent can show and ask counts for links that come up
+    /// after the call: on those that are up, nothing can be compared. One central pairs at a time, and others are
+    /// refused meanwhile; also while a pairing of this side waits for its turn (``Peripheral/pair(_:)``). One whose
+    /// pairings have failed three times in a minute is refused for the rest of it, and so is the fourth that would bond
+    /// in a minute with `CentralPairingOptions.acceptsUnconfirmed`. If another program makes the adapter not bondable
+    /// meanwhile, that is undone, three times in a minute, logged, and reported as `SecurityEvent.otherManager`. The
+    /// end of the time does not end a pairing that runs. `events` reports what becomes of each;
+    /// `Central.securityEvents` the rest.
     ///
     /// - Parameters:
     ///   - options: How centrals may pair.
     ///   - duration: How long they may; `nil` for no limit.
     /// - Throws: `BLEError` with `.invalidArgument` for options that accept no pairing, and after `stop()`; `.notPermitted`
-    ///   without CAP_NET_ADMIN, `.notSupported` without `Configuration.security`, `.pairingFailed` if the kernel cannot pair
+    ///   without CAP_NET_ADMIN, `.notSupported` without `Configuration.security`, `.pairingUnavailable` if the kernel cannot pair
     ///   with the adapter as it was switched on, `.adapterShared` if another program keeps making the adapter not bondable,
     ///   `.timedOut`, `.adapterDown`, `.noAdapter`, `.blocked`, `.cancelled`, and
     ///   the codes of `acceptCentrals()`.
@@ -1012,7 +1017,8 @@ extension LocalPeripheral {
     /// of their subscriptions. Where the services differ from those of the run before, all bonded centrals are notified of the
     /// change at their next encrypted link, and the subscriptions that it affects end.
     ///
-    /// From then on the file is kept current automatically, written at most once in 5 s, and at `stop()` and `suspend(handingOverTo:)`.
+    /// From then on the file is kept current automatically, written at most once in 5 s, and at `stop()` and
+    /// `suspend(handingOverTo:)`.
     ///
     /// - Parameter environment: Where to look for what the service manager has kept.
     /// - Throws: `BLEError` with `.busy` if another process has the file, which the reason names, or if this was called
@@ -1065,16 +1071,18 @@ extension LocalPeripheral {
 
     /// Ends this run, and hands its sockets to the service manager, which keeps them up until the next start.
     ///
-    /// It hands over the sockets on which links are accepted, where centrals that connect meanwhile wait, and the links of
-    /// centrals, each with the state of its ATT bearer and server: the MTU, the central's subscriptions and what it has prepared, and
-    /// whether it knows of the latest change of the services. What bonded centrals have configured is stored
-    /// (`restore(from:)`), and so are bonds. Handlers, the links that this program has made and channels are not handed over.
+    /// It hands over the sockets on which links are accepted, where centrals that connect meanwhile wait, and the links
+    /// of centrals, each with the state of its ATT bearer and server: the MTU, the central's subscriptions and what it
+    /// has prepared, and whether it knows of the latest change of the services. What bonded centrals have configured is
+    /// stored (`restore(from:)`), and so are bonds. Handlers, the links that this program has made and channels are not
+    /// handed over.
     ///
-    /// Two things are finished first, for 5 s at most: a request whose handler runs, and the storing of the bond that a central
-    /// has just made. A link ends whose request is not finished by then, whose central pairs, has no bond stored by then or could
-    /// not pair, or which the manager does not take. Updates that were not sent, and indications that were not confirmed, end with
-    /// `.disconnected`. The advertisements stay on air until their leases end; a central that they bring waits as well.
-    /// Sequences of events end, as after `stop()`; so do listeners for channels.
+    /// Two things are finished first, for 5 s at most: a request whose handler runs, and the storing of the bond that a
+    /// central has just made. A link ends whose request is not finished by then, whose central pairs, has no bond
+    /// stored by then or could not pair, or which the manager does not take. Updates that were not sent, and
+    /// indications that were not confirmed, end with `.disconnected`. The advertisements stay on air until their leases
+    /// end; a central that they bring waits as well. Sequences of events end, as after `stop()`; so do listeners for
+    /// channels.
     ///
     /// - Returns: What was not handed over, by the names of the centrals and of the sockets on which links are accepted, with the
     ///   reasons: these links have ended. Where the manager has been sent something and does not confirm it, the reason is

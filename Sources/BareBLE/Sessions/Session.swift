@@ -460,7 +460,7 @@ extension Session {
     /// that rejects a bond's key may be another one.
     private static let finalCodes: Set<BLEError.Code> = [
         .unsupported, .notPermitted, .invalidArgument, .notSupported, .bondRejected, .keyTooShort, .notBonded,
-        .bondNotStored,
+        .bondNotStored, .unusableState,
     ]
     /// The codes that report that the adapter is off or absent.
     private static let adapterCodes: Set<BLEError.Code> = [.noAdapter, .adapterDown, .blocked]

@@ -71,8 +71,8 @@ public struct VirtualPersonality: Hashable, Sendable {
     public var responses: [UInt16: Response] = [:]
     /// What it does with commands while a link is up, by opcode.
     public var responsesWhileLinked: [UInt16: Response] = [:]
-    /// A Boolean value that indicates whether the kernel scans with the extended commands, and has switched their reports on. It does on most controllers
-    /// that list the commands.
+    /// A Boolean value that indicates whether the kernel scans with the extended commands, and has switched their
+    /// reports on. It does on most controllers that list the commands.
     public var kernelScansExtended = true
     /// A Boolean value that indicates whether events are masked as the host has set it.
     public var honorsEventMasks = true
@@ -104,8 +104,8 @@ public struct VirtualPersonality: Hashable, Sendable {
     public var setsReservedBits = false
     /// The number of commands that it accepts, in each response. With 0, it never reports that it accepts the next one.
     public var credits: UInt8 = 1
-    /// A Boolean value that indicates whether the driver resets the USB device 2 s after a command without a response: the adapter returns under the next
-    /// free name.
+    /// A Boolean value that indicates whether the driver resets the USB device 2 s after a command without a response:
+    /// the adapter returns under the next free name.
     public var isResetWhenSilent = false
 
     /// Creates a personality without deviations.

@@ -22,7 +22,11 @@ extension BLEError {
 
     /// Whether a connection failed for a reason of this machine, such as bonds that cannot be opened, and not of the device.
     var isOfThisMachine: Bool {
-        [.adapterShared, .busy, .diskFull, .lowEnergyOff, .notPermitted, .system, .unusableState].contains(code)
+        let codes: [BLEError.Code] = [
+            .adapterShared, .busy, .diskFull, .lowEnergyOff, .notPermitted, .pairingUnavailable, .system,
+            .unusableState,
+        ]
+        return codes.contains(code)
     }
 
     private var cbCode: CBError.Code {

@@ -3,8 +3,9 @@ internal import BareBLE
 
 /// A request of a central to read or write a value of this program.
 ///
-/// Every request but a write without response needs a response, by `CBPeripheralManager.respond(to:withResult:)`, within 20 seconds. A request without one
-/// is refused with Unlikely Error: after that time, or when its last reference goes away.
+/// Every request but a write without response needs a response, by `CBPeripheralManager.respond(to:withResult:)`,
+/// within 20 seconds. A request without one is refused with Unlikely Error: after that time, or when its last reference
+/// goes away.
 open class CBATTRequest: NSObject, @unchecked Sendable {
     private struct State {
         var value: Data?

@@ -5,7 +5,7 @@ import BareBLE
 struct Bonds: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "List the bonds.",
-        usage: "blescan bonds [--bonds <dir>] [--json]",
+        usage: "blescan bonds [--bonds <dir>] [--color <when>] [--json]",
         discussion: """
             EXAMPLES
               blescan bonds
@@ -19,6 +19,8 @@ struct Bonds: ParsableCommand {
 
     @OptionGroup var bonds: BondOptions
 
+    @OptionGroup var color: ColorOptions
+
     @Flag(name: [.long, .customShort("j")], help: "Print one JSON object per line.")
     var json = false
 
@@ -26,7 +28,8 @@ struct Bonds: ParsableCommand {
         let directory = try BondDirectory(bonds)
         let stored = try directory.stored()
         let all = stored.flatMap(\.bonds)
-        for bond in all { Console.out(json ? bond.json().text : bond.line) }
+        let look = color.look
+        for bond in all { Console.out(json ? bond.json().text : bond.line.painted(look)) }
         let damage = stored.compactMap(\.damage)
         for error in damage.dropLast() { Console.warn(error.description) }
         if let error = damage.last { throw error }

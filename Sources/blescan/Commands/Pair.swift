@@ -53,6 +53,8 @@ struct Pair: AsyncParsableCommand {
 
     @OptionGroup var link: LinkOptions
 
+    @OptionGroup var color: ColorOptions
+
     @OptionGroup var output: OutputOptions
 
     /// What a pairing must achieve.
@@ -85,7 +87,7 @@ struct Pair: AsyncParsableCommand {
         if output.json {
             Console.out(bond.json(isNew: isNew).text)
         } else {
-            Console.out("\(isNew ? "bonded" : "already bonded") with \(bond.peer): \(bond.words)")
+            Console.out(bond.result(isNew: isNew).painted(color.look))
         }
     }
 }

@@ -40,17 +40,20 @@ struct SelfTest: AsyncParsableCommand {
     @Option(
         name: [.long, .customShort("i")],
         help: ArgumentHelp("The adapter: hci0, or its address; demo:NAME for a virtual one.", valueName: "hciN"),
+        completion: Completions.testedAdapter,
         transform: SelfTestAdapterArgument.init(argument:))
     var adapter: SelfTestAdapterArgument?
 
     @Option(
         help: ArgumentHelp(
             "A second adapter, which advertises and serves for the checks of links.", valueName: "hciN"),
+        completion: Completions.adapter,
         transform: AdapterArgument.init(argument:))
     var peerAdapter: AdapterArgument?
 
     @Option(
         help: ArgumentHelp("A device that accepts connections, for the checks of links.", valueName: "peer"),
+        completion: Completions.bond,
         transform: PeerArgument.init(argument:))
     var peer: PeerArgument?
 
@@ -71,6 +74,8 @@ struct SelfTest: AsyncParsableCommand {
 
     @Flag(help: "Leave addresses and names out of the report.")
     var redact = false
+
+    @OptionGroup var color: ColorOptions
 
     @Flag(name: [.long, .customShort("j")], help: "Print the report as one JSON object, and nothing else.")
     var json = false
@@ -106,7 +111,8 @@ struct SelfTest: AsyncParsableCommand {
         if json {
             Console.out(report.json(redacted: redact).bytes)
         } else {
-            for line in SelfTestScreen(width: Console.width).lines(of: report) { Console.out(masked(line, masking)) }
+            let screen = SelfTestScreen(width: Console.width)
+            show(screen.lines(of: report), masking) { screen.styled(reportLine: $0, report.verdict) }
         }
         if report.isInterrupted { throw ExitCode(ExitStatus.interrupted.rawValue) }
         if report.status != 0 { throw ExitCode(report.status) }
@@ -142,9 +148,17 @@ struct SelfTest: AsyncParsableCommand {
             Console.progress.begin("\(check.id) \(check.name)")
         } show: { result in
             guard !json else { return }
-            for line in screen.lines(of: result) { Console.out(masked(line, masking)) }
+            show(screen.lines(of: result), masking) { screen.styled(checkLine: $0, result.judgement.verdict) }
         }
         return try await runner.run()
+    }
+
+    /// Prints lines, the first of which has a style.
+    private func show(_ lines: [String], _ masking: Lock<Masking?>, first styled: (String) -> StyledText) {
+        for (index, line) in lines.enumerated() {
+            let line = masked(line, masking)
+            Console.out(index == 0 ? styled(line).painted(color.look) : line)
+        }
     }
 
     /// Without addresses and the host's name, if that is wanted: the same name for the same address in all lines.

@@ -26,6 +26,8 @@ struct Serve: AsyncParsableCommand {
                 characteristic fff1 read,write,encrypted = 00 01   # needs a bond
 
             The command advertises and accepts the links that centrals make, until ^C.
+            It prints a line for each link, each read, write and subscription, and each
+            request that is refused; --trace shows discovery and all packets as well.
             With --pairing they may pair too, and their bonds are kept; it needs
             CAP_NET_ADMIN, and switches the adapter off and on once. With --bonds alone,
             centrals that are bonded already use their bonds, and no others may pair.
@@ -101,12 +103,17 @@ struct Serve: AsyncParsableCommand {
         let served = try servedDevice()
         let command = self
         try await Interrupt.cancelling {
-            let central = Central.ofCommand(try command.centralConfiguration())
+            var configuration = try command.centralConfiguration()
+            let requests = ServedRequests()
+            requests.attach(to: &configuration)
+            let central = Central.ofCommand(configuration)
             let store = try command.subscriptionStore(of: (try? Central.adapters()) ?? [])
             if command.usesBonds, store == nil {
                 Console.warn("what centrals subscribe to is not kept for the next run: no adapter was found")
             }
-            try await central.run { try await command.serve(served, on: central, keepingSubscriptionsIn: store) }
+            try await central.run {
+                try await command.serve(served, on: central, requests, keepingSubscriptionsIn: store)
+            }
         }
     }
 
@@ -162,7 +169,8 @@ struct Serve: AsyncParsableCommand {
     }
 
     func serve(
-        _ device: ServedDevice, on central: Central, keepingSubscriptionsIn store: StateStore?
+        _ device: ServedDevice, on central: Central, _ requests: ServedRequests,
+        keepingSubscriptionsIn store: StateStore?
     ) async throws {
         var settings = LocalPeripheral.Settings(name: name ?? device.name)
         settings.store = store
@@ -185,6 +193,7 @@ struct Serve: AsyncParsableCommand {
         await withTaskGroup(of: Void.self) { group in
             // They end by cancellation alone.
             group.addTask { try? await report(events, of: local) }
+            group.addTask { await report(requests, to: device, of: local) }
             for plan in device.plans { group.addTask { await send(plan, from: local, central.clock) } }
             // ^C ends it.
             try? await central.clock.sleep(for: limit ?? .seconds(1_000_000_000))
@@ -241,12 +250,12 @@ extension Serve {
             switch event {
             case .connected(let central): line(.connected, central)
             case .disconnected(let central, let reason): line(.disconnected, central, reason: "\(reason)")
-            case .subscribed(let central, let characteristic, _): line(.subscribed, central, characteristic)
-            case .unsubscribed(let central, let characteristic): line(.unsubscribed, central, characteristic)
+            case .subscribed(let central, let characteristic, _): line(.subscribed, central, Attribute(characteristic))
+            case .unsubscribed(let central, let characteristic): line(.unsubscribed, central, Attribute(characteristic))
             case .written(let central, let characteristic):
                 let value = try? await local.value(of: .handle(characteristic.id))
-                line(.written, central, characteristic, value: value)
-            case .writeDropped(let central, let characteristic): line(.writeDropped, central, characteristic)
+                line(.written, central, Attribute(characteristic), value: value)
+            case .writeDropped(let central, let characteristic): line(.writeDropped, central, Attribute(characteristic))
             case .paired(let central, let bond): line(.paired, central, bond: bond)
             case .pairingFailed(let central, let error): line(.pairingFailed, central, reason: "\(error)")
             case .dropped(let count): Console.warn("\(count.counted("event")) came faster than they were printed")
@@ -254,40 +263,87 @@ extension Serve {
         }
     }
 
+    /// Prints the requests that the events do not report: reads, refusals, and writes that the device itself takes.
+    private func report(_ requests: ServedRequests, to device: ServedDevice, of local: LocalPeripheral) async {
+        for await entry in requests.entries {
+            let request = entry.request
+            let central = await local.centrals.first { $0.name == entry.link }
+            let name = central?.label ?? entry.link
+            let attribute = Attribute(handle: request.handle, type: await local.attributeType(of: request.handle))
+            switch request.outcome {
+            case .read(let value, let offset):
+                line(.read, name, attribute, value: value, offset: offset == 0 ? nil : offset)
+            case .readRefused(let code): line(.readRefused, name, attribute, refusal: code)
+            case .writeRefused(let code): line(.writeRefused, name, attribute, refusal: code)
+            case .written(let value):
+                guard let type = attribute.type, device.takingWrites.contains(type) else { continue }
+                line(.written, name, attribute, value: value)
+            }
+            let dropped = requests.takeDropped()
+            if dropped > 0 { Console.warn("\(dropped.counted("request")) came faster than they were printed") }
+        }
+    }
+
     /// What has happened, as objects name it.
     private enum Event: String {
-        case connected, disconnected, subscribed, unsubscribed, written, writeDropped, paired, pairingFailed, passkey
+        case connected, disconnected, subscribed, unsubscribed, read, readRefused, written, writeRefused, writeDropped
+        case paired, pairingFailed, passkey
 
         /// The same in words.
         var words: String {
             switch self {
+            case .readRefused: "read refused"
+            case .writeRefused: "write refused"
             case .writeDropped: "write dropped"
             case .pairingFailed: "pairing failed"
             default: rawValue
             }
         }
+
+        var isFailure: Bool {
+            switch self {
+            case .readRefused, .writeRefused, .writeDropped, .pairingFailed: true
+            default: false
+            }
+        }
+    }
+
+    /// The attribute that a line is about.
+    private struct Attribute {
+        let handle: AttributeHandle
+        /// `nil` if no attribute has the handle.
+        let type: BluetoothUUID?
+
+        init(handle: AttributeHandle, type: BluetoothUUID?) {
+            self.handle = handle
+            self.type = type
+        }
+
+        init(_ characteristic: PublishedCharacteristic) {
+            self.init(handle: characteristic.id, type: characteristic.uuid)
+        }
     }
 
     private func line(
-        _ event: Event, _ central: ConnectedCentral, _ characteristic: PublishedCharacteristic? = nil,
-        value: [UInt8]? = nil, reason: String? = nil, bond: Bond? = nil
+        _ event: Event, _ central: ConnectedCentral, _ attribute: Attribute? = nil, value: [UInt8]? = nil,
+        reason: String? = nil, bond: Bond? = nil
     ) {
-        line(
-            event, central.peer.map { "\($0)" } ?? central.name, characteristic, value: value, reason: reason,
-            bond: bond)
+        line(event, central.label, attribute, value: value, reason: reason, bond: bond)
     }
 
     private func line(
-        _ event: Event, _ central: String, _ characteristic: PublishedCharacteristic? = nil, value: [UInt8]? = nil,
-        reason: String? = nil, bond: Bond? = nil, passkey: Passkey? = nil
+        _ event: Event, _ central: String, _ attribute: Attribute? = nil, value: [UInt8]? = nil, offset: Int? = nil,
+        reason: String? = nil, refusal: ATTErrorCode? = nil, bond: Bond? = nil, passkey: Passkey? = nil
     ) {
-        let name = characteristic.flatMap { AssignedNumbers.name(of: $0.uuid) }
+        let name = attribute?.type.flatMap { AssignedNumbers.name(of: $0) }
+        let reason = reason ?? refusal.map { $0.name.lowercased() }
         if json {
             let object = JSONLine.object([
                 "v": 1, "t": .string(Timestamp.now()), "event": .string(event.rawValue), "central": .string(central),
-                "handle": characteristic.map { .integer(Int($0.id)) },
-                "uuid": characteristic.map { .string($0.uuid.description) }, "name": name.map { .string($0) },
-                "hex": value.map { .string(Hex.encode($0)) }, "reason": reason.map { .string($0) },
+                "handle": attribute.map { .integer(Int($0.handle)) },
+                "uuid": attribute?.type.map { .string($0.description) }, "name": name.map { .string($0) },
+                "offset": offset.map { .integer($0) }, "hex": value.map { .string(Hex.encode($0)) },
+                "reason": reason.map { .string($0) }, "attError": refusal.map { .integer(Int($0.rawValue)) },
                 "method": bond.map { .string($0.method.rawValue) },
                 "authenticated": bond.map { .bool($0.isAuthenticated) }, "keySize": bond.map { .integer($0.keySize) },
                 "passkey": passkey.map { .string("\($0)") },
@@ -301,16 +357,21 @@ extension Serve {
         }
         add(Timestamp.localNow(), .dim)
         add(central)
-        add(event.words, event == .pairingFailed || event == .writeDropped ? .red : .bold)
-        if let characteristic {
-            add(
-                [CharacteristicReference.handle(characteristic.id).description, "\(characteristic.uuid)"].joined(
-                    separator: "  "))
+        add(event.words, event.isFailure ? .red : .bold)
+        if let attribute {
+            add(CharacteristicReference.handle(attribute.handle).description)
+            if let type = attribute.type { add("\(type)") }
             if let name { add(name) }
         }
+        if let offset { add("from byte \(offset)") }
         if let value { add(value.isEmpty ? "(empty)" : Hex.encode(value), .green) }
         if let passkey { add("\(passkey)", .bold) }
         if let text = reason ?? bond?.words { add(text) }
         Console.out(line.painted(color.look))
     }
+}
+
+extension ConnectedCentral {
+    /// What a line calls the central: its identity or address, or its socket.
+    fileprivate var label: String { peer.map { "\($0)" } ?? name }
 }

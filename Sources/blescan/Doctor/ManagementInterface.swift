@@ -3,8 +3,9 @@ import BLELinux
 
 // Queries about adapters that the kernel itself responds to.
 //
-// Reading an adapter's settings or its configuration switches nothing, and any user may do it. As the first management command that names
-// the adapter it makes the kernel treat the adapter as a managed one, as bluetoothctl and btmgmt do when they start.
+// Reading an adapter's settings or its configuration switches nothing, and any user may do it. As the first management
+// command that names the adapter it makes the kernel treat the adapter as a managed one, as bluetoothctl and btmgmt do
+// when they start.
 
 /// Queries the kernel's management interface and its monitor.
 enum ManagementInterface {

@@ -3,7 +3,8 @@ import BLECore
 
 /// The contents of a file, by its format: the packets of a capture, chunk by chunk, or a dialogue.
 enum Recording {
-    /// Reads the file at `path`, `-` for standard input, also one that gzip has compressed; `packet` or `dialogue` is called with its contents.
+    /// Reads the file at `path`, `-` for standard input, also one that gzip has compressed; `packet` or `dialogue` is
+    /// called with its contents.
     ///
     /// - Returns: A sentence about a damaged end of the file; `nil` for a whole one.
     /// - Throws: `Failure` for a file that is neither, or is damaged. What came before was passed on.

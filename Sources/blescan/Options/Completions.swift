@@ -23,6 +23,11 @@ enum Completions {
         matching(word, ((try? Central.adapters()) ?? []).map { "hci\($0.index)" })
     }
 
+    /// The adapters of this machine, and virtual ones, which are tested.
+    static let testedAdapter = CompletionKind.custom { _, _, word in
+        matching(word, ((try? Central.adapters()) ?? []).map { "hci\($0.index)" } + SelfTestDemo.allNames)
+    }
+
     /// The attributes of the peer on the command line, if it is a virtual device or its attributes are in the file of
     /// `--cache`; otherwise the names of all characteristics.
     static let attribute = CompletionKind.custom { words, _, word in

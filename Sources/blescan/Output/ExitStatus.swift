@@ -26,7 +26,7 @@ enum ExitStatus: Int32 {
             self = .refused
         case .ambiguous, .invalidArgument, .tooLong, .unusableCache:
             self = .usage
-        case .noAdapter, .adapterDown, .blocked, .lowEnergyOff, .unsupported:
+        case .noAdapter, .adapterDown, .blocked, .lowEnergyOff, .unsupported, .pairingUnavailable:
             self = .noAdapter
         case .notPermitted:
             self = .notPermitted
@@ -41,7 +41,7 @@ enum ExitStatus: Int32 {
         case .refusedByPeer where error.attError == .invalidHandle:
             self = .notFound
         case .refusedByPeer, .insufficientSecurity, .malformedReply, .malformedValue, .notSupported, .servicesChanged,
-            .notBonded, .bondRejected, .pairingFailed, .pairingRefused, .keyTooShort:
+            .notBonded, .bondRejected, .pairingFailed, .pairingRefused, .wrongPasskey, .keyTooShort:
             self = .refused
         case .bondNotStored:
             switch error.errorNumber {
@@ -267,7 +267,7 @@ extension Failure {
     /// Returns the advice for failures of this machine.
     private static func advice(_ code: BLEError.Code) -> String? {
         switch code {
-        case .unsupported, .noAdapter, .adapterDown, .blocked, .lowEnergyOff, .notPermitted:
+        case .unsupported, .noAdapter, .adapterDown, .blocked, .lowEnergyOff, .notPermitted, .pairingUnavailable:
             "`blescan doctor` tells more."
         default:
             nil

@@ -3,19 +3,38 @@ import BareBLE
 
 extension Bond {
     /// The bond in words, without the peer.
-    var words: String {
-        var parts = [method.words]
-        parts.append(isAuthenticated ? "authenticated" : isLegacyPasskey ? "legacy passkey" : "not authenticated")
-        parts.append("key of \(keySize.counted("byte"))")
-        return parts.joined(separator: ", ")
+    var words: String { styledWords.map(\.text).joined() }
+
+    private var styledWords: [(text: String, style: ScreenStyle)] {
+        let protection: (String, ScreenStyle) =
+            if isAuthenticated {
+                ("authenticated", .green)
+            } else if isLegacyPasskey {
+                ("legacy passkey", .yellow)
+            } else {
+                ("not authenticated", .yellow)
+            }
+        return [(method.words + ", ", []), protection, (", key of \(keySize.counted("byte"))", [])]
+    }
+
+    /// What a pairing has achieved.
+    func result(isNew: Bool) -> StyledText {
+        var line = StyledText(isNew ? "bonded" : "already bonded", .bold)
+        line.add(" with \(peer): ")
+        for (text, style) in styledWords { line.add(text, style) }
+        return line
     }
 
     /// The bond as a line of a list.
-    var line: String {
-        var parts = ["\(peer)", words, "adapter \(adapter)", "since \(Self.time(bondedAt))"]
-        if let rejectedSince { parts.append("rejected by the peer since \(Self.time(rejectedSince))") }
-        if let name { parts.append("\"\(name.printable)\"") }
-        return parts.joined(separator: "  ")
+    var line: StyledText {
+        var line = StyledText("\(peer)", .bold)
+        line.add("  ")
+        for (text, style) in styledWords { line.add(text, style) }
+        line.add("  adapter \(adapter)")
+        line.add("  since \(Self.time(bondedAt))", .dim)
+        if let rejectedSince { line.add("  rejected by the peer since \(Self.time(rejectedSince))", .red) }
+        if let name { line.add("  \"\(name.printable)\"") }
+        return line
     }
 
     /// The bond as an object; there is no key in it.

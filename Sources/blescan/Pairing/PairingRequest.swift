@@ -55,9 +55,8 @@ struct PairingRequest: Sendable {
                 hint: "Give it with --passkey, or run this in a terminal.")
         }
         switch error.code {
-        case .pairingRefused where passkey != nil:
-            return error.with(
-                hint: "Check --passkey, put the peer into its pairing mode, and remove an earlier pairing there.")
+        case .wrongPasskey where passkey != nil:
+            return error.with(hint: "Check --passkey: the peer shows it, or it is printed on the peer.")
         case .pairingFailed where options.require != .encrypted:
             return error.with(hint: "Without --require it is paired as well as it can be.")
         case .keyTooShort:

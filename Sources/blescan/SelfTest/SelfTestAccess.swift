@@ -8,10 +8,10 @@ import BareBLE
 //
 // Invariants
 // - It alone owns the channel to the controller, and with it the deadline of every command.
-// - What was begun is ended: a scan, a connection attempt, a change of the power, of LE, of the event mask, or of whether the adapter
-//   is bondable, which the kernel changes when it switches an adapter on. It never sends a Reset.
-// - The event mask cannot be read. What the kernel sets when it switches the adapter on is what was found; without the right to do that
-//   it stays as the test has set it, which is wider.
+// - What was begun is ended: a scan, a connection attempt, a change of the power, of LE, of the event mask, or of
+//   whether the adapter is bondable, which the kernel changes when it switches an adapter on. It never sends a Reset.
+// - The event mask cannot be read. What the kernel sets when it switches the adapter on is what was found; without the
+//   right to do that it stays as the test has set it, which is wider.
 
 /// Why a self-test ends before its last check.
 enum SelfTestEnd: Error, Hashable, Sendable {

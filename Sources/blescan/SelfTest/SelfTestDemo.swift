@@ -5,7 +5,10 @@ import BareBLETestKit
 
 /// A virtual machine with one adapter that imitates a controller, and devices around it, for `--adapter demo:NAME`.
 enum SelfTestDemo {
-    static var names: String { VirtualPersonality.all.map { "demo:\($0.name)" }.joined(separator: ", ") }
+    /// The imitations, as on the command line.
+    static var allNames: [String] { VirtualPersonality.all.map { "demo:\($0.name)" } }
+    /// The same in a sentence.
+    static var names: String { allNames.joined(separator: ", ") }
 
     /// Runs `body` with such a machine, in virtual time; `nil` if there is no imitation of this name.
     static func run<Value: Sendable>(

@@ -33,6 +33,34 @@ struct SelfTestScreen {
             + report.quirks.flatMap { wrapped(words(of: "\($0.row): \($0.workaround)"), after: "  → ", to: 7) }
     }
 
+    /// Returns the first line of a check with its verdict in colour.
+    func styled(checkLine line: String, _ verdict: SelfTestVerdict) -> StyledText {
+        line.firstRange(of: word(verdict)).map { styled(line, $0, verdict) } ?? StyledText(line)
+    }
+
+    /// Returns the first line of the report with its verdict, after the adapter's name, in colour.
+    func styled(reportLine line: String, _ verdict: SelfTestVerdict) -> StyledText {
+        let place = line.ranges(of: ": ").last.map { $0.upperBound..<line.endIndex }
+        return place.map { styled(line, $0, verdict) } ?? StyledText(line)
+    }
+
+    private func styled(_ line: String, _ place: Range<String.Index>, _ verdict: SelfTestVerdict) -> StyledText {
+        var text = StyledText(String(line[..<place.lowerBound]))
+        text.add(String(line[place]), Self.style(verdict))
+        text.add(String(line[place.upperBound...]))
+        return text
+    }
+
+    private static func style(_ verdict: SelfTestVerdict) -> ScreenStyle {
+        switch verdict {
+        case .unfit: [.bold, .red]
+        case .remark: .yellow
+        case .fit: .green
+        case .told: []
+        case .notRun: .dim
+        }
+    }
+
     private func word(_ verdict: SelfTestVerdict) -> String {
         switch verdict {
         case .unfit: "UNFIT"

@@ -15,6 +15,8 @@ struct ServedDevice: Sendable {
     var name: String
     var services: [LocalService]
     var plans: [Plan] = []
+    /// The characteristics whose values the device itself takes: no event reports their writes.
+    private(set) var takingWrites: Set<BluetoothUUID> = []
 
     /// A virtual device; its plans repeat.
     init(_ device: VirtualDevice) {
@@ -28,6 +30,7 @@ struct ServedDevice: Sendable {
                     service.characteristics.map { Self.characteristic(of: $0) })
             )
             for characteristic in service.characteristics {
+                if !characteristic.isStored { takingWrites.insert(characteristic.uuid) }
                 guard let plan = characteristic.plan, !plan.values.isEmpty else { continue }
                 plans.append(
                     Plan(
@@ -123,9 +126,10 @@ struct ServedDevice: Sendable {
 extension ServedDevice {
     private static func characteristic(of virtual: VirtualCharacteristic) -> LocalCharacteristic {
         let value: LocalValue
-        switch (virtual.onRead, virtual.onWrite) {
-        case (nil, nil), (nil, .echo?): value = .stored(virtual.value)
-        case (let read, let write):
+        if virtual.isStored {
+            value = .stored(virtual.value)
+        } else {
+            let (read, write) = (virtual.onRead, virtual.onWrite)
             value = .handled(
                 read: { _ in
                     switch read {
@@ -152,5 +156,15 @@ extension ServedDevice {
         return LocalCharacteristic(
             virtual.uuid, virtual.properties, value: value, access: access,
             descriptors: virtual.descriptors.map { LocalDescriptor($0.uuid, value: .fixed($0.value)) })
+    }
+}
+
+extension VirtualCharacteristic {
+    /// Whether the database keeps what is written.
+    fileprivate var isStored: Bool {
+        switch (onRead, onWrite) {
+        case (nil, nil), (nil, .echo?): true
+        default: false
+        }
     }
 }

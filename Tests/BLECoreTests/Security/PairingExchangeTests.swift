@@ -362,16 +362,29 @@ import Testing
         #expect(run.result == .failure(.refusedHere(question)) && !run.hasDisconnected)
     }
 
-    @Test func thePeersNoEndsTheLinkToo() throws {
+    /// The kernel has one status for all of them.
+    @Test(
+        arguments: [
+            (nil, nil, .refusedByPeer), (PairingEvent.confirmation, .yes, .refusedByPeer),
+            (PairingEvent.passkeyRequest, .passkey(1), .wrongPasskey),
+            // It has not waited for the passkey.
+            (PairingEvent.passkeyRequest, nil, .refusedByPeer),
+            (PairingEvent.passkeyNotification, nil, .passkeyNotEntered),
+            (PairingEvent.passkeyNotification, .yes, .passkeyNotEntered),
+            (PairingEvent.comparison, .yes, .numberRejected), (PairingEvent.comparison, nil, .numberRejected),
+        ] as [(String?, PairingExchange.Reply?, PairingExchange.Failure)])
+    func thePeersNoEndsTheLinkTooAndIsKnownByItsQuestion(
+        event: String?, reply: PairingExchange.Reply?, failure: PairingExchange.Failure
+    ) throws {
         for isSeenFirst in [true, false] {
             let run = PairingRun()
             run.beginPairing()
-            try run.receive(PairingEvent.passkeyRequest)
-            run.reply(.passkey(1))
+            if let event { try run.receive(event) }
+            if let reply { run.reply(reply) }
             if isSeenFirst { run.interrupt(.link) }
             run.finish(.pair, failing: .authenticationFailed)
             run.leave()
-            #expect(run.result == .failure(.refusedByPeer))
+            #expect(run.result == .failure(failure) && failure.isRefusalByPeer)
         }
     }
 

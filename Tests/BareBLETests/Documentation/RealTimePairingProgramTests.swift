@@ -96,7 +96,7 @@ import Testing
     @Test func aWrongPasskeyIsNotPairedWith() async throws {
         let security = VirtualSecurity(capability: .displayOnly, passkey: 12_345)
         let error = await #expect(throws: BLEError.self) { _ = try await run(security, typing: ["54321"]) }
-        #expect(error?.code == .pairingRefused)
+        #expect(error?.code == .wrongPasskey)
         #expect(printed.withLock { $0.count } == 1)
     }
 }

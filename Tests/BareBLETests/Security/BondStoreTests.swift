@@ -379,7 +379,7 @@ import Testing
         let opened = try open()
         try write([1, 2, 3])
         let error = failure { () throws(BLEError) in _ = try opened.save(first, isForStorage: true) }
-        #expect(error?.code == .bondNotStored)
+        #expect(error?.code == .unusableState)
         #expect(error?.hint?.contains(path + ".damaged") == true)
         #expect(names.contains("00AA01000042.bonds.damaged"))
         _ = try opened.save(first, isForStorage: true)

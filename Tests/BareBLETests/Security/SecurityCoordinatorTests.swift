@@ -50,7 +50,7 @@ import Testing
         #expect(bench.kernel().isEmpty)
         bench.send("01000300 0a00 1900 05 1122334455c602")
         bench.run(besides: [0x1C])
-        #expect(bench.ended[1] == .failure(.refusedByPeer))
+        #expect(bench.ended[1] == .failure(.numberRejected))
         bench.send("01000300 0a00 1c00 00 1122334455c602")
         #expect(bench.kernel().isEmpty)
     }

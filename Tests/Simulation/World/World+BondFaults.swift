@@ -161,7 +161,9 @@ extension World {
         // peers' links under the identities.
         if host.store?.hasOthersChanges == true { foreign(host, .loadIdentityResolvingKeys, [0, 0]) }
         // The adapter has to be switched off and on once.
-        if code == .pairingFailed, hasLostManagement || (error as? BLEError)?.subject == host.name {
+        if code == .pairingUnavailable || code == .pairingFailed,
+            hasLostManagement || (error as? BLEError)?.subject == host.name
+        {
             hasLostManagement = true
             return await recoverManagement()
         }
@@ -169,7 +171,9 @@ extension World {
             peer.session = nil
             await session.disconnect()
         }
-        let codes: [BLEError.Code] = [.bondRejected, .notBonded, .keyTooShort, .bondNotStored, .pairingFailed]
+        let codes: [BLEError.Code] = [
+            .bondRejected, .notBonded, .keyTooShort, .bondNotStored, .pairingFailed, .pairingUnavailable,
+        ]
         guard codes.contains(where: { $0 == code }) else { return }
         host.store?.changed()
         try? await host.central.forgetBond(with: peer.identity ?? peer.peer)

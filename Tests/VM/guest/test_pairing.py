@@ -163,7 +163,7 @@ def a_pairing_that_somebody_refuses_leaves_nothing():
             trial.do(f"disconnect {LOCK}")
             trial.check_nothing_is_left()
 
-        after({"io": DISPLAY}, "enter reply=654321", "pairingRefused", False)
+        after({"io": DISPLAY}, "enter reply=654321", "wrongPasskey", False)
         after({"io": DISPLAY}, "enter reply=no", "pairingRefused", True)
         after({"io": NOTHING}, "confirm reply=no", "pairingRefused", True)
         after({"accept": False}, "", "pairingRefused", False)

@@ -63,6 +63,11 @@ import Testing
                 "\(Self.lock)/random  passkey typed here, authenticated, key of 16 bytes  adapter 00:AA:01:00:00:42  "
                     + "since "))
         #expect(listed.output.hasSuffix("\"Front door\"\n"))
+        let coloured = try await BuiltProgram.run(["bonds", "--color", "always"] + named)
+        #expect(coloured.output.contains("\u{1B}[32mauthenticated\u{1B}[0m"), "\(coloured.output)")
+        #expect(coloured.output.replacing(/\u{1B}\[[0-9;]*m/, with: "") == listed.output)
+        let result = try await BuiltProgram.run(["pair", "demo:lock", "--passkey", "123456", "--color", "always"])
+        #expect(result.output.hasPrefix("\u{1B}[1mbonded\u{1B}[0m with "), "\(result.output)")
         let objects = try await BuiltProgram.run(["bonds", "--json"] + named)
         let object = try #require(try objects.objects().first)
         #expect(object["peer"] as? String == "\(Self.lock)/random" && object["name"] as? String == "Front door")

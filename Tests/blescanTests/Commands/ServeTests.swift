@@ -94,7 +94,9 @@ import Testing
         let central = Central(configuration, radio: radio)
         let store = BondDirectory(directory).subscriptionStore(of: adapter)
         let device = ServedDevice(.heartRate)
-        let serving = time.task { try await command.serve(device, on: central, keepingSubscriptionsIn: store) }
+        let serving = time.task {
+            try await command.serve(device, on: central, ServedRequests(), keepingSubscriptionsIn: store)
+        }
         try await body()
         try await serving.value
     }

@@ -54,6 +54,12 @@ import Testing
         #expect(names.count > 2 && names.contains("nordic-led-state"), "the assigned names")
     }
 
+    @Test func testedAdaptersAreOffered() async throws {
+        let words = ["blescan", "selftest", "--adapter", "demo:bcm"]
+        let offered = try await offered(["---completion", "selftest", "--", "--adapter", "3", "8"] + words)
+        #expect(offered.contains("demo:bcm4378"), "\(offered)")
+    }
+
     @Test func advertisedServicesAreOffered() async throws {
         let words = ["blescan", "read", "service:heart"]
         #expect(

@@ -97,6 +97,20 @@ import Testing
         try Golden.expect(lines.map { $0 + "\n" }.joined(), matches: "selftest-\(width).txt")
     }
 
+    @Test func theVerdictIsInColour() throws {
+        var judgement = SelfTestJudgement(.fit, "on, off")
+        judgement.remark("it refuses the extended scan", "W04")
+        let report = Self.report { $0.results = [Self.result(.scanSwitch, judgement)] }
+        let screen = SelfTestScreen(width: 80)
+        let check = try #require(screen.lines(of: report.results[0]).first)
+        let verdict = try #require(screen.lines(of: report).first)
+        let styled = screen.styled(checkLine: check, .remark)
+        #expect(styled.plain == check && styled.painted(ScreenLook(.always)).contains("\u{1B}[33mremark\u{1B}[0m"))
+        let whole = screen.styled(reportLine: verdict, report.verdict)
+        #expect(whole.plain == verdict)
+        #expect(whole.painted(ScreenLook(.always)).hasSuffix(": \u{1B}[33mfit with 1 remark\u{1B}[0m"), "\(verdict)")
+    }
+
     @Test func whatOthersHaveNamedCannotControlTheTerminal() {
         let result = Self.result(.identity, SelfTestJudgement(.fit, "usb \u{1B}[2J"))
         for width in [nil, 40, 120] {

@@ -197,16 +197,27 @@ import Testing
         #expect(terminal.isCooked, "as it was")
     }
 
-    @Test func theTerminalIsRestoredAfterASignal() async throws {
-        for number in [SIGINT, SIGTERM] {
-            let terminal = try PseudoTerminal()
-            let program = try RunningProgram(["talk", "demo:battery"], errors: terminal, keyboard: terminal)
-            try await terminal.shown("demo:battery> ")
-            #expect(!terminal.isCooked)
-            program.signal(number)
-            #expect(try await program.outcome().status == 130)
-            #expect(terminal.isCooked)
-        }
+    @Test(arguments: [SIGINT, SIGTERM, SIGHUP], ["xterm", "dumb"])
+    func theTerminalIsRestoredAfterASignal(number: Int32, kind: String) async throws {
+        let terminal = try PseudoTerminal()
+        let program = try RunningProgram(
+            ["talk", "demo:battery"], errors: terminal, keyboard: terminal, environment: ["TERM": kind])
+        try await terminal.shown("demo:battery> ")
+        #expect(terminal.isCooked == (kind == "dumb"))
+        program.signal(number)
+        #expect(try await program.outcome().status == 130)
+        #expect(terminal.isCooked)
+    }
+
+    /// In the middle of an operation too.
+    @Test func theEndOfTheTerminalEndsAWait() async throws {
+        let terminal = try PseudoTerminal()
+        let program = try RunningProgram(["talk", "demo:battery"], errors: terminal, keyboard: terminal)
+        try await terminal.shown("demo:battery> ")
+        terminal.type("notify 2a19\nwait --for 1h\n")
+        try await terminal.shown("subscribed to 0x0008")
+        program.signal(SIGHUP)
+        #expect(try await program.outcome().status == 130)
     }
 
     /// Without a terminal that can clear a row, the lines are the terminal's own.

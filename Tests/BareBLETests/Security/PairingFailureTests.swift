@@ -1,0 +1,214 @@
+import BLECore
+import BLELinux
+import Foundation
+import TestSupport
+import Testing
+
+@testable import BareBLE
+@testable import BareBLETestKit
+
+/// What a program is told when a pairing fails: the code, and what to do next.
+@Suite(.virtualTime, .timeLimit(.minutes(5))) struct PairingFailureTests {
+    private static let peer = PeerID(address: BluetoothAddress(rawValue: 0xC411_2233_4455), type: .random)
+
+    // MARK: On the virtual kernel
+
+    /// The failures that a user can do something about, each with a cause of its own.
+    private enum Cause: CaseIterable, Sendable {
+        case noPermission, otherManager, noSecurityManager, damagedFile, wrongPasskey, noInputNorOutput, noIdentity
+
+        var code: BLEError.Code {
+            switch self {
+            case .noPermission: .notPermitted
+            case .otherManager: .adapterShared
+            case .noSecurityManager: .pairingUnavailable
+            case .damagedFile: .unusableState
+            case .wrongPasskey: .wrongPasskey
+            case .noInputNorOutput: .pairingFailed
+            case .noIdentity: .notBonded
+            }
+        }
+
+        /// What the hint names.
+        var hint: String {
+            switch self {
+            case .noPermission: "cap_net_admin"
+            case .otherManager: "bluetoothd"
+            case .noSecurityManager: "Disconnect all peers"
+            case .damagedFile: ".bonds.damaged"
+            case .wrongPasskey: "the one that the peer shows"
+            case .noInputNorOutput: "`.encrypted`"
+            case .noIdentity: "identity address"
+            }
+        }
+
+        var security: VirtualSecurity {
+            var security = VirtualSecurity(passkey: 123_456)
+            if self == .wrongPasskey { security.capability = .displayOnly }
+            if self == .otherManager { security.response = .refuse }
+            return security
+        }
+
+        var options: PairingOptions {
+            switch self {
+            case .wrongPasskey: PairingOptions(agent: PairingAgent(enter: { _ in Passkey(654_321) }))
+            case .noInputNorOutput:
+                PairingOptions(agent: PairingAgent(enter: { _ in Passkey(123_456) }), require: .authenticated)
+            default: PairingOptions()
+            }
+        }
+    }
+
+    @Test(arguments: Cause.allCases) private func eachFailureHasItsCodeAndLeavesNothing(
+        _ cause: Cause
+    ) async throws {
+        try await VirtualTime.run { time in
+            let folder = try Folder()
+            let bench = try await SecurityBench(time, cause.security, bonds: try BondStore(directory: folder.path))
+            var address = bench.id
+            switch cause {
+            case .noIdentity:
+                address = PeerID(address: BluetoothAddress(rawValue: 0x5A8D_ED8E_AB1E), type: .random)
+                await bench.radio.changeAddress(of: bench.device, to: address)
+            case .noPermission: await bench.radio.setPermissions([.commands])
+            case .otherManager: await bench.radio.runBluetoothd(true)
+            case .noSecurityManager, .damagedFile, .wrongPasskey, .noInputNorOutput: break
+            }
+            let link = try await bench.central.connect(address)
+            if cause == .noSecurityManager {
+                // As after a pairing in which the kernel did nothing; the link is in the way of switching the adapter off.
+                await bench.central.adapter.assumeSecurityManagerIsOff()
+            }
+            if cause == .damagedFile {
+                let lock = try #require(folder.names.first { $0.hasSuffix(".lock") })
+                let isWritten = FileManager.default.createFile(
+                    atPath: "\(folder.path)/\(lock.dropLast(5)).bonds", contents: Data("no bonds".utf8),
+                    attributes: [.posixPermissions: 0o600])
+                #expect(isWritten)
+            }
+            do {
+                _ = try await link.pair(cause.options)
+                Issue.record("it was paired")
+            } catch let error as BLEError {
+                #expect(error.code == cause.code, "\(error)")
+                #expect(error.hint?.contains(cause.hint) == true, "\(error)")
+            }
+            #expect(try await bench.central.bonds().isEmpty)
+            #expect(await bench.radio.longTermKeys().isEmpty)
+            await link.disconnect()
+        }
+    }
+
+    /// What is known of the cause after the peer's no: the kernel has one status for all of them.
+    @Test(
+        arguments: [
+            (.displayYesNo, PairingAgent(compare: { _, _ in true }), "confirm the number"),
+            (.keyboardOnly, PairingAgent(show: { _, _ in }), "shown here at the peer"),
+            (.noInputNoOutput, PairingAgent(), "pairing mode"),
+        ] as [(VirtualSecurity.Capability, PairingAgent, String)])
+    func theHintAfterAPeersNoIsAboutItsQuestion(
+        _ capability: VirtualSecurity.Capability, _ agent: PairingAgent, _ hint: String
+    ) async throws {
+        try await VirtualTime.run { time in
+            var security = VirtualSecurity(capability: capability)
+            security.response = .reject
+            let bench = try await SecurityBench(time, security)
+            do {
+                try await bench.pair(PairingOptions(agent: agent))
+                Issue.record("it was paired")
+            } catch let error as BLEError {
+                #expect(error.code == .pairingRefused && error.origin == .peer, "\(error)")
+                #expect(error.hint?.contains(hint) == true, "\(error)")
+            }
+            #expect(await bench.radio.longTermKeys().isEmpty)
+        }
+    }
+
+    // MARK: All of them
+
+    private static let questions: [PairingExchange.Question] = [.justWorks, .compare(1), .enter, .show(1)]
+
+    private typealias Expectation = (failure: PairingExchange.Failure, options: PairingOptions, code: BLEError.Code)
+
+    private static var expectations: [Expectation] {
+        let failures: [(PairingExchange.Failure, BLEError.Code)] = [
+            (.command(.pairDevice, .busy), .busy), (.command(.pairDevice, .permissionDenied), .notPermitted),
+            (.command(.pairDevice, .notPowered), .adapterDown),
+            (.command(.pairDevice, .notSupported), .pairingUnavailable),
+            (.command(.pairDevice, .rejected), .pairingFailed), (.noResponse(.pairDevice), .timedOut),
+            (.timedOut(.enter), .timedOut), (.timedOut(nil), .timedOut), (.refusedByPeer, .pairingRefused),
+            (.wrongPasskey, .wrongPasskey), (.passkeyNotEntered, .pairingRefused),
+            (.numberRejected, .pairingRefused), (.notProtected, .pairingFailed), (.keyTooWeak(nil), .pairingFailed),
+            (.keyTooShort(7), .keyTooShort), (.alreadyEncrypted, .pairingFailed), (.identityTaken, .pairingFailed),
+            (.noKey, .notBonded), (.noIdentity, .notBonded), (.notEncrypted, .pairingUnavailable),
+            (.notStored, .bondNotStored), (.linkLost, .disconnected), (.adapterLost, .adapterDown),
+        ]
+        var all: [Expectation] = failures.map { ($0, asking, $1) }
+        for question in questions { all.append((.refusedHere(question), asking, .pairingRefused)) }
+        // What the agent lacks.
+        for question in questions.dropFirst() { all.append((.refusedHere(question), PairingOptions(), .pairingFailed)) }
+        all.append((.notProtected, PairingOptions(), .pairingFailed))
+        all.append((.refusedByPeer, handedOver, .pairingFailed))
+        return all
+    }
+
+    private static let asking = PairingOptions(
+        agent: PairingAgent(
+            show: { _, _ in }, compare: { _, _ in true }, enter: { _ in nil }, confirm: { _ in true }))
+    private static let handedOver = PairingOptions(
+        agent: PairingAgent(outOfBand: OutOfBandData(confirmation: secret, random: secret)))
+    private static let secret = [UInt8](repeating: 7, count: 16)
+
+    /// Two failures of the same kind are told apart by what to do next.
+    @Test func everyFailureOfAPairingHasAHintOfItsOwn() {
+        var seen: [String: PairingExchange.Failure] = [:]
+        for (failure, options, code) in Self.expectations {
+            let error = BLEError(failure, pairing: Self.peer, options, during: "pair")
+            #expect(error.code == code, "\(error)")
+            #expect(error.subject == "\(Self.peer)")
+            guard let hint = error.hint else {
+                Issue.record("\(error)")
+                continue
+            }
+            let other = seen.updateValue(failure, forKey: "\(code) \(hint)")
+            #expect(other == nil, "\(failure) and \(other.map { "\($0)" } ?? "")")
+        }
+    }
+
+    private static let setups: [(ManagementSetup.Failure, BLEError.Code)] = [
+        (.notPermitted, .notPermitted), (.adapterGone, .noAdapter), (.noLowEnergy, .unsupported),
+        (.blocked, .blocked), (.powerUnchanged, .adapterDown),
+        (.listRefused(.longTermKeys, .invalidParameters), .system), (.listTooLong(.longTermKeys, limit: 9), .tooLong),
+        (.notManaged, .adapterDown), (.cannotPair, .pairingUnavailable), (.switchedOff, .adapterDown),
+        (.bondableCleared, .adapterShared),
+        (.command(ManagementCommandFailure(code: .setPowered, reason: .timeout)), .system),
+    ]
+
+    @Test func everyFailureOfTheManagementSaysWhatToDo() {
+        for (failure, code) in Self.setups {
+            let alone = BLEError(failure, adapter: "hci0", during: "pair")
+            #expect(alone.code == code && alone.hint != nil && alone.subject == "hci0", "\(alone)")
+            let pairing = BLEError(.notReady(failure), pairing: Self.peer, PairingOptions(), during: "pair")
+            #expect(pairing.code == code && pairing.hint == alone.hint, "\(pairing)")
+        }
+    }
+
+    private static let refusals: [(BondRefusal, BLEError.Code)] =
+        [(.keyTooShort(7, minimum: 16), .keyTooShort)]
+        + [
+            .notForStorage, .noIdentity, .foreignKey, .noKey, .surplusKeys, .noCentralKey, .kind(.debug),
+            .invalidSize(3), .longerThanItsSize, .zeroKey, .publishedKey, .levelBeyondKey, .bondExists, .weakerKind,
+            .weakerSize, .weakerLevel, .full, .listIsFull, .otherAdapter, .identityKey(.zero),
+        ].map { ($0, .bondNotStored) }
+
+    @Test func everyBondThatIsNotStoredSaysWhatToDo() {
+        for (refusal, code) in Self.refusals {
+            let error = BLEError(refusal, bondWith: Self.peer, during: "store the bond")
+            #expect(error.code == code && error.hint != nil && error.reason == "\(refusal)", "\(error)")
+        }
+    }
+}
+
+extension Adapter {
+    fileprivate func assumeSecurityManagerIsOff() { security.cannotPair() }
+}
