@@ -150,7 +150,8 @@ extension Peripheral {
         }
         if let cause = protection.failure(of: level) {
             let hint = "Pairing failed: \(cause.reason)." + (cause.hint.map { " \($0)" } ?? "")
-            let code: BLEError.Code = cause.code == .pairingRefused ? .pairingRefused : failure.code
+            let passed: [BLEError.Code] = [.pairingRefused, .wrongPasskey]
+            let code = passed.contains(cause.code) ? cause.code : failure.code
             return BLEError(
                 code, subject: failure.subject, during: failure.operation, because: failure.reason, hint: hint,
                 attError: failure.attError, attributeHandle: failure.attributeHandle, origin: failure.origin)
