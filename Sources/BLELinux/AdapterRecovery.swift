@@ -344,7 +344,7 @@ package struct RecoveryRequest: Hashable, Sendable {
         switch failure {
         case nil: "done"
         case .notPermitted(let text): "not permitted: \(text)"
-        case .linksOfOthers(let count): "links: \(count)"
+        case .linksOfOthers(let count), .linksInUse(let count): "links: \(count)"
         case .blocked: "blocked"
         case .notApplicable: "not applicable"
         case .adapterGone: "gone"

@@ -55,7 +55,7 @@ import Glibc
         let text = "\(step), \(words[1])"
         switch failure {
         case .notPermitted(let reason): return fail("\(text): not permitted: \(reason)", 77, hint: "Run it as root.")
-        case .linksOfOthers(let count):
+        case .linksOfOthers(let count), .linksInUse(let count):
             return fail("\(text): \(count) links are up, and would end", 75, hint: "Add --with-links to end them.")
         case .blocked:
             return fail("\(text): the radio is blocked", 69, hint: "Unblock it: rfkill unblock bluetooth.")

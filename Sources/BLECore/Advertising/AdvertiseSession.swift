@@ -834,10 +834,7 @@ extension AdvertiseSession {
             let handles = Int(AdvertiseSession.lastHandle - AdvertiseSession.firstHandle) + 1
             setLimit = hasSets ? min(maximumSets.map { Int($0) } ?? handles, handles) : 1
             self.maximumDataLength = hasSets ? Int(maximumDataLength ?? 31) : 31
-            var phys = LEPHYs.le1M
-            if features.contains(.le2M) { phys.insert(.le2M) }
-            if features.contains(.coded) { phys.insert(.leCoded) }
-            self.phys = phys
+            phys = features.phys
         }
 
         /// Returns how much data an advertisement holds.

@@ -78,6 +78,8 @@ extension HCIOpcode {
     package static let leReadPHY = HCIOpcode(rawValue: 0x2030)
     /// HCI_LE_Set_PHY.
     package static let leSetPHY = HCIOpcode(rawValue: 0x2032)
+    /// HCI_LE_Set_Default_PHY.
+    package static let leSetDefaultPHY = HCIOpcode(rawValue: 0x2031)
     /// HCI_LE_Set_Advertising_Set_Random_Address.
     package static let leSetAdvertisingSetRandomAddress = HCIOpcode(rawValue: 0x2035)
     /// HCI_LE_Set_Extended_Advertising_Parameters.
@@ -133,6 +135,7 @@ extension HCIOpcode {
         case .leSetDataLength: "LE Set Data Length"
         case .leReadPHY: "LE Read PHY"
         case .leSetPHY: "LE Set PHY"
+        case .leSetDefaultPHY: "LE Set Default PHY"
         case .leSetAdvertisingSetRandomAddress: "LE Set Advertising Set Random Address"
         case .leSetExtendedAdvertisingParameters: "LE Set Extended Advertising Parameters"
         case .leSetExtendedAdvertisingData: "LE Set Extended Advertising Data"

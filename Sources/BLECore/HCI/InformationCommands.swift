@@ -116,6 +116,8 @@ package struct HCISupportedCommands: Hashable, Sendable {
     package var hasLegacyConnect: Bool { contains(octet: 26, bit: 4) }
     /// LE Set Extended Scan Parameters and LE Set Extended Scan Enable.
     package var hasExtendedScan: Bool { contains(octet: 37, bit: 5) && contains(octet: 37, bit: 6) }
+    /// LE Set Default PHY.
+    package var hasDefaultPHY: Bool { contains(octet: 35, bit: 5) }
     /// LE Extended Create Connection.
     package var hasExtendedConnect: Bool { contains(octet: 37, bit: 7) }
 }

@@ -66,4 +66,12 @@ package struct LEFeatures: OptionSet, Hashable, Sendable {
     package static let channelSounding = LEFeatures(rawValue: 1 << 46)
     /// More pages of features.
     package static let extendedFeatureSet = LEFeatures(rawValue: 1 << 63)
+
+    /// The PHYs that a device with these features has.
+    package var phys: LEPHYs {
+        var phys = LEPHYs.le1M
+        if contains(.le2M) { phys.insert(.le2M) }
+        if contains(.coded) { phys.insert(.leCoded) }
+        return phys
+    }
 }

@@ -281,6 +281,26 @@ package struct LESetPHY: HCICommand {
     }
 }
 
+/// Sets the PHYs that links may use from now on, also where the peer proposes a change.
+///
+///     0x2031 | no preference 1 | transmit 1 | receive 1      reply: status
+///
+/// Spec: HCI_LE_Set_Default_PHY, Core Vol 4 Part E, 7.8.48.
+package struct LESetDefaultPHY: HCICommand {
+    /// HCI_LE_Set_Default_PHY.
+    package static let opcode = HCIOpcode.leSetDefaultPHY
+    /// The PHYs that may be used to transmit and to receive; empty for no preference.
+    package let phys: LEPHYs
+
+    /// Creates a preference for links that are to come.
+    package init(_ phys: LEPHYs) {
+        self.phys = phys
+    }
+
+    /// No preference in either direction, or one for both.
+    package var parameters: [UInt8] { [phys.isEmpty ? 3 : 0, phys.rawValue, phys.rawValue] }
+}
+
 private func littleEndian(_ handle: ConnectionHandle) -> [UInt8] {
     [UInt8(truncatingIfNeeded: handle), UInt8(truncatingIfNeeded: handle >> 8)]
 }

@@ -12,6 +12,7 @@
 // - One update of a kind is out on a link at a time, because the event that ends it does not name its request. The
 //   others wait. An update whose caller has stopped waiting stays out until its event comes, or until the link layer's
 //   own limit has passed. A link that ends, and an adapter that goes, end what is out on it.
+// - A controller that has no link with the handle of one that is up has ended it, and the report of that was lost.
 // - The peers of links that are up are pinned in the table of devices: they do not advertise meanwhile.
 // - The size of the key by which a command of this program has encrypted a link is known from that event to the first
 //   one that ends it: encryption that stops or fails, the end of the link, the beginning of another one with its handle.
@@ -52,6 +53,15 @@ package enum LinkUpdate {
         case parameters(LEConnectionUpdateComplete)
         case phy(LEPHYUpdateComplete)
         case linkLost
+
+        /// Whether the two sides began procedures at the same moment that exclude each other.
+        package var hasCollided: Bool {
+            switch self {
+            case .parameters(let complete): complete.status.saysCollision
+            case .phy(let complete): complete.status.saysCollision
+            case .failed, .linkLost: false
+            }
+        }
     }
 }
 
@@ -134,6 +144,8 @@ package struct LinkTable {
     /// Why links have ended, by number, until their owners ask.
     private var reasons: [UInt64: HCIStatus] = [:]
     private var lastNumber: UInt64 = 0
+    /// Links whose end the controller has not reported.
+    package private(set) var unreportedEnds = 0
     /// Packets of data that came ahead of the Connection Complete of their links, whose first packets the kernel drops (row W44).
     package private(set) var packetsAhead = 0
 
@@ -342,7 +354,10 @@ extension LinkTable {
     /// - Returns: The tasks to resume.
     package mutating func ended(_ complete: HCIDisconnectionComplete, at now: BootInstant) -> [UInt64] {
         guard complete.status.isSuccess else { return [] }
-        let handle = complete.handle
+        return ended(complete.handle, complete.reason, at: now)
+    }
+
+    private mutating func ended(_ handle: ConnectionHandle, _ reason: HCIStatus, at now: BootInstant) -> [UInt64] {
         entries[handle, default: Entry()].endTime = now
         encryptionEnded(handle)
         // They were data of the link that has ended.
@@ -351,16 +366,26 @@ extension LinkTable {
         case .registered(let link):
             // An owner that closes a link without asking leaves its reason here; the oldest goes.
             if reasons.count >= Self.reasonLimit, let oldest = reasons.keys.min() { reasons[oldest] = nil }
-            reasons[link.identity.number] = complete.reason
-            entries[handle]?.state = .ended(complete.reason)
+            reasons[link.identity.number] = reason
+            entries[handle]?.state = .ended(reason)
         case .seen:
-            entries[handle]?.state = .ended(complete.reason)
+            entries[handle]?.state = .ended(reason)
         case .unknown, .ended, .endedUnseen, nil:
-            entries[handle, default: Entry()].state = .endedUnseen(complete.reason)
+            entries[handle, default: Entry()].state = .endedUnseen(reason)
         }
         let waiters = endUpdates(on: handle) + (entries[handle]?.endWaiters ?? [])
         entries[handle]?.endWaiters = []
         return waiters
+    }
+
+    /// The controller says that it has no link with the handle of one that is up as far as was reported: the report of its end was
+    /// lost. The reason is then known to nobody.
+    ///
+    /// - Returns: The tasks to resume; `nil` where the link has ended, or another one has its handle.
+    package mutating func endedUnreported(_ link: LinkIdentity, at now: BootInstant) -> [UInt64]? {
+        guard let handle = link.handle, self.link(handle)?.identity == link else { return nil }
+        unreportedEnds += 1
+        return ended(handle, .unknownConnection, at: now)
     }
 
     /// The controller was reset, or the adapter went away: it has no links any more.

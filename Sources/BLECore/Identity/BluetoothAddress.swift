@@ -57,6 +57,16 @@ public struct BluetoothAddress: Hashable, Comparable, Sendable, CustomStringConv
 
     /// 00:00:00:00:00:00, which no device uses.
     public static let zero = BluetoothAddress(rawValue: 0)
+
+    /// Whether it is one of those that Broadcom's controllers have before they were given their own: those of btbcm.c of the kernel,
+    /// and of the Raspberry Pi's kernel. All controllers of a kind have the same (row W57).
+    package var isDefaultOfControllers: Bool { Self.defaults.contains(rawValue) }
+
+    private static let defaults: Set<UInt64> = [
+        0x0020_7002_A000, 0x2070_02A0_0000, 0x2076_A000_5679, 0x4324_B300_0000, 0x4330_B100_0000, 0x4334_1B00_1FAC,
+        0x4334_B000_0000, 0x4343_A012_1FAC, 0x4343_A112_1FAC, 0x4343_B037_1FAC, 0x4345_C000_1FAC, 0x4345_C500_1FAC,
+        0x4384_B000_7693, 0xAAAA_AAAA_AAAA,
+    ]
 }
 
 /// The address space that an address belongs to.

@@ -7,6 +7,7 @@
 // | rescan | 90 s of silence, 30 s on an adapter that hears much; the scan session takes it | 15 s |
 // | event masks | rescan in vain | 15 s |
 // | power | event masks in vain, or 3 commands without a response in 30 s | 10 s |
+// | power | a link that only the controller has | at once: the controller has no links after it |
 // | radio switch | power refused, because the radio is blocked | 5 s |
 // | USB port | power in vain | 10 s |
 // | driver | USB port in vain, or none there | 10 s |
@@ -15,10 +16,12 @@
 // - One step is taken at a time. A step that is being taken ends by `stepFinished`, whatever happens meanwhile.
 // - A step is judged only while the program listens: not while the scan makes way for a connect, or cannot run.
 // - Links are ended for silence after 120 s at the earliest, also where 30 s were unusual.
-// - A step that was refused because of other programs is no run, and is followed by no harsher one but by a pause of 5
-//   minutes. An adapter that has gone ends the trouble.
+// - A step that was refused because of links or of other programs is no run, and is followed by no harsher one but by
+//   a pause of 5 minutes. An adapter that has gone ends the trouble.
 // - Silence ends with a report that has data, and missing responses end with a response. What comes while a step is being taken
-//   proves nothing.
+//   proves nothing. A link that only the controller has ends with the first step that ends links, and when the peer turns out to
+//   have none. No step is taken for it but with a sign of it, also after a pause.
+// - An adapter that is silent, or does not respond, is worse than one with such a link, whose steps then give way.
 // - A run is what is done from `power` on, until something helps or nothing is left. After the first run in a row there is a
 //   pause of 1 minute, after the second of 5 and after each further one of 30, and there are 4 runs in an hour at most. An hour
 //   without a run begins a new row.
@@ -70,6 +73,16 @@ package struct RecoveryLadder: ~Copyable {
         var silence: Duration? {
             if case .silence(let time) = reason { time } else { nil }
         }
+
+        /// Whether a response ends it.
+        var isUnresponsiveness: Bool {
+            if case .commandTimeouts = reason { true } else { false }
+        }
+
+        /// Whose link only the controller has; `nil` where that is not the trouble.
+        var suspect: PeerID? {
+            if case .suspectedLink(let peer) = reason { peer } else { nil }
+        }
     }
 
     private let policy: RecoveryPolicy
@@ -102,6 +115,9 @@ package struct RecoveryLadder: ~Copyable {
         }
     }
 
+    /// Why steps are being taken; `nil` while none are.
+    package var reason: RecoveryReason? { trouble?.reason }
+
     /// Runs before the program was started.
     package mutating func restore(runs: [BootInstant]) {
         self.runs = (runs + self.runs).sorted().suffix(Self.runMemory)
@@ -118,13 +134,30 @@ extension RecoveryLadder {
         case .exhausted(let trouble, _) where trouble.silence != nil:
             state = .performing(.eventMasks, trouble)
             return [.perform(.eventMasks)]
-        case .healthy:
-            let reason = RecoveryReason.silence(time)
-            let trouble = Trouble(reason: reason, began: now)
-            state = .judging(.rescan, trouble, until: now + Self.patience(after: .rescan))
-            return [.notify(.began(.rescan, because: reason))]
+        case .healthy: return beginRescan(time, at: now)
+        case .exhausted(let trouble, _) where trouble.suspect != nil: return beginRescan(time, at: now)
         case .performing, .finishing, .judging, .exhausted: return []
         }
+    }
+
+    private mutating func beginRescan(_ silence: Duration, at now: BootInstant) -> [Action] {
+        let reason = RecoveryReason.silence(silence)
+        state = .judging(.rescan, Trouble(reason: reason, began: now), until: now + Self.patience(after: .rescan))
+        return [.notify(.began(.rescan, because: reason))]
+    }
+
+    /// The controller has a link to the peer that nobody else has.
+    ///
+    /// While there is another trouble nothing is done for it: the next connect to the peer that fails reports it again.
+    package mutating func linkSuspected(to peer: PeerID, at now: BootInstant) -> [Action] {
+        guard policy.permits(.power), case .healthy = state else { return [] }
+        return take(.power, for: Trouble(reason: .suspectedLink(peer), began: now), at: now)
+    }
+
+    /// The controller has no such link to the peer, or not any more.
+    package mutating func linkNotSuspected(to peer: PeerID, at now: BootInstant) -> [Action] {
+        guard trouble?.suspect == peer else { return [] }
+        return recovered(at: now)
     }
 
     /// A command had no response.
@@ -135,16 +168,17 @@ extension RecoveryLadder {
         switch state {
         case .performing, .finishing: return []
         case .healthy, .judging, .exhausted:
-            if let trouble, trouble.silence == nil { return [] }
+            if let trouble, trouble.isUnresponsiveness { return [] }
             let reason = RecoveryReason.commandTimeouts(timeouts.count)
-            return take(.power, for: Trouble(reason: reason, began: trouble?.began ?? now), at: now)
+            let began = trouble?.silence == nil ? now : trouble?.began ?? now
+            return take(.power, for: Trouble(reason: reason, began: began), at: now)
         }
     }
 
     /// A command has its response.
     package mutating func responded(at now: BootInstant) -> [Action] {
         timeouts = []
-        guard let trouble, trouble.silence == nil else { return [] }
+        guard let trouble, trouble.isUnresponsiveness else { return [] }
         return recovered(at: now)
     }
 
@@ -184,7 +218,7 @@ extension RecoveryLadder {
             return report
         }
         switch failure {
-        case .linksOfOthers, .refused:
+        case .linksOfOthers, .linksInUse, .refused:
             // Nothing was done: that was no run, and no harsher step is due.
             if step == .power { runs.removeLast() }
             refusedUntil = now + Self.refusalPause
@@ -193,6 +227,7 @@ extension RecoveryLadder {
         case nil:
             timeouts = []
             state = .judging(step, trouble, until: now + Self.patience(after: step))
+            if trouble.suspect != nil { return recovered(at: now) }
             return trouble.silence == nil ? [.probe] : []
         }
     }
@@ -218,6 +253,11 @@ extension RecoveryLadder {
             }
             return proceed(after: step, nil, for: trouble, at: now)
         case .exhausted(let trouble, _):
+            // It may have ended meanwhile: what follows needs another sign of it.
+            if trouble.suspect != nil {
+                state = .healthy
+                return []
+            }
             if trouble.silence != nil, !isListening {
                 state = .exhausted(trouble, next: now + Self.patience(after: .power))
                 return []

@@ -50,6 +50,9 @@ public enum RecoveryReason: Hashable, Sendable {
     case silence(Duration)
     /// So many commands had no response within half a minute.
     case commandTimeouts(Int)
+    /// The controller has a link to the peer that neither the kernel nor any program has: the peer is silent until it ends that link
+    /// itself, or the adapter is switched off.
+    case suspectedLink(PeerID)
 }
 
 /// Why a step of recovery was not taken, or did not succeed.
@@ -58,6 +61,8 @@ package enum RecoveryFailure: Error, Hashable, Sendable {
     case notPermitted(String)
     /// So many links of other programs are up.
     case linksOfOthers(Int)
+    /// So many links of this program are up, which are worth more than the one that is to be ended.
+    case linksInUse(Int)
     /// The kernel's switch (rfkill) blocks the radio.
     case blocked
     /// The adapter has no part that the step is for, such as a USB port.

@@ -188,7 +188,9 @@ extension Adapter {
                 if scanning, !isScanning { scanForTheKernel() }
                 isScanning = scanning
                 do throws(AttachError) {
-                    return .connected(try await attach(target, to: nil, until: retry.deadline))
+                    let link = try await attach(target, to: nil, until: retry.deadline)
+                    adjust(link.identity, to: parameters)
+                    return .connected(link)
                 } catch let reason {
                     if case .encryption(let failure) = reason {
                         return .notEncrypted(failure, await notEncrypted(peer, failure))
@@ -315,7 +317,9 @@ extension Adapter {
             parameters: parameters)
         // A controller uses one set of commands from power-up on.
         let isExtended = traits.hasExtendedConnect && !scan.hasFallenBack
-        let isLongRange = isExtended && scan.scanResult(of: target.peer)?.advertisement?.primaryPHY == .leCoded
+        let isLongRange =
+            isExtended && scan.controller?.hasCodedPHY == true
+            && scan.scanResult(of: target.peer)?.advertisement?.primaryPHY == .leCoded
         let attempt = Initiator.Attempt(
             initiation, phys: isLongRange ? [.le1M, .leCoded] : .le1M, isExtended: isExtended, deadline: deadline)
         links.attemptBegins()
@@ -350,13 +354,18 @@ extension Adapter {
         case .success(let complete):
             if linkLimit.isKnown { linkLimit.held(beside: linksUp.count { $0 != complete.handle }) }
             initiator.forgetSuspicion(of: target.peer)
+            perform(recovery.linkNotSuspected(to: target.peer, at: loop.now()))
         case .failure(let failure):
             if let status = failure.status, status.saysTooManyLinks { linkLimit.refused(beside: linksUp.count) }
             let isUnreported = if case .endUnreported = failure { true } else { false }
             guard isUnreported || failure.status == .connectionAlreadyExists, !hasLink(to: target) else { return }
-            guard initiator.suspectLink(to: target.peer) else { return }
-            logger.warning(
-                "a link may be up that nobody holds", metadata: ["adapter": "\(name)", "peer": "\(target.peer)"])
+            let count = initiator.suspectLink(to: target.peer)
+            if count == 1 {
+                logger.warning(
+                    "a link may be up that nobody holds", metadata: ["adapter": "\(name)", "peer": "\(target.peer)"])
+            }
+            // One missing event may be that of an attempt that has failed. That there is a link is the controller's own word.
+            if count > 1 || !isUnreported { perform(recovery.linkSuspected(to: target.peer, at: loop.now())) }
         }
     }
 
@@ -498,6 +507,27 @@ extension Adapter {
     }
 
     // MARK: Beside the kernel's connect
+
+    /// How long a change of the kernel's parameters may take.
+    private static let adjustmentTime: Duration = .seconds(10)
+
+    /// Changes a link that the kernel has made: by its parameters one ends that was not heard for 420 ms (row W42).
+    private func adjust(_ link: LinkIdentity, to parameters: ConnectionParameters) {
+        guard mayCommand, let handle = link.handle else { return }
+        // Its beginning may wait to be read.
+        reportsReadable()
+        guard let known = links.parameters(of: handle), known.supervisionTimeout < parameters.supervisionTimeout else {
+            return
+        }
+        let logger = logger
+        Task(executorPreference: loop) {
+            do throws(BLEError) {
+                _ = try await self.request(parameters, link, Self.adjustmentTime)
+            } catch {
+                logger.info("a link keeps the kernel's parameters", metadata: ["reason": "\(error)"])
+            }
+        }
+    }
 
     private func scanForTheKernel() {
         logger.debug("another program takes the channel; the kernel is to connect", metadata: ["adapter": "\(name)"])

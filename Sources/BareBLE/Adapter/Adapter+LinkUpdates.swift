@@ -1,5 +1,6 @@
 internal import BLECore
 internal import BLELinux
+internal import Logging
 
 // What the controller can change of a link that is up: its connection parameters and its PHYs.
 //
@@ -33,8 +34,35 @@ extension Adapter {
             let phy = try await run(command).get().parameters(of: LEReadPHY.self)
             return LinkPHY(transmit: phy.transmit, receive: phy.receive)
         } catch {
+            noticeEnd(of: link, error.status)
             throw updateError(error, of: link, during: operation)
         }
+    }
+
+    /// How much later than it should the report of an end may come: after the response to a command for the link.
+    private static let endGrace: Duration = .seconds(1)
+
+    /// Looks at what the controller says of a command for a link: where it has no such link, the report of its end is late, or was
+    /// lost for the kernel too, which would keep the link for as long as a socket is open.
+    func noticeEnd(of link: LinkIdentity, _ status: HCIStatus?) {
+        guard status == .unknownConnection, links.isCurrent(link) else { return }
+        _ = loop.schedule(at: loop.now() + Self.endGrace) { [weak self] in
+            self?.assumeIsolated { $0.endUnreported(link) }
+        }
+    }
+
+    private func endUnreported(_ link: LinkIdentity) {
+        commandsReadable()
+        guard presence == .up, let handle = link.handle, let waiters = links.endedUnreported(link, at: loop.now())
+        else { return }
+        logger.warning(
+            "a link has ended, and the controller has not reported it",
+            metadata: ["adapter": "\(name)", "peer": "\(link.peer)"])
+        // The controller refuses it, and by that the kernel drops its link, and ends the socket.
+        send(HCICommandPacket(HCIDisconnect(handle: handle)), for: .none)
+        linkEnded(handle, link.peer, .unknownConnection)
+        wake(waiters)
+        logWarnings()
     }
 
     /// The handle of a link that is up.
@@ -78,8 +106,28 @@ extension Adapter {
         return LinkPHY(transmit: complete.transmit, receive: complete.receive)
     }
 
-    /// Sends the command when it is its turn, and waits for the event that ends it.
+    /// Changes a link: once more after some intervals where the other side had begun a procedure at the same moment, so that both
+    /// were dropped (row W53).
     private func update(
+        _ link: LinkIdentity, _ kind: LinkUpdate.Kind, in context: CallContext,
+        by command: (ConnectionHandle) -> HCICommandPacket
+    ) async throws(BLEError) -> LinkUpdate.End {
+        let end = try await updateOnce(link, kind, in: context, by: command)
+        guard end.hasCollided, let handle = link.handle else { return end }
+        let interval = links.parameters(of: handle)?.interval.upperBound ?? Self.usualInterval
+        let pause = loop.now() + interval * Self.intervalsAfterCollision
+        if context.isOver(at: pause) { return end }
+        let (wake, _) = await suspend(until: pause) { _ in }
+        if case .cancelled = wake { throw cancelledError(during: context.operation) }
+        return try await updateOnce(link, kind, in: context, by: command)
+    }
+
+    private static let intervalsAfterCollision = 4
+    /// The interval of a link whose parameters are not known.
+    private static let usualInterval: Duration = .milliseconds(50)
+
+    /// Sends the command when it is its turn, and waits for the event that ends it.
+    private func updateOnce(
         _ link: LinkIdentity, _ kind: LinkUpdate.Kind, in context: CallContext,
         by command: (ConnectionHandle) -> HCICommandPacket
     ) async throws(BLEError) -> LinkUpdate.End {
@@ -101,6 +149,7 @@ extension Adapter {
         if let (end, next) = links.takeUpdateEnd(key) {
             self.wake(next)
             guard case .failed(let failure) = end else { return end }
+            noticeEnd(of: link, failure.status)
             throw updateError(failure, of: link, during: context.operation)
         }
         links.abandonUpdate(key)

@@ -82,7 +82,7 @@ extension Adapter {
             if let found = all.first(where: monitor.matches) {
                 subject = found.name
                 let isReturn = presence == .gone
-                try open(found)
+                try open(found, among: all)
                 if isReturn {
                     returned(found)
                     // The caller needs its state as it is now.
@@ -96,7 +96,7 @@ extension Adapter {
         throw noAdapterError(all, during: operation)
     }
 
-    private func open(_ found: ControllerInfo) throws(SystemCallError) {
+    private func open(_ found: ControllerInfo, among all: [ControllerInfo]) throws(SystemCallError) {
         hci.open(try system.open(found.index), name: found.name, mayCommand: system.privileges().has(.netRaw))
         guard let (commands, reports) = hci.descriptors else { return }
         let failure =
@@ -110,6 +110,12 @@ extension Adapter {
         monitor.update(found)
         monitor.update(found.isUp ? .up : .down)
         logger.debug("adapter opened", metadata: ["adapter": "\(found.name)", "address": "\(found.address)"])
+        // One without an address gets it when it is switched on, or has a static random one.
+        if found.address != .zero, !found.hasOwnAddress(among: all) {
+            logger.warning(
+                "other adapters have the same address: bonds and state, which are stored by it, fit them too",
+                metadata: ["adapter": "\(found.name)", "address": "\(found.address)"])
+        }
     }
 
     /// Asks what the controller can do; tasks that come meanwhile wait for the same responses.
@@ -119,16 +125,24 @@ extension Adapter {
         identification.beginAsking()
         var found: ControllerTraits?
         defer { identification.endAsking(found) }
-        let features = try await ask(LEReadLocalFeatures(), during: operation)
+        var features = try await ask(LEReadLocalFeatures(), during: operation)
+        if features.contains(.coded), system.hasDefectiveCodedPHY(name) {
+            features.remove(.coded)
+            logger.info(
+                "the controller's coded PHY is not used: it is known not to work", metadata: ["adapter": "\(name)"])
+        }
         let commands = try await askIfKnown(HCIReadLocalSupportedCommands(), during: operation)
         let address = try await askIfKnown(HCIReadAddress(), during: operation)
         // A controller without an address of its own was given a static random one.
         let ownAddressType: AddressType = if address == .zero { .random } else { .public }
-        found = ControllerTraits(
+        let traits = ControllerTraits(
             ownAddressType: ownAddressType,
-            hasExtendedConnect: commands?.hasExtendedConnect ?? features.contains(.extendedAdvertising))
+            hasExtendedConnect: commands?.hasExtendedConnect ?? features.contains(.extendedAdvertising),
+            selectablePHYs: commands?.hasDefaultPHY == true ? features.phys : [])
+        found = traits
         eventMasks.use(features: features, commands: commands)
         perform(eventMasks.commands())
+        setPreferredPHYs(traits)
         advertiser.use(features, commands)
         scan.use(
             ScanSession.Controller(features: features, commands: commands, ownAddressType: ownAddressType),
@@ -221,9 +235,9 @@ extension Adapter {
     }
 
     private func lookForReturn() {
-        guard let found = try? system.list().first(where: monitor.matches) else { return }
+        guard let all = try? system.list(), let found = all.first(where: monitor.matches) else { return }
         do throws(SystemCallError) {
-            try open(found)
+            try open(found, among: all)
             returned(found)
         } catch {
             logger.debug("adapter is back, but cannot be opened", metadata: ["error": "\(error)"])
@@ -250,6 +264,7 @@ extension Adapter {
         monitor.report(.poweredOn)
         scan.notify(.adapterBack)
         perform(eventMasks.commands())
+        setPreferredPHYs(traits)
         perform(scan.adapterUp(at: loop.now()))
         perform(advertiser.adapterUp())
     }

@@ -73,13 +73,15 @@ extension Adapter {
         return found
     }
 
-    /// Links of other programs are ended only where that was permitted.
+    /// Links of other programs are ended only where that was permitted, and links of this program for nothing less than all of
+    /// them.
     private func checkLinks(of index: UInt16) throws(RecoveryFailure) {
         let policy = recovery.policy
         if policy.limit >= .usb, policy.endsLinksOfOthers { return }
         guard let handles = system.linkHandles(index) else { throw .failed("the links that are up cannot be seen") }
         let others = handles.filter { links.peer(of: $0) == nil }
         if !others.isEmpty { throw .linksOfOthers(others.count) }
+        if case .suspectedLink = recovery.reason, links.hasLinks { throw .linksInUse(links.linkCount) }
     }
 
     private func cyclePower(_ adapter: ControllerInfo) async throws(RecoveryFailure) {
@@ -137,7 +139,8 @@ extension Adapter {
         switch event {
         case .began(let step, let reason):
             logger.log(
-                level: step.endsLinks ? .notice : .debug, "the adapter does not work: a step of recovery begins",
+                level: step.endsLinks ? .notice : .debug,
+                "the adapter does not work as it should: a step of recovery begins",
                 metadata: ["adapter": "\(subject)", "step": "\(step)", "because": "\(reason.words)"])
             recovery.events.report(.began(step, because: reason))
         case .failed(let step, let failure):
@@ -156,7 +159,7 @@ extension Adapter {
         case .exhausted(let reason, let next):
             logger.log(
                 level: recovery.policy.permits(.power) ? .warning : .info,
-                "the adapter does not work, or nothing is on air, and no permitted step has helped",
+                "\(reason.persistence), and no permitted step has helped",
                 metadata: [
                     "adapter": "\(subject)", "because": "\(reason.words)",
                     "again in": next.map { "\($0.components.seconds) s" } ?? "never",
@@ -171,6 +174,16 @@ extension RecoveryReason {
         switch self {
         case .silence(let time): "nothing was heard for \(time.components.seconds) s"
         case .commandTimeouts(let count): "\(count) commands had no response"
+        case .suspectedLink(let peer): "the controller has a link to \(peer) that nobody holds"
+        }
+    }
+
+    /// What may still be the case.
+    fileprivate var persistence: Logger.Message {
+        switch self {
+        case .silence: "the adapter does not work, or nothing is on air"
+        case .commandTimeouts: "the adapter does not work"
+        case .suspectedLink: "a link may be up that nobody holds"
         }
     }
 }
@@ -191,6 +204,11 @@ extension BLEError {
                 (
                     .busy, "\(count) \(count == 1 ? "link" : "links") of other programs would end",
                     "Set `RecoveryPolicy.endsLinksOfOthers`, with the limit `usb`, to permit that."
+                )
+            case .linksInUse(let count):
+                (
+                    .busy, "\(count) \(count == 1 ? "link" : "links") of this program would end",
+                    "It is done with a later connect that fails; `RecoveryPolicy.endsLinksOfOthers`, with the limit `usb`, ends them."
                 )
             case .blocked: (.blocked, "the adapter is blocked by rfkill", "Unblock it: `rfkill unblock bluetooth`.")
             case .notApplicable: (.notSupported, "the adapter has no part for this step", nil)

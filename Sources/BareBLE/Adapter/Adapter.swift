@@ -58,6 +58,8 @@ package actor Adapter {
 
     /// Compares private addresses with keys.
     let addressHash: AddressResolver.Hash?
+    /// The PHYs that links may use; `nil` leaves the choice to the controllers.
+    private let preferredPHYs: LEPHYs?
 
     nonisolated let securityEvents = EventBroadcaster<SecurityEvent>(capacity: 64)
     let hci: HCIChannel
@@ -91,6 +93,7 @@ package actor Adapter {
         _ selector: AdapterSelector, loop: EventLoop, logger: Logger,
         trace: (@Sendable (TracedHCIPacket) -> Void)? = nil, security: SecurityConfiguration? = nil,
         addressHash: AddressResolver.Hash? = nil, recovery: RecoveryPolicy = .rescan, maximumLinks: Int? = nil,
+        preferredPHYs: LEPHYs? = nil,
         system: AdapterSystem = .kernel
     ) {
         self.loop = loop
@@ -105,6 +108,7 @@ package actor Adapter {
         self.addressHash = addressHash
         self.recovery = RecoveryCoordinator(recovery)
         linkLimit = LinkLimit(maximumLinks)
+        self.preferredPHYs = preferredPHYs
         hci = HCIChannel(trace: trace) { loop.now() }
         let bonds = BondedDevices(security, on: loop, logger: logger)
         self.bonds = bonds
@@ -272,6 +276,7 @@ extension Adapter {
             // While it is being switched on, the kernel is not done yet.
             if presence == .up {
                 perform(eventMasks.commands())
+                setPreferredPHYs(traits)
                 perform(scan.adapterUp(at: now))
                 perform(advertiser.adapterUp())
             }
@@ -288,6 +293,13 @@ extension Adapter {
         perform(advertiser.foreignCompletion(opcode, status))
     }
 
+    /// Sets the PHYs that links may use; a reset of the controller ends that.
+    func setPreferredPHYs(_ traits: ControllerTraits) {
+        let phys = preferredPHYs?.intersection(traits.selectablePHYs) ?? []
+        guard !phys.isEmpty else { return }
+        send(HCICommandPacket(LESetDefaultPHY(phys)), for: .none)
+    }
+
     /// Sends the commands of the event masks.
     func perform(_ commands: [HCICommandPacket]) {
         for command in commands { send(command, for: .eventMask(command)) }
@@ -302,6 +314,10 @@ extension Adapter {
         perform(scan.adapterDown(at: loop.now()))
         perform(advertiser.adapterDown())
         perform(initiator.adapterLost())
+        // The controller has no link any more.
+        if case .suspectedLink(let peer) = recovery.reason {
+            perform(recovery.linkNotSuspected(to: peer, at: loop.now()))
+        }
         let (waiters, handlers) = links.controllerReset()
         perform(security.controllerReset())
         wake(waiters)
@@ -380,24 +396,27 @@ extension Adapter {
         logWarnings()
     }
 
+    /// The controller has no link with this handle any more; its peer, if it was one of this program.
+    func linkEnded(_ handle: ConnectionHandle, _ peer: PeerID?, _ reason: HCIStatus) {
+        updatePins()
+        acceptor.ended(handle)
+        perform(scan.linkEnded(at: loop.now()))
+        perform(advertiser.linkEnded())
+        perform(security.linkEnded(handle, reason))
+        if let peer {
+            perform(security.linkEnded(peer))
+            bonds.linkEnded(peer, at: loop.now())
+        }
+        wake(links.encryptionWaiters(of: handle))
+    }
+
     /// An event of the socket for commands that is no response.
     private func received(_ event: HCIEvent) {
         switch event {
         case .disconnectionComplete(let end):
             let peer = links.peer(of: end.handle)
             wake(links.ended(end, at: loop.now()))
-            updatePins()
-            if end.status.isSuccess {
-                acceptor.ended(end.handle)
-                perform(scan.linkEnded(at: loop.now()))
-                perform(advertiser.linkEnded())
-                perform(security.linkEnded(end.handle, end.reason))
-                if let peer {
-                    perform(security.linkEnded(peer))
-                    bonds.linkEnded(peer, at: loop.now())
-                }
-                wake(links.encryptionWaiters(of: end.handle))
-            }
+            if end.status.isSuccess { linkEnded(end.handle, peer, end.reason) }
         case .encryptionChange(let change):
             let waiters = links.received(change, at: hci.arrival)
             perform(security.received(change))

@@ -38,6 +38,12 @@ public struct AdapterDescription: Hashable, Sendable, CustomStringConvertible {
     /// The public address, or the configured static random one; `nil` if the adapter has none, or was never switched
     /// on.
     public let address: BluetoothAddress?
+    /// A Boolean value that indicates whether the address is this adapter's alone, as far as can be seen: `false` without an address,
+    /// with the default address of controllers that were not given their own, and where another adapter of this machine has the
+    /// same.
+    ///
+    /// Bonds and restoration state are stored by the adapter's address. Where that is not its own, they fit other adapters too.
+    public let hasOwnAddress: Bool
     /// The bus of the adapter; `nil` if the kernel does not report it.
     public let bus: Bus?
     /// A Boolean value that indicates whether the controller has power and responds.
@@ -51,8 +57,10 @@ public struct AdapterDescription: Hashable, Sendable, CustomStringConvertible {
     /// A Boolean value that indicates whether rfkill blocks the adapter.
     public let isBlocked: Bool
 
-    /// A selector for this adapter: by its address, which is permanent, or by its name if it has none.
-    public var selector: AdapterSelector { address.map(AdapterSelector.address) ?? .named(name) }
+    /// A selector for this adapter: by its address, which is permanent, or by its name if it has none of its own.
+    public var selector: AdapterSelector {
+        if hasOwnAddress, let address { .address(address) } else { .named(name) }
+    }
 
     /// A description in one line, such as `hci0 (00:1A:7D:DA:71:13), usb, up`.
     public var description: String {
@@ -61,10 +69,11 @@ public struct AdapterDescription: Hashable, Sendable, CustomStringConvertible {
             .joined(separator: ", ")
     }
 
-    package init(_ info: ControllerInfo, isBlocked: Bool) {
+    package init(_ info: ControllerInfo, among all: [ControllerInfo] = [], isBlocked: Bool) {
         index = Int(info.index)
         name = info.name
         address = info.address == .zero ? nil : info.address
+        hasOwnAddress = info.hasOwnAddress(among: all)
         bus = info.bus.map { Bus(rawValue: "\($0)") }
         isPowered = info.isRunning
         isUp = info.isUp
@@ -74,7 +83,8 @@ public struct AdapterDescription: Hashable, Sendable, CustomStringConvertible {
     /// Returns the adapters of a system, by index.
     package static func list(_ system: AdapterSystem) throws(BLEError) -> [AdapterDescription] {
         do throws(SystemCallError) {
-            return try system.list().map { AdapterDescription($0, isBlocked: system.isBlocked($0.name)) }
+            let all = try system.list()
+            return all.map { AdapterDescription($0, among: all, isBlocked: system.isBlocked($0.name)) }
         } catch {
             throw BLEError(error, subject: nil, during: "list the adapters")
         }
@@ -91,5 +101,13 @@ extension Central {
     ///   own network namespace, `.notPermitted` if a filter forbids its sockets, `.system`.
     public static func adapters() throws(BLEError) -> [AdapterDescription] {
         try AdapterDescription.list(.kernel)
+    }
+}
+
+extension ControllerInfo {
+    /// Whether the adapter has an address that no other one has, as far as can be seen.
+    func hasOwnAddress(among all: [ControllerInfo]) -> Bool {
+        address != .zero && !address.isDefaultOfControllers
+            && !all.contains { $0.index != index && $0.address == address }
     }
 }

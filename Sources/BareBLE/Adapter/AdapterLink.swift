@@ -96,7 +96,15 @@ extension Adapter {
         let operation = "read the RSSI"
         guard mayCommand else { throw notPermittedError(during: operation) }
         let handle = try current(link, during: operation)
-        guard let rssi = try await ask(HCIReadRSSI(handle: handle), during: operation).rssi else {
+        let rssi: Int8?
+        do throws(HCICommandFailure) {
+            rssi = try await run(HCICommandPacket(HCIReadRSSI(handle: handle))).get().parameters(of: HCIReadRSSI.self)
+                .rssi
+        } catch {
+            noticeEnd(of: link, error.status)
+            throw self.error(error, during: operation)
+        }
+        guard let rssi else {
             throw BLEError(.notSupported, subject: name, during: operation, because: "the controller does not know it")
         }
         return Int(rssi)

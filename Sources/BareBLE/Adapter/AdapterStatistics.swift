@@ -63,8 +63,12 @@ public struct AdapterStatistics: Hashable, Sendable {
     public var commandTimeouts = 0
     /// Connection attempts after which a link may have been up that neither the kernel nor a program holds: the
     /// controller has not reported their end, or says that it has a link that nobody knows. The device is silent then,
-    /// and such a link ends with its supervision timeout or when the adapter is switched off.
+    /// and such a link ends with its supervision timeout or when the adapter is switched off, which
+    /// `Configuration.recovery` can permit.
     public var suspectedLinks = 0
+    /// Links that have ended without a report of the controller, which was noticed by its response to a command for the
+    /// link. The kernel is then made to drop them.
+    public var unreportedEnds = 0
     /// Packets that came ahead of the event that reports their link. The kernel drops them: a request of the peer among
     /// them gets no response. Looked at while this program has no other link.
     public var packetsAheadOfLinks = 0
@@ -98,6 +102,7 @@ public struct AdapterStatistics: Hashable, Sendable {
         body(losses, "losses of the adapter")
         body(commandTimeouts, "commands without a response")
         body(suspectedLinks, "links that may be up and that nobody holds")
+        body(unreportedEnds, "links that have ended without a report")
         body(packetsAheadOfLinks, "packets ahead of their links")
         body(hardwareErrors, "hardware errors")
         body(droppedByKernel, "packets that the kernel dropped")
@@ -124,6 +129,7 @@ extension Adapter {
         statistics.recoverySteps = recovery.stepCount
         statistics.losses = monitor.losses
         statistics.suspectedLinks = initiator.suspectedLinks
+        statistics.unreportedEnds = links.unreportedEnds
         statistics.packetsAheadOfLinks = links.packetsAhead
         statistics.maskedEvents = eventMasks.repeatCount
         statistics.droppedEvents = droppedEvents.count

@@ -83,6 +83,8 @@ package struct AdapterSystem: Sendable {
     package var isBlocked: @Sendable (String) -> Bool
     /// Whether the adapter of this name likely shares its antenna with a Wi-Fi radio that is up.
     package var sharesAntenna: @Sendable (String) -> Bool = { _ in false }
+    /// Whether the controller of the adapter of this name lists the coded PHY, which is known not to work.
+    package var hasDefectiveCodedPHY: @Sendable (String) -> Bool = { _ in false }
     /// What this process may do.
     package var privileges: @Sendable () -> Privileges
     /// Opens the management interface, which belongs to no adapter.
@@ -165,6 +167,7 @@ package struct AdapterSystem: Sendable {
         powerUp: { index throws(SystemCallError) in try Controllers.powerUp(index) },
         isBlocked: { name in RadioSwitch.bluetooth().contains { $0.name == name && $0.isBlocked } },
         sharesAntenna: { SharedAntenna.isLikely(of: $0) },
+        hasDefectiveCodedPHY: { CodedPHYDefect.isKnown(of: $0) },
         privileges: { Privileges.current() },
         openManagement: { () throws(SystemCallError) in try ManagementSocket() },
         runsBluetoothd: {

@@ -37,8 +37,8 @@ final class ConnectionInitiator: @unchecked Sendable {
     private var actionHandler: (@Sendable ([Action]) -> Void)?
     /// How many times a link may have come up that nobody holds.
     private(set) var suspectedLinks = 0
-    /// The peers of those that may still be up.
-    private var suspects: Set<PeerID> = []
+    /// The peers of those that may still be up, and how many times each was noticed.
+    private var suspects: [PeerID: Int] = [:]
     private static let suspectLimit = 64
 
     init(on loop: EventLoop) {
@@ -52,15 +52,20 @@ final class ConnectionInitiator: @unchecked Sendable {
 
     /// Counts a link that may be up and that nobody holds, once.
     ///
-    /// - Returns: Whether that is news.
-    func suspectLink(to peer: PeerID) -> Bool {
-        guard suspects.count < Self.suspectLimit, suspects.insert(peer).inserted else { return false }
-        suspectedLinks += 1
-        return true
+    /// - Returns: How many times it was noticed; 0 if there are too many already.
+    func suspectLink(to peer: PeerID) -> Int {
+        guard let known = suspects[peer] else {
+            guard suspects.count < Self.suspectLimit else { return 0 }
+            suspects[peer] = 1
+            suspectedLinks += 1
+            return 1
+        }
+        suspects[peer] = known + 1
+        return known + 1
     }
 
     /// A link to the peer has come up, so no other one is.
-    func forgetSuspicion(of peer: PeerID) { suspects.remove(peer) }
+    func forgetSuspicion(of peer: PeerID) { suspects[peer] = nil }
 
     /// Whether an attempt has begun and not ended.
     var isBusy: Bool { machine.isBusy }
@@ -160,7 +165,7 @@ final class ConnectionInitiator: @unchecked Sendable {
 
     /// The adapter was unplugged, switched off or reset.
     func adapterLost() -> [Action] {
-        suspects = []
+        suspects = [:]
         return perform(machine.adapterLost())
     }
 

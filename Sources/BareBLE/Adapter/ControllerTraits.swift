@@ -5,6 +5,8 @@ internal import BLELinux
 struct ControllerTraits: Sendable {
     var ownAddressType = AddressType.public
     var hasExtendedConnect = false
+    /// The PHYs of which it can prefer some; empty where it cannot.
+    var selectablePHYs: LEPHYs = []
 }
 
 /// What is known of a controller, and whether a task asks it now.

@@ -28,6 +28,17 @@ final class RecoveryCoordinator: @unchecked Sendable {
         note(ladder.silent(for: time, at: now))
     }
 
+    /// Why steps are being taken; `nil` while none are.
+    var reason: RecoveryReason? { ladder.reason }
+
+    func linkSuspected(to peer: PeerID, at now: BootInstant) -> [RecoveryLadder.Action] {
+        note(ladder.linkSuspected(to: peer, at: now))
+    }
+
+    func linkNotSuspected(to peer: PeerID, at now: BootInstant) -> [RecoveryLadder.Action] {
+        note(ladder.linkNotSuspected(to: peer, at: now))
+    }
+
     func commandTimedOut(at now: BootInstant) -> [RecoveryLadder.Action] { note(ladder.commandTimedOut(at: now)) }
 
     func responded(at now: BootInstant) -> [RecoveryLadder.Action] { note(ladder.responded(at: now)) }

@@ -37,7 +37,7 @@ public actor Central {
         self.adapter = Adapter(
             configuration.adapter, loop: loop, logger: configuration.logger, trace: configuration.traceHCI,
             security: configuration.security, addressHash: configuration.addressHash, recovery: configuration.recovery,
-            maximumLinks: configuration.maximumLinks)
+            maximumLinks: configuration.maximumLinks, preferredPHYs: configuration.preferredPHYs)
         loop.start()
     }
 
@@ -48,7 +48,7 @@ public actor Central {
         self.adapter = Adapter(
             configuration.adapter, loop: loop, logger: configuration.logger, trace: configuration.traceHCI,
             security: configuration.security, addressHash: configuration.addressHash, recovery: configuration.recovery,
-            maximumLinks: configuration.maximumLinks)
+            maximumLinks: configuration.maximumLinks, preferredPHYs: configuration.preferredPHYs)
     }
 
     /// Creates a central with an existing adapter.

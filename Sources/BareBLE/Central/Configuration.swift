@@ -75,6 +75,14 @@ public struct Configuration: Sendable {
     /// `BLEError.Code.busy`. Without a limit, one is learnt from the controller's refusals: a connect beyond that waits
     /// 4 s for the end of a link, then is attempted.
     public var maximumLinks: Int?
+    /// The PHYs that links may use; `nil`, the default, leaves the choice to the two controllers, which take 2M where both have it.
+    ///
+    /// `le1M` helps where links break after their change to 2M. It is set at the controller, so it holds for the links of other
+    /// programs too, and until the adapter is switched off; PHYs that the controller does not have are left out. It needs
+    /// CAP_NET_RAW. `Peripheral.requestPHY(transmit:receive:timeout:)` still changes one link.
+    ///
+    /// Spec: HCI_LE_Set_Default_PHY, Core Vol 4 Part E, 7.8.48.
+    public var preferredPHYs: LEPHYs?
     /// The store that keeps the restoration state between runs, for `Central.restore(_:from:holding:handlers:)`; `nil`
     /// keeps nothing.
     public var stateStore: StateStore?

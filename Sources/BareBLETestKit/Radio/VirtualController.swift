@@ -43,6 +43,8 @@ package struct VirtualController: Sendable {
         package let parameters: ConnectionParameters
         /// True if it completes with the enhanced event.
         let isExtended: Bool
+        /// True if it uses the coded PHY.
+        let usesCoded: Bool
         /// True if it does not end by itself.
         var isEndless = false
     }
@@ -81,11 +83,15 @@ package struct VirtualController: Sendable {
     /// True if the scan is active.
     package private(set) var isActive = false
     private var scansWithRandomAddress = false
+    /// Whether it scans on the coded PHY.
+    private var scansCoded = false
     /// True if reports use the extended event.
     var reportsExtended = false
     package private(set) var call: Call?
     package private(set) var advertiser: VirtualAdvertiser
     package var links: [ConnectionHandle: Link] = [:]
+    /// The PHYs that links may use, as a program has set them; `nil` for all.
+    package private(set) var preferredPHYs: LEPHYs?
     /// The commands about links that it refuses.
     package var refusals: [HCIOpcode: HCIStatus] = [:]
 
@@ -104,6 +110,9 @@ package struct VirtualController: Sendable {
     }
 
     private var isExtended: Bool { personality.listsExtendedCommands }
+
+    /// Whether a link that comes up now breaks on 2M.
+    package var losesLinks: Bool { personality.losesLinksOn2M && preferredPHYs?.contains(.le2M) ?? true }
 
     /// The number of links that may be up.
     package var linkLimit: Int {
@@ -183,6 +192,11 @@ package struct VirtualController: Sendable {
         }
         switch opcode {
         case .setEventMask, .leSetEventMask: return [complete(opcode, setMask(command))]
+        case .leSetDefaultPHY:
+            // No preference, transmit, receive.
+            let octets = Array(command.parameters.prefix(3))
+            preferredPHYs = octets.count == 3 && octets[0] == 0 ? LEPHYs(rawValue: octets[1] & octets[2]) : nil
+            return [complete(opcode, .success)]
         case .leReadLocalFeatures: return [complete(opcode, [0] + features)]
         case .readLocalSupportedCommands: return [complete(opcode, [0] + supportedCommands)]
         case .readAddress: return [complete(opcode, [0] + address.littleEndianBytes)]
@@ -257,6 +271,7 @@ extension VirtualController {
         case .leSetScanParameters, .leSetExtendedScanParameters:
             if isScanning { return [complete(opcode, .commandDisallowed)] }
             reportsExtended = opcode == .leSetExtendedScanParameters
+            scansCoded = reportsExtended && (command.parameters.dropFirst(2).first ?? 0) & LEPHYs.leCoded.rawValue != 0
             // Active scanning: the first byte, or the first one after own address type, policy and PHYs.
             isActive = command.parameters.dropFirst(reportsExtended ? 3 : 0).first == 1
             scansWithRandomAddress = command.parameters.dropFirst(reportsExtended ? 0 : 5).first == 1
@@ -308,6 +323,9 @@ extension VirtualController {
             return (nil, callEnded(status, call))
         }
         guard status.isSuccess else { return (nil, callEnded(status, call)) }
+        if call.usesCoded, personality.hasDefectiveCodedPHY {
+            return (nil, callEnded(.connectionFailedToBeEstablished, call))
+        }
         let handle = number ?? nextHandle
         links[handle] = Link(peer: call.peer, parameters: call.parameters, rssi: rssi)
         return (handle, callEnded(.success, call, handle))
@@ -414,6 +432,7 @@ extension VirtualController {
     ///
     /// - Returns: Whether it is reported.
     package mutating func mayReport(_ peer: PeerID) -> Bool {
+        if scansCoded, personality.hasDefectiveCodedPHY { return false }
         if let deafness = personality.deafness {
             guard reportCount < deafness.reports else { return false }
             reportCount += 1
@@ -542,6 +561,7 @@ extension VirtualController {
 extension VirtualController.Call {
     fileprivate init?(_ command: HCICommandPacket) {
         isExtended = command.opcode == .leExtendedCreateConnection
+        usesCoded = isExtended && (command.parameters.dropFirst(9).first ?? 0) & LEPHYs.leCoded.rawValue != 0
         var reader = ByteReader(command.parameters.span)
         // After the scan interval, window and filter policy, or after the filter policy and own address type.
         guard reader.skip(isExtended ? 2 : 5), let type = reader.u8(), let address = reader.address(),

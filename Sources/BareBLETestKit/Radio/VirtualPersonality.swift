@@ -74,6 +74,9 @@ public struct VirtualPersonality: Hashable, Sendable {
     /// A Boolean value that indicates whether the kernel scans with the extended commands, and has switched their
     /// reports on. It does on most controllers that list the commands.
     public var kernelScansExtended = true
+    /// A Boolean value that indicates whether it lists the coded PHY, which does not work: a scan that uses it reports nothing, and
+    /// an attempt with it fails. The kernel knows.
+    public var hasDefectiveCodedPHY = false
     /// A Boolean value that indicates whether events are masked as the host has set it.
     public var honorsEventMasks = true
     /// The number of links that it can have.
@@ -98,6 +101,8 @@ public struct VirtualPersonality: Hashable, Sendable {
     /// The number of links, from the first on, whose Connection Complete is lost for the kernel too. The controller and the peer
     /// keep them until the adapter is switched off.
     public var hiddenLinks = 0
+    /// A Boolean value that indicates whether its links change to 2M by themselves, after which neither side understands the other.
+    public var losesLinksOn2M = false
     /// The RSSI of all reports; 127 where it is not available.
     public var rssi: Int8?
     /// A Boolean value that indicates whether reserved bits of reports are set.
@@ -206,11 +211,19 @@ extension VirtualPersonality {
         $0.responsesWhileLinked = [0x200A: .statusIfEnabling(.commandDisallowed)]
     }
 
-    /// Intel AX200: Bluetooth 5 as specified; remembers 64 devices while it filters duplicates.
-    public static let intelAX200 = with { $0.duplicateCache = 64 }
+    /// Intel AX200: Bluetooth 5, with a coded PHY that does not work; remembers 64 devices while it filters duplicates. Row W13;
+    /// drivers/bluetooth/btintel.c.
+    public static let intelAX200 = with {
+        $0.duplicateCache = 64
+        $0.hasDefectiveCodedPHY = true
+    }
 
-    /// Intel AX201: uses one set of commands from its reset on. Rows W07 and W11; bluez/bluez#577.
-    public static let intelAX201 = with { $0.latchesCommandSet = true }
+    /// Intel AX201: uses one set of commands from its reset on; its coded PHY does not work. Rows W07, W11 and W13;
+    /// bluez/bluez#577.
+    public static let intelAX201 = with {
+        $0.latchesCommandSet = true
+        $0.hasDefectiveCodedPHY = true
+    }
 
     /// Intel AX210: data comes ahead of Connection Complete. Row W44; bluez/bluez#2155.
     public static let intelAX210 = with { $0.dataLead = .milliseconds(12) }

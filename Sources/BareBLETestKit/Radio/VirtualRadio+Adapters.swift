@@ -262,6 +262,14 @@ extension VirtualRadio {
             management.lowEnergyChanged(index, true)
         }
         perform(actions, index)
+        if command.opcode == .disconnect { dropUnknownLink(command, index) }
+    }
+
+    /// The kernel drops a link that the controller refuses to disconnect because it does not have it.
+    private func dropUnknownLink(_ command: HCICommandPacket, _ index: UInt16) {
+        var reader = ByteReader(command.parameters.span)
+        guard let handle = reader.u16(), controllers[index]?.controller.links[handle] == nil else { return }
+        end(index, handle, .unspecified, reporting: false)
     }
 
     private func execute(_ command: HCICommandPacket, of number: UInt64?, _ index: UInt16) -> [VirtualController.Action]

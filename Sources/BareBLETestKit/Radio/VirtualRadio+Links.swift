@@ -32,7 +32,22 @@ extension VirtualRadio {
             if isHeld { peripheral.hold(true) }
         }
         if isHeld { loseTouch(adapter, handle) }
+        if controllers[adapter]?.controller.losesLinks == true { breakSoon(adapter, handle, peripheral) }
     }
+
+    /// The two controllers change to a PHY that one of them does not master.
+    private func breakSoon(_ adapter: UInt16, _ handle: ConnectionHandle, _ peripheral: VirtualPeripheral) {
+        _ = loop.schedule(at: loop.now() + Self.changeTime) { [weak self] in
+            self?.assumeIsolated { radio in
+                guard radio.controllers[adapter]?.links[handle]?.peripheral === peripheral else { return }
+                peripheral.assumeIsolated { $0.hold(true) }
+                radio.loseTouch(adapter, handle)
+            }
+        }
+    }
+
+    /// How long after its beginning a link changes its PHY.
+    private static let changeTime: Duration = .milliseconds(200)
 
     /// Starts the supervision timeout of a link whose peer is out of range.
     func loseTouch(_ adapter: UInt16, _ handle: ConnectionHandle) {

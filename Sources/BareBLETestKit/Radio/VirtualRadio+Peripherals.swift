@@ -104,6 +104,17 @@ extension VirtualRadio {
         }
     }
 
+    /// Ends a peripheral's links, whose events are lost for the kernel too: it has them until a program disconnects them. The peripheral
+    /// loses written state.
+    package func endUnnoticed(_ peripheral: VirtualPeripheral) {
+        peripheral.assumeIsolated { $0.restart() }
+        change(peripheral) { $0.isLinked = false }
+        forEachLink(of: peripheral) { index, handle in
+            controllers[index]?.links[handle]?.isForgotten = true
+            controllers[index]?.controller.links[handle] = nil
+        }
+    }
+
     /// Changes a peripheral's address, as devices with private addresses do every 15 minutes. An existing link is kept.
     public func changeAddress(of peripheral: VirtualPeripheral, to peer: PeerID) {
         change(peripheral) { $0.peer = peer }

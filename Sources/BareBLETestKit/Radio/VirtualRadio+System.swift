@@ -80,6 +80,12 @@ extension VirtualRadio {
         system.linkHandles = { index in self.assumeIsolated { $0.controllers[index]?.links.keys.sorted() } }
         system.lowEnergyLinkHandles = system.linkHandles
         system.sharesAntenna = { name in self.machine.withLock { $0.besideWiFi.contains(name) } }
+        system.hasDefectiveCodedPHY = { name in
+            self.assumeIsolated { radio in
+                let controller = radio.index(of: name).flatMap { radio.controllers[$0]?.controller }
+                return controller?.personality.hasDefectiveCodedPHY ?? false
+            }
+        }
         system.powerDown = { index throws(SystemCallError) in
             let isThere = self.machine.withLock { $0.setPower(of: index, false) }
             if !isThere { throw SystemCallError(call: "HCIDEVDOWN", errno: ENODEV) }

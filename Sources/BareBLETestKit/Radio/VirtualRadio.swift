@@ -273,6 +273,7 @@ extension Central {
                 configuration.adapter, loop: radio.loop, logger: configuration.logger,
                 trace: configuration.traceHCI, security: configuration.security,
                 addressHash: configuration.addressHash, recovery: configuration.recovery,
-                maximumLinks: configuration.maximumLinks, system: radio.system))
+                maximumLinks: configuration.maximumLinks, preferredPHYs: configuration.preferredPHYs,
+                system: radio.system))
     }
 }

@@ -140,25 +140,21 @@ extension Check {
 
     // MARK: - Addresses (W57, W58, W68)
 
-    /// The addresses of Broadcom's controllers that have none of their own: those of btbcm.c of the kernel, and of the
-    /// Raspberry Pi's kernel.
-    private static let defaultAddresses: Set<String> = [
-        "00:20:70:02:A0:00", "20:70:02:A0:00:00", "20:76:A0:00:56:79", "43:24:B3:00:00:00", "43:30:B1:00:00:00",
-        "43:34:1B:00:1F:AC", "43:34:B0:00:00:00", "43:43:A0:12:1F:AC", "43:43:A1:12:1F:AC", "43:43:B0:37:1F:AC",
-        "43:45:C0:00:1F:AC", "43:45:C5:00:1F:AC", "43:84:B0:00:76:93", "AA:AA:AA:AA:AA:AA",
-    ]
     /// The beginning of addresses that many imitations of CSR have, some of them the same.
     private static let sharedBlock = "00:1A:7D:DA:71:"
 
     /// Returns the fault of an adapter's address, if any. `identity` describes the adapter, and begins with it.
     static func addressFault(_ adapter: AdapterFacts, _ identity: String, _ facts: SystemFacts) -> Finding? {
-        let isDefault = defaultAddresses.contains(adapter.address)
+        let isDefault = BluetoothAddress(adapter.address)?.isDefaultOfControllers ?? false
         if let configuration = adapter.configuration {
             return unconfigured(adapter, configuration, identity, isDefault: isDefault, facts)
         }
         if isDefault {
             return .warn(
-                "default-address", identity + ": the default address of such controllers, which many others have",
+                "default-address",
+                identity
+                    + ": the default address of such controllers, which many others have, so that bonds and state that are "
+                    + "stored for it fit them too",
                 adapter: adapter.name,
                 remedy: addressRemedy(
                     facts, "sudo hciconfig \(adapter.name) down && sudo btmgmt -i \(adapter.name) public-addr ADDRESS"))

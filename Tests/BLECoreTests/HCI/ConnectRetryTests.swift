@@ -61,6 +61,21 @@ import Testing
         #expect(late.notInitiated(failure, hasLink: false, at: later(10)) == .fail, "the time is over")
     }
 
+    /// The kernel's first procedure on the link, the exchange of features, ends with that status: its socket fails with ENOSYS, and
+    /// the controller may have the link still.
+    @Test(.row("W41")) func aLinkThatFailsAtItsFeaturesIsRetriedToo() {
+        var retry = retry()
+        _ = retry.begin(mayCommand: true, at: start)
+        for pause: Duration in [.milliseconds(250), .milliseconds(500), .seconds(1)] {
+            _ = retry.initiated(0x40, at: start)
+            #expect(retry.notAttached(.notEstablished, end: nil, at: start) == .disconnect(0x40))
+            #expect(retry.disconnected(at: start) == .pause(until: start + pause))
+            #expect(retry.paused() == .initiate)
+        }
+        _ = retry.initiated(0x40, at: start)
+        #expect(retry.notAttached(.notEstablished, end: .connectionFailedToBeEstablished, at: start) == .fail)
+    }
+
     @Test(arguments: [
         (Initiator.Failure.busy, ConnectRetry.Step.fail), (.cancelled, .fail), (.adapterLost, .fail),
         (.timedOut, .peerNotHeard), (.cancelUnconfirmed(.timedOut), .fail), (.failed(.connectionLimitExceeded), .fail),

@@ -163,6 +163,9 @@ import Testing
                 == bytes("0119201c40008512f2f27da034bc86b3150a76c11771799b772492fec0bcf951"))
         // Layouts of 7.8.47 and 7.8.49.
         #expect(LEReadPHY(handle: 0x0040).bytes == bytes("013020024000"))
+        // The layout of 7.8.48.
+        #expect(LESetDefaultPHY(.le1M).bytes == bytes("01312003000101"))
+        #expect(LESetDefaultPHY([]).bytes == bytes("01312003030000"))
         #expect(LESetPHY(handle: 0x0040, transmit: .le2M, receive: []).bytes == bytes("013220074000020200" + "0000"))
     }
 

@@ -106,6 +106,73 @@ import Testing
         for _ in 1...5 { #expect(none.commandTimedOut(at: start) == []) }
     }
 
+    /// A controller without links after the step has none that nobody knows.
+    @Test(.row("W52")) func aLinkThatOnlyTheControllerHasEndsWithPower() {
+        let peer = PeerID(address: BluetoothAddress(rawValue: 0xC0FF_EE00_0001), type: .random)
+        let reason = RecoveryReason.suspectedLink(peer)
+        for policy in [RecoveryPolicy.none, .rescan] {
+            var ladder = RecoveryLadder(policy)
+            #expect(ladder.linkSuspected(to: peer, at: start) == [])
+            expectPeace(ladder)
+        }
+        var ladder = RecoveryLadder(.usb)
+        #expect(
+            ladder.linkSuspected(to: peer, at: start) == [.notify(.began(.power, because: reason)), .perform(.power)])
+        #expect(ladder.linkSuspected(to: peer, at: start) == [])
+        // Responses and reports prove nothing about it.
+        #expect(ladder.responded(at: start) == [] && ladder.heard(at: start) == [])
+        let end = start + .seconds(3)
+        #expect(ladder.stepFinished(nil, at: end) == [.notify(.recovered(by: .power, after: .seconds(3)))])
+        expectPeace(ladder)
+        // The second run in a row has to wait.
+        #expect(ladder.linkSuspected(to: peer, at: end) == [.notify(.exhausted(because: reason, next: .seconds(60)))])
+        #expect(ladder.responded(at: end) == [] && ladder.heard(at: end) == [])
+        #expect(ladder.linkNotSuspected(to: peer, at: end) == [.notify(.recovered(by: nil, after: .zero))])
+        expectPeace(ladder)
+    }
+
+    /// After a pause it takes another sign of it.
+    @Test(.row("W52")) func aPauseEndsTheSuspicion() {
+        let peer = PeerID(address: BluetoothAddress(rawValue: 0xC0FF_EE00_0001), type: .random)
+        var ladder = RecoveryLadder(.power)
+        _ = ladder.linkSuspected(to: peer, at: start)
+        _ = ladder.stepFinished(.linksInUse(1), at: start)
+        #expect(ladder.linkSuspected(to: peer, at: start + .seconds(299)) == [])
+        let later = start + .seconds(300)
+        #expect(ladder.timePassed(later, isListening: true) == [])
+        expectPeace(ladder)
+        #expect(ladder.linkSuspected(to: peer, at: later).last == .perform(.power))
+    }
+
+    /// What ends its steps otherwise: links that work, and worse trouble.
+    @Test(.row("W52")) func aLinkThatOnlyTheControllerHasGivesWay() {
+        let peer = PeerID(address: BluetoothAddress(rawValue: 0xC0FF_EE00_0001), type: .random)
+        var silentLater = RecoveryLadder(.power)
+        _ = silentLater.linkSuspected(to: peer, at: start)
+        #expect(
+            silentLater.stepFinished(.linksInUse(2), at: start) == [
+                .notify(.failed(.power, .linksInUse(2))),
+                .notify(.exhausted(because: .suspectedLink(peer), next: .seconds(300))),
+            ])
+        let runs = silentLater.runs
+        #expect(runs.isEmpty)
+        #expect(
+            silentLater.silent(for: .seconds(90), at: start) == [.notify(.began(.rescan, because: silence))])
+        #expect(silentLater.linkSuspected(to: peer, at: start) == [])
+
+        var deadLater = RecoveryLadder(.power)
+        _ = deadLater.linkSuspected(to: peer, at: start)
+        _ = deadLater.stepFinished(.linksOfOthers(1), at: start)
+        let later = start + .seconds(300)
+        #expect(deadLater.timePassed(start + .seconds(299), isListening: true) == [])
+        _ = deadLater.commandTimedOut(at: later)
+        _ = deadLater.commandTimedOut(at: later)
+        #expect(
+            deadLater.commandTimedOut(at: later) == [
+                .notify(.began(.power, because: .commandTimeouts(3))), .perform(.power),
+            ])
+    }
+
     /// Pauses of 1, 5 and 30 minutes, and four runs in an hour at most.
     @Test func runsAreRare() {
         var ladder = silent(.power)

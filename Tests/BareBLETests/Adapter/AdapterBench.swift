@@ -24,6 +24,8 @@ struct AdapterBench: Sendable {
         var connects = 0
         var connectErrors: [Int32] = []
         var farEnds: [LinkSocketBox] = []
+        /// The handle of the links that it makes; `nil` where it does not say.
+        var reportedHandle: ConnectionHandle?
         /// Whether there is a link, once one has been made.
         var isLinked = false
         /// The errors of opening a channel, once each, before it succeeds.
@@ -42,7 +44,7 @@ struct AdapterBench: Sendable {
 
     /// On the loop of the test's virtual time, if no other is named. In real time a busy machine would let the
     /// controller's thread wait for longer than the library waits for a response.
-    init(loop: EventLoop? = nil, isExtended: Bool = false) async throws {
+    init(loop: EventLoop? = nil, isExtended: Bool = false, logger: Logger? = nil) async throws {
         let loop = try #require(loop ?? VirtualTimeTrait.time?.loop, "the test lacks .virtualTime")
         controller = StandInController(loop: loop, isExtended: isExtended)
         clock = CentralClock(loop: loop)
@@ -50,7 +52,7 @@ struct AdapterBench: Sendable {
         let first = try await controller.plugIn()
         kernel.withLock { $0.descriptors = [first] }
         adapter = Adapter(
-            .first, loop: loop, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() },
+            .first, loop: loop, logger: logger ?? Logger(label: "test") { _ in SwiftLogNoOpLogHandler() },
             system: AdapterSystem(kernel))
     }
 
@@ -115,6 +117,7 @@ extension AdapterSystem {
             // One that is full polls as one that connects does.
             while holds, socket.send([UInt8](repeating: 0, count: 1000)) == .sent {}
             socket.isConnecting = holds
+            socket.reportedHandle = kernel.withLock { $0.reportedHandle }
             return socket
         }
         system.openChannel = { _, _, _, _ throws(SystemCallError) in

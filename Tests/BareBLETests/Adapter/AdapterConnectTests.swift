@@ -164,6 +164,32 @@ import Testing
         #expect(await !bench.controller.isScanning)
     }
 
+    /// The kernel's own links end when they are not heard for 420 ms.
+    @Test(.row("W42"), arguments: [420, 5000]) func aLinkThatTheKernelHasMadeIsChanged(timeout: Int) async throws {
+        let bench = try await AdapterBench()
+        await reachable(bench)
+        let parameters = try ConnectionParameters(
+            interval: .milliseconds(30)...(.milliseconds(50)), supervisionTimeout: .milliseconds(timeout))
+        await bench.controller.sendRaw(
+            VirtualController.connectionComplete(.success, 0x41, peer, parameters, isEnhanced: false))
+        bench.kernel.withLock {
+            $0.connectErrors = [16]
+            $0.reportedHandle = 0x41
+        }
+        let link = try await bench.adapter.connect(peer, parameters: nil, timeout: .seconds(5)).controls
+        #expect(try await link.parameters().supervisionTimeout == .milliseconds(timeout))
+        guard timeout < 5000 else {
+            try await bench.clock.sleep(for: .seconds(1))
+            #expect(await !bench.sent.contains(.leConnectionUpdate))
+            return
+        }
+        await bench.controller.commandsArrived(9)
+        // Layout of Core Vol 4 Part E, 7.7.65.3 by hand: 30 ms, no latency, 5 s.
+        await bench.controller.sendRaw([0x04, 0x3E, 10, 0x03, 0x00, 0x41, 0x00, 24, 0, 0, 0, 0xF4, 0x01])
+        try await bench.until { try await link.parameters().supervisionTimeout == .seconds(5) }
+        #expect(await bench.sent.count { $0 == .leConnectionUpdate } == 1)
+    }
+
     @Test(.row("L03")) func whoTakesEveryLinkIsNamed() async throws {
         let bench = try await AdapterBench()
         await reachable(bench)

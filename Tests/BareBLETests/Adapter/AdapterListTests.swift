@@ -1,6 +1,7 @@
 import BLECore
 import BLELinux
 import BareBLE
+import TestSupport
 import Testing
 
 /// The list of the machine's adapters.
@@ -36,6 +37,30 @@ import Testing
         #expect(last.description == "hci2 (no address), virtual, blocked")
         #expect(AdapterSelector.first.matches(first) && AdapterSelector.named("hci2").matches(last))
         #expect(AdapterSelector.address(address).matches(first) && !AdapterSelector.address(address).matches(last))
+    }
+
+    /// What is stored by such an address would be used with other adapters too.
+    @Test(.row("W57", "W68"), .virtualTime) func anAddressThatOthersHaveIsReported() async throws {
+        let own = BluetoothAddress(rawValue: 0x001A_7DDA_7114)
+        let raspberryPi = try #require(BluetoothAddress("43:45:C0:00:1F:AC"))
+        for (addresses, expected) in [
+            ([address, own], [true, true]), ([address, address], [false, false]),
+            ([raspberryPi, own], [false, true]), ([.zero, own], [false, true]),
+        ] {
+            let adapters = addresses.enumerated().map { number, address in
+                ControllerInfo(index: UInt16(number), name: "hci\(number)", address: address, isUp: true)
+            }
+            let list = try AdapterDescription.list(system(adapters))
+            #expect(list.map(\.hasOwnAddress) == expected)
+            #expect(list.first?.selector == (expected[0] ? .address(addresses[0]) : .named("hci0")))
+            let log = KeptLog(detail: "address")
+            let bench = try await AdapterBench(logger: log.logger)
+            bench.kernel.withLock { $0.controllers = adapters }
+            try await bench.adapter.prepare(during: "scan")
+            let isReported = !expected[0] && addresses[0] != .zero
+            #expect(log.all.count == (isReported ? 1 : 0))
+            #expect(log.all.allSatisfy { $0.hasSuffix("\(addresses[0])") })
+        }
     }
 
     @Test func noneIsAnEmptyList() throws {

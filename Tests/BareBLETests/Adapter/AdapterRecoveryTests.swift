@@ -125,6 +125,72 @@ import Testing
         }
     }
 
+    /// A link that the controller has and nobody else: once the controller says so, a power cycle ends it.
+    @Test(.row("W52")) func aLinkThatNobodyHoldsEndsWithAPowerCycle() async throws {
+        var personality = VirtualPersonality.bluetooth4
+        personality.hiddenLinks = 1
+        try await run(personality, .power) { time, radio, central in
+            let peer = try #require(try await central.collect(for: .seconds(1)).first?.peer)
+            var events = central.recoveryEvents.makeAsyncIterator()
+            await #expect(throws: BLEError.self) {
+                _ = try await central.connect(peer, ConnectOptions(timeout: .seconds(5)))
+            }
+            // One missing event is no proof.
+            #expect(await central.statistics.recoverySteps == 0)
+            await #expect(throws: BLEError.self) {
+                _ = try await central.connect(peer, ConnectOptions(timeout: .seconds(5)))
+            }
+            #expect(try await events.next() == .began(.power, because: .suspectedLink(peer)))
+            guard case .recovered(.power, _)? = try await events.next() else {
+                Issue.record("it has not recovered")
+                return
+            }
+            let link = try await central.connect(peer, ConnectOptions(timeout: .seconds(5)))
+            #expect(try await link.read(0x2A38) == [1])
+            #expect(await central.statistics.suspectedLinks == 1)
+        }
+    }
+
+    /// No link that works is ended for one that nobody has: not this program's own, and none of other programs.
+    @Test(.row("W52"), arguments: [true, false]) func aPowerCycleForOneLinkWaitsForTheOthers(isOwn: Bool) async throws {
+        var personality = VirtualPersonality.bluetooth4
+        personality.hiddenLinks = 1
+        try await run(personality, .usb) { time, radio, central in
+            let peer = try #require(try await central.collect(for: .seconds(1)).first?.peer)
+            var events = central.recoveryEvents.makeAsyncIterator()
+            await #expect(throws: BLEError.self) {
+                _ = try await central.connect(peer, ConnectOptions(timeout: .seconds(5)))
+            }
+            let battery = try #require(await radio.id(of: radio.add(.battery)))
+            let link = try await (isOwn ? central : Central(radio: radio)).connect(battery)
+            await #expect(throws: BLEError.self) {
+                _ = try await central.connect(peer, ConnectOptions(timeout: .seconds(5)))
+            }
+            #expect(try await events.next() == .began(.power, because: .suspectedLink(peer)))
+            guard case .failed(.power, let error)? = try await events.next() else {
+                Issue.record("the step was taken")
+                return
+            }
+            #expect(error.code == .busy)
+            #expect(error.reason == "1 link of \(isOwn ? "this program" : "other programs") would end")
+            #expect(try await events.next() == .exhausted(because: .suspectedLink(peer), next: .seconds(300)))
+            #expect(try await link.read(0x2A19).count == 1)
+            await link.disconnect()
+            // It needs another sign: the link may have ended by its supervision timeout.
+            try await time.clock.sleep(for: .seconds(301))
+            #expect(await central.statistics.recoverySteps == 1)
+            await #expect(throws: BLEError.self) {
+                _ = try await central.connect(peer, ConnectOptions(timeout: .seconds(5)))
+            }
+            #expect(try await events.next() == .began(.power, because: .suspectedLink(peer)))
+            guard case .recovered(.power, _)? = try await events.next() else {
+                Issue.record("it has not recovered")
+                return
+            }
+            #expect(try await central.connect(peer, ConnectOptions(timeout: .seconds(5))).read(0x2A38) == [1])
+        }
+    }
+
     /// Both scan, and begin their scans again with each other's.
     @Test(.row("W29")) func twoProgramsOnASilentAdapterNoticeIt() async throws {
         try await run(try personality("raspberryPiGoneDeaf"), .rescan) { time, radio, first in

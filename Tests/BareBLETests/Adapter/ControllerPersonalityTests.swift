@@ -198,6 +198,81 @@ import Testing
         }
     }
 
+    /// The kernel has a link that the controller has ended: the next command for it shows that, and the link ends for all.
+    @Test(.row("W34")) func aLinkWhoseEndWasLostEndsWithTheNextCommandForIt() async throws {
+        try await run(.bluetooth5) { time, radio, central in
+            let battery = await radio.add(.battery)
+            let peer = try #require(await radio.id(of: battery))
+            let device = try await central.connect(peer)
+            await radio.endUnnoticed(battery)
+            try await time.clock.sleep(for: .seconds(60))
+            #expect(await device.isConnected)
+            let error = await #expect(throws: BLEError.self) { _ = try await device.rssi() }
+            #expect(error?.hciStatus == .unknownConnection)
+            let before = time.now
+            #expect(await device.disconnected()?.hciStatus == .unknownConnection)
+            #expect(time.now - before < .seconds(2))
+            #expect(await central.statistics.unreportedEnds == 1)
+            let again = try await central.connect(peer, ConnectOptions(timeout: .seconds(5)))
+            #expect(try await again.read(0x2A19).count == 1)
+            #expect(await central.statistics.unreportedEnds == 1)
+        }
+    }
+
+    /// A report of the end that is only late is the report.
+    @Test(.row("W34")) func anEndThatIsReportedLateIsNotTakenForALostOne() async throws {
+        var personality = VirtualPersonality.bluetooth5
+        personality.reordersEvery = 1
+        try await run(personality) { time, radio, central in
+            let battery = await radio.add(.battery)
+            let device = try await central.connect(try #require(await radio.id(of: battery)))
+            await radio.disconnect(battery)
+            await #expect(throws: BLEError.self) { _ = try await device.rssi() }
+            _ = await device.disconnected()
+            try await time.clock.sleep(for: .seconds(5))
+            #expect(await central.statistics.unreportedEnds == 0)
+        }
+    }
+
+    /// The kernel's driver knows that the coded PHY does not work: it is listed, and left out.
+    @Test(.row("W13"), arguments: ["intelAX200", "intelAX201"])
+    func aCodedPHYThatDoesNotWorkIsNotUsed(name: String) async throws {
+        let phys = Lock<[UInt8]>([])
+        var configuration = Configuration()
+        configuration.traceHCI = { packet in
+            guard packet.type == .command, packet.bytes.starts(with: [0x41, 0x20]) else { return }
+            phys.withLock { $0.append(packet.bytes[5]) }
+        }
+        try await run(personality(name), configuration) { _, _, central in
+            let found = try await central.collect(.any, .longRange, for: .seconds(2))
+            #expect(found.count == 1)
+        }
+        #expect(phys.withLock { $0 } == [LEPHYs.le1M.rawValue])
+    }
+
+    /// A change to 2M by the controllers themselves breaks links: a preference for 1M prevents it, after each power-up.
+    @Test(.row("W46")) func linksKeepTo1MWhereThatIsPreferred() async throws {
+        var personality = VirtualPersonality.bluetooth5
+        personality.losesLinksOn2M = true
+        for preferred in [nil, LEPHYs.le1M] {
+            var configuration = Configuration()
+            configuration.preferredPHYs = preferred
+            try await run(personality, configuration) { time, radio, central in
+                let peer = try #require(try await central.collect(for: .seconds(1)).first?.peer)
+                for _ in 1...2 {
+                    let device = try await central.connect(peer)
+                    try await time.clock.sleep(for: .seconds(20))
+                    #expect(await device.isConnected == (preferred != nil))
+                    await device.disconnect()
+                    await radio.powerOff()
+                    try await time.clock.sleep(for: .seconds(3))
+                    await radio.powerOn()
+                    try await time.clock.sleep(for: .seconds(3))
+                }
+            }
+        }
+    }
+
     /// A connect beyond the configured number waits for the end of a link, and fails by name at its time-out.
     @Test(.row("W48", "W49")) func noMoreLinksAreUsedThanConfigured() async throws {
         var configuration = Configuration()

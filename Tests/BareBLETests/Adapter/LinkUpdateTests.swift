@@ -52,6 +52,30 @@ import Testing
         await fails(.disconnected, .unknownConnection) { _ = try await link.requestParameters(.fast, .seconds(5)) }
     }
 
+    /// Both sides have begun at the same moment: it is requested once more, after four intervals of 30 ms.
+    @Test(.row("W53"), arguments: [HCIStatus.linkProcedureCollision, .differentTransactionCollision])
+    func aChangeThatHasCollidedIsRequestedOnceMore(status: HCIStatus) async throws {
+        let (bench, link) = try await linked()
+        let collision: [UInt8] = [0x04, 0x3E, 10, 0x03, status.rawValue, 0x40, 0x00, 0, 0, 0, 0, 0, 0]
+        let change = testTask { () async throws(BLEError) in try await link.requestParameters(.fast, .seconds(5)) }
+        await bench.controller.commandsArrived(5)
+        let before = bench.clock.now
+        await bench.controller.sendRaw(collision)
+        await bench.controller.commandsArrived(6)
+        let pause = bench.clock.now - before
+        #expect(pause >= .milliseconds(120) && pause < .milliseconds(200))
+        await bench.controller.sendRaw(fast)
+        #expect(try await change.value.interval.lowerBound == .microseconds(7500))
+        // A PHY too, and no third time.
+        let phy = testTask { () async throws(BLEError) in try await link.requestPHY(.le2M, .le2M, .seconds(5)) }
+        for count in [7, 8] {
+            await bench.controller.commandsArrived(count)
+            await bench.controller.sendRaw([0x04, 0x3E, 6, 0x0C, status.rawValue, 0x40, 0x00, 1, 1])
+        }
+        await fails(.refusedByPeer, status) { _ = try await phy.value }
+        #expect(await bench.sent.suffix(4) == [.leConnectionUpdate, .leConnectionUpdate, .leSetPHY, .leSetPHY])
+    }
+
     @Test func changesOfOneLinkTakeTurns() async throws {
         let (bench, link) = try await linked()
         await fails(.timedOut) { _ = try await link.requestParameters(.fast, .milliseconds(20)) }
