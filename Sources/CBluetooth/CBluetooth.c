@@ -183,6 +183,7 @@ int ble_close(int fd) { return once(close(fd)); }
 static int64_t nanoseconds_of_event(const struct cmsghdr *item) {
     long time[2];  // seconds and microseconds, as the kernel has them for either width of time_t
     memcpy(time, CMSG_DATA(item), sizeof time);
+    if (time[0] == 0 && time[1] == 0) return 0;
     return (int64_t)time[0] * 1000000000 + (int64_t)time[1] * 1000 + 999;
 }
 
@@ -199,6 +200,10 @@ long ble_receive(int fd, void *buffer, size_t capacity, struct ble_received *abo
     } control;
     struct iovec part = {buffer, capacity};
     struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
+    // Of a packet that has no time, as one that some kernels put together from fragments, the kernel reports the time of this call.
+    struct timespec call = {0};
+    if (about) clock_gettime(CLOCK_REALTIME, &call);
+    int64_t called = (int64_t)call.tv_sec * 1000000000 + call.tv_nsec;
     long length = REPEATED(({
         // Without a place for control messages a Unix peer cannot hand us descriptors.
         message.msg_control = about ? &control : NULL;
@@ -217,6 +222,7 @@ long ble_receive(int fd, void *buffer, size_t capacity, struct ble_received *abo
             about->arrival = nanoseconds_of_event(item);
         }
     }
+    if (about->arrival >= called) about->arrival = 0;
     return length;
 }
 

@@ -34,6 +34,24 @@ import Testing
         #expect(receiver.receive(into: &buffer) == .packet(count: 1, length: 1))
     }
 
+    /// A packet that the kernel has no time of, as one that was put together from fragments, has not arrived now.
+    @Test func arrivalsAreInOrderAndNeverInvented() throws {
+        let (near, far) = try LinkSocket.pair()
+        var sender = LinkSocket(adopting: near)
+        var receiver = LinkSocket(adopting: far)
+        #expect(sender.send([1]) == .sent)
+        try receiver.reportArrivals()
+        #expect(receiver.receivePacket() == [1])
+        #expect(receiver.lastArrival == nil)
+        #expect(sender.send([2]) == .sent && sender.send([3]) == .sent)
+        #expect(receiver.receivePacket() == [2])
+        let first = try #require(receiver.lastArrival)
+        #expect(receiver.receivePacket() == [3])
+        #expect(try #require(receiver.lastArrival) >= first)
+        #expect(receiver.receivePacket() == nil)
+        #expect(receiver.lastArrival == nil)
+    }
+
     @Test(.row("T10")) func anEmptyPacketIsNotTheEnd() throws {
         let (near, far) = try LinkSocket.pair()
         var sender = LinkSocket(adopting: near)

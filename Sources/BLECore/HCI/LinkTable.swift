@@ -67,9 +67,9 @@ package enum LinkUpdate {
 
 /// What is known of a controller's links.
 package struct LinkTable {
-    /// Called by the owner when the controller has dropped a link and nothing else reports it. The table never calls
-    /// it.
-    package typealias LossHandler = @Sendable () -> Void
+    /// Called by the owner when the controller has dropped a link and nothing else reports it; with the status of its
+    /// response to a command for the link, or `nil` after a reset. The table never calls it.
+    package typealias LossHandler = @Sendable (HCIStatus?) -> Void
     /// Called by the owner when the encryption of a link has changed, with whether it is encrypted. The table never
     /// calls it.
     package typealias EncryptionHandler = @Sendable (_ isEncrypted: Bool) -> Void
@@ -136,6 +136,10 @@ package struct LinkTable {
         var endTime: BootInstant?
         /// The tasks that wait for the link's end.
         var endWaiters: [UInt64] = []
+        /// The number of links that have begun with the handle.
+        var beginnings = 0
+        /// Whether the end of the last link was concluded from a response, so that its report may still come.
+        var isReportDue = false
         /// Packets of data that came for the handle since the last connection attempt began, while no link was known to have it.
         var packetsAhead = 0
     }
@@ -216,6 +220,7 @@ extension LinkTable {
         var link = Link(identity: identity)
         link.parameters = parameters(of: handle)
         entries[handle, default: Entry()].state = .registered(link)
+        entries[handle]?.isReportDue = false
         return identity
     }
 
@@ -328,8 +333,19 @@ extension LinkTable {
         guard complete.status.isSuccess else { return }
         packetsAhead += entries[complete.handle]?.packetsAhead ?? 0
         entries[complete.handle]?.packetsAhead = 0
-        encryptionEnded(complete.handle)
-        entries[complete.handle]?.encryptionFailure = nil
+        entries[complete.handle, default: Entry()].beginnings += 1
+        entries[complete.handle]?.isReportDue = false
+        // The encryption comes by another socket, so what is known of it may belong to this link already.
+        let endWasLost =
+            switch entries[complete.handle]?.state {
+            case .registered(let link): link.parameters != nil
+            case .seen: true
+            case .unknown, .ended, .endedUnseen, nil: false
+            }
+        if endWasLost {
+            encryptionEnded(complete.handle)
+            entries[complete.handle]?.encryptionFailure = nil
+        }
         switch entries[complete.handle]?.state {
         case .endedUnseen(let reason):
             entries[complete.handle]?.state = .ended(reason)
@@ -354,6 +370,10 @@ extension LinkTable {
     /// - Returns: The tasks to resume.
     package mutating func ended(_ complete: HCIDisconnectionComplete, at now: BootInstant) -> [UInt64] {
         guard complete.status.isSuccess else { return [] }
+        if entries[complete.handle]?.isReportDue == true {
+            entries[complete.handle]?.isReportDue = false
+            if case .ended = entries[complete.handle]?.state { return [] }
+        }
         return ended(complete.handle, complete.reason, at: now)
     }
 
@@ -378,14 +398,24 @@ extension LinkTable {
         return waiters
     }
 
-    /// The controller says that it has no link with the handle of one that is up as far as was reported: the report of its end was
-    /// lost. The reason is then known to nobody.
+    /// How many links have begun with a handle.
+    package func beginnings(of handle: ConnectionHandle) -> Int { entries[handle]?.beginnings ?? 0 }
+
+    /// The controller has said that it has no link with the handle of one that is up as far as was reported: the report of its end
+    /// was lost. The reason is then known to nobody.
     ///
-    /// - Returns: The tasks to resume; `nil` where the link has ended, or another one has its handle.
-    package mutating func endedUnreported(_ link: LinkIdentity, at now: BootInstant) -> [UInt64]? {
-        guard let handle = link.handle, self.link(handle)?.identity == link else { return nil }
+    /// - Parameter beginnings: Those of the handle when the controller said so.
+    /// - Returns: The tasks to resume, and the handler of the link; `nil` where the link has ended, or another one has its handle.
+    package mutating func endedUnreported(
+        _ link: LinkIdentity, after beginnings: Int, at now: BootInstant
+    ) -> (waiters: [UInt64], lossHandler: LossHandler?)? {
+        guard let handle = link.handle, let found = self.link(handle), found.identity == link,
+            entries[handle]?.beginnings == beginnings
+        else { return nil }
         unreportedEnds += 1
-        return ended(handle, .unknownConnection, at: now)
+        let waiters = ended(handle, .unknownConnection, at: now)
+        entries[handle]?.isReportDue = true
+        return (waiters, found.lossHandler)
     }
 
     /// The controller was reset, or the adapter went away: it has no links any more.

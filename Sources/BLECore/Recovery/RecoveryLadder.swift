@@ -85,6 +85,9 @@ package struct RecoveryLadder: ~Copyable {
         }
     }
 
+    /// The peers for which a step was taken, and to which no link has come up since.
+    private var treated: Set<PeerID> = []
+    private static let treatedLimit = 64
     private let policy: RecoveryPolicy
     private var state = State.healthy
     private var timeouts: [BootInstant] = []
@@ -148,14 +151,17 @@ extension RecoveryLadder {
 
     /// The controller has a link to the peer that nobody else has.
     ///
-    /// While there is another trouble nothing is done for it: the next connect to the peer that fails reports it again.
+    /// While there is another trouble nothing is done for it: the next connect to the peer that fails reports it again. Nor is anything
+    /// done twice for one peer, unless a link to it was up in between: a controller that says so of every link is not helped by that.
     package mutating func linkSuspected(to peer: PeerID, at now: BootInstant) -> [Action] {
-        guard policy.permits(.power), case .healthy = state else { return [] }
+        guard policy.permits(.power), case .healthy = state, !treated.contains(peer), treated.count < Self.treatedLimit
+        else { return [] }
         return take(.power, for: Trouble(reason: .suspectedLink(peer), began: now), at: now)
     }
 
     /// The controller has no such link to the peer, or not any more.
     package mutating func linkNotSuspected(to peer: PeerID, at now: BootInstant) -> [Action] {
+        treated.remove(peer)
         guard trouble?.suspect == peer else { return [] }
         return recovered(at: now)
     }
@@ -221,13 +227,17 @@ extension RecoveryLadder {
         case .linksOfOthers, .linksInUse, .refused:
             // Nothing was done: that was no run, and no harsher step is due.
             if step == .power { runs.removeLast() }
-            refusedUntil = now + Self.refusalPause
-            return report + exhausted(trouble, at: now)
+            // Where it is about one link, an adapter that works for no peer must not wait for that.
+            if trouble.suspect == nil { refusedUntil = now + Self.refusalPause }
+            return report + exhausted(trouble, at: now, for: Self.refusalPause)
         case let failure?: return report + proceed(after: step, failure, for: trouble, at: now)
         case nil:
             timeouts = []
             state = .judging(step, trouble, until: now + Self.patience(after: step))
-            if trouble.suspect != nil { return recovered(at: now) }
+            if let peer = trouble.suspect {
+                if treated.count < Self.treatedLimit { treated.insert(peer) }
+                return recovered(at: now)
+            }
             return trouble.silence == nil ? [.probe] : []
         }
     }
@@ -295,9 +305,11 @@ extension RecoveryLadder {
         return [.notify(.began(step, because: trouble.reason)), .perform(step)]
     }
 
-    private mutating func exhausted(_ trouble: Trouble, at now: BootInstant) -> [Action] {
+    private mutating func exhausted(
+        _ trouble: Trouble, at now: BootInstant, for pause: Duration = Self.pauses[0]
+    ) -> [Action] {
         var trouble = trouble
-        let next: BootInstant? = policy.permits(.power) ? max(nextRun(at: now), now + Self.pauses[0]) : nil
+        let next: BootInstant? = policy.permits(.power) ? max(nextRun(at: now), now + pause) : nil
         let isNews = !trouble.isReported
         trouble.isReported = true
         state = .exhausted(trouble, next: next)

@@ -359,13 +359,13 @@ extension Adapter {
             if let status = failure.status, status.saysTooManyLinks { linkLimit.refused(beside: linksUp.count) }
             let isUnreported = if case .endUnreported = failure { true } else { false }
             guard isUnreported || failure.status == .connectionAlreadyExists, !hasLink(to: target) else { return }
-            let count = initiator.suspectLink(to: target.peer)
+            let count = initiator.suspectLink(to: target.peer, at: loop.now())
             if count == 1 {
                 logger.warning(
                     "a link may be up that nobody holds", metadata: ["adapter": "\(name)", "peer": "\(target.peer)"])
             }
-            // One missing event may be that of an attempt that has failed. That there is a link is the controller's own word.
-            if count > 1 || !isUnreported { perform(recovery.linkSuspected(to: target.peer, at: loop.now())) }
+            // One missing event may be that of an attempt that has failed, and the controller may still be ending a link.
+            if count > 1 { perform(recovery.linkSuspected(to: target.peer, at: loop.now())) }
         }
     }
 

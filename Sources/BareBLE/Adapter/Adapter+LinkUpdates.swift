@@ -45,23 +45,28 @@ extension Adapter {
     /// Looks at what the controller says of a command for a link: where it has no such link, the report of its end is late, or was
     /// lost for the kernel too, which would keep the link for as long as a socket is open.
     func noticeEnd(of link: LinkIdentity, _ status: HCIStatus?) {
-        guard status == .unknownConnection, links.isCurrent(link) else { return }
+        guard status == .unknownConnection, links.isCurrent(link), let handle = link.handle else { return }
+        let beginnings = links.beginnings(of: handle)
         _ = loop.schedule(at: loop.now() + Self.endGrace) { [weak self] in
-            self?.assumeIsolated { $0.endUnreported(link) }
+            self?.assumeIsolated { $0.endUnreported(link, after: beginnings) }
         }
     }
 
-    private func endUnreported(_ link: LinkIdentity) {
+    private func endUnreported(_ link: LinkIdentity, after beginnings: Int) {
         commandsReadable()
-        guard presence == .up, let handle = link.handle, let waiters = links.endedUnreported(link, at: loop.now())
+        reportsReadable()
+        guard presence == .up, let handle = link.handle,
+            let (waiters, handler) = links.endedUnreported(link, after: beginnings, at: loop.now())
         else { return }
         logger.warning(
             "a link has ended, and the controller has not reported it",
             metadata: ["adapter": "\(name)", "peer": "\(link.peer)"])
-        // The controller refuses it, and by that the kernel drops its link, and ends the socket.
-        send(HCICommandPacket(HCIDisconnect(handle: handle)), for: .none)
         linkEnded(handle, link.peer, .unknownConnection)
         wake(waiters)
+        // Before the kernel drops its link: kernels before 6.5 free it below a socket that is open.
+        handler?(.unknownConnection)
+        // The controller refuses it, and by that the kernel drops its link.
+        send(HCICommandPacket(HCIDisconnect(handle: handle)), for: .none)
         logWarnings()
     }
 

@@ -271,7 +271,7 @@ extension Adapter {
             if presence == .up { monitor.countLoss() }
             // A kernel that did not reset it itself keeps links that the controller has dropped: nothing would ever
             // arrive on them again, and no event would end them.
-            for handler in controllerReset() { handler() }
+            for handler in controllerReset() { handler(nil) }
             eventMasks.controllerReset()
             // While it is being switched on, the kernel is not done yet.
             if presence == .up {

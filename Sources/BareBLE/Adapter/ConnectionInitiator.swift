@@ -37,8 +37,10 @@ final class ConnectionInitiator: @unchecked Sendable {
     private var actionHandler: (@Sendable ([Action]) -> Void)?
     /// How many times a link may have come up that nobody holds.
     private(set) var suspectedLinks = 0
-    /// The peers of those that may still be up, and how many times each was noticed.
-    private var suspects: [PeerID: Int] = [:]
+    /// The peers of those that may still be up, how many times each was noticed, and when it was last.
+    private var suspects: [PeerID: (count: Int, time: BootInstant)] = [:]
+    /// Two signs that are further apart are two first ones.
+    private static let suspicionTime: Duration = .seconds(600)
     private static let suspectLimit = 64
 
     init(on loop: EventLoop) {
@@ -53,15 +55,16 @@ final class ConnectionInitiator: @unchecked Sendable {
     /// Counts a link that may be up and that nobody holds, once.
     ///
     /// - Returns: How many times it was noticed; 0 if there are too many already.
-    func suspectLink(to peer: PeerID) -> Int {
-        guard let known = suspects[peer] else {
-            guard suspects.count < Self.suspectLimit else { return 0 }
-            suspects[peer] = 1
-            suspectedLinks += 1
-            return 1
+    func suspectLink(to peer: PeerID, at now: BootInstant) -> Int {
+        suspects = suspects.filter { now - $0.value.time < Self.suspicionTime }
+        if let known = suspects[peer] {
+            suspects[peer] = (known.count + 1, now)
+            return known.count + 1
         }
-        suspects[peer] = known + 1
-        return known + 1
+        guard suspects.count < Self.suspectLimit else { return 0 }
+        suspects[peer] = (1, now)
+        suspectedLinks += 1
+        return 1
     }
 
     /// A link to the peer has come up, so no other one is.

@@ -23,8 +23,8 @@ extension Peripheral {
             case .timePassed: assumeIsolated { $0.link.timePassed($0.happened) }
             }
         }
-        controls?.watchLoss { [weak self] in
-            self?.assumeIsolated { $0.controllerWasReset() }
+        controls?.watchLoss { [weak self] status in
+            self?.assumeIsolated { $0.controllerHasLost(status) }
         }
         if let failure {
             throw BLEError(
@@ -47,11 +47,11 @@ extension Peripheral {
         }
     }
 
-    /// The controller was reset and has dropped this link.
-    private func controllerWasReset() {
+    /// The controller has dropped this link: it was reset, or says that it has no such link.
+    private func controllerHasLost(_ status: HCIStatus?) {
         // Earlier packets can still be read; so may the end, with its reason.
         link.readable(happened)
-        if !link.isEnding { close(.adapterLost) }
+        if !link.isEnding { close(status.map { .other($0, errorNumber: nil) } ?? .adapterLost) }
     }
 
     private func linkEnded(_ errno: Int32) {

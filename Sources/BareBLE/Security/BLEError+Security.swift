@@ -74,7 +74,7 @@ extension BLEError {
                 (.adapterDown, "the adapter is switched off", "Switch it on.")
             case .command(_, .notSupported):
                 (
-                    .pairingUnavailable, "the kernel cannot pair with this adapter",
+                    .notSupported, "the kernel cannot pair with this adapter",
                     "Use another adapter; `blescan doctor` says what this one lacks."
                 )
             case .command(let code, let status):

@@ -16,9 +16,9 @@ extension Peripheral {
     func serve(_ server: LinkServer, isStarting: Bool) throws(BLEError) {
         guard end == nil else { throw endError(during: "serve a central") }
         begin(server)
+        reportArrivals()
         guard isStarting else { return }
         watchEncryption()
-        reportArrivals()
         try startReading()
     }
 
@@ -71,6 +71,8 @@ extension Peripheral {
     /// Reads what waits at the socket of a link that has become encrypted. The server has the new security before the first
     /// packet that arrived encrypted.
     private func readAhead(of security: ClientSecurity, _ server: LinkServer) {
+        // It may have been reported since the last look, and the kernel acts after its report.
+        controls?.readEvents()
         let beginning = controls?.encryptionBeginning()
         var isChanged = false
         link.readAll(happened) { arrival in

@@ -62,7 +62,8 @@ int ble_close(int fd);
 struct ble_received {
     // How many packets it has dropped on this socket so far (SO_RXQ_OVFL). Unchanged unless that is reported.
     uint32_t drops;
-    // When the driver passed the packet to the kernel (SO_TIMESTAMPNS, HCI_TIME_STAMP), in nanoseconds of its wall clock; 0 unless reported.
+    // When the driver passed the packet to the kernel (SO_TIMESTAMPNS, HCI_TIME_STAMP), in nanoseconds of its wall clock; 0 unless reported,
+    // and where the time is not that of an arrival before the call.
     int64_t arrival;
 };
 

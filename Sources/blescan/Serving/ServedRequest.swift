@@ -25,7 +25,7 @@ struct ServedRequestReader {
     /// The request that has no response yet.
     private var request: ATTPacket?
     /// The parts of long values, which are written at once, in the order of their first parts.
-    private var prepared: [(handle: AttributeHandle, value: [UInt8])] = []
+    private var prepared: [(handle: AttributeHandle, offset: Int, value: [UInt8])] = []
 
     /// Takes a packet of the central.
     mutating func received(_ pdu: [UInt8]) {
@@ -95,11 +95,13 @@ struct ServedRequestReader {
     }
 
     private mutating func prepare(_ part: ATTPrepareWriteRequest) {
-        if let index = prepared.firstIndex(where: { $0.handle == part.handle }) {
-            prepared[index].value += part.part
-        } else {
-            prepared.append((part.handle, part.part))
+        let offset = Int(part.offset)
+        guard let index = prepared.firstIndex(where: { $0.handle == part.handle }) else {
+            return prepared.append((part.handle, offset, part.part))
         }
+        // A part that begins before the others replaces them; one among them replaces what follows.
+        let kept = prepared[index].value.prefix(max(0, offset - prepared[index].offset))
+        prepared[index] = (part.handle, min(offset, prepared[index].offset), Array(kept) + part.part)
     }
 
     /// Whether attributes of a type describe the services, and have no values of their own.

@@ -193,22 +193,61 @@ import Testing
         var table = LinkTable()
         let late = table.register(0x41, peer)
         let later = table.register(0x40, other)
-        table.watchLoss(of: late) { order.add(1) }
-        table.watchLoss(of: later) { order.add(2) }
+        table.watchLoss(of: late) { _ in order.add(1) }
+        table.watchLoss(of: later) { _ in order.add(2) }
         let former = table.register(0x42, other)
         _ = table.register(0x42, peer)
-        table.watchLoss(of: former) { order.add(3) }
+        table.watchLoss(of: former) { _ in order.add(3) }
         try table.began(connection())
         #expect(table.beginUpdate(phyKey, for: 7, until: start) == true)
         let (waiters, handlers) = table.controllerReset()
         #expect(waiters == [7])
-        for handler in handlers { handler() }
+        for handler in handlers { handler(nil) }
         #expect(order.all == [1, 2])
         #expect(table.peers.isEmpty && !table.isCurrent(late) && table.parameters(of: handle) == nil)
         #expect(table.takeReason(of: late) == nil, "the reset is the reason")
     }
 
+    /// The report of an end may come after it was concluded from a response: it is not the end of the next link.
+    @Test(.row("W34")) func aReportThatIsLateAfterAllEndsNothing() throws {
+        var table = LinkTable()
+        try table.began(connection())
+        let link = table.register(handle, peer)
+        #expect(table.endedUnreported(link, after: 0, at: start) == nil, "another link has begun meanwhile")
+        #expect(table.endedUnreported(link, after: 1, at: start) != nil)
+        #expect(table.endedUnreported(link, after: 1, at: start) == nil)
+        #expect(table.unreportedEnds == 1 && !table.isCurrent(link))
+        _ = try table.ended(disconnection(), at: start + .seconds(1))
+        try table.began(connection())
+        let next = table.register(handle, other)
+        #expect(table.isCurrent(next) && table.parameters(of: handle) != nil)
+        _ = try table.ended(disconnection(), at: start + .seconds(2))
+        #expect(!table.isCurrent(next))
+    }
+
     // MARK: Encryption
+
+    /// The beginning of a link and that of its encryption come by two sockets, in either order.
+    @Test func theEncryptionMayBeReadAheadOfItsLink() throws {
+        let arrival = try #require(ArrivalTime(nanoseconds: 5))
+        let change = try encryption()
+        for isReadFirst in [true, false] {
+            var table = LinkTable()
+            if isReadFirst { _ = table.received(change, at: arrival) }
+            try table.began(connection())
+            let link = table.register(handle, peer)
+            if !isReadFirst { _ = table.received(change, at: arrival) }
+            #expect(table.encryptionBeginning(of: link) == arrival)
+            // The next one has nothing of it.
+            _ = try table.ended(disconnection(), at: start)
+            try table.began(connection())
+            #expect(table.encryptionBeginning(of: table.register(handle, peer)) == nil)
+            // Also where the end was lost.
+            _ = table.received(change, at: arrival)
+            try table.began(connection())
+            #expect(table.encryptionBeginning(of: table.register(handle, peer)) == nil)
+        }
+    }
 
     @Test func theTasksOfALinkAreResumedByItsEncryption() throws {
         var table = LinkTable()

@@ -196,7 +196,7 @@ import Testing
             for number in 1...2 {
                 let link = try await bench.adapter.connect(peer, parameters: nil, timeout: .seconds(5))
                 #expect(link.handle == 0x40)
-                link.controls.watchLoss { told.withLock { $0.append(number) } }
+                link.controls.watchLoss { _ in told.withLock { $0.append(number) } }
                 links.append(link.controls)
             }
             await bench.controller.foreign(.reset)

@@ -134,7 +134,7 @@ import Testing
         let failures: [(PairingExchange.Failure, BLEError.Code)] = [
             (.command(.pairDevice, .busy), .busy), (.command(.pairDevice, .permissionDenied), .notPermitted),
             (.command(.pairDevice, .notPowered), .adapterDown),
-            (.command(.pairDevice, .notSupported), .pairingUnavailable),
+            (.command(.pairDevice, .notSupported), .notSupported),
             (.command(.pairDevice, .rejected), .pairingFailed), (.noResponse(.pairDevice), .timedOut),
             (.timedOut(.enter), .timedOut), (.timedOut(nil), .timedOut), (.refusedByPeer, .pairingRefused),
             (.wrongPasskey, .wrongPasskey), (.passkeyNotEntered, .pairingRefused),
