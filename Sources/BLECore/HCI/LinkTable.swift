@@ -335,17 +335,16 @@ extension LinkTable {
         entries[complete.handle]?.packetsAhead = 0
         entries[complete.handle, default: Entry()].beginnings += 1
         entries[complete.handle]?.isReportDue = false
-        // The encryption comes by another socket, so what is known of it may belong to this link already.
+        entries[complete.handle]?.keySize = nil
+        entries[complete.handle]?.encryptionFailure = nil
+        // It is reported by another socket, so what is known may belong to this link already.
         let endWasLost =
             switch entries[complete.handle]?.state {
             case .registered(let link): link.parameters != nil
             case .seen: true
             case .unknown, .ended, .endedUnseen, nil: false
             }
-        if endWasLost {
-            encryptionEnded(complete.handle)
-            entries[complete.handle]?.encryptionFailure = nil
-        }
+        if endWasLost { entries[complete.handle]?.encryptionBeginning = nil }
         switch entries[complete.handle]?.state {
         case .endedUnseen(let reason):
             entries[complete.handle]?.state = .ended(reason)
