@@ -107,7 +107,8 @@ package struct RecoveryLadder: ~Copyable {
         switch state {
         case .healthy, .performing, .finishing: nil
         case .judging(_, _, let until): until
-        case .exhausted(_, let next): next
+        // What follows a suspicion needs another sign of it, so nothing waits for that.
+        case .exhausted(let trouble, let next): trouble.suspect == nil ? next : nil
         }
     }
 
@@ -154,8 +155,12 @@ extension RecoveryLadder {
     /// While there is another trouble nothing is done for it: the next connect to the peer that fails reports it again. Nor is anything
     /// done twice for one peer, unless a link to it was up in between: a controller that says so of every link is not helped by that.
     package mutating func linkSuspected(to peer: PeerID, at now: BootInstant) -> [Action] {
-        guard policy.permits(.power), case .healthy = state, !treated.contains(peer), treated.count < Self.treatedLimit
-        else { return [] }
+        guard policy.permits(.power), !treated.contains(peer), treated.count < Self.treatedLimit else { return [] }
+        switch state {
+        case .healthy: break
+        case .exhausted(let trouble, let next?) where trouble.suspect != nil && next <= now: break
+        case .performing, .finishing, .judging, .exhausted: return []
+        }
         return take(.power, for: Trouble(reason: .suspectedLink(peer), began: now), at: now)
     }
 
@@ -263,11 +268,6 @@ extension RecoveryLadder {
             }
             return proceed(after: step, nil, for: trouble, at: now)
         case .exhausted(let trouble, _):
-            // It may have ended meanwhile: what follows needs another sign of it.
-            if trouble.suspect != nil {
-                state = .healthy
-                return []
-            }
             if trouble.silence != nil, !isListening {
                 state = .exhausted(trouble, next: now + Self.patience(after: .power))
                 return []
