@@ -7,7 +7,7 @@ import Testing
 @testable import BareBLE
 @testable import BareBLETestKit
 
-/// What a program is told when a pairing fails: the code, and what to do next.
+/// The error of a pairing that fails: its code, and the hint what to do next.
 @Suite(.virtualTime, .timeLimit(.minutes(5))) struct PairingFailureTests {
     private static let peer = PeerID(address: BluetoothAddress(rawValue: 0xC411_2233_4455), type: .random)
 
@@ -159,7 +159,7 @@ import Testing
         agent: PairingAgent(outOfBand: OutOfBandData(confirmation: secret, random: secret)))
     private static let secret = [UInt8](repeating: 7, count: 16)
 
-    /// Two failures of the same kind are told apart by what to do next.
+    /// Two failures with the same code differ in their hints.
     @Test func everyFailureOfAPairingHasAHintOfItsOwn() {
         var seen: [String: PairingExchange.Failure] = [:]
         for (failure, options, code) in Self.expectations {

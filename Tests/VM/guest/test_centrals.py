@@ -919,7 +919,7 @@ def links_wait_to_be_accepted_with_their_packets():
 def a_link_that_nobody_accepts_is_ended_by_the_kernel():
     with raw_peripheral() as controller:
         reach(controller, FIRST)
-        # Until the kernel has asked for the central's features, the link goes to whoever listens.
+        # Until the kernel has read the central's features, a socket that begins to listen gets the link.
         until(lambda: link_states() == [CONNECTED], "the kernel has not set up the link")
         began = time.monotonic()
         request = begin(FIRST, "mtu", size=100)

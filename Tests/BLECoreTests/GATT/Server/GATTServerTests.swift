@@ -75,7 +75,7 @@ import Testing
         #expect(authorized.server.nextDeadline == authorized.now + .seconds(20))
     }
 
-    @Test("The application is told the deadline of its result")
+    @Test("A question to the application has the deadline of its result")
     func handlerDeadline() throws {
         var client = try Self.client(.read, .handled, access: .init(.init(.open, isAuthorized: true)))
         let request = client.server.received([0x0A, 16, 0], in: &client.database, at: client.now)
