@@ -130,4 +130,36 @@ import Testing
             #expect(recorder.errors.isEmpty)
         }
     }
+
+    /// Services that include themselves, each other, and one of them twice.
+    @Test(.row("G11")) func includesInACircleEndNoSearch() async throws {
+        try await Bench.run { bench in
+            let value = VirtualCharacteristic(0xFFF2, [.read, .notify], value: [7])
+            let device = await bench.radio.add(
+                VirtualDevice(
+                    name: "Circle",
+                    services: [
+                        VirtualService(0xFFF0, [value]), VirtualService(0xFFF1, includes: [1, 2, 2], []),
+                        VirtualService(0xFFF3, includes: [1], []),
+                    ]))
+            let (manager, recorder) = try await bench.manager()
+            let peripheral = try await bench.connect(manager, recorder)
+            let found = try #require(try await bench.discover(peripheral, recorder)[CBUUID(string: "FFF2")])
+            for service in peripheral.services ?? [] {
+                peripheral.discoverIncludedServices(nil, for: service)
+                try await recorder.wait(for: "didDiscoverIncludedServicesFor \(service.uuid) nil")
+            }
+            peripheral.setNotifyValue(true, for: found)
+            try await recorder.wait(for: "didUpdateNotificationStateFor FFF2 true nil")
+            #expect(try await device.notify(0xFFF2, [1]))
+            try await recorder.wait(for: "didUpdateValueFor FFF2 [1]")
+            // What the link had is over with it, circles included.
+            weak let included = peripheral.services?.last
+            #expect(included != nil)
+            manager.cancelPeripheralConnection(peripheral)
+            try await recorder.wait(for: "didDisconnect nil")
+            recorder.forget()
+            #expect(included == nil)
+        }
+    }
 }

@@ -111,7 +111,7 @@ package struct ConnectRetry {
     package mutating func nextTurn(mayChangeAddress: Bool, isScanning: Bool, at now: BootInstant) -> Turn {
         if mayChangeAddress, limit.map({ now < $0 }) ?? true {
             // Or it advertises rarely.
-            addressTimeout *= 2
+            addressTimeout = min(addressTimeout * 2, Self.longestAddressTimeout)
             return .listen
         }
         guard limit == nil else { return .none }
@@ -241,6 +241,8 @@ package struct ConnectRetry {
     package static let kernelPause: Duration = .milliseconds(200)
     /// How long a private address is initiated to before the peer is listened for again; each time twice as long.
     package static let firstAddressTimeout: Duration = .seconds(5)
+    /// A connect without a timeout has any number of turns.
+    private static let longestAddressTimeout: Duration = .seconds(160)
     /// How long a connect without a time-out has the adapter before others have their turn.
     package static let turnTime: Duration = .seconds(10)
     /// How long running scans listen between two such turns.

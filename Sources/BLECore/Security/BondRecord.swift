@@ -100,7 +100,7 @@ package struct BondRecord: Hashable, Sendable {
     /// The version of the whole list that the bond came with.
     package var generation: UInt64
     /// The bus identifier of the only adapter that may use the keys; `nil` for any with the right address.
-    package let adapterPin: String?
+    package var adapterPin: String?
 
     /// Creates a record. Longer names are truncated at a character boundary.
     package init(

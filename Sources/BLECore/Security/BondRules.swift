@@ -270,7 +270,7 @@ extension BondRefusal: CustomStringConvertible {
         case .weakerLevel: "the stored bond has a higher level"
         case .full: "there are \(BondFile.recordLimit) bonds already"
         case .listIsFull: "the kernel's list is full"
-        case .otherAdapter: "the bond may be used on the adapter alone that its file names"
+        case .otherAdapter: "it was made by other hardware than the adapter is now"
         case .identityKey(.zero): "the key of its private addresses is zero"
         case .identityKey(.shared): "another bond has the same key of private addresses"
         case .identityKey(.published): "the key of its private addresses has been published"

@@ -27,6 +27,7 @@ extension Adapter {
     /// As `prepare`; switches the adapter and its LE side on first, where that is needed and the process may do it.
     package func ready(powerOn: Bool, during operation: String) async throws(BLEError) {
         try find(during: operation)
+        try checkSharing(during: operation)
         if powerOn, let index = info?.index, let failure = await powerUp(index, during: operation) {
             throw BLEError(failure, subject: subject, during: operation)
         }
@@ -108,6 +109,7 @@ extension Adapter {
             throw failure
         }
         monitor.update(found)
+        bonds.use(hardware: system.hardware(found))
         monitor.update(found.isUp ? .up : .down)
         logger.debug("adapter opened", metadata: ["adapter": "\(found.name)", "address": "\(found.address)"])
         // One without an address gets it when it is switched on, or has a static random one.
@@ -267,6 +269,7 @@ extension Adapter {
         setPreferredPHYs(traits)
         perform(scan.adapterUp(at: loop.now()))
         perform(advertiser.adapterUp())
+        manageForCentrals()
     }
 
     /// The adapter went down or away: what waits fails once, scans that have begun wait for its return.

@@ -79,7 +79,7 @@ package actor Adapter {
     let waiting: Waiters<Wake>
     var pairing = CurrentPairing()
     var centrals = CentralPairings()
-    private var timer: TimerID?
+    private var timer = DeadlineTimer()
 
     /// The event loop: all of the actor's code runs there.
     package nonisolated var unownedExecutor: UnownedSerialExecutor {
@@ -112,7 +112,7 @@ package actor Adapter {
         hci = HCIChannel(trace: trace) { loop.now() }
         let bonds = BondedDevices(security, on: loop, logger: logger)
         self.bonds = bonds
-        self.security = SecurityCoordinator(bonds: { bonds.records }) { loop.now() }
+        self.security = SecurityCoordinator(bonds: { bonds.records }, hardware: { bonds.hardware }) { loop.now() }
         bonds.onChange { [weak self] in self?.assumeIsolated { $0.bondsChanged() } }
         initiator.onActions { [weak self] actions in
             self?.assumeIsolated {
@@ -123,7 +123,7 @@ package actor Adapter {
     }
 
     isolated deinit {
-        if let timer { loop.cancel(timer) }
+        timer.cancel(on: loop)
         monitor.stopTimer(loop)
         deviceEvents.end(on: loop)
         acceptor.end()
@@ -165,18 +165,15 @@ extension Adapter {
             hci.nextDeadline, scan.nextDeadline, initiator.nextDeadline, security.nextDeadline, advertiser.nextDeadline,
             recovery.nextDeadline,
         ]
-        guard let deadline = deadlines.compactMap(\.self).min() else { return }
-        if let timer {
-            if timer.deadline <= deadline { return }
-            loop.cancel(timer)
-        }
-        timer = loop.schedule(at: deadline) { [weak self] in
-            self?.assumeIsolated { $0.timePassed() }
+        timer.arm(for: deadlines.compactMap(\.self).min(), on: loop) { deadline in
+            loop.schedule(at: deadline) { [weak self] in
+                self?.assumeIsolated { $0.timePassed() }
+            }
         }
     }
 
     private func timePassed() {
-        timer = nil
+        timer.fired()
         let now = loop.now()
         perform(hci.timePassed())
         perform(scan.timePassed(now, linked: links.peers))

@@ -85,6 +85,8 @@ package struct AdapterSystem: Sendable {
     package var sharesAntenna: @Sendable (String) -> Bool = { _ in false }
     /// Whether the controller of the adapter of this name lists the coded PHY, which is known not to work.
     package var hasDefectiveCodedPHY: @Sendable (String) -> Bool = { _ in false }
+    /// What an adapter's hardware is, as far as its bus tells.
+    package var hardware: @Sendable (ControllerInfo) -> String = { AdapterHardware.identifier(of: $0) }
     /// What this process may do.
     package var privileges: @Sendable () -> Privileges
     /// Opens the management interface, which belongs to no adapter.

@@ -76,6 +76,8 @@ public struct BLEError: Error, Sendable {
         public static let keyTooShort = Code("keyTooShort")
         /// Another program manages the adapter, and may replace the keys of bonds.
         public static let adapterShared = Code("adapterShared")
+        /// The bond is for other hardware than the adapter with its address is now, and its keys are not used.
+        public static let adapterMismatch = Code("adapterMismatch")
         /// The disk is full; the previous contents of the file are intact.
         public static let diskFull = Code("diskFull")
         /// Values came faster than they were consumed, and the subscription's overflow policy is `.fail`.

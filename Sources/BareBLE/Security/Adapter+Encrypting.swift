@@ -267,6 +267,7 @@ extension Adapter {
     /// Returns what a connect to this address means: a bonded peer's is one to its identity.
     ///
     /// - Throws: `BLEError` with `.notBonded` where a bond is demanded, and for one whose key cannot be used;
+    ///   `.adapterMismatch` for one that is for other hardware; `.adapterShared` where the adapter is not to be shared;
     ///   `.keyTooShort` for a bond whose key is too short by now; `.notPermitted` where its key may not be used;
     ///   `.pairingFailed` for a bond that is weaker than a pairing would have to be.
     func target(_ address: PeerID, _ demand: SecurityDemand) throws(BLEError) -> ConnectTarget {
@@ -286,11 +287,12 @@ extension Adapter {
         guard demand.uses(record) else {
             return ConnectTarget(peer: identity, address: address, isBonded: true, means: means, required: nil)
         }
+        try checkSharing(during: "connect")
         guard means != nil else { throw .keyNotPermitted(identity) }
         do throws(BondRefusal) {
-            _ = try BondRules.centralKey(of: record)
+            _ = try BondRules.centralKey(of: record, adapter: bonds.hardware)
         } catch {
-            throw BLEError(unusableBondWith: identity, error)
+            throw BLEError(unusableBondWith: identity, error, during: "connect")
         }
         if let size = record.centralKey?.size, Int(size) < configuration.minimumKeySize {
             throw BLEError(
@@ -304,7 +306,7 @@ extension Adapter {
 
     /// Listens for a bonded peer that may use private addresses, unless it was heard a moment ago.
     ///
-    /// - Throws: `BLEError` with `.timedOut` if it was not heard, `.cancelled`.
+    /// - Throws: `BLEError` with `.timedOut` if it was not heard, `.adapterDown`, `.noAdapter`, `.blocked`, `.cancelled`.
     func listen(for target: ConnectTarget, until limit: BootInstant?) async throws(BLEError) {
         guard mayChangeAddress(target), !hasLink(to: target) else { return }
         let begin = loop.now()
@@ -321,9 +323,14 @@ extension Adapter {
         let number: ScanID
         do throws(BLEError) {
             number = try await subscribe(settings) { [weak self] delivery in
-                guard case .notice = delivery else {
-                    if let number = waiter.withLock({ $0 }) { self?.assumeIsolated { $0.wake(number) } }
-                    return
+                guard let number = waiter.withLock({ $0 }) else { return }
+                self?.assumeIsolated { adapter in
+                    switch delivery {
+                    case .notice(.adapterLost):
+                        adapter.wake(number, .failed(adapter.downError(during: "connect")))
+                    case .notice: break
+                    default: adapter.wake(number)
+                    }
                 }
             }
         } catch {
@@ -339,6 +346,7 @@ extension Adapter {
         switch wake {
         case .cancelled: throw cancelledError(during: "connect")
         case .timedOut: throw .notHeard(target.peer)
+        case .failed(let error): throw error
         default: return
         }
     }
@@ -406,7 +414,7 @@ extension Adapter {
         let identity = identity(of: link.peer) ?? link.peer
         // While a new bond is being stored, the kernel has its key already, also for a next link of the same central.
         if let pairing = centrals.pairing?.link.peer, self.identity(of: pairing) ?? pairing == identity { return nil }
-        return bonds.record(of: identity)
+        return bonds.usableRecord(of: identity)
     }
 
     /// The bond with a peer.

@@ -46,6 +46,7 @@ extension Adapter {
                 .notSupported, subject: name, during: operation, because: "pairing is not configured",
                 hint: "Set `Configuration.security`.")
         }
+        try checkSharing(during: operation)
         try await openBonds(during: operation, until: limit)
         try openManagement(during: operation)
         let plan = ManagementSetup.Plan(powersOn: true, mayCyclePower: mayCyclePower && !links.hasLinks)
@@ -100,6 +101,23 @@ extension Adapter {
         guard presence == .up else { throw downError(during: operation) }
     }
 
+    /// Puts an adapter that came back under management again where centrals are served: nothing that this program calls
+    /// would, and until then the kernel has no keys for their links.
+    func manageForCentrals() {
+        guard centrals.host != nil, bonds.configuration != nil, !security.isManaged, !security.isSettingUp else {
+            return
+        }
+        Task(executorPreference: loop) { [weak self] in await self?.manageOrWarn(during: "serve centrals") }
+    }
+
+    private func manageOrWarn(during operation: String) async {
+        do throws(BLEError) {
+            try await manage(during: operation)
+        } catch {
+            warnOfNoManagement(error)
+        }
+    }
+
     /// Switches the adapter on under the kernel's management, where security is configured.
     ///
     /// - Returns: Whether it is on; otherwise it has to be switched on without.
@@ -122,6 +140,17 @@ extension Adapter {
         logger.log(
             level: level, "the adapter is not under management: no pairing, and bonded peers are \(consequence)",
             metadata: ["adapter": "\(name)", "reason": "\(error)"])
+    }
+
+    /// Refuses what needs security beside another program that manages the adapter, where that is configured.
+    ///
+    /// - Throws: `BLEError` with `.adapterShared`.
+    func checkSharing(during operation: String) throws(BLEError) {
+        guard bonds.configuration?.sharing == .exclusive, system.runsBluetoothd() else { return }
+        throw BLEError(
+            .adapterShared, subject: name, during: operation,
+            because: "bluetoothd manages the adapter too, and `SecurityConfiguration.sharing` is `.exclusive`",
+            hint: "End it: `systemctl stop bluetooth`.")
     }
 
     private func openManagement(during operation: String) throws(BLEError) {
@@ -187,7 +216,7 @@ extension Adapter {
                 metadata: ["adapter": "\(name)"])
         }
         setIdentityKeys(keys, addressHash)
-        let lists = BondRules.keyLists(of: bonds.records)
+        let lists = BondRules.keyLists(of: bonds.records, adapter: bonds.hardware)
         for omission in bonds.newOmissions(lists.omissions) {
             let consequence =
                 switch omission.part {
@@ -330,6 +359,9 @@ extension Adapter {
     ) throws(BLEError) -> Bond? {
         guard let address, let record = bonds.record(of: identity(of: link.peer) ?? link.peer) else { return nil }
         let isRejected = if case .rejected = record.state { true } else { false }
+        if options.replacing != .always, !record.isFor(adapter: bonds.hardware) {
+            throw BLEError(unusableBondWith: record.identity, .otherAdapter, during: "pair")
+        }
         switch options.replacing {
         case .always: return nil
         case .lostByPeer: if isRejected { return nil }

@@ -8,7 +8,7 @@ internal import Logging
 extension Adapter {
     /// Makes sure that a write to a bonded peer can be signed.
     ///
-    /// - Throws: `BLEError` with `.notBonded`; `.notSupported` if the pairing has given this side no key, or all counters
+    /// - Throws: `BLEError` with `.notBonded`; `.adapterMismatch`; `.notSupported` if the pairing has given this side no key, or all counters
     ///   are used; `.bondNotStored` if the counters could not be reserved.
     func prepareSignature(
         for peer: PeerID, during operation: String, _ code: @escaping BondSigners.Code
@@ -19,6 +19,9 @@ extension Adapter {
                 throw BLEError(
                     .notBonded, subject: "\(peer)", during: operation, because: "there is no bond with it",
                     hint: "Pair with it first: the pairing makes the key.")
+            }
+            guard record.isFor(adapter: bonds.hardware) else {
+                throw BLEError(unusableBondWith: identity, .otherAdapter, during: operation)
             }
             let bond = BondID(record)
             if bonds.canSign(bond) { return }

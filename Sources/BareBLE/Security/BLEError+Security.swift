@@ -277,12 +277,13 @@ extension BLEError {
     }
 
     /// The bond is stored, and its key cannot be used: it is not among the keys that the kernel is given.
-    init(unusableBondWith peer: PeerID, _ refusal: BondRefusal) {
+    init(unusableBondWith peer: PeerID, _ refusal: BondRefusal, during operation: String) {
+        let isMismatch = refusal == .otherAdapter
         self.init(
-            .notBonded, subject: "\(peer)", during: "connect",
+            isMismatch ? .adapterMismatch : .notBonded, subject: "\(peer)", during: operation,
             because: "its bond cannot be used: \(refusal)",
-            hint: refusal == .otherAdapter
-                ? "Remove `adapter=` from its line in the file of bonds, or pair again on this adapter."
+            hint: isMismatch
+                ? "Plug in the adapter that made the bond, or forget the bond and pair again."
                 : "Forget the bond and pair again.")
     }
 

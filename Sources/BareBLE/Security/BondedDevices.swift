@@ -8,7 +8,7 @@ internal import Logging
 // - Opens the store once, however many tasks need it at the same time.
 // - Does one job on the disk after the other, each on a thread of its own, and takes over what the disk has afterwards,
 //   in that order. A caller waits 5 s at most; what a late job has changed is taken over when it ends.
-// - Knows when links to bonded peers ended.
+// - Knows when links to bonded peers ended, and which bonds are for other hardware than the adapter's.
 //
 // Invariants
 // - All state belongs to the event loop's thread.
@@ -52,6 +52,8 @@ final class BondedDevices: @unchecked Sendable {
     /// The tasks whose job is on the disk.
     private let workers: Waiters<Void>
     private(set) var records: [BondRecord] = []
+    /// What the adapter's hardware is now; `nil` before it was found.
+    private(set) var hardware: String?
     /// The records without the rejections that only this process knows.
     private var stored: [BondRecord] = []
     /// What peers have rejected: the version of the bond, and since when.
@@ -79,6 +81,18 @@ final class BondedDevices: @unchecked Sendable {
 
     /// The bond of a peer, by its identity.
     func record(of identity: PeerID) -> BondRecord? { records.first { $0.identity == identity } }
+
+    /// The bond of a peer, by its identity, if its keys may be used on the adapter as it is now.
+    func usableRecord(of identity: PeerID) -> BondRecord? {
+        record(of: identity).flatMap { $0.isFor(adapter: hardware) ? $0 : nil }
+    }
+
+    /// The adapter was found, with hardware that may be other than before.
+    func use(hardware: String) {
+        guard hardware != self.hardware else { return }
+        self.hardware = hardware
+        if records.contains(where: { $0.adapterPin != nil }) { changeHandler?() }
+    }
 
     /// Has a handler called on the loop after the records have changed. It replaces an earlier one.
     func onChange(_ handler: @escaping @Sendable () -> Void) { changeHandler = handler }
@@ -166,6 +180,7 @@ final class BondedDevices: @unchecked Sendable {
     ) async throws(BLEError) -> BondRecord {
         let minimum = configuration?.minimumKeySize ?? BondRules.minimumKeySize
         var record = record
+        if configuration?.pinsAdapter == true { record.adapterPin = hardware }
         // It may have been forgotten in this run, and what it has signed before may have been recorded.
         record.peerSigning = record.peerSigning.map(acceptedSignatures.current)
         let (made, signatures) = (record, acceptedSignatures)

@@ -333,7 +333,13 @@ package final class OpenBondStore: Sendable {
         do throws(SystemCallError) {
             // In this order, so that they are lost at no step.
             try folder.replace(name, with: damaged)
-            try folder.replace(files.name, with: others)
+            do throws(SystemCallError) {
+                try folder.replace(files.name, with: others)
+            } catch {
+                // Each further reading would leave one more copy of their keys.
+                try? folder.remove(name)
+                throw error
+            }
             contents.movedTo = files.path(name)
             hint = "They are now in \(files.path(name)), with their keys; the other bonds are used."
         } catch {

@@ -20,6 +20,8 @@ struct LinkProtection {
     /// Whether what is remembered of the peer has been checked on this link.
     private(set) var isValidated = false
     private var failures: [SecurityLevel: BLEError] = [:]
+    /// Called once the link is encrypted.
+    private var observer: (@Sendable (LinkSecurity) -> Void)?
 
     init(_ configuration: Configuration, hasRadio: Bool) {
         raiseSecurity = configuration.raiseSecurity
@@ -31,7 +33,14 @@ struct LinkProtection {
     var mayUpgrade: Bool { raiseSecurity != nil || onDemand != nil }
 
     /// The link is encrypted.
-    mutating func secured() { isSecured = true }
+    mutating func secured(_ security: LinkSecurity) {
+        isSecured = true
+        observer?(security)
+        observer = nil
+    }
+
+    /// Has a handler called once the link is encrypted. It replaces an earlier one.
+    mutating func onSecured(_ handler: @escaping @Sendable (LinkSecurity) -> Void) { observer = handler }
 
     /// What is remembered of the peer has been checked, or dropped.
     mutating func validated() { isValidated = true }
@@ -89,9 +98,14 @@ extension Peripheral {
         guard !protection.isSecured else { return }
         let security = security
         guard security.isEncrypted else { return }
-        protection.secured()
+        protection.secured(security)
         kept.secured(after: subscriptionHub.active)
         if controls?.bond() != nil { subscriptionHub.keepEarlyValues() }
+    }
+
+    /// Has a handler called on the loop once the link is encrypted, at once if it is.
+    func onSecured(_ handler: @escaping @Sendable (LinkSecurity) -> Void) {
+        if protection.isSecured { handler(security) } else { protection.onSecured(handler) }
     }
 
     private func encryptionChanged(_ isEncrypted: Bool) {
@@ -136,8 +150,8 @@ extension Peripheral {
             try await pair(options)
             return true
         } catch {
-            // A peer that keeps no bonds may still have an encrypted link.
-            if security.isEncrypted { return true }
+            // A peer that keeps no bonds may still have an encrypted link. What its key is worth is not known.
+            if security.satisfies(options.require) { return true }
             protection.failed(request.level, error)
             return false
         }

@@ -1,5 +1,18 @@
 internal import BLELinux
 
+/// What a program does with security where another one, such as bluetoothd, manages the adapter too.
+public enum AdapterSharing: Hashable, Sendable {
+    /// It goes on, and reports `SecurityEvent.otherManager`: the other program may refuse its pairings, and remove the
+    /// keys of its bonds from the kernel.
+    case observed
+    /// `Central.ready(powerOn:timeout:)`, pairings and connects to bonded peers fail with
+    /// `BLEError.Code.adapterShared`.
+    ///
+    /// That program is recognized where this process may see other processes' open files, which takes their user's
+    /// rights or root's.
+    case exclusive
+}
+
 /// Pairing and bonds of a central.
 ///
 /// With it, the adapter is put under the kernel's management before its first use. That needs CAP_NET_ADMIN until it is
@@ -17,6 +30,15 @@ public struct SecurityConfiguration: Sendable {
     public var onDemand: PairingOptions?
     /// The length of the shortest key that is accepted, 7 to 16 bytes.
     public var minimumKeySize = 16
+    /// A Boolean value that indicates whether the bonds that are made from now on are for this hardware alone.
+    ///
+    /// Bonds are stored by the adapter's address, which a program or another controller can have as well. The keys of
+    /// such a bond are used on no adapter with that address but one on the same bus, and of the same vendor and product
+    /// where the bus tells them: a connect to its peer fails with `BLEError.Code.adapterMismatch`. The kernel is not
+    /// given the keys either. What a bond is for is stored with it, and holds whatever a later configuration says.
+    public var pinsAdapter = false
+    /// What is done where another program manages the adapter too.
+    public var sharing = AdapterSharing.observed
     /// The time of day, in seconds since 1970.
     package var timeOfDay: @Sendable () -> UInt64 = { UInt64(max(0, WallClock.now().components.seconds)) }
 

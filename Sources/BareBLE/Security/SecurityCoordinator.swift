@@ -114,6 +114,8 @@ final class SecurityCoordinator {
     private let now: () -> BootInstant
     /// Returns the bonds as they are stored.
     private let bonds: () -> [BondRecord]
+    /// What the adapter's hardware is, if it is known: bonds may be for other hardware.
+    private let hardware: () -> String?
     private var setup: ManagementSetup
     /// The adapter that `setup` is about.
     private var setupIndex: UInt16?
@@ -157,8 +159,12 @@ final class SecurityCoordinator {
         let ticket: ManagementCommandQueue.Ticket
     }
 
-    init(bonds: @escaping () -> [BondRecord], now: @escaping @Sendable () -> BootInstant) {
+    init(
+        bonds: @escaping () -> [BondRecord], hardware: @escaping () -> String? = { nil },
+        now: @escaping @Sendable () -> BootInstant
+    ) {
         self.bonds = bonds
+        self.hardware = hardware
         self.now = now
         setup = ManagementSetup(adapter: 0xFFFF, at: now())
         channel = ManagementChannel(now: now)
@@ -308,7 +314,10 @@ final class SecurityCoordinator {
     func encrypt(_ handle: ConnectionHandle, of identity: PeerID, _ waiter: UInt64) -> [Action] {
         guard commanding == nil else { return [.encrypted(waiter, .failure(.busy))] }
         // The bond may have been forgotten meanwhile.
-        guard let key = bonds().first(where: { $0.identity == identity }).flatMap({ try? BondRules.centralKey(of: $0) })
+        guard
+            let key = bonds().first(where: { $0.identity == identity }).flatMap({
+                try? BondRules.centralKey(of: $0, adapter: hardware())
+            })
         else {
             return [.encrypted(waiter, .failure(.noKey))]
         }
@@ -610,7 +619,8 @@ final class SecurityCoordinator {
             case .send(let packet):
                 actions += perform(channel.send(packet, for: .setup).events)
             case .load(let list):
-                let lists = BondRules.keyLists(of: bonds().filter { $0.identity != omittedPeer })
+                let lists = BondRules.keyLists(
+                    of: bonds().filter { $0.identity != omittedPeer }, adapter: hardware())
                 let events =
                     switch list {
                     case .identityResolvingKeys: channel.send(lists.identities, for: .setup).events

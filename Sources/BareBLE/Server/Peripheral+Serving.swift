@@ -97,7 +97,7 @@ extension Peripheral {
         // The level of a link that the peer has encrypted is what its key is worth.
         return ClientSecurity(
             keySize: UInt8(clamping: security.keySize),
-            isAuthenticated: bond?.isAuthenticated ?? (security.level >= 3),
+            isAuthenticated: bond.map { $0.isAuthenticated || $0.isLegacyPasskey } ?? (security.level >= 3),
             isSecureConnections: security.level >= 4 && bond?.isAuthenticated ?? true, isBonded: bond != nil)
     }
 

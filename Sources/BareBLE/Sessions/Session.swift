@@ -35,19 +35,24 @@ public actor Session {
 
     private var machine: ReconnectMachine
     private var current: CurrentLink?
-    /// A link that the program has returned; the next connect uses it.
-    private var given: Peripheral?
+    private var next: NextLink
     private var work = Work()
     private var teardown = Teardown()
     private var lastFailure: SessionFailure?
     private var timer: TimerID?
-    /// The security that the next link must have.
-    private var demand: SecurityDemand
     private let waiters: Waiters<LinkResult>
     private var subscriptions = StandingSubscriptions()
     private var record: SessionRecord
 
     private typealias LinkResult = Result<Peripheral, BLEError>
+
+    /// What is known of the link that will be made next.
+    private struct NextLink {
+        /// A link that the program has returned, which is used.
+        var given: Peripheral?
+        /// The security that the link must have.
+        var demand: SecurityDemand
+    }
 
     /// The event loop: all of the actor's code runs there.
     public nonisolated var unownedExecutor: UnownedSerialExecutor {
@@ -66,7 +71,7 @@ public actor Session {
         let options = target.options
         log = SessionLog(of: target.name, in: logger, warnings)
         self.handlers = handlers
-        demand = options.connect.security
+        next = NextLink(demand: options.connect.security)
         machine = ReconnectMachine(
             options.reconnect, resetBackoffAfter: options.resetBackoffAfter, preparation: options.readyTimeout)
         waiters = Waiters(on: loop)
@@ -258,10 +263,10 @@ extension Session {
         guard link.id == id || link.id.map(target.isPeer) ?? false, link.loop === loop else {
             throw Self.strangeLinkError(link, during: operation)
         }
-        let demand = demand
+        let demand = next.demand
         if let error = link.assumeIsolated({ $0.securityError(demand, during: operation) }) { throw error }
         note(bondOf: link)
-        given = link
+        next.given = link
         start()
     }
 
@@ -460,7 +465,7 @@ extension Session {
     /// that rejects a bond's key may be another one.
     private static let finalCodes: Set<BLEError.Code> = [
         .unsupported, .notPermitted, .invalidArgument, .notSupported, .bondRejected, .keyTooShort, .notBonded,
-        .bondNotStored, .unusableState,
+        .bondNotStored, .unusableState, .adapterMismatch,
     ]
     /// The codes that report that the adapter is off or absent.
     private static let adapterCodes: Set<BLEError.Code> = [.noAdapter, .adapterDown, .blocked]
@@ -487,6 +492,7 @@ extension Session {
         case .connecting(let attempt): become(.connecting(attempt: attempt))
         case .connected:
             become(.preparing)
+            reportSecurity()
         case .ready:
             noteBond()
             // Their requests precede those of all others.
@@ -520,10 +526,24 @@ extension Session {
         return Disconnection(error: last.error, reason: last.reason, time: last.time, next: next)
     }
 
+    /// Reports that the link is encrypted: before its first byte to a bonded peer, otherwise once a pairing has made it so.
+    private func reportSecurity() {
+        guard let link = current?.link else { return }
+        let number = ObjectIdentifier(link)
+        link.assumeIsolated { link in
+            link.onSecured { [weak self] security in
+                self?.assumeIsolated { session in
+                    guard let current = session.current?.link, ObjectIdentifier(current) == number else { return }
+                    session.broadcaster.report(.secured(security), nil)
+                }
+            }
+        }
+    }
+
     // MARK: Work in progress
 
     private func connect() {
-        if let link = given.take() {
+        if let link = next.given.take() {
             work.begin(on: loop) { [weak self] number in
                 if let self { return await self.connected(number, .success(link)) }
                 await link.disconnect()
@@ -532,7 +552,7 @@ extension Session {
         }
         let (target, teardown) = (target, teardown.task)
         var options = target.options.connect
-        options.security = demand
+        options.security = next.demand
         work.begin(on: loop) { [weak self, options] number in
             await teardown?.value
             if Task.isCancelled { return }
@@ -641,9 +661,9 @@ extension Session {
 
     private func note(bondOf link: Peripheral) {
         guard link.assumeIsolated({ $0.isBonded }) else { return }
-        let former = demand
-        demand = former.onceBonded
-        if demand.requiresBond, !former.requiresBond { record.requireBond() }
+        let former = next.demand
+        next.demand = former.onceBonded
+        if next.demand.requiresBond, !former.requiresBond { record.requireBond() }
     }
 
     private func servicesChanged(_ change: ServiceChange, of link: Peripheral) {

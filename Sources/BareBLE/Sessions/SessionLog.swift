@@ -62,7 +62,7 @@ struct SessionLog: Sendable {
 
     private static func words(_ next: ReconnectMachine.Next) -> String {
         switch next {
-        case .after(let pause): "connects again in \(Duration.milliseconds(Int64(pause / .milliseconds(1))))"
+        case .after(let pause): "connects again in \(Duration.milliseconds(pause.saturatedNanoseconds / 1_000_000))"
         case .whenAdapterReturns: "connects again when the adapter is back"
         case .never: "does not connect again"
         }

@@ -107,6 +107,8 @@ public enum ConnectionEvent: Equatable, Sendable {
     case connecting(attempt: Int)
     /// The link is up; `onReady` begins.
     case connected
+    /// The link is encrypted: to a bonded peer right after `connected`, otherwise once it was paired.
+    case secured(LinkSecurity)
     /// The link is ready for use.
     case ready
     /// The link was lost, or could not be made.

@@ -45,6 +45,17 @@ struct EarlyValues {
         return (fresh, all.count - fresh.count)
     }
 
+    /// Takes values back, for a sequence that did not begin: the next one is the first.
+    ///
+    /// - Returns: The number of values that have been dropped, these or later ones.
+    mutating func putBack(_ taken: [ReceivedValue], of handle: AttributeHandle) -> Int {
+        subscribed.remove(handle)
+        values = (taken + values).sorted { $0.time < $1.time }
+        let excess = max(0, values.count - Self.capacity)
+        values.removeFirst(excess)
+        return excess
+    }
+
     /// Drops the values of attributes that have changed.
     ///
     /// - Returns: The number of values that have been dropped.

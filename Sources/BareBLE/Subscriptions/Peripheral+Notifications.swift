@@ -40,7 +40,7 @@ extension Peripheral {
                     ids.append(id)
                 }
             } catch {
-                let writes = ids.flatMap { write(subscriptionHub.stopListening($0)) }
+                let writes = ids.flatMap { write(subscriptionHub.withdraw($0)) }
                 // The values are disabled in a reachable peer before the caller can end the link.
                 if error.code != .cancelled, error.code != .timedOut {
                     for write in writes { _ = await write.value }

@@ -35,6 +35,8 @@ struct Listener {
     /// The number of the call that waits for the subscription to begin; `nil` once it has. The write to the peer has no
     /// deadline of its own, because several calls share it.
     var pending: UInt64?
+    /// What the peer had sent before the subscription: it is put back if the caller never gets the sequence.
+    var earlyValues: [ReceivedValue] = []
 }
 
 /// The reason that a subscription did not begin.
@@ -184,7 +186,9 @@ extension SubscriptionHub {
             return []
         }
         listeners[id] = Listener(handle: handle, destination: destination, sharing: sharing, pending: pending)
-        if case .stream(let buffer) = destination { passEarlyValues(of: handle, to: buffer) }
+        if case .stream(let buffer) = destination {
+            listeners[id]?.earlyValues = passEarlyValues(of: handle, to: buffer)
+        }
         var writes = perform(machine.subscribe(id, to: characteristic, cccd: cccd, preferring: kind))
         // This follows the new subscription, so that the peer need not stop in between.
         if sharing == .replacing {
@@ -206,8 +210,13 @@ extension SubscriptionHub {
     /// Removes a subscriber whose subscription has not begun.
     private func giveUp(_ id: ID, _ failure: OperationFailure) -> [CCCDWrite] {
         resumePending(id, .failure(.operation(failure)))
-        listeners[id] = nil
-        return perform(machine.unsubscribe(id))
+        return withdraw(id)
+    }
+
+    /// Removes a subscriber whose sequence the caller never gets: what the peer had sent before is for the next one.
+    func withdraw(_ id: ID) -> [CCCDWrite] {
+        putEarlyValuesBack(id)
+        return stopListening(id)
     }
 
     /// Removes all subscribers whose subscriptions have not begun.
@@ -264,6 +273,7 @@ extension SubscriptionHub {
                 resumePending(id, .success(()))
             case .failed(let id, let failure):
                 resumePending(id, .failure(.operation(failure)))
+                putEarlyValuesBack(id)
                 listeners[id] = nil
             }
         }
@@ -341,10 +351,24 @@ extension SubscriptionHub {
     /// The link is encrypted with the key of a bond: the peer may send before it is asked to.
     func keepEarlyValues() { early.begin() }
 
-    private func passEarlyValues(of handle: AttributeHandle, to buffer: StreamBuffer<ReceivedValue>) {
+    private func passEarlyValues(
+        of handle: AttributeHandle, to buffer: StreamBuffer<ReceivedValue>
+    ) -> [ReceivedValue] {
         let (values, dropped) = early.take(handle, at: loop.now())
         unsolicitedCount += dropped
-        for value in values where !buffer.yield(value, bytes: value.bytes.count) { return }
+        for value in values where !buffer.yield(value, bytes: value.bytes.count) { break }
+        return values
+    }
+
+    private func putEarlyValuesBack(_ id: ID) {
+        guard let listener = listeners[id], !listener.earlyValues.isEmpty else { return }
+        listeners[id]?.earlyValues = []
+        // Another sequence has got the later ones.
+        guard others(at: listener.handle).allSatisfy({ $0 == id }) else {
+            unsolicitedCount += listener.earlyValues.count
+            return
+        }
+        unsolicitedCount += early.putBack(listener.earlyValues, of: listener.handle)
     }
 }
 

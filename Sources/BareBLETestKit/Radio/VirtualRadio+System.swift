@@ -57,6 +57,7 @@ extension VirtualRadio {
             guard isUp else { throw SystemCallError(call: "connect", errno: EHOSTUNREACH) }
         }
         system.openManagement = { () throws(SystemCallError) in try self.managementSocket() }
+        system.hardware = { adapter in self.machine.withLock { $0.hardware[adapter.name] ?? "virtual" } }
         system.runsBluetoothd = { self.assumeIsolated { $0.runsBluetoothd } }
         system.openChannel = { _, _, _, _ throws(SystemCallError) in
             // No peripheral here accepts L2CAP channels.

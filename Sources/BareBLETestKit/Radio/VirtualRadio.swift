@@ -78,6 +78,8 @@ public actor VirtualRadio {
         var withoutLowEnergy: Set<UInt16> = []
         /// The names of the adapters that share their antennas with Wi-Fi.
         var besideWiFi: Set<String> = []
+        /// What the hardware of adapters is, by their names.
+        var hardware: [String: String] = [:]
     }
 
     /// A controller with its listeners and links.

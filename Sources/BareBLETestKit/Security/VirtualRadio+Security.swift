@@ -90,6 +90,11 @@ extension VirtualRadio {
         controllers[index]?.controller.refusals[opcode] = status
     }
 
+    /// Sets what the hardware of an adapter is from its next coming on: another controller with the same address.
+    package func replaceHardware(_ identifier: String, of name: String = "hci0") {
+        machine.withLock { $0.hardware[name] = identifier }
+    }
+
     /// Sets whether bluetoothd is seen to have the management interface open.
     package func runBluetoothd(_ runs: Bool) { runsBluetoothd = runs }
 

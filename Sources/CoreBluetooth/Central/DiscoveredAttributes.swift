@@ -19,10 +19,13 @@ final class DiscoveredAttributes: Sendable {
 
     /// Replaces the services; returns those before.
     func set(_ services: [CBService]?) -> [CBService]? {
-        known.withLock { known in
+        let old = known.withLock { known in
             defer { known = services }
             return known
         }
+        // Services that include each other would keep each other for good.
+        if services == nil { Self.all(old ?? []).forEach { $0.setIncludedServices(nil) } }
+        return old
     }
 
     /// Returns the services together with those that were discovered now.
@@ -57,12 +60,23 @@ final class DiscoveredAttributes: Sendable {
 
     /// Returns the characteristic whose value has this handle.
     func characteristic(at handle: AttributeHandle) -> CBCharacteristic? {
-        var open = services ?? []
-        while let service = open.popLast() {
+        for service in Self.all(services ?? []) {
             if let found = service.characteristics?.first(where: { $0.remote?.valueHandle == handle }) { return found }
-            open += service.includedServices ?? []
         }
         return nil
+    }
+
+    /// Returns services and those that they include, each once: a peer may include services in a circle.
+    private static func all(_ services: [CBService]) -> [CBService] {
+        var open = services
+        var all: [CBService] = []
+        var known: Set<ObjectIdentifier> = []
+        while let service = open.popLast() {
+            guard known.insert(ObjectIdentifier(service)).inserted else { continue }
+            all.append(service)
+            open += service.includedServices ?? []
+        }
+        return all
     }
 
     /// Adds characteristics that were discovered to a service.
@@ -97,14 +111,10 @@ final class DiscoveredAttributes: Sendable {
     private func service(
         at handles: ClosedRange<AttributeHandle>, type: BluetoothUUID, of peripheral: CBPeripheral
     ) -> CBService {
-        var open = services ?? []
-        while let service = open.popLast() {
-            if service.remote?.handles.lowerBound == handles.lowerBound { return service }
-            open += service.includedServices ?? []
-        }
-        return CBService(
-            type: CBUUID(type), isPrimary: false, remote: GATTService(handles: handles, uuid: type, isPrimary: false),
-            peripheral: peripheral)
+        Self.all(services ?? []).first { $0.remote?.handles.lowerBound == handles.lowerBound }
+            ?? CBService(
+                type: CBUUID(type), isPrimary: false,
+                remote: GATTService(handles: handles, uuid: type, isPrimary: false), peripheral: peripheral)
     }
 
     private static func merged(_ old: [CBService], _ new: [CBService]) -> [CBService] {

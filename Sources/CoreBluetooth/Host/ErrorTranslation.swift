@@ -23,7 +23,8 @@ extension BLEError {
     /// Whether a connection failed for a reason of this machine, such as bonds that cannot be opened, and not of the device.
     var isOfThisMachine: Bool {
         let codes: [BLEError.Code] = [
-            .adapterShared, .busy, .diskFull, .lowEnergyOff, .notPermitted, .pairingUnavailable, .system,
+            .adapterMismatch, .adapterShared, .busy, .diskFull, .lowEnergyOff, .notPermitted, .pairingUnavailable,
+            .system,
             .unusableState,
         ]
         return codes.contains(code)

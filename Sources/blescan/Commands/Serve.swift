@@ -67,7 +67,9 @@ struct Serve: AsyncParsableCommand {
     @Option(help: ArgumentHelp("The device's name.", valueName: "text"))
     var name: String?
 
-    @Flag(name: .customLong("advertise"), inversion: .prefixedNo, help: "Advertise, so that centrals find the device.")
+    @Flag(
+        name: .customLong("advertise"), inversion: .prefixedNo,
+        help: "Whether to advertise, so that centrals find the device.")
     var isAdvertising = true
 
     @Option(

@@ -29,9 +29,11 @@ extension SystemFacts {
         pairingAddresses = channels.flatMap(Controllers.pairingAddresses(inChannels:))
         bonds =
             if let directory {
-                BondFacts(directory, root: "")
+                BondFacts(directory, root: "", adapters: (try? Controllers.list()) ?? [])
             } else {
-                (root.isEmpty ? BondDirectory.usual() : BondDirectory.ofRoot).flatMap { BondFacts($0, root: root) }
+                (root.isEmpty ? BondDirectory.usual() : BondDirectory.ofRoot).flatMap {
+                    BondFacts($0, root: root, adapters: root.isEmpty ? (try? Controllers.list()) ?? [] : [])
+                }
             }
         let keyFiles = access.map { $0.keyFiles } ?? KernelKeyFile.all(root: root)
         if !keyFiles.isEmpty {
@@ -79,7 +81,10 @@ extension SystemFacts {
 
 extension BondFacts {
     /// Reads a directory of bonds; `nil` if there is none. Its name in the findings is without `root`.
-    init?(_ directory: String, root: String) {
+    ///
+    /// - Parameter adapters: The adapters of this machine, if they are known: bonds may be for other hardware than the
+    ///   adapter with their address is.
+    init?(_ directory: String, root: String, adapters: [ControllerInfo] = []) {
         guard SystemFiles.isFolder(root + directory) else { return nil }
         self.init(directory: directory)
         do throws(BLEError) {
@@ -91,10 +96,18 @@ extension BondFacts {
                 bonds += stored.bonds.map {
                     Bond(peer: $0.peer, adapter: $0.adapter, isRejected: $0.rejectedSince != nil)
                 }
-                // No link of this side uses the keys for the other role.
-                faults += BondRules.keyLists(of: stored.records).omissions.filter { $0.part != .peripheralKey }.map {
-                    Fault(
-                        peer: $0.identity, isOfAddresses: $0.part == .identityKey, reason: $0.reason.description)
+                let hardware = adapters.first { $0.address == stored.adapter }.map {
+                    AdapterHardware.identifier(of: $0, root: root)
+                }
+                for omission in BondRules.keyLists(of: stored.records, adapter: hardware).omissions {
+                    // No link of this side uses the keys for the other role, and an absent adapter is no other one.
+                    if omission.part == .peripheralKey || hardware == nil && omission.reason == .otherAdapter {
+                        continue
+                    }
+                    faults.append(
+                        Fault(
+                            peer: omission.identity, isOfAddresses: omission.part == .identityKey,
+                            reason: omission.reason.description))
                 }
             }
         } catch {

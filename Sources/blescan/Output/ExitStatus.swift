@@ -41,7 +41,8 @@ enum ExitStatus: Int32 {
         case .refusedByPeer where error.attError == .invalidHandle:
             self = .notFound
         case .refusedByPeer, .insufficientSecurity, .malformedReply, .malformedValue, .notSupported, .servicesChanged,
-            .notBonded, .bondRejected, .pairingFailed, .pairingRefused, .wrongPasskey, .keyTooShort:
+            .notBonded, .bondRejected, .pairingFailed, .pairingRefused, .wrongPasskey, .keyTooShort,
+            .adapterMismatch:
             self = .refused
         case .bondNotStored:
             switch error.errorNumber {

@@ -194,6 +194,16 @@ import Testing
         #expect(endless.nextTurn(mayChangeAddress: true, isScanning: true, at: later(99)) == .listen)
     }
 
+    /// A peer that is heard over and over, and never accepts a connection.
+    @Test(.row("L07")) func aConnectWithoutATimeoutHasAnyNumberOfTurns() {
+        var retry = retry(for: nil)
+        for turn in 1...1_000 {
+            #expect(retry.nextTurn(mayChangeAddress: true, isScanning: false, at: later(turn * 600)) == .listen)
+            retry.beginTurn(at: later(turn * 600))
+        }
+        #expect(retry.attemptDeadline(mayChangeAddress: true, at: later(600_000)) == later(600_010), "the turn's end")
+    }
+
     @Test func keysThatTheKernelDidNotHaveAreLoadedAgainOnce() {
         var retry = retry()
         #expect(retry.keysMissing() == true)

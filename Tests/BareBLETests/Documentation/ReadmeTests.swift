@@ -26,6 +26,36 @@ import Testing
         // out
     }
 
+    private func serve(_ central: Central) async throws {
+        // in: README.md
+        let peripheral = LocalPeripheral(.init(name: "Lamp"), on: central)
+        let switches = LocalCharacteristic(0xFFF1, [.read, .write, .notify], value: .stored([0]))
+        try await peripheral.publish(LocalService(0xFFF0, [switches]))
+        let advertising = try await peripheral.advertise([.services([0xFFF0]), .localName("Lamp")])
+        for try await case .written in peripheral.events {
+            try await peripheral.update(peripheral.value(of: 0xFFF1), of: 0xFFF1)
+        }
+        await advertising.stop()
+        // out
+    }
+
+    @Test func theLampOfTheReadmeServesACentral() async throws {
+        try await VirtualTime.run { time in
+            let radio = VirtualRadio(time: time)
+            let program = time.task { try await serve(Central(radio: radio)) }
+            let phone = await radio.addCentral()
+            try await time.clock.sleep(for: .seconds(1))
+            try await phone.connect()
+            #expect(try await phone.read(0xFFF1) == [0])
+            try await phone.subscribe(to: 0xFFF1)
+            try await phone.write([7], to: 0xFFF1)
+            #expect(try await phone.nextValue(within: .seconds(1)).bytes == [7])
+            #expect(try await phone.read(0xFFF1) == [7])
+            program.cancel()
+            try? await program.value
+        }
+    }
+
     private func channel(_ device: Peripheral) async throws {
         // in: Sources/BareBLE/BareBLE.docc/Channels.md
         let channel = try await device.openChannel(psm: 0x0080)

@@ -44,6 +44,34 @@ import Testing
         }
     }
 
+    @Test func aSessionReportsThatItsLinkIsEncrypted() async throws {
+        try await VirtualTime.run { time in
+            let bench = try await SecurityBench(time)
+            try await bench.pair()
+            let session = try await bench.central.session(with: bench.id)
+            var events = session.events.makeAsyncIterator()
+            var words: [String] = []
+            while words.last != "ready", let event = try await events.next() { words.append(event.word) }
+            #expect(words.suffix(3) == ["connected", "secured 2", "ready"])
+            await session.disconnect()
+        }
+    }
+
+    @Test func aSessionReportsWhatAPairingOnDemandHasDone() async throws {
+        try await VirtualTime.run { time in
+            let bench = try await SecurityBench(time, configure: { $0.onDemand = PairingOptions() })
+            let session = try await bench.central.session(with: bench.id)
+            var events = session.events.makeAsyncIterator()
+            #expect(try await session.ready().read(0xFFF1) == [7])
+            var words: [String] = []
+            while words.last?.hasPrefix("secured") != true, let event = try await events.next() {
+                words.append(event.word)
+            }
+            #expect(words.suffix(2) == ["ready", "secured 2"])
+            await session.disconnect()
+        }
+    }
+
     @Test func theSecurityOfALinkIsKnown() async throws {
         try await VirtualTime.run { time in
             let security = VirtualSecurity(capability: .displayOnly, passkey: 123_456)

@@ -55,6 +55,39 @@ import Testing
         }
     }
 
+    @Test func aSubscriptionThatFailsLeavesThemToTheNextOne() async throws {
+        try await VirtualTime.run { time in
+            let (bench, _, peripheral) = try await restarted(time)
+            #expect(try await bench.device.notify(0xFFF1, [1]))
+            // Its response comes after the value.
+            #expect(try await peripheral.read(0xFFF2) == [8])
+            await #expect(throws: error(.notSupported)) { _ = try await peripheral.subscribe(to: [0xFFF1, 0xFFF3]) }
+            var values = try await peripheral.subscribe(to: 0xFFF1).makeAsyncIterator()
+            #expect(try await values.next()?.bytes == [1])
+            #expect(await peripheral.statistics.unsolicitedNotifications == 0)
+        }
+    }
+
+    @Test func theOrderOfArrivalIsKeptAcrossASubscriptionThatFails() async throws {
+        try await VirtualTime.run { time in
+            let (bench, _, peripheral) = try await restarted(time)
+            #expect(try await bench.device.notify(0xFFF1, [1]))
+            #expect(try await peripheral.read(0xFFF2) == [8])
+            // The peer refuses it.
+            await bench.device.behave { request, respond in
+                guard request.first == 0x12 else { return respond(request).map { (delay: .zero, pdu: $0) } }
+                return [(delay: .zero, pdu: [0x01, 0x12, request[1], request[2], 0x11])]
+            }
+            await #expect(throws: error(.refusedByPeer)) { _ = try await peripheral.subscribe(to: 0xFFF1) }
+            await bench.device.behave(nil)
+            #expect(try await bench.device.notify(0xFFF1, [2]))
+            #expect(try await peripheral.read(0xFFF2) == [8])
+            var values = try await peripheral.subscribe(to: 0xFFF1).makeAsyncIterator()
+            #expect(try await values.next()?.bytes == [1])
+            #expect(try await values.next()?.bytes == [2])
+        }
+    }
+
     @Test func aPeerWithoutABondKeepsNothing() async throws {
         try await VirtualTime.run { time in
             let (bench, _, peripheral) = try await restarted(time, bonded: false)

@@ -16,7 +16,8 @@ import Testing
             let session = try await bench.central.session(with: identity, options)
             var events = session.events.makeAsyncIterator()
             for round in 1...20 {
-                #expect(try await events.words(upTo: "ready").suffix(2) == ["connected", "ready"], "\(round)")
+                #expect(
+                    try await events.words(upTo: "ready").suffix(3) == ["connected", "secured 2", "ready"], "\(round)")
                 let peripheral = try await session.ready()
                 #expect(await peripheral.security.isEncrypted)
                 #expect(peripheral.id == identity)
@@ -78,6 +79,20 @@ import Testing
             let peripheral = try await bench.central.connect(identity)
             #expect(await peripheral.security.isEncrypted)
             await peripheral.disconnect()
+        }
+    }
+
+    @Test func aConnectThatListensFailsWhereTheAdapterGoesAway() async throws {
+        try await VirtualTime.run { time in
+            let bench = try await SecurityBench(time, isPrivate: true)
+            try await bench.pair()
+            await bench.radio.move(bench.device, to: .outOfRange)
+            let connected = time.task {
+                _ = try await bench.central.connect(identity, ConnectOptions(timeout: nil))
+            }
+            try await time.clock.sleep(for: .seconds(60))
+            await bench.radio.unplug()
+            await #expect(throws: error(.noAdapter)) { try await connected.value }
         }
     }
 

@@ -36,6 +36,49 @@ import Testing
         }
     }
 
+    /// What is worth protection against a man in the middle is not worth LE Secure Connections.
+    @Test func aCentralThatPairedByALegacyPasskeyIsAuthenticated() async throws {
+        try await PairingBench.run { bench in
+            let options = CentralPairingOptions(
+                agent: PairingAgent(show: { _, _ in }), require: .legacyPasskey)
+            try await bench.local.allowPairing(options)
+            let phone = try await bench.connect()
+            var security = VirtualSecurity(capability: .keyboardOnly)
+            security.hasSecureConnections = false
+            try await bench.pair(phone, security)
+            let bond = try #require(await bench.paired().first)
+            #expect(bond.isLegacyPasskey && !bond.isAuthenticated)
+            #expect(try await phone.read(PairingBench.guarded) == [3])
+            await phone.disconnect()
+            try await bench.reconnect(phone)
+            await bench.radio.encrypt(phone)
+            try await bench.sleep(.milliseconds(100))
+            #expect(try await phone.read(PairingBench.guarded) == [3])
+        }
+    }
+
+    /// The kernel has lost its keys, and nothing that the program calls gives them back.
+    @Test func anAdapterThatComesBackServesBondedCentralsAgain() async throws {
+        try await PairingBench.run { bench in
+            try await bench.local.allowPairing(.justWorks)
+            let phone = try await bench.connect()
+            try await bench.pair(phone)
+            #expect(await bench.radio.longTermKeys().count == 1)
+            await bench.radio.unplug()
+            try await bench.sleep(.seconds(5))
+            await bench.radio.plugIn(isUp: true)
+            try await bench.sleep(.seconds(10))
+            #expect(await bench.radio.longTermKeys().count == 1)
+            try await bench.reconnect(phone)
+            await bench.radio.encrypt(phone)
+            try await bench.sleep(.milliseconds(100))
+            #expect(try await phone.read(PairingBench.sealed) == [2])
+            let other = try await bench.connect()
+            try await bench.pair(other)
+            #expect(await bench.paired().count == 2, "pairing is still allowed")
+        }
+    }
+
     @Test func aRequestCountsAsEncryptedFromTheBeginningOfTheEncryptionOn() async throws {
         try await PairingBench.run { bench in
             try await bench.local.allowPairing(.justWorks)

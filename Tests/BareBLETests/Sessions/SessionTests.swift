@@ -125,6 +125,23 @@ import Testing
         await session.disconnect()
     }
 
+    @Test(arguments: [Duration.seconds(Int64.max), .seconds(-5), .zero]) func theProgramMayDecideOnAnyPause(
+        pause: Duration
+    ) async throws {
+        let bench = try SessionBench()
+        await bench.door.refuse([.timedOut])
+        let session = try await bench.session(SessionOptions(), SessionHandlers(reconnect: { _, _ in pause }))
+        var events = session.events.makeAsyncIterator()
+        while let event = try await events.next() {
+            if case .disconnected(let loss) = event {
+                #expect(loss.next == .after(max(pause, .zero)))
+                break
+            }
+        }
+        await session.disconnect()
+        #expect(session.state == .ended)
+    }
+
     @Test func aCustomPolicyNeedsAFunction() async throws {
         let bench = try SessionBench()
         await #expect(throws: error(.invalidArgument)) {

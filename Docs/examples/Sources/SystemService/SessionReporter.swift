@@ -58,6 +58,7 @@ public struct SessionReporter: Service, CustomStringConvertible {
         switch event {
         case .connecting(let attempt): "connecting to \(session.name), attempt \(attempt)"
         case .connected: "connected to \(session.name), getting ready"
+        case .secured(let security): "the link to \(session.name) is encrypted, level \(security.level)"
         case .ready: "\(session.name) is ready"
         case .disconnected(let loss): "\(next(after: loss)): \(loss.error)"
         case .servicesChanged(let handles): "\(session.name) has changed its services at \(handles)"
