@@ -33,16 +33,17 @@ extension LocalPeripheral {
         do throws(SystemCallError) {
             acceptor = try ChannelAcceptor(
                 socket, options, on: central.loop, logger: central.configuration.logger
-            ) { [weak self] handle in
+            ) { [weak links] handle in
                 // The channel may be readable before the link that it belongs to.
                 adapter.assumeIsolated { $0.acceptWaitingLinks() }
-                return self?.assumeIsolated { $0.link(handle: handle) }
+                guard let links, let link = links.link(handle: handle) else { return nil }
+                return (links.snapshot(of: link), link.peripheral)
             }
         } catch {
             let name = await adapter.name
             throw BLEError(error, listeningTo: request.psm, adapter: name, during: operation)
         }
-        channelAcceptors.insert(acceptor)
+        self.acceptor.insert(acceptor)
         return ChannelListener(acceptor, on: central.loop)
     }
 
@@ -62,12 +63,12 @@ extension LocalPeripheral {
         channel descriptor: Int32, to listener: ChannelListener, of central: ConnectedCentral.ID
     ) throws(BLEError) {
         let operation = "attach a channel"
-        guard let link = link(to: central) else {
+        guard let link = links[central] else {
             _ = LinkSocket(adopting: descriptor)
             throw BLEError(
                 .disconnected, during: operation, because: "the central is not connected",
                 hint: "`centrals` has those that are.")
         }
-        try listener.acceptor.attach(descriptor, of: link, during: operation)
+        try listener.acceptor.attach(descriptor, of: (links.snapshot(of: link), link.peripheral), during: operation)
     }
 }

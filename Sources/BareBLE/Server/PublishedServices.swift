@@ -139,6 +139,24 @@ final class PublishedServices: @unchecked Sendable {
         return match
     }
 
+    // MARK: Stored values
+
+    /// Returns the handle of the published characteristic that a value is for.
+    ///
+    /// - Throws: `BLEError` with `.attributeNotFound` or `.ambiguous`; `.tooLong` for a value that no attribute can have.
+    func handle(
+        of reference: CharacteristicReference, for value: [UInt8], during operation: String
+    ) throws(BLEError) -> AttributeHandle {
+        let found = try resolve(reference, during: operation)
+        guard value.count > ServerDatabase.longestValue else { return found.id }
+        throw BLEError(
+            .tooLong, during: operation,
+            because: "the value has \(value.count) bytes, and an attribute \(ServerDatabase.longestValue) at most")
+    }
+
+    /// Replaces the stored value of an attribute, if it has one.
+    func set(_ value: [UInt8], at handle: AttributeHandle) { database.setValue(value, of: handle) }
+
     // MARK: Handlers
 
     /// Asks the application.

@@ -1,0 +1,51 @@
+internal import BLECore
+
+// What a local peripheral reports to its listeners.
+//
+// Invariants
+// - Events are reported in the order in which they happen; each listener has a bounded buffer of its own.
+// - After `finish()` every sequence ends, also one that begins later.
+
+/// The events of a local peripheral, and when its centrals have room for updates.
+final class ServerEvents: Sendable {
+    private let broadcaster = EventBroadcaster<LocalPeripheralEvent>(capacity: 256)
+    private let room = EventBroadcaster<Void>(capacity: 1)
+
+    /// What happens from the creation of each iterator on.
+    var all: LocalPeripheralEventSequence { broadcaster.events(losses: .before { .dropped($0) }) }
+
+    /// When an update may find room: at once, and each time that a central has room again.
+    var readyToUpdate: ReadyToUpdateSequence { room.events(losses: .none, beginningWith: ()) }
+
+    func report(_ event: LocalPeripheralEvent) { broadcaster.report(event) }
+
+    /// Reports what a client has changed in a characteristic; of other attributes, and of links, nothing.
+    ///
+    /// - Parameter central: The client as it is now, for which a report may have no use.
+    func report(
+        _ event: LinkServer.Event, in services: PublishedServices, by central: @autoclosure () -> ConnectedCentral
+    ) {
+        switch event {
+        case .ready: room.report(())
+        case .secured, .store: break
+        case .configured(let handle, let configuration, let isRestored):
+            guard let characteristic = services.characteristic(at: handle), characteristic.id == handle else { return }
+            broadcaster.report(
+                configuration.isEmpty
+                    ? .unsubscribed(central(), characteristic)
+                    : .subscribed(central(), characteristic, isRestored: isRestored))
+        case .wrote(let handle):
+            guard let characteristic = services.characteristic(at: handle) else { return }
+            broadcaster.report(.written(central(), characteristic))
+        case .dropped(let handle):
+            guard let characteristic = services.characteristic(at: handle) else { return }
+            broadcaster.report(.writeDropped(central(), characteristic))
+        }
+    }
+
+    /// Ends the sequences of all listeners, after what waits in them.
+    func finish() {
+        broadcaster.finish()
+        room.finish()
+    }
+}

@@ -1,0 +1,190 @@
+internal import BLECore
+internal import BLELinux
+internal import Logging
+
+// What a local peripheral takes over from the run before, and what it leaves to the next one.
+//
+// Duties
+// - Restores, once: what bonded centrals have configured, from its file, and what the service manager has kept.
+// - Resumes the links of the run before when links of their kind are accepted, before newcomers are.
+// - Suspends: has each link settle, and hands over those that can be, with the sockets on which centrals wait.
+//
+// Invariants
+// - Nothing is taken from the service manager before `restore`, and nothing twice. What is never taken goes with `drop()`.
+// - A link is handed over only with nothing unfinished, and with a key that is known to be that of its bond. Any other ends,
+//   and is reported.
+// - Only the event loop's thread uses it.
+
+/// The state that outlives a run of the program.
+// Unchecked: only the loop's thread touches its state.
+final class ServerHandOver: @unchecked Sendable {
+    /// The time for a request of a central to be finished before its link is handed over.
+    private static let settlingTime: Duration = .seconds(5)
+
+    private let central: Central
+    private let services: PublishedServices
+    private let records: ClientRecords
+    private let links: ServedLinks
+    /// What the run before has handed over; `nil` before `restore`.
+    private var handed: HandedServer?
+    private var isRestored = false
+
+    init(on central: Central, services: PublishedServices, records: ClientRecords, links: ServedLinks) {
+        self.central = central
+        self.services = services
+        self.records = records
+        self.links = links
+    }
+
+    private var logger: Logger { central.configuration.logger }
+
+    // MARK: From the run before
+
+    /// Continues with what the run before has left.
+    ///
+    /// - Parameters:
+    ///   - environment: Where to look for what the service manager has kept.
+    ///   - store: Where it is kept what bonded centrals have configured; `nil` for nowhere.
+    /// - Throws: `BLEError` with the codes of `LocalPeripheral.restore(from:)`. The next call continues.
+    func restore(
+        from environment: ServiceEnvironment, _ store: StateStore?, during operation: String
+    ) async throws(BLEError) -> LocalPeripheralRestoration {
+        guard !isRestored else {
+            throw BLEError(
+                .busy, during: operation, because: "this local peripheral has done so before",
+                hint: "Call it once, right after the peripheral was created.")
+        }
+        guard services.services.isEmpty, links.isEmpty else {
+            throw BLEError(
+                .invalidArgument, during: operation, because: "services are published, or links are served already",
+                hint: "Restore it right after it was created.")
+        }
+        let logger = logger
+        // After a failure the next call continues with the same descriptors.
+        let handed = handed ?? HandedServer(from: environment, on: central.loop, logger: logger)
+        self.handed = handed
+        var restoration = LocalPeripheralRestoration()
+        (restoration.links, restoration.lost) = (handed.linkNames, handed.damaged)
+        if let store {
+            let (file, loaded) = try await central.stored(store.clientsPath) {
+                () throws(BLEError) -> (StateFile, StateFile.Loaded<ClientTable>) in
+                let file = try store.openClients()
+                let loaded = try store.loadClients(from: file)
+                // Logged here, so that it is also logged if no task waits any longer.
+                if let damage = loaded.damage {
+                    logger.warning("the configurations of centrals are not used", metadata: ["reason": "\(damage)"])
+                }
+                return (file, loaded)
+            }
+            records.keep(loaded.value ?? ClientTable(), in: file)
+            (restoration.damage, restoration.movedTo) = (loaded.damage, loaded.movedTo)
+        }
+        isRestored = true
+        handed.removeDamaged()
+        restoration.knownCentrals = records.count
+        return restoration
+    }
+
+    /// Returns the descriptor of the socket that listens at an address, which is the caller's from now on; `nil` if there is
+    /// none.
+    func takeListener(at address: ListeningAddress) -> Int32? { handed?.takeListener(at: address) }
+
+    /// Serves the links over a radio again, while the table of links is open.
+    func resumeRadioLinks() async {
+        for link in handed?.takeLinks(overRadio: true) ?? [] {
+            do throws(BLEError) {
+                let operation = "resume a link"
+                let found = try await central.adapter.adopt(served: link.descriptor, during: operation)
+                // It may have been closed meanwhile, and would not end the link.
+                try links.checkIsOpen(during: operation)
+                resume(link, as: found?.peer, found?.controls)
+            } catch {
+                _ = LinkSocket(adopting: link.descriptor)
+                logger.notice(
+                    "a link is not resumed", metadata: ["peer": "\(link.state.link.name)", "reason": "\(error)"])
+            }
+        }
+    }
+
+    /// Serves the links without a radio again.
+    func resumeSocketLinks() {
+        for link in handed?.takeLinks(overRadio: false) ?? [] { resume(link) }
+    }
+
+    private func resume(_ link: HandedServer.Link, as peer: PeerID? = nil, _ controls: LinkControls? = nil) {
+        links.resume(link.state, over: LinkSocket(adopting: link.descriptor), as: peer, controls)
+    }
+
+    /// Closes what was not taken, and has the service manager do so.
+    func drop() { handed?.drop() }
+
+    // MARK: To the next run
+
+    /// Hands over the links of centrals, and the sockets on which they are accepted.
+    ///
+    /// - Returns: What was not handed over, by its name, with the reasons.
+    func suspend(
+        _ acceptor: CentralAcceptor, to store: DescriptorStore, isolation: isolated (any Actor)? = #isolation
+    ) async -> [String: BLEError] {
+        var items = await acceptor.releaseSockets().compactMap(HandedServer.item(ofListener:))
+        var lost: [String: BLEError] = [:]
+        let deadline = central.loop.now() + Self.settlingTime
+        let ids = links.inbound.map(\.id)
+        for id in ids { links[id]?.server.stopUpdates() }
+        await acceptor.endPairings()
+        for id in ids {
+            while let link = links[id], link.server.remains == nil, central.loop.now() < deadline {
+                await link.server.settle(until: deadline, isolation: isolation)
+            }
+            guard let link = links[id] else { continue }
+            if let identity = link.identity, await !central.adapter.mayHandOver(identity) {
+                lost[link.peripheral.name] = await end(link, Self.unprovenError(link.peripheral.name))
+                continue
+            }
+            do throws(BLEError) {
+                items.append(try item(of: link))
+            } catch {
+                lost[link.peripheral.name] = await end(link, error)
+            }
+        }
+        await finishRecords(isolation: isolation)
+        lost.merge(await HandedServer.put(items, in: store, logger: logger)) { first, _ in first }
+        return lost
+    }
+
+    /// Has the disk store what bonded centrals have configured, and the counters of their signed writes.
+    func finishRecords(isolation: isolated (any Actor)? = #isolation) async {
+        await central.adapter.storeAcceptedCounters()
+        await records.flush(until: central.loop.now() + Central.storageTime, isolation: isolation)
+        records.close()
+    }
+
+    private func item(of link: ServedLink) throws(BLEError) -> HandedServer.Item {
+        guard let remains = link.server.remains else {
+            throw BLEError(
+                .timedOut, subject: link.peripheral.name, during: "hand a link over",
+                because: "a request of the central is not finished",
+                hint: "The link ends; the central connects again by itself.")
+        }
+        let detached = link.peripheral.assumeIsolated { peripheral in
+            Result { () throws(BLEError) in try peripheral.detachNow() }
+        }
+        return try HandedServer.item(
+            of: try detached.get(), remains, services.database.outline, number: link.id.number)
+    }
+
+    /// Ends a link that cannot be handed over; returns the reason.
+    private func end(_ link: ServedLink, _ reason: BLEError) async -> BLEError {
+        logger.notice(
+            "a link is not handed over", metadata: ["peer": "\(link.peripheral.name)", "reason": "\(reason)"])
+        await link.peripheral.disconnect()
+        return reason
+    }
+
+    private static func unprovenError(_ name: String) -> BLEError {
+        BLEError(
+            .pairingFailed, subject: name, during: "hand a link over",
+            because: "a pairing on the link is not finished, or has failed",
+            hint: "The link ends; the central connects again by itself.")
+    }
+}
