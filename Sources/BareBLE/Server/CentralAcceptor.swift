@@ -20,6 +20,7 @@ final class CentralAcceptor: @unchecked Sendable {
     private let adapter: Adapter
     private let socket: AcceptingSocket
     private let channels = ChannelAcceptors()
+    private var isEnded = false
 
     init(on central: Central) {
         adapter = central.adapter
@@ -46,6 +47,8 @@ final class CentralAcceptor: @unchecked Sendable {
             _ = try? links.accept(socket, from: peer, name: "\(peer)", controls)
         }
         await adapter.servePairings(for: owner, links.pairingHost)
+        // It may have ended while the adapter was made ready.
+        if isEnded { await stopAccepting() }
     }
 
     /// Accepts links on a Unix socket, in place of an earlier one.
@@ -98,8 +101,13 @@ final class CentralAcceptor: @unchecked Sendable {
 
     /// Accepts nothing any more.
     func end() async {
+        isEnded = true
         socket.end()
         channels.end()
+        await stopAccepting()
+    }
+
+    private func stopAccepting() async {
         await adapter.stopAccepting(for: owner)
         await adapter.stopServingPairings(for: owner)
     }

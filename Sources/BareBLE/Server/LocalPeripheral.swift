@@ -283,6 +283,7 @@ extension LocalPeripheral {
         await handOver.resumeRadioLinks()
         try checkRuns(during: operation)
         try await acceptor.acceptRadioLinks(for: links, adoptingFrom: handOver, during: operation)
+        try checkRuns(during: operation)
     }
 
     /// Advertises, and for a connectable advertisement accepts the links that follow, until the result is stopped or goes
@@ -300,7 +301,14 @@ extension LocalPeripheral {
         try checkRuns(during: operation)
         if advertisement.kind == .connectable { try await acceptCentrals() }
         let id = try await central.adapter.advertise(advertisement, during: operation)
-        return AdvertisementLease(id, on: central.adapter)
+        let lease = AdvertisementLease(id, on: central.adapter)
+        do throws(BLEError) {
+            try checkRuns(during: operation)
+        } catch {
+            await lease.stop()
+            throw error
+        }
+        return lease
     }
 
     /// Accepts links on a Unix SEQPACKET socket, with one PDU in each packet: for tests, and for tools without a radio.

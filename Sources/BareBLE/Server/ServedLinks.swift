@@ -46,6 +46,12 @@ struct ServedLink: Sendable {
 
     fileprivate mutating func identified(as peer: PeerID) { self.peer = peer }
 
+    /// The bond whose records are passed and stored; the adapter does not know it any more once the link has ended.
+    fileprivate private(set) var lastBond: BondID?
+
+    /// Looks which bond the link has now.
+    fileprivate mutating func updateBond() { if let bond { lastBond = bond } }
+
     /// The link as the adapter knows it; `nil` without a radio.
     var identity: LinkIdentity? { peripheral.controls?.link }
 
@@ -67,6 +73,8 @@ final class ServedLinks: @unchecked Sendable {
     private let events: ServerEvents
     private let idleLimit: IdleLimit
     private var links: [UInt64: ServedLink] = [:]
+    /// The links that make place for others, until they have ended.
+    private var leaving: Set<UInt64> = []
     private var lastNumber: UInt64 = 0
     private(set) var isClosed = false
 
@@ -284,11 +292,12 @@ extension ServedLinks {
 
     /// Makes sure that there are not too many links.
     private func makePlace(for newcomer: Peripheral) throws(BLEError) {
-        let inbound = inbound
+        let inbound = inbound.filter { !leaving.contains($0.id.number) }
         guard inbound.count >= max(1, settings.maximumCentrals) else { return }
         // Of several that were heard at the same time, the oldest link.
         let idle = inbound.filter { !$0.server.security.isBonded }.min { $0.server.lastHeard < $1.server.lastHeard }
         let goes = idle?.peripheral ?? newcomer
+        if let idle { leaving.insert(idle.id.number) }
         Task(executorPreference: central.loop) { await goes.disconnect() }
         guard idle == nil else { return }
         throw BLEError(
@@ -305,7 +314,8 @@ extension ServedLinks {
         switch event {
         case .secured: link.securing.securityChanged()
         case .store(let record):
-            if let bond = link.bond { records.store(record, of: bond, connected: peersInUse) }
+            links[number]?.updateBond()
+            if let bond = links[number]?.lastBond { records.store(record, of: bond, connected: peersInUse) }
         case .ready, .configured, .wrote, .dropped:
             events.report(event, in: services, by: snapshot(of: link))
         }
@@ -325,6 +335,7 @@ extension ServedLinks {
         let former = snapshot(of: link)
         link.server.linkLost()
         links[number] = nil
+        leaving.remove(number)
         link.securing.linkEnded(reason)
         events.report(.disconnected(former, reason))
     }

@@ -7,6 +7,37 @@ import Testing
 
 /// Centrals on a virtual radio that are hostile, broken or unlucky.
 @Suite(.timeLimit(.minutes(5))) struct RadioCentralTests {
+    /// Whatever the peripheral waits for while it begins, nothing is left on the air or at the adapter.
+    @Test(arguments: [0, 1, 50, 200, 1_000, 5_000, 50_000]) func whatIsStoppedWhileItBeginsStaysStopped(
+        microseconds: Int
+    ) async throws {
+        try await VirtualTime.run { time in
+            let radio = VirtualRadio(time: time)
+            let central = Central(radio: radio)
+            let local = LocalPeripheral(on: central)
+            try await local.publish(LocalService(0xFFF0, [LocalCharacteristic(0xFFF1, .read, value: .fixed([1]))]))
+            let advertising = time.task { try await local.advertise([.localName("Late")]) }
+            try await time.clock.sleep(for: .microseconds(microseconds))
+            await local.stop()
+            let lease = try? await advertising.value
+            try await time.clock.sleep(for: .seconds(1))
+            let phone = await radio.addCentral()
+            await #expect(throws: VirtualCentralError.self) { try await phone.connect() }
+            #expect(await local.centrals.isEmpty)
+            await lease?.stop()
+        }
+    }
+
+    @Test func aBurstOfCentralsDoesNotExceedTheirNumber() async throws {
+        try await ServerBench.run(maximumCentrals: 2) { bench in
+            let sockets = try (0..<6).map { _ in try LinkSocket.pair() }
+            try await bench.local.attach(all: sockets.map { $0.0 })
+            await bench.time.settle()
+            #expect(await bench.local.centrals.count == 2)
+            for (_, theirs) in sockets { _ = LinkSocket(adopting: theirs) }
+        }
+    }
+
     @Test(.row("P08")) func aSilentCentralStaysAndGivesWayToANewcomer() async throws {
         try await RadioBench.run(maximumCentrals: 2) { bench in
             let silent = try await bench.connect()
@@ -290,4 +321,11 @@ struct RadioBench: Sendable {
     }
 
     var loop: EventLoop { time.loop }
+}
+
+extension LocalPeripheral {
+    /// Attaches links without a pause in between.
+    fileprivate func attach(all descriptors: [Int32]) throws {
+        for descriptor in descriptors { try attach(descriptor: descriptor) }
+    }
 }
