@@ -83,6 +83,37 @@ import Testing
         #expect(configurations.failure == .outOfRange(1))
     }
 
+    /// The first entry is fine; the second one is outside the service, or outside the handles that were requested.
+    @Test(
+        "a later entry of a list is outside the range asked for", .row("G04"),
+        arguments: [
+            (.subscribable, [service, noMoreServices, "09 07 0200 02 0300 192A 0B00 02 0C00 1A2A"]),
+            (
+                .subscribable,
+                [
+                    service, noMoreServices, "09 07 0200 10 0300 192A 0600 10 0700 1A2A", "01 08 0800 0A",
+                    "09 04 0400 0000 0B00 0000",
+                ]
+            ),
+            (.full, [service, noMoreServices, "09 07 0200 02 0300 192A", "05 01 0400 0229 0B00 0229"]),
+            (
+                .full,
+                [
+                    service, noMoreServices, "01 08 0200 0A", "05 01 0200 0228",
+                    "09 08 0200 0500 0800 0F18 0B00 0500 0800 0F18",
+                ]
+            ),
+        ] as [(DiscoveryLevel, [String])])
+    func laterEntryOutsideTheRange(level: DiscoveryLevel, answers: [String]) throws {
+        #expect(try discover(answers, level: level).failure == .outOfRange(11))
+    }
+
+    @Test("a later service is outside the range asked for", .row("G04"))
+    func laterServiceOutsideTheRange() throws {
+        var script = try ScriptedAnswers(["11 06 0100 0500 0F18 0B00 0C00 0A18"])
+        #expect(try script.run(GATTDiscovery(in: 1...10, mtu: 23)).failure == .outOfRange(11))
+    }
+
     @Test("a service that begins at 0 or ends ahead of its beginning", .row("G05"))
     func impossibleServiceRange() throws {
         #expect(try discover(["11 06 0000 0A00 0F18"]).isMalformed)

@@ -132,6 +132,49 @@ extension GATTVectors.Case {
                 == .att(.readByGroupTypeRequest, 5, .insufficientAuthentication))
     }
 
+    @Test(.row("G04")) func noEntryMayBeOutsideTheRange() throws {
+        func failure<Procedure: GATTProcedure>(_ procedure: Procedure, _ response: String) throws -> GATTFailure? {
+            var script = try ScriptedAnswers([response])
+            return try script.run(procedure).failure
+        }
+        #expect(
+            try failure(ServiceDiscovery(in: 1...10), "11 06 0100 0500 0F18 0B00 0C00 0A18") == .outOfRange(11))
+        #expect(
+            try failure(CharacteristicDiscovery(in: 2...10), "09 07 0200 02 0300 192A 0B00 02 0C00 1A2A")
+                == .outOfRange(11))
+        #expect(
+            try failure(IncludeDiscovery(in: 2...10), "09 08 0200 0500 0800 0F18 0B00 0500 0800 0F18")
+                == .outOfRange(11))
+        #expect(
+            try failure(DescriptorDiscovery(in: 4...10), "05 01 0400 0229 0B00 0229") == .outOfRange(11))
+    }
+
+    /// A declaration has 3 bytes and a UUID of 2 or 16, a reference 4 bytes and a short UUID or none, a service a UUID.
+    @Test(.row("G01"), arguments: [0, 1, 3, 4, 6, 18] as [Int]) func entriesHaveALengthOfTheirKind(length: Int) throws {
+        func isRefused<Procedure: GATTProcedure>(_ procedure: Procedure, _ list: [UInt8]) throws -> Bool {
+            var script = try ScriptedAnswers([Hex.encode(list)])
+            return try script.run(procedure).isMalformed
+        }
+        let value = [3, 0, 5, 0, 0x0F, 0x18, 0x2A] + [UInt8](repeating: 0x2A, count: 12)
+        let listed = [0x09, UInt8(2 + length), 2, 0] + value.prefix(length)
+        #expect(try isRefused(CharacteristicDiscovery(in: 1...20), listed))
+        if length != 4, length != 6 { #expect(try isRefused(IncludeDiscovery(in: 1...20), listed)) }
+        #expect(try isRefused(ServiceDiscovery(), [0x11, UInt8(4 + length), 2, 0, 9, 0] + value.prefix(length)))
+    }
+
+    @Test(.row("G06")) func afterTheLastHandleNothingIsRequested() throws {
+        var services = try ScriptedAnswers(["1106 0100 0400 0018 0500 ffff 0f18"])
+        #expect(try services.run(ServiceDiscovery()).get().map(\.handles) == [1...4, 5...0xFFFF])
+        #expect(services.requests.count == 1)
+        var characteristics = try ScriptedAnswers(["0907 feff 02 ffff 192a"])
+        #expect(
+            try characteristics.run(CharacteristicDiscovery(in: 0xFFF0...0xFFFF)).get().map(\.valueHandle) == [0xFFFF])
+        #expect(characteristics.requests.count == 1)
+        var descriptors = try ScriptedAnswers(["0501 ffff 0229"])
+        #expect(try descriptors.run(DescriptorDiscovery(in: 0xFFF0...0xFFFF)).get().map(\.handle) == [0xFFFF])
+        #expect(descriptors.requests.count == 1)
+    }
+
     @Test func secondaryServicesHaveATypeOfTheirOwn() throws {
         var script = try ScriptedAnswers(["1106 1000 1400 0f18", "0110 1500 0a"])
         let found = try script.run(ServiceDiscovery(isPrimary: false)).get()
