@@ -22,6 +22,8 @@ import Testing
     }
 
     private static let read: UInt8 = 0x0A
+    private static let types: UInt8 = 0x04
+    private static let characteristic: UInt8 = 0x08
     private static let group: UInt8 = 0x10
 
     static let manners = [
@@ -38,6 +40,9 @@ import Testing
         Manner(name: "T06 silence", endsLink: true) { _, _ in [] },
         Manner(name: "T10 an empty packet") { _, responses in [[]] + responses },
         Manner(name: "T11 an opcode alone") { _, responses in responses.map { Array($0.prefix(1)) } },
+        Manner(name: "T12 an unknown request and an unknown command") { _, responses in
+            [[0x3E, 1, 2], [0x7E, 1]] + responses
+        },
         Manner(name: "T13 a response longer than the MTU", opcode: read, endsLink: true) { _, _ in
             [[0x0B] + [UInt8](repeating: 1, count: 600)]
         },
@@ -58,19 +63,29 @@ import Testing
         Manner(name: "G01 entries of no bytes", opcode: group) { _, _ in [[0x11, 0, 1, 0]] },
         Manner(name: "G02 half an entry", opcode: group) { _, _ in [[0x11, 6, 1, 0, 5, 0, 0, 0x18, 6, 0]] },
         Manner(name: "G03 the same handles again", opcode: group) { _, _ in [[0x11, 6, 1, 0, 5, 0, 0, 0x18]] },
+        Manner(name: "G04 a handle outside the range", opcode: characteristic) { _, _ in
+            [[0x09, 7, 0xF0, 0xFF, 2, 0xF1, 0xFF, 0xF1, 0xFF]]
+        },
         Manner(name: "G05 a range that ends ahead of its beginning", opcode: group) { _, _ in
             [[0x11, 6, 9, 0, 5, 0, 0, 0x18]]
         },
         Manner(name: "G07 a service without an end", opcode: group) { request, responses in
             request[1] > 1 || request[2] > 0 ? responses : [[0x11, 6, 1, 0, 0xFF, 0xFF, 0xF0, 0xFF]]
         },
+        Manner(name: "G12 a value with the handle 0", opcode: characteristic) { request, _ in
+            [[0x09, 7, request[1], request[2], 2, 0, 0, 0xF1, 0xFF]]
+        },
+        Manner(name: "G13 a list of types of format 3", opcode: types) { request, _ in
+            [[0x05, 3, request[1], request[2], 2, 0x29]]
+        },
     ]
 
     @Test(
         .row(
-            "T01", "T02", "T03", "T04", "T05", "T06", "T10", "T11", "T13", "T14", "T15", "T16", "T18", "T21", "T24",
+            "T01", "T02", "T03", "T04", "T05", "T06", "T10", "T11", "T12", "T13", "T14", "T15", "T16", "T18", "T21",
+            "T24",
             "T29",
-            "T31", "G01", "G02", "G03", "G05", "G07"), arguments: manners)
+            "T31", "G01", "G02", "G03", "G04", "G05", "G07", "G12", "G13"), arguments: manners)
     func eachCallIsReportedOnceOrTheLinkEnds(_ manner: Manner) async throws {
         try await Bench.run { bench in
             let sensor = VirtualDevice(

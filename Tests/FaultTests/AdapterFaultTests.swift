@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 /// Faults of the kernel when an adapter's sockets are opened, and in a connect.
-@Suite(.serialized, .timeLimit(.minutes(1))) struct AdapterFaultTests {
+@Suite(.serialized, .timeLimit(.minutes(10))) struct AdapterFaultTests {
     private func failures(
         _ bench: FaultyAdapter
     ) async -> [BLEError?] {

@@ -20,7 +20,7 @@ private final class ToldScan: Sendable {
 }
 
 /// Faults of the kernel on the sockets of an adapter that is in use.
-@Suite(.serialized, .timeLimit(.minutes(1))) struct AdapterSocketFaultTests {
+@Suite(.serialized, .timeLimit(.minutes(10))) struct AdapterSocketFaultTests {
     @Test("no memory for a command", .row("O11"), arguments: [ENOMEM, ENOBUFS]) func noMemoryToSend(errno: Int32)
         async throws
     {

@@ -4,7 +4,7 @@ import BareBLE
 import Testing
 
 /// Radio links that the next program takes over.
-@Suite(.serialized, .timeLimit(.minutes(1))) struct AdoptionFaultTests {
+@Suite(.serialized, .timeLimit(.minutes(10))) struct AdoptionFaultTests {
     private static let noManager = ServiceEnvironment(variables: [:], processID: 1)
 
     /// Links that are up, without their owner.

@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 
 /// The ways in which the kernel ends a link, and when it reports the end.
-@Suite(.serialized, .timeLimit(.minutes(1))) struct LinkEndFaultTests {
+@Suite(.serialized, .timeLimit(.minutes(10))) struct LinkEndFaultTests {
     /// Every waiting call fails once, then `disconnected()` returns; the reason is the kernel's.
     @Test(
         "the end, by its reason", .row("O13", "L04"),

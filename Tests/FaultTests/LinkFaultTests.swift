@@ -8,7 +8,7 @@ import Testing
 @testable import BareBLE
 
 /// Faults of the kernel on the socket of a link that is up.
-@Suite(.serialized, .timeLimit(.minutes(1))) struct LinkFaultTests {
+@Suite(.serialized, .timeLimit(.minutes(10))) struct LinkFaultTests {
     // MARK: Interrupted, delayed, out of memory
 
     @Test("each call is interrupted", .row("O09")) func interrupted() async throws {

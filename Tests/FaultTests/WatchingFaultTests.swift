@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 
 /// A kernel that does not watch what the event loop waits for.
-@Suite(.serialized, .timeLimit(.minutes(1))) struct WatchingFaultTests {
+@Suite(.serialized, .timeLimit(.minutes(10))) struct WatchingFaultTests {
     /// Mainline's `ep_modify` returns 0 for every descriptor that is watched, so the system under test does too.
     @Test("what a descriptor is watched for changes without a failure", .row("O17")) func changing() throws {
         let plan = try FaultPlan()

@@ -5,7 +5,7 @@ import Testing
 @testable import BareBLE
 
 /// The iterator that the sequences share. Streams end before they are read, so that no test waits.
-@Suite(.timeLimit(.minutes(1))) struct BLESequenceTests {
+@Suite(.timeLimit(.minutes(10))) struct BLESequenceTests {
     private typealias Iterator = BLESequence<String>.AsyncIterator
 
     /// A full buffer of two, which has dropped "a" and "b".

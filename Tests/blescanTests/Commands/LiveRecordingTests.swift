@@ -6,7 +6,7 @@ import Testing
 @testable import blescan
 
 /// `--record` to a pipe: what Wireshark reads while a command runs.
-@Suite(.timeLimit(.minutes(2))) struct LiveRecordingTests {
+@Suite(.timeLimit(.minutes(10))) struct LiveRecordingTests {
     /// The bytes that tcpdump.org's page on the format gives: magic, version 2.4, link type 201.
     private static let header: [UInt8] =
         [0xD4, 0xC3, 0xB2, 0xA1, 2, 0, 4, 0] + [UInt8](repeating: 0, count: 8) + [0, 0, 4, 0, 201, 0, 0, 0]

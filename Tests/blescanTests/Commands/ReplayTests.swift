@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// Runs the built program, as a shell does.
-@Suite("blescan replay", .timeLimit(.minutes(2)))
+@Suite("blescan replay", .timeLimit(.minutes(10)))
 struct ReplayTests {
     private static let fixtures = RepositoryFiles.root.appending(path: "Fixtures")
     private static let recording = fixtures.appending(path: "hci/three-devices.btsnoop").path

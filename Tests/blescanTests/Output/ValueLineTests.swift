@@ -7,7 +7,7 @@ import Testing
 @testable import blescan
 
 /// The forms of `read`, `notify` and `watch`: bytes alone, CSV, colours, plots.
-@Suite(.timeLimit(.minutes(2))) struct ValueLineTests {
+@Suite(.timeLimit(.minutes(10))) struct ValueLineTests {
     private static let heart = ["notify", "demo:heart-rate", "2a37", "-n", "2"]
 
     @Test func bytesAlone() async throws {

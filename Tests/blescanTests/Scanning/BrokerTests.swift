@@ -4,7 +4,7 @@ import Testing
 
 /// Lines of recorded scans through a real broker, as Docs/users/fleets.md describes it.
 @Suite(
-    .enabled(if: Broker.available(for: "BrokerTests")), .timeLimit(.minutes(2))
+    .enabled(if: Broker.available(for: "BrokerTests")), .timeLimit(.minutes(10))
 ) struct BrokerTests {
     private static let shell = URL(filePath: "/bin/sh")
 

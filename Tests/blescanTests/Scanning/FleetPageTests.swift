@@ -3,7 +3,7 @@ import Testing
 
 /// Docs/users/fleets.md: each of its commands is run as it is printed there, with a recording in place of the radio and
 /// a broker on loopback in place of the user's, unless the page excludes it.
-@Suite(.enabled(if: Broker.available(for: "FleetPageTests")), .timeLimit(.minutes(2))) struct FleetPageTests {
+@Suite(.enabled(if: Broker.available(for: "FleetPageTests")), .timeLimit(.minutes(10))) struct FleetPageTests {
     private static let page = Fixtures.folder.deletingLastPathComponent().appending(path: "Docs/users/fleets.md")
 
     private struct Block {

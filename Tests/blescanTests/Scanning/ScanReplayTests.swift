@@ -6,7 +6,7 @@ import Testing
 /// `replay --as-scan`, the lines of a scan without a radio: each form, each filter, each way to reduce the output.
 ///
 /// Fixtures/hci/recording/three_devices.py defines the devices of the recording.
-@Suite(.timeLimit(.minutes(2))) struct ScanReplayTests {
+@Suite(.timeLimit(.minutes(10))) struct ScanReplayTests {
     private let kitchen = "00:AA:02:00:00:0B"
     private let belt = "C3:5A:19:0B:7E:21"
     private let beacon = "5B:10:44:9D:2E:F6"

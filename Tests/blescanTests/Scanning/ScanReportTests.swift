@@ -9,7 +9,7 @@ import Testing
 @testable import blescan
 
 /// A live scan that prints, on a simulated radio: its output if nothing is received, and if its output is not read.
-@Suite(.timeLimit(.minutes(2))) struct ScanReportTests {
+@Suite(.timeLimit(.minutes(10))) struct ScanReportTests {
     /// A pipe; the test decides when its content is read.
     private final class Reader: Sendable {
         let reading: Int32

@@ -6,7 +6,7 @@ import Testing
 @testable import blescan
 
 /// `--keys`: what it decrypts, which files it refuses, and that no output has a key.
-@Suite(.timeLimit(.minutes(2))) struct SensorKeyTests {
+@Suite(.timeLimit(.minutes(10))) struct SensorKeyTests {
     /// The example of bthome.io, and CGG1 of xiaomi-ble's tests, see AdvertisementKeyTests.
     private static let key = "231d39c1d7cc1ab1aee224cd096db932"
     private static let address = "54:48:E6:8F:80:A5"

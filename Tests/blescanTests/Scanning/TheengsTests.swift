@@ -24,7 +24,7 @@ enum TheengsDecoder {
 }
 
 /// Lines for Theengs, decoded by TheengsDecoder itself: its values must equal those of this library's decoders.
-@Suite(.enabled(if: TheengsDecoder.isAvailable), .timeLimit(.minutes(2))) struct TheengsTests {
+@Suite(.enabled(if: TheengsDecoder.isAvailable), .timeLimit(.minutes(10))) struct TheengsTests {
     private static let script = """
         import sys
         from TheengsDecoder import decodeBLE
