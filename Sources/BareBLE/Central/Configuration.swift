@@ -56,7 +56,7 @@ public struct Configuration: Sendable {
     /// Called when a peer refuses an operation for lack of security; raises the security of the link, and returns
     /// whether it did.
     ///
-    /// The operation is then repeated once. Operations that need the same level at the same time share one call, and
+    /// The operation is then retried once. Operations that need the same level at the same time share one call, and
     /// each level is requested separately. The closure runs on the event loop, so it must await and not block. Without
     /// it, such an operation fails with `BLEError.Code.insufficientSecurity`, as it does if the closure returns
     /// `false`. The closure may use the peripheral itself; those operations fail in the same way.

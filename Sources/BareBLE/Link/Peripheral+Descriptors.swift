@@ -44,7 +44,7 @@ extension Peripheral {
         timeout: Duration? = nil
     ) async throws(BLEError) {
         let context = context(
-            "write descriptor \(uuid) of \(characteristic)", within: timeout ?? Self.valueTimeout, repeating: .never)
+            "write descriptor \(uuid) of \(characteristic)", within: timeout ?? Self.valueTimeout, retrying: .never)
         try await recovering(context) { () async throws(BLEError) in
             let owner = try await resolve(characteristic, in: context)
             if uuid == .userDescription, let known = peerDatabase.extendedProperties(of: owner),
@@ -112,7 +112,7 @@ extension Peripheral {
     ) async throws(BLEError) {
         let context = context(
             "\(isOn ? "start" : "stop") the broadcast of \(characteristic)", within: timeout ?? Self.valueTimeout,
-            repeating: .never)
+            retrying: .never)
         try await recovering(context) { () async throws(BLEError) in
             let owner = try await resolve(characteristic, in: context)
             guard owner.properties.contains(.broadcast) else {

@@ -66,7 +66,7 @@ extension Peripheral {
     ) async throws(BLEError) -> [AttributeReading] {
         if let lengths { return try await readSeparated(handles, lengths, timeout: timeout) }
         let context = context(
-            "read \(handles.count) values", within: timeout ?? Self.valueTimeout, repeating: .sameHandles(handles))
+            "read \(handles.count) values", within: timeout ?? Self.valueTimeout, retrying: .sameHandles(handles))
         return try await recovering(context) { () async throws(BLEError) in
             var readings: [AttributeReading] = []
             repeat {
@@ -144,7 +144,7 @@ extension Peripheral {
         _ handles: [AttributeHandle], timeout: Duration? = nil
     ) async throws(BLEError) -> [UInt8] {
         let context = context(
-            "read \(handles.count) values", within: timeout ?? Self.valueTimeout, repeating: .sameHandles(handles))
+            "read \(handles.count) values", within: timeout ?? Self.valueTimeout, retrying: .sameHandles(handles))
         return try await recovering(context) { () async throws(BLEError) in
             let outcome = try await run(in: context) { client, id, deadline, now in
                 let procedure = ReadMultiple(handles: handles, mtu: client.mtu)

@@ -199,7 +199,7 @@ import Testing
             "a caller that has cancelled gets that")
     }
 
-    @Test(.row("L07", "H13", "W37")) func aCancelWithoutAResponseIsRepeatedOnceAndThenReported() throws {
+    @Test(.row("L07", "H13", "W37")) func aCancelWithoutAResponseIsRetriedOnceAndThenReported() throws {
         var connect = try pending()
         let late = start + .seconds(10)
         #expect(connect.timePassed(late) == [cancelPacket])
