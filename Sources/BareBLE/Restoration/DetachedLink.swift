@@ -6,7 +6,8 @@ internal import Glibc
 ///
 /// `Peripheral.detach()` creates it and `Central.adopt(_:holding:)` takes it, in this program or in another one: the
 /// one that this program executes (`passAcrossExec()`), or the next one that the service manager starts
-/// (`DescriptorStore`). Meanwhile the kernel queues what the peer sends, up to some 200 packets.
+/// (`DescriptorStore`). Meanwhile the kernel queues what the peer sends, until the socket's
+/// buffer is full.
 ///
 /// The end of the last reference closes the descriptor, which ends the link.
 public final class DetachedLink: Sendable {
