@@ -99,7 +99,8 @@ extension Adapter {
         guard other == .zero || other == address else { return }
         throw BLEError(
             .invalidArgument, subject: subject, during: operation,
-            because: "that is \(other == .zero ? "no device's" : "this adapter's own") address")
+            because: "that is \(other == .zero ? "no device's" : "this adapter's own") address",
+            hint: "Use the address with which a scan reports the device.")
     }
 
     private func connectInTurn(

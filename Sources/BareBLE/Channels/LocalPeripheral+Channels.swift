@@ -24,8 +24,9 @@ extension LocalPeripheral {
         let operation = BLEError.listening(to: psm)
         try checkRuns(during: operation)
         try register(during: operation)
-        let request = try ChannelListenRequest(psm: psm, security: security, options, during: operation)
         let adapter = central.adapter
+        let name = await adapter.name
+        let request = try ChannelListenRequest(psm: psm, security: security, options, on: name, during: operation)
         let socket = try await adapter.listenForChannels(request, during: operation)
         // It may have been stopped meanwhile.
         try checkRuns(during: operation)
@@ -39,7 +40,6 @@ extension LocalPeripheral {
                 return self?.assumeIsolated { $0.link(handle: handle) }
             }
         } catch {
-            let name = await adapter.name
             throw BLEError(error, listeningTo: request.psm, adapter: name, during: operation)
         }
         channelAcceptors.insert(acceptor)
@@ -65,7 +65,8 @@ extension LocalPeripheral {
         guard let link = link(to: central) else {
             _ = LinkSocket(adopting: descriptor)
             throw BLEError(
-                .disconnected, during: operation, because: "the central is not connected",
+                .disconnected, subject: "central \(central.number)", during: operation,
+                because: "the central is not connected",
                 hint: "`centrals` has those that are.")
         }
         try listener.acceptor.attach(descriptor, of: link, during: operation)

@@ -52,7 +52,8 @@ extension Peripheral {
             {
                 throw BLEError(
                     .notSupported, subject: name, during: context.operation,
-                    because: "the characteristic's extended properties do not allow it")
+                    because: "the characteristic's extended properties do not allow it",
+                    hint: "Nothing was written; this peer's description can only be read.")
             }
             let descriptor = try await descriptor(uuid, of: owner, in: context)
             try checkConfiguration(descriptor.handle, in: context)

@@ -131,7 +131,8 @@ extension Peripheral {
         guard values.count == handles.count, rest.isEmpty else {
             throw BLEError(
                 .malformedReply, subject: name, during: operation,
-                because: "the values together do not have the length that was given for them")
+                because: "the values together do not have the length that was given for them",
+                hint: "Read the values one by one: a length may have changed.")
         }
         return zip(handles, values).map { AttributeReading(handle: $0, bytes: $1) }
     }

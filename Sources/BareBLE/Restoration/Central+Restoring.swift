@@ -36,7 +36,8 @@ extension Central {
         guard persistence.beginRestoring() else {
             throw BLEError(
                 .busy, subject: configuration.stateStore?.path ?? "this central", during: "restore the state",
-                because: "this central has done so before")
+                because: "this central has done so before",
+                hint: "Call `restore()` once, before the first session; make another central for another state.")
         }
         var restoration = Restoration()
         var state = RestorationState()
@@ -93,7 +94,9 @@ extension Central {
             Result { () throws(BLEError) in try open.save(state) }
         }
         persistence.use(
-            StateKeeper(holding: contents.state, on: loop, logger: logger, write: write) { open.close() })
+            StateKeeper(holding: contents.state, in: store.path, on: loop, logger: logger, write: write) {
+                open.close()
+            })
         return contents
     }
 

@@ -141,8 +141,19 @@ import Testing
             try await channel.send([1])
             #expect(await far.receive() == [1], "the channel stays open")
             let error = await #expect(throws: BLEError.self) { _ = try await bench.open(listener, central) }
-            #expect(error?.code == .invalidArgument)
+            #expect(error?.code == .invalidArgument && error?.subject != nil)
             #expect(try await bench.local.listenForChannels(psm: 0x90).psm == 0x90)
+        }
+    }
+
+    @Test func whatAListenerCannotHaveIsRefusedForTheAdapter() async throws {
+        try await ServerBench.run { bench in
+            for (psm, options) in [(0x7F, ChannelListenerOptions()), (0x80, ChannelListenerOptions(mtu: 22))] {
+                let error = await #expect(throws: BLEError.self) {
+                    _ = try await bench.local.listenForChannels(psm: UInt16(psm), options)
+                }
+                #expect(error?.code == .invalidArgument && error?.subject == "hci0" && error?.hint != nil)
+            }
         }
     }
 
