@@ -187,7 +187,7 @@ import Testing
         loop.run { writable > 0 }
         #expect(sender.send([0xEE]) == .sent)
         #expect(receiver.receivePacket() == [0xEE])
-        loop.letGo(sender.descriptor)
+        loop.unregister(sender.descriptor)
     }
 
     @Test func descriptorsAreClosedAndNotInherited() throws {

@@ -193,11 +193,11 @@ extension Central {
             do throws(BLEError) {
                 try store.remove(named: name)
             } catch {
-                guard error.code == .busy, course.hasAnsweringManager else { throw error }
+                guard error.code == .busy, course.managerResponds else { throw error }
                 // The manager accepts no messages now; once it has read those in the queue it will, unless it hangs.
-                course.hasAnsweringManager = false
+                course.managerResponds = false
                 try await store.notifier.barrier()
-                course.hasAnsweringManager = true
+                course.managerResponds = true
                 try store.remove(named: name)
             }
         } catch {
@@ -247,7 +247,7 @@ private struct AdoptionCourse {
     /// Whether the adapter has not been asked yet.
     var isToPrepare = true
     /// Whether the service manager has responded to every message so far.
-    var hasAnsweringManager = true
+    var managerResponds = true
     /// Links without a session.
     var unused: [Peripheral] = []
 }

@@ -38,31 +38,31 @@ import Testing
         func call(_ numbers: inout SeededNumbers, task: Int, lease: Int?) async {
             let number = book.nextNumber()
             let kind = Int.random(in: 0..<3, using: &numbers)
-            let patience: Duration? =
+            let timeLimit: Duration? =
                 Int.random(in: 0..<5, using: &numbers) == 0
                 ? .milliseconds(Int.random(in: 1..<80, using: &numbers)) : nil
             let life: Duration? =
                 Int.random(in: 0..<5, using: &numbers) == 0
                 ? .milliseconds(Int.random(in: 0..<80, using: &numbers)) : nil
-            guard let life else { return await perform(number, kind, patience, task, lease) }
-            let call = time.task { await perform(number, kind, patience, task, lease) }
+            guard let life else { return await perform(number, kind, timeLimit, task, lease) }
+            let call = time.task { await perform(number, kind, timeLimit, task, lease) }
             try? await time.clock.sleep(for: life)
             call.cancel()
             try? await call.value
         }
 
-        private func perform(_ number: Int, _ kind: Int, _ patience: Duration?, _ task: Int, _ lease: Int?) async {
+        private func perform(_ number: Int, _ kind: Int, _ timeLimit: Duration?, _ task: Int, _ lease: Int?) async {
             let reference = CharacteristicReference.handle(OrderBook.handle(number))
             let value = OrderBook.value(number)
             book.note(.began(call: number, task: task, lease: lease))
             do throws(BLEError) {
                 switch kind {
-                case 0: book.note(.answered(call: number, with: try await device.read(reference, timeout: patience)))
+                case 0: book.note(.answered(call: number, with: try await device.read(reference, timeout: timeLimit)))
                 case 1:
-                    try await device.write(value, to: reference, timeout: patience)
+                    try await device.write(value, to: reference, timeout: timeLimit)
                     book.note(.answered(call: number, with: []))
                 default:
-                    try await device.write(value, to: reference, .withoutResponse, timeout: patience)
+                    try await device.write(value, to: reference, .withoutResponse, timeout: timeLimit)
                     book.note(.answered(call: number, with: []))
                 }
             } catch {
@@ -74,10 +74,10 @@ import Testing
         func lease(_ numbers: inout SeededNumbers, task: Int, depth: Int = 0) async {
             let count = Int.random(in: 1..<4, using: &numbers)
             let isNested = depth == 0 && Int.random(in: 0..<3, using: &numbers) == 0
-            let patience: Duration? = Bool.random(using: &numbers) ? nil : .milliseconds(100)
+            let timeLimit: Duration? = Bool.random(using: &numbers) ? nil : .milliseconds(100)
             var own = numbers
             do {
-                own = try await device.exclusively(timeout: patience) { [own] _ in
+                own = try await device.exclusively(timeout: timeLimit) { [own] _ in
                     var own = own
                     let lease = book.nextNumber()
                     book.note(.leaseBegan(lease))

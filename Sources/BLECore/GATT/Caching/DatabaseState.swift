@@ -50,7 +50,7 @@ package struct DatabaseState: Sendable {
     /// The next step of a call that needs services.
     package enum DiscoveryStep: Hashable, Sendable {
         /// It continues: all of them are known.
-        case goOn
+        case proceed
         /// It waits until what is stale has been rediscovered.
         case awaitRediscovery
         /// It waits for the end of one of these discoveries.
@@ -227,7 +227,7 @@ extension DatabaseState {
     package func nextStep(toKnow services: [BluetoothUUID]?, to level: DiscoveryLevel) -> DiscoveryStep {
         let wanted: [BluetoothUUID?] = services?.map { Optional($0) } ?? [nil]
         let missing = wanted.filter { !isKnown($0, to: level) }
-        if missing.isEmpty { return isSettled ? .goOn : .awaitRediscovery }
+        if missing.isEmpty { return isSettled ? .proceed : .awaitRediscovery }
         let unsought = missing.filter { uuid in !discoveries.values.contains { $0.finds(uuid, to: level) } }
         if unsought.isEmpty {
             let running = discoveries.filter { discovery in missing.contains { discovery.value.finds($0, to: level) } }

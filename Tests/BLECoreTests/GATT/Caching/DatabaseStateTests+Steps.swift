@@ -13,8 +13,8 @@ extension DatabaseStateTests {
 
     @Test func whatIsKnownCostsNothing() throws {
         let state = try known()
-        #expect(state.nextStep(toKnow: nil, to: .subscribable) == .goOn)
-        #expect(state.nextStep(toKnow: [0x1234], to: .structure) == .goOn, "it was looked for and is not there")
+        #expect(state.nextStep(toKnow: nil, to: .subscribable) == .proceed)
+        #expect(state.nextStep(toKnow: [0x1234], to: .structure) == .proceed, "it was looked for and is not there")
         #expect(state.nextStep(toKnow: nil, to: .full) == .discover(nil))
     }
 

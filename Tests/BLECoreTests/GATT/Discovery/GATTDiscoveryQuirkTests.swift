@@ -107,7 +107,7 @@ import Testing
         #expect(failure == .att(.readByGroupTypeRequest, 1, .insufficientAuthentication))
     }
 
-    /// Characteristics in a hole between services, at every level: they are kept, and the hole is looked into.
+    /// Characteristics in a gap between services, at every level: they are kept, and the gap is searched.
     @Test(arguments: DiscoveryLevel.allCases)
     func characteristicsOutsideServices(level: DiscoveryLevel) throws {
         var database = ModelDatabase()

@@ -317,7 +317,7 @@ extension GATTVectors.Case {
         }
     }
 
-    /// Characteristics and descriptors in the order of their handles, with holes.
+    /// Characteristics and descriptors in the order of their handles, with gaps.
     private static func listed(
         _ numbers: inout SeededNumbers
     ) -> (characteristics: [GATTCharacteristic], descriptors: [GATTDescriptor]) {
