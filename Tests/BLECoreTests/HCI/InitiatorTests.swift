@@ -8,7 +8,7 @@ import Testing
     private let create = HCIOpcode.leCreateConnection
     private let cancelPacket = Initiator.Action.send(HCICommandPacket(LECreateConnectionCancel()))
 
-    @Test func connects() throws {
+    @Test func anAttemptEndsWithTheCompletionOfItsPeer() throws {
         var connect = Initiator()
         #expect(try connect.begin(attempt(), at: start) == [.send(HCICommandPacket(LECreateConnection(initiation())))])
         #expect(connect.commandFinished(create, nil, at: start) == [])

@@ -53,7 +53,7 @@ import Testing
         await bench.far.ended()
     }
 
-    @Test(.row("C02")) func lettingGoOfAChannelClosesIt() async throws {
+    @Test(.row("C02")) func releasingAChannelClosesIt() async throws {
         let time = try #require(VirtualTimeTrait.time)
         let device = VirtualPeripheral(.battery, time: time)
         let link = try await Central(time: time).attach(descriptor: device.connect())

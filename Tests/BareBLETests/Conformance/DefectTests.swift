@@ -44,7 +44,7 @@ struct DefectTests {
     }
 
     /// A reader that sleeps between events would need more than the time limit for them.
-    @Test(.row("H17"), .virtualTime) func aThousandReports() async throws {
+    @Test(.row("H17"), .virtualTime) func aThousandReportsArriveWithoutAPause() async throws {
         let bench = try await AdapterBench()
         let deliveries = Deliveries()
         let scan = try await bench.adapter.subscribe(.balanced, deliveries.receive)

@@ -138,7 +138,7 @@ import Testing
     }
 
     /// G19: nonsense is confirmed and otherwise ignored; a flood leads to one rediscovery.
-    @Test(.row("G19")) func nonsenseAndFloodsDoNoHarm() async throws {
+    @Test(.row("G19")) func malformedAndFrequentAnnouncementsDoNoHarm() async throws {
         let peripheral = VirtualPeripheral(Self.small)
         let device = try await central.attach(to: peripheral)
         let database = try await device.discover(level: .full)

@@ -84,7 +84,7 @@ import Testing
         #expect(await peer.report.isComplete)
     }
 
-    @Test(.row("T26")) func nothingIsRepeatedWhenTheAnswerIsNo() async throws {
+    @Test(.row("T26")) func nothingIsRetriedWhenTheHookRefuses() async throws {
         let hook = Hook(answers: false)
         let (device, peer) = try await attach(hook, "< 0a 0300\n> 01 0a 0300 0f")
         let error = await #expect(throws: BLEError.self) { try await device.read(.handle(3)) }

@@ -15,7 +15,7 @@ import Testing
         }
     }
 
-    @Test func aSilentPeer() async throws {
+    @Test func aTimeoutOfASilentPeerNamesThePeer() async throws {
         let peripheral = VirtualPeripheral(.battery)
         let device = try await Central().attach(to: peripheral)
         await peripheral.stopResponding()

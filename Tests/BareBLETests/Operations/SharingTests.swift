@@ -122,7 +122,7 @@ import Testing
         #expect(await device.subscriptions == [])
     }
 
-    @Test func everythingThatComesWhoeverAsked() async throws {
+    @Test func notificationsHaveTheValuesOfSubscriptionsAndAllOthers() async throws {
         let (device, peripheral) = try await attach()
         let all = await device.notifications()
         let some = try await device.subscribe(to: 0xFFF1)

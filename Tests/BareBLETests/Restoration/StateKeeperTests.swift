@@ -164,7 +164,7 @@ import Testing
     }
 
     /// A caller that waits longer than the central's end must not take that for success.
-    @Test(.row("O24")) func whoWaitsForADiskThatHangsIsToldWhenTheCentralEnds() async {
+    @Test(.row("O24")) func aFlushToADiskThatHangsFailsWhenTheCentralEnds() async {
         await VirtualTime.run { time in
             let disk = HangingDisk()
             let keeper = StateKeeper(
