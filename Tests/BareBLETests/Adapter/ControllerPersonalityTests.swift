@@ -376,7 +376,7 @@ import Testing
             }
             let third = try #require(await radio.id(of: radio.add(.battery)))
             let expected: BLEError.Code = name == "csr8510Clone" ? .timedOut : .busy
-            await #expect(throws: BLEError(expected, during: "", because: "")) {
+            await #expect(throws: error(expected)) {
                 _ = try await central.connect(third, ConnectOptions(timeout: .seconds(5)))
             }
             await links[0].disconnect()

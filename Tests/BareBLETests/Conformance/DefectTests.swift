@@ -60,7 +60,7 @@ struct DefectTests {
 
     @Test func noSignalIsInvented() async throws {
         let device = try await Central().attach(to: VirtualPeripheral(.battery))
-        await #expect(throws: BLEError(.notSupported, during: "", because: "")) { try await device.rssi() }
+        await #expect(throws: error(.notSupported)) { try await device.rssi() }
     }
 
     @Test func noDependencyIsABranch() throws {

@@ -51,7 +51,7 @@ import Testing
             let door = await radio.add(lock)
             // out
             let device = try await Central(radio: radio).connect(toFirst: .any).peripheral
-            await #expect(throws: BLEError(.insufficientSecurity, during: "", because: "")) {
+            await #expect(throws: error(.insufficientSecurity)) {
                 try await device.read(0xFFF1)
             }
             // in: Sources/BareBLETestKit/BareBLETestKit.docc/TestingAWholeDaemon.md

@@ -72,10 +72,10 @@ import Testing
     @Test func othersFailAtOnceWhereTheHolderLetsNobodyWait() async throws {
         let device = try await central.attach(to: VirtualPeripheral(.battery))
         try await device.exclusively(others: .fail) { device in
-            await #expect(throws: BLEError(.busy, during: "", because: "")) {
+            await #expect(throws: error(.busy)) {
                 _ = try await Task.detached { try await device.read(.handle(8)) }.value
             }
-            await #expect(throws: BLEError(.busy, during: "", because: "")) {
+            await #expect(throws: error(.busy)) {
                 try await Task.detached { try await device.exclusively { _ in } }.value
             }
             _ = try await device.read(.handle(8))
@@ -97,7 +97,7 @@ import Testing
             let waiter = Task.detached { try await device.exclusively { _ in Issue.record("it ran") } }
             await wait(for: 1, toWaitOn: device)
             waiter.cancel()
-            await #expect(throws: BLEError(.cancelled, during: "", because: "")) { try await waiter.value }
+            await #expect(throws: error(.cancelled)) { try await waiter.value }
         }
         #expect(try await device.read(.handle(8)) == [64])
     }
@@ -106,10 +106,10 @@ import Testing
         let peripheral = VirtualPeripheral(.battery)
         let device = try await central.attach(to: peripheral)
         try await device.exclusively { device in
-            await #expect(throws: BLEError(.timedOut, during: "", because: "")) {
+            await #expect(throws: error(.timedOut)) {
                 _ = try await Task.detached { try await device.read(.handle(8), timeout: .milliseconds(20)) }.value
             }
-            await #expect(throws: BLEError(.timedOut, during: "", because: "")) {
+            await #expect(throws: error(.timedOut)) {
                 try await Task.detached { try await device.exclusively(timeout: .milliseconds(20)) { _ in } }.value
             }
         }
@@ -125,13 +125,13 @@ import Testing
             let access = Task.detached { try await device.exclusively { _ in Issue.record("it ran") } }
             await wait(for: 2, toWaitOn: device)
             await peripheral.disconnect()
-            await #expect(throws: BLEError(.disconnected, during: "", because: "")) { _ = try await call.value }
-            await #expect(throws: BLEError(.disconnected, during: "", because: "")) { try await access.value }
-            await #expect(throws: BLEError(.disconnected, during: "", because: "")) {
+            await #expect(throws: error(.disconnected)) { _ = try await call.value }
+            await #expect(throws: error(.disconnected)) { try await access.value }
+            await #expect(throws: error(.disconnected)) {
                 try await device.read(.handle(8))
             }
         }
-        await #expect(throws: BLEError(.disconnected, during: "", because: "")) {
+        await #expect(throws: error(.disconnected)) {
             try await device.exclusively { _ in }
         }
     }
@@ -152,7 +152,7 @@ import Testing
             let late = Task.detached { try await device.subscribe(to: 0x2A19) }
             await wait(for: 1, toWaitOn: device)
             late.cancel()
-            await #expect(throws: BLEError(.cancelled, during: "", because: "")) { _ = try await late.value }
+            await #expect(throws: error(.cancelled)) { _ = try await late.value }
         }
     }
 

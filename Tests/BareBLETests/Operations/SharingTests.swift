@@ -23,7 +23,7 @@ import Testing
     }
 
     private func expect(_ code: BLEError.Code, _ call: () async throws -> Void) async {
-        await #expect(throws: BLEError(code, during: "", because: "")) { try await call() }
+        await #expect(throws: error(code)) { try await call() }
     }
 
     @Test func anExclusiveOneIsAlone() async throws {
