@@ -110,8 +110,8 @@ public struct BLEError: Error, Sendable {
     /// The part that failed, if the code alone does not identify it: a `.timedOut` may be the peer's or the adapter's;
     /// a `.tooLong` is the peer's or, with `nil`, that of an argument.
     public let origin: Origin?
-    /// What the failure is about: the name or address of a peer, the name of an adapter, the path of a file or socket, or
-    /// the descriptor, identifier or text that was passed. `nil` if it is about none of them.
+    /// The name or address of the peer, the name of the adapter, the path of the file or socket, or the descriptor,
+    /// identifier or text that was passed. `nil` if it is about none of them.
     public let subject: String?
     /// The operation that failed, such as "connect" or "read 2a19".
     public let operation: String
