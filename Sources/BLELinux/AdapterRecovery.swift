@@ -140,7 +140,7 @@ package struct AdapterRecovery: Sendable {
         }
         guard let port, SystemFiles.text(port + "/disable") != nil else {
             throw .failed(
-                "nothing answers at USB port \(name) any more, and this kernel cannot enable the port again: "
+                "nothing responds at USB port \(name) any more, and this kernel cannot enable the port again: "
                     + "unplug the adapter and plug it in again")
         }
         try writeTwice("1", "0", to: port + "/disable")

@@ -110,7 +110,7 @@ package final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable
         while !takeStop() && !done() {
             runJobs(&batch)
             while !jobsAfterPoll.isEmpty {
-                runBehindJobs()
+                runHandlersAfterJobs()
                 runJobs(&batch)
             }
             if done() { return }
@@ -143,7 +143,7 @@ package final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable
 
     /// Unregisters a descriptor, including events that have already been collected. Call it before closing the
     /// descriptor.
-    package func letGo(_ descriptor: Int32) {
+    package func unregister(_ descriptor: Int32) {
         watch(descriptor) { $0 = Watch(generation: $0.generation) }
     }
 
@@ -154,7 +154,7 @@ package final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable
         jobsAfterPoll.append(handler)
     }
 
-    private func runBehindJobs() {
+    private func runHandlersAfterJobs() {
         var handlers: [Handler] = []
         swap(&handlers, &jobsAfterPoll)
         for handler in handlers { handler() }
@@ -278,7 +278,7 @@ extension EventLoop {
         if known != nil {
             result = ble_watch(epoll, descriptor, watch.interest, tag(descriptor, watch), 1)
             if result == -ENOENT {
-                // Closed without `letGo` and opened again: the old handlers are void.
+                // Closed without `unregister` and opened again: the old handlers are void.
                 watch = newWatch()
                 change(&watch)
             }

@@ -13,7 +13,7 @@ package final class PipeWriter: Sendable {
     /// The number of bytes that wait for the reader, beside those in the pipe.
     package static let capacity = 1 << 20
     /// The longest time in which the reader takes the rest, in milliseconds.
-    private static let patience: Int32 = 2000
+    private static let writeTimeout: Int32 = 2000
 
     /// Takes the descriptor of a pipe, or of what else is written and not positioned. It is closed with this object.
     package init(adopting descriptor: Int32) {
@@ -65,7 +65,7 @@ package final class PipeWriter: Sendable {
     ///
     /// - Throws: As `write(_:)`, if it has not taken everything.
     package func drain() throws(SystemCallError) {
-        try writePending(timeout: Self.patience)
+        try writePending(timeout: Self.writeTimeout)
         if !pending.withLock(\.isEmpty) { throw SystemCallError(call: "write", errno: EAGAIN) }
     }
 

@@ -66,7 +66,7 @@ package final class PeerLink {
         guard !isClosed else { return }
         isHeld = true
         isAwaitingRoom = false
-        loop.letGo(socket.descriptor)
+        loop.unregister(socket.descriptor)
     }
 
     package func release() {
@@ -85,7 +85,7 @@ package final class PeerLink {
         guard !isClosed else { return }
         isClosed = true
         handler = nil
-        loop.letGo(socket.descriptor)
+        loop.unregister(socket.descriptor)
         socket.shutdown()
         // Unread packets would make the end a reset, at the time when the last copy of the descriptor is closed.
         while case .packet = socket.receive(into: &buffer, isAwaited: false) {}

@@ -18,7 +18,7 @@ public struct VirtualDevice: Sendable {
     public var services: [VirtualService]
     /// The maximum MTU that the device accepts, 23 to 517.
     public var maximumMTU: UInt16
-    /// How the device pairs; `nil` if it cannot.
+    /// The way in which the device pairs; `nil` if it cannot.
     public var security: VirtualSecurity?
 
     /// Creates a device.

@@ -56,7 +56,7 @@ public actor VirtualServiceManager {
     deinit {
         for entry in stored { MemoryFile.close(entry.number) }
         Task(executorPreference: EventLoop.peers) { [descriptor] in
-            EventLoop.peers.letGo(descriptor)
+            EventLoop.peers.unregister(descriptor)
             MemoryFile.close(descriptor)
         }
     }

@@ -7,7 +7,7 @@ import Testing
 
 @Suite("Controllers") struct ControllersTests {
     /// As strace and the kernel's compatibility table show them.
-    @Test func ioctlNumbers() {
+    @Test func ioctlNumbersAreTheKernels() {
         #expect(ble_HCIDEVUP == 0x4004_48C9)
         #expect(ble_HCIDEVDOWN == 0x4004_48CA)
         #expect(ble_HCIDEVRESET == 0x4004_48CB)
@@ -17,7 +17,7 @@ import Testing
     }
 
     /// The second source of the layout is the C compiler, reading BlueZ's header.
-    @Test func deviceInfo() throws {
+    @Test func deviceInformationIsReadInTheKernelsLayout() throws {
         var device = hci_dev_info()
         device.dev_id = 3
         unsafe withUnsafeMutableBytes(of: &device.name) { unsafe $0.copyBytes(from: Array("hci3".utf8)) }
@@ -61,7 +61,7 @@ import Testing
         #expect(Controllers.pairingAddresses(inChannels: cut) == nil)
     }
 
-    @Test func deviceList() {
+    @Test func theListOfDevicesIsRead() {
         let bytes: [UInt8] = [2, 0, 0xAA, 0xAA, 1, 0, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0]
         #expect(Controllers.adapterIndices(KernelRecord(bytes, paddedTo: 4 + 64 * 8)) == [1, 0])
         #expect(Controllers.adapterIndices(KernelRecord([], paddedTo: 4 + 64 * 8)) == [])
@@ -69,7 +69,7 @@ import Testing
         #expect(Controllers.adapterIndices(KernelRecord([0xFF, 0xFF], paddedTo: 4 + 64 * 8)).count == 64)
     }
 
-    @Test func links() {
+    @Test func theKernelsListOfLinksIsRead() {
         var link = hci_conn_info()
         link.handle = 0x0040
         unsafe withUnsafeMutableBytes(of: &link.bdaddr) {

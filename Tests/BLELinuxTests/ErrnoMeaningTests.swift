@@ -15,7 +15,7 @@ import Testing
             (0x09, EMLINK), (0x0A, EMLINK), (0x0D, ECONNREFUSED), (0x0E, ECONNREFUSED), (0x0F, ECONNREFUSED),
             (0x1B, ECONNREFUSED), (0x0C, EBUSY), (0x04, EHOSTDOWN), (0x3C, EHOSTDOWN),
         ] as [(UInt8, Int32)])
-    func statuses(status: UInt8, errno: Int32) {
+    func anErrorNumberStandsForTheObservedStatus(status: UInt8, errno: Int32) {
         #expect(ErrnoMeaning.statuses(errno).contains(HCIStatus(rawValue: status)))
         let end = LinkEnd(errno: errno)
         #expect(end.errno == errno)
@@ -33,7 +33,7 @@ import Testing
         #expect(ErrnoMeaning.statuses(EAGAIN) == [])
     }
 
-    @Test(.row("L04", "O13")) func ends() {
+    @Test(.row("L04", "O13")) func anErrorNumberOfALinkNamesItsEnd() {
         #expect(LinkEnd(errno: 0) == .closed)
         #expect(LinkEnd(errno: EPIPE) == .closed)
         #expect(LinkEnd(errno: ETIMEDOUT) == .outOfReach)
@@ -46,7 +46,7 @@ import Testing
         #expect(LinkEnd(errno: 99) == .other(errno: 99))
     }
 
-    @Test(.row("O14")) func connects() {
+    @Test(.row("O14")) func anErrorNumberOfAConnectNamesItsFailure() {
         #expect(ConnectFailure(errno: ECONNREFUSED, timeRanOut: true) == .timedOut)
         #expect(ConnectFailure(errno: ECONNREFUSED, timeRanOut: false) == .lowEnergyOff)
         let table: [(Int32, ConnectFailure)] = [
@@ -62,7 +62,7 @@ import Testing
         }
     }
 
-    @Test func localCalls() {
+    @Test func anErrorNumberOfALocalCallNamesItsFailure() {
         let table: [(String, Int32, LocalFailure)] = [
             ("socket", EAFNOSUPPORT, .noBluetooth), ("HCIDEVUP", EPERM, .notPermitted(.netAdmin)),
             ("send", EPERM, .notPermitted(.netRaw)), ("bind", EPERM, .notPermitted(.netAdmin)),

@@ -26,7 +26,7 @@ private actor Resident {
     func watch(_ descriptor: Int32) {
         loop.onReadable(descriptor) {
             self.assumeIsolated {
-                $0.loop.letGo(descriptor)
+                $0.loop.unregister(descriptor)
                 $0.note("readable")
             }
         }

@@ -47,7 +47,7 @@ func poke(_ descriptor: Int32) {
         }
         let deadline = loop.now() + time
         _ = loop.schedule(at: deadline) { calls.append("deadline") }
-        defer { loop.letGo(socket.descriptor) }
+        defer { loop.unregister(socket.descriptor) }
         // One turn, which sets the kernel's timer; then this thread is away for too long.
         poke(far)
         loop.run { !calls.isEmpty }
@@ -115,7 +115,7 @@ func poke(_ descriptor: Int32) {
         var calls: [String] = []
         func replace(_ other: Int32) {
             calls.append("old")
-            loop.letGo(other)
+            loop.unregister(other)
             #expect(dup2(fresh.0, other) == other)
             loop.onReadable(other) { calls.append("new") }
         }
@@ -124,7 +124,7 @@ func poke(_ descriptor: Int32) {
             let own = sockets[index].near
             let other = sockets[1 - index].near
             loop.onReadable(own) {
-                loop.letGo(own)
+                loop.unregister(own)
                 replace(other)
             }
         }
@@ -173,7 +173,7 @@ func poke(_ descriptor: Int32) {
         loop.onWritable(near) { writable += 1 }
         close(far)
         loop.run { writable > 0 }
-        loop.letGo(near)
+        loop.unregister(near)
         close(near)
         // A number that no test can have open.
         #expect(loop.onReadable(1_000_000) {}?.errno == EBADF)

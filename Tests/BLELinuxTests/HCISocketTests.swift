@@ -6,7 +6,7 @@ import Testing
 @testable import BLELinux
 
 @Suite("HCI sockets") struct HCISocketTests {
-    @Test func socketAddresses() {
+    @Test func socketAddressesHaveTheKernelsLayout() {
         var raw = HCISocket.socketAddress(.raw, 2)
         #expect(unsafe withUnsafeBytes(of: &raw) { unsafe [UInt8]($0) } == [31, 0, 2, 0, 0, 0])
         var monitor = HCISocket.socketAddress(.monitor, nil)
@@ -14,7 +14,7 @@ import Testing
     }
 
     /// Types, two words of events and an opcode; two bytes of padding, which may hold anything, make it 16.
-    @Test func filters() {
+    @Test func aFilterHasTheKernelsLayout() {
         var reports = HCIFilter.reports.kernelFilter
         #expect(
             unsafe withUnsafeBytes(of: &reports) { unsafe [UInt8]($0.prefix(14)) } == [

@@ -47,8 +47,8 @@ final class KernelPeripheral {
 
     /// Lets go of the loop and of the link.
     func end() {
-        if accepted >= 0 { loop.letGo(accepted) }
-        loop.letGo(listener)
+        if accepted >= 0 { loop.unregister(accepted) }
+        loop.unregister(listener)
     }
 
     /// Sends notifications until the kernel takes no more or all are sent.
@@ -62,7 +62,7 @@ final class KernelPeripheral {
         let descriptor = Glibc.accept(listener, nil, nil)
         guard descriptor >= 0 else { return }
         if accepted >= 0 {
-            loop.letGo(accepted)
+            loop.unregister(accepted)
             close(accepted)
         }
         accepted = descriptor
@@ -75,7 +75,7 @@ final class KernelPeripheral {
         while true {
             let count = unsafe recv(descriptor, &bytes, bytes.count, Int32(MSG_DONTWAIT))
             guard count > 0 else {
-                if count == 0 || errno != EAGAIN { loop.letGo(descriptor) }
+                if count == 0 || errno != EAGAIN { loop.unregister(descriptor) }
                 return
             }
             _ = unsafe send(descriptor, [0x01, bytes[0], 0, 0, 0x0A], 5, 0)
@@ -100,7 +100,7 @@ final class KernelPeripheral {
         var buffer = [UInt8](repeating: 0, count: HCISocket.bufferSize)
         var readable = false
         loop.onReadable(socket.descriptor) { readable = true }
-        defer { loop.letGo(socket.descriptor) }
+        defer { loop.unregister(socket.descriptor) }
         while loop.wait(until: { readable }) {
             readable = false
             while case .packet(let count, _) = socket.receive(into: &buffer) {

@@ -27,7 +27,7 @@ struct KernelSocketTests {
         var writable = !socket.isConnecting
         loop.onWritable(socket.descriptor) { writable = true }
         #expect(loop.wait { writable })
-        loop.letGo(socket.descriptor)
+        loop.unregister(socket.descriptor)
         return socket.finishConnect()
     }
 
@@ -36,7 +36,7 @@ struct KernelSocketTests {
         var buffer = [UInt8](repeating: 0, count: LinkSocket.bufferSize)
         var readable = false
         loop.onReadable(socket.descriptor) { readable = true }
-        defer { loop.letGo(socket.descriptor) }
+        defer { loop.unregister(socket.descriptor) }
         while loop.wait(until: { readable }) {
             readable = false
             while true {
@@ -60,7 +60,7 @@ struct KernelSocketTests {
         #expect(socket.send(request) == .sent)
         var readable = false
         loop.onReadable(socket.descriptor) { readable = true }
-        defer { loop.letGo(socket.descriptor) }
+        defer { loop.unregister(socket.descriptor) }
         while loop.wait(until: { readable }) {
             readable = false
             var buffer = [UInt8](repeating: 0, count: LinkSocket.bufferSize)

@@ -187,7 +187,7 @@ import Testing
         loop.run { writable > 0 }
         #expect(sender.send([0xEE]) == .sent)
         #expect(receiver.receivePacket() == [0xEE])
-        loop.letGo(sender.descriptor)
+        loop.unregister(sender.descriptor)
     }
 
     @Test func descriptorsAreClosedAndNotInherited() throws {
@@ -247,7 +247,7 @@ import Testing
 
     /// The layout is the kernel's: family, PSM, address in wire order, channel, address type, one byte of padding.
     @Test(arguments: [(AddressType.public, UInt8(1)), (.random, 2), (.publicIdentity, 1), (.randomIdentity, 2)])
-    func socketAddresses(type: AddressType, wire: UInt8) throws {
+    func socketAddressesHaveTheKernelsLayout(type: AddressType, wire: UInt8) throws {
         let address = try #require(BluetoothAddress("C0:11:22:33:44:55"))
         var kernel = LinkSocket.socketAddress(address, type)
         let bytes = unsafe withUnsafeBytes(of: &kernel) { unsafe [UInt8]($0) }

@@ -25,7 +25,7 @@ import Testing
         Variables(user: "1000 ", group: "100", caller: nil),
         Variables(user: "me", group: "100", caller: nil),
     ])
-    private func whoCalledSudo(_ variables: Variables) {
+    private func theCallerIsReadFromTwoVariables(_ variables: Variables) {
         #expect(Privileges.Caller(user: variables.user, group: variables.group) == variables.caller)
     }
 
@@ -43,7 +43,7 @@ import Testing
             // The last one counts, which would have left out the others' variables.
             (["SUDO_UID": "0", "SUDO_GID": "0", "DOAS_USER": "nobody"], nil), ([:], nil),
         ] as [([String: String], Privileges.Caller?)])
-    func whoCalledWhich(_ environment: [String: String], _ caller: Privileges.Caller?) {
+    func theCallerIsReadFromTheEnvironmentOfEachProgram(_ environment: [String: String], _ caller: Privileges.Caller?) {
         #expect(Privileges.Caller { environment[$0] } == caller)
     }
 }

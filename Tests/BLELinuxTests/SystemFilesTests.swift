@@ -41,7 +41,7 @@ struct FakeTree: ~Copyable {
 }
 
 @Suite("Files of the kernel") struct SystemFilesTests {
-    @Test func textAndNames() {
+    @Test func filesAreReadUpToALimitAndListedByName() {
         var tree = FakeTree()
         tree.write("one", "hello\n")
         tree.write("two", "")
@@ -55,7 +55,7 @@ struct FakeTree: ~Copyable {
         #expect(SystemFiles.names(in: "\(tree.path)/four") == [])
     }
 
-    @Test func radioSwitches() {
+    @Test func theSwitchesOfBluetoothAreRead() {
         var tree = FakeTree()
         for (entry, type, name, soft, hard) in [
             ("rfkill0", "wlan", "phy0", "1", "0"), ("rfkill1", "bluetooth", "hci0", "1", "0"),
@@ -78,7 +78,7 @@ struct FakeTree: ~Copyable {
     }
 
     /// The machine's own switch stays, and so do other radios.
-    @Test func unblocking() throws {
+    @Test func onlyTheSoftBlockOfBluetoothIsLifted() throws {
         var tree = FakeTree()
         for (entry, type, soft, hard) in [
             ("rfkill0", "wlan", "1", "0"), ("rfkill1", "bluetooth", "1", "0"), ("rfkill2", "bluetooth", "0", "1"),
@@ -94,7 +94,7 @@ struct FakeTree: ~Copyable {
         try RadioSwitches(root: "\(tree.path)/missing").unblock()
     }
 
-    @Test func links() {
+    @Test func aSymbolicLinkIsResolvedAndNothingElse() {
         let own = SystemFiles.destination(ofLink: "/proc/self/exe")
         #expect(own?.hasPrefix("/") == true)
         #expect(SystemFiles.destination(ofLink: "/proc") == nil)
@@ -103,7 +103,7 @@ struct FakeTree: ~Copyable {
 
     /// In the form that the kernel's documentation gives for /dev/kmsg: numbers, a semicolon, the text; details on
     /// lines that begin with a space.
-    @Test func messages() {
+    @Test func theKernelLogIsReadFromItsRecords() {
         var tree = FakeTree()
         let filling = String(repeating: "6,1,1,-;filling\n", count: 700)
         tree.write(
@@ -125,7 +125,7 @@ struct FakeTree: ~Copyable {
     }
 
     /// All families open, or none does: they come and go with the kernel's Bluetooth.
-    @Test(.row("O30")) func socketFamilies() {
+    @Test(.row("O30")) func socketFamiliesAreThereTogetherOrNotAtAll() {
         let families = SocketFamilies.current()
         if Controllers.isAddressFamilyAvailable {
             #expect(families.controller == 0)
@@ -134,7 +134,7 @@ struct FakeTree: ~Copyable {
         }
     }
 
-    @Test func privileges() {
+    @Test func privilegesAreReadFromTheStatusFile() {
         var tree = FakeTree()
         tree.write(
             "status", "Name:\tx\nCapInh:\t0000000000000000\nCapEff:\t0000000000002000\nCapBnd:\t000001ffffffffff\n")
@@ -156,7 +156,7 @@ struct FakeTree: ~Copyable {
         #expect(Privileges.effectiveCapabilities("CapEff: zz\n") == 0)
     }
 
-    @Test func thisProcess() {
+    @Test func theStatusOfThisProcessIsRead() {
         if geteuid() == 0, Privileges.current().isInInitialUserNamespace {
             // Root may have been stripped of capabilities, but the file must have been understood.
             #expect(SystemFiles.text("/proc/self/status")?.contains("CapEff:") == true)

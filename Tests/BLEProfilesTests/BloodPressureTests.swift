@@ -31,7 +31,7 @@ import Testing
             "the specification's table of features"),
     ]
 
-    @Test(arguments: goldens) func golden(value: GoldenValue) throws {
+    @Test(arguments: goldens) func valuesReadAndWriteAsInTheTable(value: GoldenValue) throws {
         try value.check()
     }
 
@@ -51,7 +51,7 @@ import Testing
 
     /// Nordic's two invalid cases.
     @Test(arguments: [[1, 2, 3, 4, 5, 6], [3, 2, 3, 4, 5, 6, 7]] as [[UInt8]])
-    func incompleteBytes(bytes: [UInt8]) {
+    func incompleteBytesAreRefused(bytes: [UInt8]) {
         #expect(throws: MalformedPacket.self) { try BloodPressureMeasurement(value: bytes) }
         #expect(throws: MalformedPacket.self) { try IntermediateCuffPressure(value: bytes) }
     }

@@ -45,7 +45,7 @@ import Testing
             0x2A66, "2005015901", "response to request 5, result success, parameter 5901", "the specification's table"),
     ]
 
-    @Test(arguments: goldens) func golden(value: GoldenValue) throws {
+    @Test(arguments: goldens) func valuesReadAndWriteAsInTheTable(value: GoldenValue) throws {
         try value.check()
     }
 

@@ -26,7 +26,7 @@ import Testing
             0x2A55, "100401010203", "response to request 4, result success, parameter 010203", "Nordic: locations"),
     ]
 
-    @Test(arguments: goldens) func golden(value: GoldenValue) throws {
+    @Test(arguments: goldens) func valuesReadAndWriteAsInTheTable(value: GoldenValue) throws {
         try value.check()
     }
 

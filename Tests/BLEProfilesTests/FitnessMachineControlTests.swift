@@ -71,7 +71,7 @@ import Testing
         GoldenValue(0x2AD8, "0000d0070100", "minimum 0 W, maximum 2000 W, increment 1 W", "the specification's table"),
     ]
 
-    @Test(arguments: goldens) func golden(value: GoldenValue) throws {
+    @Test(arguments: goldens) func valuesReadAndWriteAsInTheTable(value: GoldenValue) throws {
         try value.check()
     }
 
@@ -79,7 +79,7 @@ import Testing
 
     /// What the machines' owners write: simcline (00), hughesjs/FitnessMachine (0801, 02 and a speed in 0.01 km/h); the
     /// others follow the specification's table of op codes.
-    @Test func requests() {
+    @Test func aRequestHasTheSpecifiedBytes() {
         #expect(Request.requestControl.valueBytes == [0x00])
         #expect(Request.reset.valueBytes == [0x01])
         #expect(Request.startOrResume.valueBytes == [0x07])
@@ -89,7 +89,7 @@ import Testing
         #expect(Request.ignoreSpinDown.valueBytes == [0x13, 0x02])
     }
 
-    @Test func targets() {
+    @Test func aTargetHasTheSpecifiedUnitAndBytes() {
         #expect(Request.setTarget(.speed(12.5)).valueBytes == [0x02, 0xE2, 0x04])
         #expect(Request.setTarget(.inclination(-3.5)).valueBytes == [0x03, 0xDD, 0xFF])
         #expect(Request.setTarget(.resistanceLevel(5.5)).valueBytes == [0x04, 0x37])
@@ -106,7 +106,7 @@ import Testing
         #expect(Request.setTarget(.simulation(simulation)).valueBytes == [0x11, 0, 0, 0xFF, 0xFF, 0x28, 0x33])
     }
 
-    @Test func timesInZones() throws {
+    @Test func timesInZonesHaveTheSpecifiedBytes() throws {
         let two = FitnessMachineTarget.timesInTwoZones(.seconds(60), .seconds(120))
         #expect(Request.setTarget(two).valueBytes == [0x0E, 60, 0, 120, 0])
         let three = FitnessMachineTarget.timesInThreeZones(.seconds(60), .seconds(120), .seconds(180))
@@ -125,7 +125,7 @@ import Testing
         #expect(Request.setTarget(.trainingTime(.seconds(-5))).valueBytes == [0x0D, 0x00, 0x00])
     }
 
-    @Test func responses() throws {
+    @Test func aResponseIsReadWithItsParameters() throws {
         let answer = try FitnessMachineControlPointResponse(value: [0x80, 0x13, 1, 0xE8, 0x03, 0xB8, 0x0B])
         #expect(answer.spinDownSpeeds?.low == 10 && answer.spinDownSpeeds?.high == 30)
         let refused = try FitnessMachineControlPointResponse(value: [0x80, 0x05, 5])

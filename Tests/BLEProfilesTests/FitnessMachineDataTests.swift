@@ -129,7 +129,7 @@ import Testing
             0x2AD2, "c100ceffe7ff", "power -50 W, average power -25 W, more data", "bluetooth-sig-python: signs"),
     ]
 
-    @Test(arguments: goldens) func golden(value: GoldenValue) throws {
+    @Test(arguments: goldens) func valuesReadAndWriteAsInTheTable(value: GoldenValue) throws {
         try value.check()
     }
 

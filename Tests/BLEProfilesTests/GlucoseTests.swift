@@ -50,7 +50,7 @@ import Testing
         GoldenValue(0x2A52, "050004030201", "records 16909060", "Nordic: uint32"),
     ]
 
-    @Test(arguments: goldens) func golden(value: GoldenValue) throws {
+    @Test(arguments: goldens) func valuesReadAndWriteAsInTheTable(value: GoldenValue) throws {
         try value.check()
     }
 
@@ -82,7 +82,7 @@ import Testing
 
     /// Nordic's invalid cases: no time offset, an unknown length of the number, too short, no response, a wrong
     /// operator.
-    @Test func incompleteBytes() throws {
+    @Test func incompleteBytesAreRefused() throws {
         #expect(throws: MalformedPacket.self) {
             try GlucoseMeasurement(value: Hex.decode("1b0000e207041a0b091e1e00120501"))
         }
@@ -93,7 +93,7 @@ import Testing
 
     /// 0101, 0401, 0106, 0105 and 01030145 00 are what people wrote to real meters (flutter_blue issue 830,
     /// BluetoothLEExplorer issue 29); the others follow the specification's table.
-    @Test func requestsForRecords() {
+    @Test func requestsForRecordsHaveTheSpecifiedBytes() {
         typealias Request = RecordAccessControlPointRequest
         #expect(Request.report(.all).valueBytes == [1, 1])
         #expect(Request.report(.last).valueBytes == [1, 6])
@@ -110,7 +110,7 @@ import Testing
                 == [4, 3, 2, 0xE8, 0x07, 2, 29, 12, 0, 0])
     }
 
-    @Test func responses() throws {
+    @Test func aResponseIsReadWithItsParameters() throws {
         typealias Response = RecordAccessControlPointResponse
         #expect(try Response(value: [6, 0, 3, 7]) == .ended(request: 3, .abortUnsuccessful))
         #expect(try Response(value: [6, 0, 1, 10]) == .ended(request: 1, RecordAccessResult(rawValue: 10)))

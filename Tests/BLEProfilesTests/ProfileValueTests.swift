@@ -4,7 +4,7 @@ import Testing
 
 /// What the types give to programs; bytes as in `ValueDescriptionTests`.
 @Suite struct ProfileValueTests {
-    @Test func heartRate() throws {
+    @Test func aHeartRateMeasurementIsReadWithItsIntervals() throws {
         let value = try HeartRateMeasurement(value: Hex.decode("1e5a0a00e80300042a03"))
         #expect(value.beatsPerMinute == 90)
         #expect(value.hasSkinContact == true)
@@ -33,7 +33,7 @@ import Testing
         #expect(try HeartRateMeasurement(value: value.valueBytes) == value)
     }
 
-    @Test func battery() throws {
+    @Test func batteryValuesAreRead() throws {
         let status = try BatteryLevelStatus(value: Hex.decode("07210612014b01"))
         #expect(status.isPresent)
         #expect(status.wiredPower == .no)
@@ -57,7 +57,7 @@ import Testing
         #expect(faulty.hasBatteryFault == true && !faulty.hasChargingFaultOfBattery && faulty.needsService == .no)
     }
 
-    @Test func deviceInformation() throws {
+    @Test func deviceInformationIsRead() throws {
         let identity = try PnPID(value: Hex.decode("01590001000200"))
         #expect(identity == PnPID(vendorSource: 1, vendor: 0x0059, product: 1, version: 2))
         #expect(identity.companyName == "Nordic Semiconductor ASA")
@@ -68,7 +68,7 @@ import Testing
         #expect(Hex.encode(system.valueBytes) == "123456feffabcdef")
     }
 
-    @Test func thermometer() throws {
+    @Test func aTemperatureMeasurementIsReadWithItsUnit() throws {
         let value = try TemperatureMeasurement(value: Hex.decode("07da0300ffe3070415140e2d06"))
         #expect(value.isFahrenheit)
         #expect(value.temperature.number == .finite(mantissa: 986, exponent: -1))
@@ -77,7 +77,7 @@ import Testing
         #expect(value.time == GATTDateTime(year: 2019, month: 4, day: 21, hours: 20, minutes: 14, seconds: 45))
     }
 
-    @Test func environment() throws {
+    @Test func environmentalValuesAreReadInTheirUnits() throws {
         #expect(try Temperature(value: [0x0B, 0x0A]).doubleValue == 25.71)
         #expect(try Temperature(value: [0x00, 0x80]).doubleValue == nil)
         #expect(Temperature(rawValue: -100).valueBytes == [0x9C, 0xFF])
@@ -104,7 +104,7 @@ import Testing
         #expect(Pressure(101_311.6)?.valueBytes == [0x7C, 0x75, 0x0F, 0x00])
     }
 
-    @Test func time() throws {
+    @Test func theCurrentTimeIsReadWithItsFractions() throws {
         let bytes = try Hex.decode("e707010214160701ff01")
         let value = try CurrentTime(value: bytes)
         #expect(value.time.dateTime == GATTDateTime(year: 2023, month: 1, day: 2, hours: 20, minutes: 22, seconds: 7))
@@ -125,7 +125,7 @@ import Testing
         #expect(GATTDateTime(year: 0, month: 0, day: 0).isValid)
     }
 
-    @Test func genericAccess() throws {
+    @Test func genericAccessValuesAreRead() throws {
         #expect(try Appearance(value: [0x41, 0x03]).name == "Heart Rate Belt")
         let wish = try PreferredConnectionParameters(value: Hex.decode("180028000000a401"))
         #expect(wish.connectionParameters?.interval == .milliseconds(30) ... .milliseconds(50))

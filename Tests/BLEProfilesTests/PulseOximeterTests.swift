@@ -28,11 +28,11 @@ import Testing
         GoldenValue(0x2A60, "0c00", "features storage, features timestamp", "the specification's table"),
     ]
 
-    @Test(arguments: goldens) func golden(value: GoldenValue) throws {
+    @Test(arguments: goldens) func valuesReadAndWriteAsInTheTable(value: GoldenValue) throws {
         try value.check()
     }
 
-    @Test func fieldsOfMeasurements() throws {
+    @Test func theFieldsOfMeasurementsAreRead() throws {
         let spot = try PLXSpotCheckMeasurement(value: Hex.decode("1f61004800e7070c190e1e2d800120200023f0"))
         #expect(spot.value.saturation.doubleValue == 97)
         #expect(spot.quality.measurementStatus == [.validated, .fullyQualified])

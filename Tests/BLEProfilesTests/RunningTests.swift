@@ -17,7 +17,7 @@ import Testing
         ),
     ]
 
-    @Test(arguments: goldens) func golden(value: GoldenValue) throws {
+    @Test(arguments: goldens) func valuesReadAndWriteAsInTheTable(value: GoldenValue) throws {
         try value.check()
     }
 
@@ -32,7 +32,7 @@ import Testing
         #expect(throws: MalformedPacket.self) { try RSCMeasurement(value: Hex.decode("070003125600010000")) }
     }
 
-    @Test func featureBits() throws {
+    @Test func unknownFeatureBitsHaveNoWords() throws {
         #expect(try RSCFeature(value: [0x18, 0]) == [.calibration, .multipleSensorLocations])
         #expect(try RSCFeature(value: [0x00, 0x80]).words.isEmpty)
     }

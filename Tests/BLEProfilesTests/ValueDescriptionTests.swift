@@ -82,7 +82,7 @@ import Testing
         (0x2906, "020d00", nil),
     ]
 
-    @Test(arguments: goldens) func text(_ uuid: UInt16, _ hex: String, _ expected: String?) throws {
+    @Test(arguments: goldens) func aValueIsDescribedInWords(_ uuid: UInt16, _ hex: String, _ expected: String?) throws {
         #expect(ValueDescription.of(uuid: BluetoothUUID(uuid), value: try Hex.decode(hex))?.text == expected)
     }
 

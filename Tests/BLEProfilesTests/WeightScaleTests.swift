@@ -50,11 +50,11 @@ import Testing
                 + "height resolution 0.010 m", "the specification's table"),
     ]
 
-    @Test(arguments: goldens) func golden(value: GoldenValue) throws {
+    @Test(arguments: goldens) func valuesReadAndWriteAsInTheTable(value: GoldenValue) throws {
         try value.check()
     }
 
-    @Test func weightsInKilograms() throws {
+    @Test func weightsAreConvertedToKilograms() throws {
         #expect(try WeightMeasurement(value: Hex.decode("00b036")).kilograms == 70)
         let pounds = try WeightMeasurement(value: Hex.decode("01543d"))
         #expect(pounds.weight == 157 && pounds.system == .imperial)
@@ -62,7 +62,7 @@ import Testing
         #expect(try WeightMeasurement(value: Hex.decode("00ffff")).kilograms == nil)
     }
 
-    @Test func resolutions() {
+    @Test func aResolutionIsReadFromTheFeatures() {
         #expect(WeightScaleFeature(rawValue: 0).massResolution == nil)
         #expect(WeightScaleFeature(rawValue: 1 << 3).massResolution?.kilograms == 0.5)
         #expect(WeightScaleFeature(rawValue: 8 << 3).massResolution == nil)

@@ -185,7 +185,7 @@ import Testing
             ("07ffe102100005a3", "Victron 0xa305"), ("07ffe10210000ac0", "Victron 0xc00a"),
             ("19ffe10202955fc89997bcc508a43f30aeb6b1672b56ae905ac2", nil),
         ] as [(String, String?)])
-    func victronWithoutRecord(_ payload: String, _ text: String?) throws {
+    func aVictronDeviceWithoutARecordShowsItsModel(_ payload: String, _ text: String?) throws {
         #expect(AdvertisingData(try Hex.decode(payload)).decoded.first?.description == text)
     }
 
@@ -199,7 +199,7 @@ import Testing
     }
 
     /// Whatever is cut off or flipped, and whatever a cipher makes of it: no trap, and fields that can be found.
-    @Test func damagedPayloads() throws {
+    @Test func damagedDataHasOnlyNamedFields() throws {
         for vector in Self.all {
             var keys = [try keys(vector.key, for: vector.address)]
             let address = try #require(BluetoothAddress(vector.address))

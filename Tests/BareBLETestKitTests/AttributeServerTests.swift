@@ -142,7 +142,7 @@ struct AttributeServerTests {
         #expect(server.send(long, of: 7)?.count == 23)
     }
 
-    @Test("A client has what it configured as long as the link, and the counters go on")
+    @Test("A client has what it configured as long as the link, and the counters continue")
     func links() throws {
         var server = AttributeServer(Self.device)
         #expect(try exchange(&server, "023000") == ["030502"])

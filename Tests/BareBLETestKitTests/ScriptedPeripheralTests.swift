@@ -40,7 +40,7 @@ struct ScriptedPeripheralTests {
         #expect(report.description == "line 7: expected 0a0300, got 0a0400")
     }
 
-    @Test("Says when the client hung up or said too much")
+    @Test("Reports when the client disconnects or sends too much")
     func endsEarly() async throws {
         let peer = ScriptedPeripheral(try Dialogue(Self.text))
         do {

@@ -5,7 +5,7 @@ import Testing
 
 @Suite("Virtual peripheral", .timeLimit(.minutes(10)))
 struct VirtualPeripheralTests {
-    @Test("Answers raw requests over a socketpair, and notifies as planned")
+    @Test("Responds to raw requests over a socketpair, and notifies as planned")
     func servesHeartRate() async throws {
         let peripheral = VirtualPeripheral(.heartRate)
         var client = RawClient(try await peripheral.connect())
@@ -92,7 +92,7 @@ struct VirtualPeripheralTests {
     }
 
     @Test("A link keeps its peripheral alive, and leaves nothing")
-    func letGo() async throws {
+    func aLinkKeepsItsPeripheralAlive() async throws {
         weak var held: VirtualPeripheral?
         do {
             let descriptor: Int32

@@ -194,7 +194,7 @@ import Testing
 
     /// A process that is being started has a copy of each descriptor for a moment, and a lock would last as long as
     /// that.
-    @Test("the store is free as soon as it was let go of", .row("O28", "O08")) func letGoOf() throws {
+    @Test("the store is free as soon as it is released", .row("O28", "O08")) func releasingTheStoreFreesIt() throws {
         let folder = try Folder()
         let store = StateStore(directory: folder.path, identifier: "hub")
         let plan = try FaultPlan()

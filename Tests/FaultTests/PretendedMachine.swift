@@ -68,14 +68,14 @@ actor PretendedMachine {
 
     /// Ends the link.
     func disconnect() {
-        if let descriptor = link?.descriptor { loop.letGo(descriptor) }
+        if let descriptor = link?.descriptor { loop.unregister(descriptor) }
         link = nil
     }
 
     /// Says nothing on the link any more, which stays up. The next one is one more.
     func park() {
         guard let link = link.take() else { return }
-        loop.letGo(link.descriptor)
+        loop.unregister(link.descriptor)
         parked.append(link.release())
     }
 
@@ -83,7 +83,7 @@ actor PretendedMachine {
     func fallSilent() { isSilent = true }
 
     private func unplug() {
-        if let descriptor = commands?.descriptor { loop.letGo(descriptor) }
+        if let descriptor = commands?.descriptor { loop.unregister(descriptor) }
         commands = nil
         reports = nil
         controller.reset()

@@ -21,7 +21,7 @@ import Testing
         #expect(loop.onReadable(near) { calls.append("refused") }?.errno == ENOMEM)
         #expect(loop.watchedCount == 0)
         plan.clear()
-        #expect(loop.onReadable(near) { loop.letGo(near) } == nil)
+        #expect(loop.onReadable(near) { loop.unregister(near) } == nil)
         plan.set(SystemCalls(.epollControl), .fail(ENOMEM), on: near, times: nil)
         #expect(loop.onWritable(near) { calls.append("writable") } == nil)
         #expect(loop.onWritable(near, nil) == nil)
@@ -35,7 +35,7 @@ import Testing
         let outcome = peer.send([1])
         #expect(outcome == .sent)
         plan.joined { loop.run { loop.watchedCount == 0 } }
-        loop.letGo(socket.descriptor)
+        loop.unregister(socket.descriptor)
     }
 
     @Test("the loop cannot watch a new link", .row("O12"), arguments: [ENOMEM, ENOSPC]) func unwatchableFromTheStart(

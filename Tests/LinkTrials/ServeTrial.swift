@@ -66,14 +66,14 @@ struct ServeTrial {
                 ]))
         let events = local.events
         if let pairing { try await local.allowPairing(pairing) }
-        let lease = try await local.advertise([.flags(.generalDiscoverable), .localName("Workbench")])
+        let advertisement = try await local.advertise([.flags(.generalDiscoverable), .localName("Workbench")])
         LinkTrials.say("serving")
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask { for try await event in events { report(event) } }
             group.addTask { for await order in orders { try await perform(order.value, of: order.central, local) } }
             try await group.waitForAll()
         }
-        withExtendedLifetime(lease) {}
+        withExtendedLifetime(advertisement) {}
     }
 
     private func report(_ event: LocalPeripheralEvent) {

@@ -1,7 +1,7 @@
 // What is done about the calls of one link that the peer has refused.
 //
 // Duties
-// - Decides which refusals have a recovery action, after which the call is repeated as a whole.
+// - Decides which refusals have a recovery action, after which the call is retried as a whole.
 // - Allows each kind of action at most once per call, so that no peer can keep a call pending forever.
 // - Remembers which security upgrades have succeeded and not helped.
 //
@@ -13,7 +13,7 @@
 
 /// Decides how a link recovers from refusals.
 package struct CallRecovery: ~Copyable {
-    /// What can be done before a refused call is repeated.
+    /// What can be done before a refused call is retried.
     package enum Action: Hashable, Sendable {
         /// Request the application to secure the link.
         case upgradeSecurity(SecurityLevel, for: AttributeHandle)
@@ -36,7 +36,7 @@ package struct CallRecovery: ~Copyable {
 
         package init() {}
 
-        /// The action succeeded; the call is repeated.
+        /// The action succeeded; the call is retried.
         package mutating func succeeded(_ action: Action) {
             switch action {
             case .upgradeSecurity: hasUpgraded = true

@@ -19,7 +19,7 @@
 //   attempt may be reported without an address.
 // - Cancel refused with Command Disallowed says that no attempt is pending: its completion is on its way, or was lost. Where it
 //   does not come, the attempt ends as `endUnreported`: a link may be up that neither the kernel nor any program knows (row W52).
-// - A cancel without a response is repeated once, unless Create Connection had no response either. A silent controller
+// - A cancel without a response is retried once, unless Create Connection had no response either. A silent controller
 //   may then continue: the attempt ends as `cancelUnconfirmed`, and so does the state. The controller refuses every other
 //   attempt for as long as it initiates, which may be until the peer is heard. So the cancel is sent again before the
 //   next attempt, which waits for it (`confirmCancel`), and after each other response. The response to it, the end of
@@ -142,7 +142,7 @@ package struct Initiator: ~Copyable {
         let peer: PeerID
         var confirmation: Confirmation?
         /// Whether a cancel that followed another response is in the queue or out.
-        var isRepeated = false
+        var isRetried = false
     }
 
     private enum Turns {
@@ -236,12 +236,12 @@ package struct Initiator: ~Copyable {
 
     /// The controller has responded to a command, of whatever owner: it may confirm a cancel now.
     package mutating func controllerResponded(_ opcode: HCIOpcode) -> [Action] {
-        guard case .cancelUnconfirmed(var pending) = state, opcode != .leCreateConnectionCancel, !pending.isRepeated
+        guard case .cancelUnconfirmed(var pending) = state, opcode != .leCreateConnectionCancel, !pending.isRetried
         else {
             return []
         }
         if case .sent? = pending.confirmation { return [] }
-        pending.isRepeated = true
+        pending.isRetried = true
         state = .cancelUnconfirmed(pending)
         return [.send(Self.cancelCommand)]
     }
@@ -480,7 +480,7 @@ extension Initiator {
         _ pending: PendingCancel, _ opcode: HCIOpcode, _ failure: HCICommandFailure?, at now: BootInstant
     ) -> [Action] {
         var pending = pending
-        if opcode == .leCreateConnectionCancel { pending.isRepeated = false }
+        if opcode == .leCreateConnectionCancel { pending.isRetried = false }
         state = .cancelUnconfirmed(pending)
         // Also to a late Create Connection: it was refused.
         if failure?.status != nil { return confirm(pending) }

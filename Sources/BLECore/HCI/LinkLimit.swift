@@ -31,7 +31,7 @@ package struct LinkLimit: Hashable, Sendable {
     /// What to do before another link is initiated, beside those that are up.
     package func advice(links: Int) -> Advice {
         if let configured, links >= configured { return .full(limit: configured) }
-        if let learnt, links >= learnt { return .wait(Self.patience) }
+        if let learnt, links >= learnt { return .wait(Self.waitingTime) }
         return .proceed
     }
 
@@ -47,5 +47,5 @@ package struct LinkLimit: Hashable, Sendable {
     }
 
     /// How long a connect waits for the end of a link before it is attempted beyond what was learnt.
-    package static let patience: Duration = .seconds(4)
+    package static let waitingTime: Duration = .seconds(4)
 }

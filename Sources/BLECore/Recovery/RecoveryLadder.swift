@@ -146,7 +146,7 @@ extension RecoveryLadder {
 
     private mutating func beginRescan(_ silence: Duration, at now: BootInstant) -> [Action] {
         let reason = RecoveryReason.silence(silence)
-        state = .judging(.rescan, Trouble(reason: reason, began: now), until: now + Self.patience(after: .rescan))
+        state = .judging(.rescan, Trouble(reason: reason, began: now), until: now + Self.timeLimit(after: .rescan))
         return [.notify(.began(.rescan, because: reason))]
     }
 
@@ -238,7 +238,7 @@ extension RecoveryLadder {
         case let failure?: return report + proceed(after: step, failure, for: trouble, at: now)
         case nil:
             timeouts = []
-            state = .judging(step, trouble, until: now + Self.patience(after: step))
+            state = .judging(step, trouble, until: now + Self.timeLimit(after: step))
             if let peer = trouble.suspect {
                 if treated.count < Self.treatedLimit { treated.insert(peer) }
                 return recovered(at: now)
@@ -257,7 +257,7 @@ extension RecoveryLadder {
         case .judging(let step, let trouble, _):
             if let silence = trouble.silence {
                 if !isListening {
-                    state = .judging(step, trouble, until: now + Self.patience(after: step))
+                    state = .judging(step, trouble, until: now + Self.timeLimit(after: step))
                     return []
                 }
                 let earliest = trouble.began + (Self.silenceBeforePower - silence)
@@ -269,7 +269,7 @@ extension RecoveryLadder {
             return proceed(after: step, nil, for: trouble, at: now)
         case .exhausted(let trouble, _):
             if trouble.silence != nil, !isListening {
-                state = .exhausted(trouble, next: now + Self.patience(after: .power))
+                state = .exhausted(trouble, next: now + Self.timeLimit(after: .power))
                 return []
             }
             return take(.power, for: trouble, at: now)
@@ -345,7 +345,7 @@ extension RecoveryLadder {
     }
 
     /// How long it takes until a step can have helped.
-    package static func patience(after step: RecoveryStep) -> Duration {
+    package static func timeLimit(after step: RecoveryStep) -> Duration {
         switch step {
         case .rescan, .eventMasks: .seconds(15)
         case .power, .usbPort, .driver: .seconds(10)

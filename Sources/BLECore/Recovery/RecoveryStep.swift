@@ -44,7 +44,7 @@ extension RecoveryStep: CustomStringConvertible {
     public var description: String { name }
 }
 
-/// Why steps of recovery are taken.
+/// The reason for which steps of recovery are taken.
 public enum RecoveryReason: Hashable, Sendable {
     /// No report with data has come for so long, while the scan ran.
     case silence(Duration)
@@ -75,13 +75,13 @@ package enum RecoveryFailure: Error, Hashable, Sendable {
     case failed(String)
 }
 
-/// What may be done so that an adapter receives again.
+/// The steps that are permitted so that an adapter receives again.
 ///
 /// The steps up to the permitted one are taken one after the other, each only after the one before was in vain. A run of steps
 /// that end links is followed by a pause of 1, 5 and then 30 minutes, and there are four in an hour at most. With
 /// `Configuration.stateStore` that holds over restarts of the program.
 public struct RecoveryPolicy: Hashable, Sendable {
-    /// How far recovery may go.
+    /// The limit of the steps that recovery may take.
     public enum Limit: Int, Comparable, Hashable, Sendable {
         /// Nothing is done: silence is reported alone.
         case none
@@ -96,7 +96,7 @@ public struct RecoveryPolicy: Hashable, Sendable {
         public static func < (first: Limit, second: Limit) -> Bool { first.rawValue < second.rawValue }
     }
 
-    /// How far recovery may go.
+    /// The limit of the steps that recovery may take.
     public var limit: Limit
     /// A Boolean value that indicates whether links of other programs may be ended too. It has an effect with the limit `usb`.
     public var endsLinksOfOthers: Bool

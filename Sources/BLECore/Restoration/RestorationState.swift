@@ -40,7 +40,7 @@ public struct PersistedPeer: Hashable, Sendable {
     public var mtu: Int?
     /// The connection parameters to request; `nil` leaves them to the kernel.
     public var parameters: ConnectionParameters?
-    /// How a cache is validated before it is used.
+    /// The validation of a cache before it is used.
     public var validation: CacheValidation
     /// A Boolean value that indicates whether to subscribe to the peer's Service Changed characteristic.
     public var observesServiceChanges: Bool
@@ -95,7 +95,7 @@ public struct PersistedSubscription: Hashable, Sendable {
 
 /// A scan to run.
 public struct PersistedScan: Hashable, Sendable {
-    /// How to listen, how to treat repetitions, and the filter.
+    /// The settings that say how to listen and how to treat repetitions, and the filter.
     public var settings: ScanSettings
     /// The time after which a silent device is reported as lost; `nil` for never.
     public var lostAfter: Duration?

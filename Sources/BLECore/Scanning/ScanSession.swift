@@ -158,7 +158,7 @@ package struct ScanSession: ~Copyable {
     package var nextDeadline: BootInstant? {
         switch state {
         case .resting, .asleep, .disabling, .configuring, .enabling: nil
-        case .scanning(_, _, let lastReport): lastReport + patience(at: lastReport)
+        case .scanning(_, _, let lastReport): lastReport + silenceLimit(at: lastReport)
         case .waiting(let until, _): until
         }
     }
@@ -267,7 +267,7 @@ extension ScanSession {
         if case .waiting = state { return noteSilence(at: now) + proceed(at: now) }
         guard case .scanning(let plan, let since, let lastReport) = state else { return [] }
         stalls += 1
-        let event = Event.stalled(count: stalls, after: patience(at: lastReport))
+        let event = Event.stalled(count: stalls, after: silenceLimit(at: lastReport))
         if rearmsWhenSilent { return [.notify(event)] + disable() }
         state = .scanning(plan, since: since, lastReport: now)
         return [.notify(event)]
@@ -275,10 +275,10 @@ extension ScanSession {
 
     /// Reports that no data came for too long while another program disturbed the scan.
     private mutating func noteSilence(at now: BootInstant) -> [Action] {
-        guard let quietSince, quietSince + patience(at: quietSince) <= now else { return [] }
+        guard let quietSince, quietSince + silenceLimit(at: quietSince) <= now else { return [] }
         self.quietSince = now
         stalls += 1
-        return [.notify(.stalled(count: stalls, after: patience(at: quietSince)))]
+        return [.notify(.stalled(count: stalls, after: silenceLimit(at: quietSince)))]
     }
 
     /// Ends the scan that runs, and begins it again.
@@ -288,7 +288,7 @@ extension ScanSession {
     }
 
     /// The longest time without data, if the last came then.
-    private func patience(at lastReport: BootInstant) -> Duration {
+    private func silenceLimit(at lastReport: BootInstant) -> Duration {
         rate.isHigh(at: lastReport) ? Self.stallTimeoutInBusyAir : Self.stallTimeout
     }
 

@@ -99,7 +99,8 @@ extension Adapter {
         guard other == .zero || other == address else { return }
         throw BLEError(
             .invalidArgument, subject: subject, during: operation,
-            because: "that is \(other == .zero ? "no device's" : "this adapter's own") address")
+            because: "that is \(other == .zero ? "no device's" : "this adapter's own") address",
+            hint: "Use the address with which a scan reports the device.")
     }
 
     private func connectInTurn(
@@ -109,12 +110,12 @@ extension Adapter {
         try await prepare(during: "connect")
         try checkIsPeer(target.address.address, "\(target.address)", during: "connect")
         var hasWaited = false
-        var patience: BootInstant?
+        var roomDeadline: BootInstant?
         while true {
             // Without the turn: others may need no room.
-            try await awaitRoom(for: target, &patience, until: limit)
+            try await awaitRoom(for: target, &roomDeadline, until: limit)
             if try await takeTurn(until: limit, target.peer) { hasWaited = true }
-            if case .proceed = room(for: target, &patience, until: limit) { break }
+            if case .proceed = room(for: target, &roomDeadline, until: limit) { break }
             initiator.passTurn()
         }
         defer { initiator.passTurn() }
@@ -246,28 +247,28 @@ extension Adapter {
 
     /// Whether another link may be initiated now.
     ///
-    /// - Parameter patience: Until when the connect waits for room that is only guessed to be missing.
+    /// - Parameter roomDeadline: Until when the connect waits for room that is only guessed to be missing.
     private func room(
-        for target: ConnectTarget, _ patience: inout BootInstant?, until limit: BootInstant?
+        for target: ConnectTarget, _ roomDeadline: inout BootInstant?, until limit: BootInstant?
     ) -> LinkLimit.Advice {
         guard linkLimit.isKnown, !hasLink(to: target) else { return .proceed }
         let advice = linkLimit.advice(links: linksUp.count)
         guard case .wait(let time) = advice else { return advice }
         let now = loop.now()
-        let end = patience ?? min(now + time, limit ?? now + time)
-        patience = end
+        let end = roomDeadline ?? min(now + time, limit ?? now + time)
+        roomDeadline = end
         return end <= now ? .proceed : advice
     }
 
     /// Waits for the end of a link where as many are up as may be, or as the controller can have.
     private func awaitRoom(
-        for target: ConnectTarget, _ patience: inout BootInstant?, until limit: BootInstant?
+        for target: ConnectTarget, _ roomDeadline: inout BootInstant?, until limit: BootInstant?
     ) async throws(BLEError) {
         while true {
             let end: BootInstant?
-            switch room(for: target, &patience, until: limit) {
+            switch room(for: target, &roomDeadline, until: limit) {
             case .proceed: return
-            case .wait: end = patience
+            case .wait: end = roomDeadline
             case .full(let most):
                 if let limit, limit <= loop.now() {
                     throw BLEError(fullOf: linksUp.count, limit: most, peer: target.peer)
@@ -614,7 +615,7 @@ extension Adapter {
             // The kernel cannot watch it: look again a little later.
             _ = loop.schedule(at: loop.now() + .milliseconds(20), wakeUp)
         }
-        loop.letGo(descriptor)
+        loop.unregister(descriptor)
         links.stopAwaitingEncryption(number)
         return wake
     }

@@ -104,7 +104,7 @@ extension Adapter {
             loop.onReadable(commands) { [weak self] in self?.assumeIsolated { $0.commandsReadable() } }
             ?? loop.onReadable(reports) { [weak self] in self?.assumeIsolated { $0.reportsReadable() } }
         if let failure {
-            loop.letGo(commands)
+            loop.unregister(commands)
             hci.close()
             throw failure
         }
@@ -292,8 +292,8 @@ extension Adapter {
 
     func closeSockets() {
         guard let (commands, reports) = hci.descriptors else { return }
-        loop.letGo(commands)
-        loop.letGo(reports)
+        loop.unregister(commands)
+        loop.unregister(reports)
         hci.close()
     }
 }

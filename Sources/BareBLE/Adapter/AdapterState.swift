@@ -1,7 +1,7 @@
 internal import BLECore
 internal import BLELinux
 
-/// Whether the adapter can be used.
+/// The readiness of an adapter, or the reason for which it cannot be used.
 public enum AdapterState: Hashable, Sendable, CustomStringConvertible {
     /// The kernel, or this container, has no Bluetooth sockets.
     case unsupported

@@ -42,7 +42,7 @@ final class DeviceEvents {
 
     func end(on loop: EventLoop) {
         guard let descriptor = socket?.descriptor else { return }
-        loop.letGo(descriptor)
+        loop.unregister(descriptor)
         socket = nil
     }
 

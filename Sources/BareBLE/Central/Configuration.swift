@@ -56,7 +56,7 @@ public struct Configuration: Sendable {
     /// Called when a peer refuses an operation for lack of security; raises the security of the link, and returns
     /// whether it did.
     ///
-    /// The operation is then repeated once. Operations that need the same level at the same time share one call, and
+    /// The operation is then retried once. Operations that need the same level at the same time share one call, and
     /// each level is requested separately. The closure runs on the event loop, so it must await and not block. Without
     /// it, such an operation fails with `BLEError.Code.insufficientSecurity`, as it does if the closure returns
     /// `false`. The closure may use the peripheral itself; those operations fail in the same way.
@@ -66,7 +66,8 @@ public struct Configuration: Sendable {
     public var raiseSecurity: (@Sendable (SecurityRequest) async -> Bool)?
     /// Pairing and bonds; `nil` for none.
     public var security: SecurityConfiguration?
-    /// What may be done when the adapter has stopped reporting or responding. By default no link is ended for that.
+    /// The recovery actions that are permitted when the adapter has stopped reporting or responding. By default no link
+    /// is ended for that.
     public var recovery = RecoveryPolicy.rescan
     /// The largest number of links on the adapter, those of other programs among them; `nil` for no limit of this program's.
     ///
@@ -143,7 +144,7 @@ public struct ConnectOptions: Hashable, Sendable {
     /// The cache of an earlier connection to this peer, from `Peripheral.cache()`; it takes precedence over the one in
     /// `Configuration.cacheDirectory`, and over what is remembered of a bonded peer.
     public var cache: GATTCache?
-    /// How the cache is validated before it is used.
+    /// The validation of the cache before it is used.
     public var validation: CacheValidation = .required
     /// A Boolean value that indicates whether to subscribe to the peer's Service Changed characteristic once its
     /// handle is known.

@@ -50,20 +50,22 @@ package struct ChannelListenRequest: Hashable, Sendable {
     /// The security that the link must have.
     package let security: SocketSecurity.Level
 
+    /// - Parameter subject: The adapter's name.
     /// - Throws: `BLEError` with `.invalidArgument`.
     init(
-        psm: UInt16?, security: AccessRequirement.Level, _ options: ChannelListenerOptions, during operation: String
+        psm: UInt16?, security: AccessRequirement.Level, _ options: ChannelListenerOptions, on subject: String,
+        during operation: String
     ) throws(BLEError) {
         if let psm, !Peripheral.psms.contains(psm) {
             throw BLEError(
-                .invalidArgument, during: operation, because: "that is not a Low Energy PSM",
+                .invalidArgument, subject: subject, during: operation, because: "that is not a Low Energy PSM",
                 hint: "Name one from 0x0080 to 0x00FF, or none, so that the kernel chooses one.")
         }
         guard let mtu = UInt16(exactly: options.mtu), mtu >= ATTQueue.defaultMTU,
             min(options.capacity, options.maximumChannels, options.backlog) > 0
         else {
             throw BLEError(
-                .invalidArgument, during: operation,
+                .invalidArgument, subject: subject, during: operation,
                 because: "an MTU of \(options.mtu), a capacity of \(options.capacity) packets, "
                     + "\(options.maximumChannels) channels of a central and a backlog of \(options.backlog) were requested",
                 hint: "Request 23 to 65535 bytes, and at least 1 of the others.")
@@ -238,7 +240,8 @@ final class ChannelAcceptor: @unchecked Sendable {
         let socket = LinkSocket(adopting: descriptor)
         guard isListening else {
             throw BLEError(
-                .invalidArgument, during: operation, because: "the listener was stopped", hint: "Create another one.")
+                .invalidArgument, subject: link.central.name, during: operation, because: "the listener was stopped",
+                hint: "Create another one.")
         }
         if let reason = refusal(of: link.central) {
             refused(reason)

@@ -105,7 +105,7 @@ public actor L2CAPChannel {
 
     isolated deinit {
         if let timer { loop.cancel(timer) }
-        if let descriptor = socket?.descriptor { loop.letGo(descriptor) }
+        if let descriptor = socket?.descriptor { loop.unregister(descriptor) }
     }
 }
 
@@ -354,7 +354,7 @@ extension L2CAPChannel {
         isEnding = true
         // A caller that closes it does not need the reason.
         if isClosing { return finish(.closed) }
-        if let descriptor = socket?.descriptor { loop.letGo(descriptor) }
+        if let descriptor = socket?.descriptor { loop.unregister(descriptor) }
         Task(executorPreference: loop) {
             if await self.peripheral.isLinkUp() {
                 await self.finish(.closedByPeer)
@@ -380,7 +380,7 @@ extension L2CAPChannel {
         self.end = isClosing ? .closed : end
         if let timer { loop.cancel(timer) }
         timer = nil
-        if let descriptor = socket?.descriptor { loop.letGo(descriptor) }
+        if let descriptor = socket?.descriptor { loop.unregister(descriptor) }
         socket = nil
         if case .link(let reason) = self.end, !reason.isIntended { failure = endError(during: "receive") }
         failSenders()

@@ -24,8 +24,9 @@ extension LocalPeripheral {
         let operation = BLEError.listening(to: psm)
         try checkRuns(during: operation)
         try register(during: operation)
-        let request = try ChannelListenRequest(psm: psm, security: security, options, during: operation)
         let adapter = central.adapter
+        let name = await adapter.name
+        let request = try ChannelListenRequest(psm: psm, security: security, options, on: name, during: operation)
         let socket = try await adapter.listenForChannels(request, during: operation)
         // It may have been stopped meanwhile.
         try checkRuns(during: operation)
@@ -40,7 +41,6 @@ extension LocalPeripheral {
                 return (links.snapshot(of: link), link.peripheral)
             }
         } catch {
-            let name = await adapter.name
             throw BLEError(error, listeningTo: request.psm, adapter: name, during: operation)
         }
         self.acceptor.insert(acceptor)
@@ -66,7 +66,8 @@ extension LocalPeripheral {
         guard let link = links[central] else {
             _ = LinkSocket(adopting: descriptor)
             throw BLEError(
-                .disconnected, during: operation, because: "the central is not connected",
+                .disconnected, subject: "central \(central.number)", during: operation,
+                because: "the central is not connected",
                 hint: "`centrals` has those that are.")
         }
         try listener.acceptor.attach(descriptor, of: (links.snapshot(of: link), link.peripheral), during: operation)

@@ -97,8 +97,8 @@ extension PeerDatabase {
         changes == state.changeCount || state.confirms(characteristic)
     }
 
-    /// Whether a call that relied on `old`, the database known before, may be repeated.
-    func allows(_ repetition: Repetition, since old: GATTDatabase) -> Bool { state.allows(repetition, since: old) }
+    /// Whether a call that relied on `old`, the database known before, may be retried.
+    func allows(_ rule: RetryRule, since old: GATTDatabase) -> Bool { state.allows(rule, since: old) }
 
     /// Returns the one characteristic that `reference` means, if the known database is enough to decide.
     ///

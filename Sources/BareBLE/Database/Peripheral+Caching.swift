@@ -71,11 +71,11 @@ extension Peripheral {
 
     // MARK: Contradictions by the peer
 
-    /// Rediscovers the peer's services, for one call after the other. Returns whether the call may be repeated.
+    /// Rediscovers the peer's services, for one call after the other. Returns whether the call may be retried.
     ///
     /// `known` is the database that the call relied on: another call may have detected the change before.
     ///
-    /// - Throws: `BLEError` with `.servicesChanged` for a call that must not be repeated, and the errors of the
+    /// - Throws: `BLEError` with `.servicesChanged` for a call that must not be retried, and the errors of the
     ///   discovery.
     func resynchronize(
         _ contradiction: CallRecovery.Contradiction, knowing known: GATTDatabase?, in context: CallContext
@@ -92,19 +92,19 @@ extension Peripheral {
             let reading = try await databaseHash(in: context)
             if peerDatabase.isConfirmed(by: reading) {
                 guard let known, known != peerDatabase.database else { return true }
-                return try mayRepeat(known, in: context)
+                return try mayRetry(known, in: context)
             }
             guard let old = peerDatabase.database else {
                 peerDatabase.hashRead(reading)
-                if case .never = context.repetition { throw changed(during: context.operation) }
+                if case .never = context.retryRule { throw changed(during: context.operation) }
                 return true
             }
             try await discoverAgain(after: reading, old, in: context)
-            return try mayRepeat(old, in: context)
+            return try mayRetry(old, in: context)
         }
         guard let old = peerDatabase.database else { return false }
         try await discoverAgain(after: nil, old, in: context)
-        return try mayRepeat(old, in: context)
+        return try mayRetry(old, in: context)
     }
 
     private func discoverAgain(
@@ -148,8 +148,8 @@ extension Peripheral {
         enableServiceChangedAgain()
     }
 
-    private func mayRepeat(_ old: GATTDatabase, in context: CallContext) throws(BLEError) -> Bool {
-        guard peerDatabase.allows(context.repetition, since: old) else { throw changed(during: context.operation) }
+    private func mayRetry(_ old: GATTDatabase, in context: CallContext) throws(BLEError) -> Bool {
+        guard peerDatabase.allows(context.retryRule, since: old) else { throw changed(during: context.operation) }
         return true
     }
 
@@ -161,7 +161,7 @@ extension Peripheral {
     }
 }
 
-extension Repetition {
+extension RetryRule {
     init(reading reference: CharacteristicReference) {
         if case .handle(let handle) = reference { self = .sameHandle(handle) } else { self = .always }
     }

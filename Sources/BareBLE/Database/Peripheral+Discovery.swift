@@ -88,7 +88,7 @@ extension Peripheral {
         var attempts = 0
         while true {
             switch peerDatabase.nextStep(toKnow: services, to: level) {
-            case .goOn:
+            case .proceed:
                 return
             case .awaitRediscovery:
                 try await awaitRediscovery(in: context)

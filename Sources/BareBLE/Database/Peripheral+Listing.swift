@@ -198,7 +198,9 @@ extension Peripheral {
     func count(_ limit: Int?, in context: CallContext) throws(BLEError) -> Int {
         guard let limit else { return GATTDatabase.attributeLimit }
         guard limit > 0 else {
-            throw BLEError(.invalidArgument, subject: name, during: context.operation, because: "the limit is \(limit)")
+            throw BLEError(
+                .invalidArgument, subject: name, during: context.operation, because: "the limit is \(limit)",
+                hint: "Give a limit of at least 1, or none.")
         }
         return limit
     }

@@ -172,7 +172,7 @@ extension Peripheral {
         throw BLEError(failure, subject: name, during: context.operation)
     }
 
-    /// Rediscovers after a refusal of a request that is not repeated: the database has changed, so what is known must
+    /// Rediscovers after a refusal of a request that is not retried: the database has changed, so what is known must
     /// not stay.
     func resynchronizeLater() {
         Task(executorPreference: loop) {

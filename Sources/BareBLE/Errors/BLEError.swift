@@ -112,7 +112,8 @@ public struct BLEError: Error, Sendable {
     /// The part that failed, if the code alone does not identify it: a `.timedOut` may be the peer's or the adapter's;
     /// a `.tooLong` is the peer's or, with `nil`, that of an argument.
     public let origin: Origin?
-    /// The peer's address, the socket's path or the adapter's name.
+    /// The name or address of the peer, the name of the adapter, the path of the file or socket, or the descriptor,
+    /// identifier or text that was passed. `nil` if it is about none of them.
     public let subject: String?
     /// The operation that failed, such as "connect" or "read 2a19".
     public let operation: String

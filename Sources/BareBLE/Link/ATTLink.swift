@@ -342,7 +342,7 @@ extension ATTLink {
 
     /// Stops watching the socket.
     func stopWatching() {
-        if let descriptor = socket?.descriptor { loop.letGo(descriptor) }
+        if let descriptor = socket?.descriptor { loop.unregister(descriptor) }
     }
 
     private func trace(_ pdu: [UInt8], isOutgoing: Bool, at now: BootInstant) {

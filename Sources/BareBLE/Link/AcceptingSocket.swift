@@ -68,7 +68,7 @@ final class AcceptingSocket: @unchecked Sendable {
     private func stopWatching(_ descriptor: Int32) {
         if let pauseEnd { loop.cancel(pauseEnd) }
         (pauseEnd, readable, isFailing) = (nil, nil, false)
-        loop.letGo(descriptor)
+        loop.unregister(descriptor)
     }
 
     /// Accepts the next link; `nil` if none waits, or after a failure.

@@ -44,7 +44,7 @@ extension Peripheral {
         timeout: Duration? = nil
     ) async throws(BLEError) {
         let context = context(
-            "write descriptor \(uuid) of \(characteristic)", within: timeout ?? Self.valueTimeout, repeating: .never)
+            "write descriptor \(uuid) of \(characteristic)", within: timeout ?? Self.valueTimeout, retrying: .never)
         try await recovering(context) { () async throws(BLEError) in
             let owner = try await resolve(characteristic, in: context)
             if uuid == .userDescription, let known = peerDatabase.extendedProperties(of: owner),
@@ -52,7 +52,8 @@ extension Peripheral {
             {
                 throw BLEError(
                     .notSupported, subject: name, during: context.operation,
-                    because: "the characteristic's extended properties do not allow it")
+                    because: "the characteristic's extended properties do not allow it",
+                    hint: "Nothing was written; this peer's description can only be read.")
             }
             let descriptor = try await descriptor(uuid, of: owner, in: context)
             try checkConfiguration(descriptor.handle, in: context)
@@ -112,7 +113,7 @@ extension Peripheral {
     ) async throws(BLEError) {
         let context = context(
             "\(isOn ? "start" : "stop") the broadcast of \(characteristic)", within: timeout ?? Self.valueTimeout,
-            repeating: .never)
+            retrying: .never)
         try await recovering(context) { () async throws(BLEError) in
             let owner = try await resolve(characteristic, in: context)
             guard owner.properties.contains(.broadcast) else {

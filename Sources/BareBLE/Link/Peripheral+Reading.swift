@@ -25,7 +25,7 @@ extension Peripheral {
     ) async throws(BLEError) -> [UInt8] {
         if case .handle(let handle) = characteristic {
             let context = context(
-                .read(characteristic), within: timeout ?? Self.valueTimeout, repeating: .sameHandle(handle))
+                .read(characteristic), within: timeout ?? Self.valueTimeout, retrying: .sameHandle(handle))
             return try await recovering(context) { () async throws(BLEError) in
                 try await readValue(handle, in: context)
             }
@@ -48,7 +48,7 @@ extension Peripheral {
     ) async throws(BLEError) -> [UInt8] {
         let context = context(
             "read \(characteristic) from byte \(offset)", within: timeout ?? Self.valueTimeout,
-            repeating: Repetition(reading: characteristic))
+            retrying: RetryRule(reading: characteristic))
         let start = try checked(offset, in: context)
         return try await recovering(context) { () async throws(BLEError) in
             let handle = try await valueHandle(characteristic, in: context)
@@ -85,7 +85,7 @@ extension Peripheral {
     ) async throws(BLEError) -> (handle: AttributeHandle, uuid: BluetoothUUID?, value: [UInt8]) {
         let context = context(
             .read(characteristic), within: timeout ?? Self.valueTimeout,
-            repeating: Repetition(reading: characteristic))
+            retrying: RetryRule(reading: characteristic))
         return try await recovering(context) { () async throws(BLEError) in
             switch characteristic {
             case .handle(let handle):
@@ -121,7 +121,7 @@ extension Peripheral {
         if let known = peerDatabase.database?.type(at: handle) { return known }
         let context = context(
             .read(.handle(handle)), within: timeout ?? Self.valueTimeout,
-            repeating: Repetition(reading: .handle(handle)))
+            retrying: RetryRule(reading: .handle(handle)))
         return try await recovering(context) { () async throws(BLEError) in
             let outcome = try await run(in: context) { client, id, deadline, now in
                 client.start(AttributeTypeLookup(handle), id: id, deadline: deadline, at: now) { type in

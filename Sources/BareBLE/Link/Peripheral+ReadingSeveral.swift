@@ -66,7 +66,7 @@ extension Peripheral {
     ) async throws(BLEError) -> [AttributeReading] {
         if let lengths { return try await readSeparated(handles, lengths, timeout: timeout) }
         let context = context(
-            "read \(handles.count) values", within: timeout ?? Self.valueTimeout, repeating: .sameHandles(handles))
+            "read \(handles.count) values", within: timeout ?? Self.valueTimeout, retrying: .sameHandles(handles))
         return try await recovering(context) { () async throws(BLEError) in
             var readings: [AttributeReading] = []
             repeat {
@@ -131,7 +131,8 @@ extension Peripheral {
         guard values.count == handles.count, rest.isEmpty else {
             throw BLEError(
                 .malformedReply, subject: name, during: operation,
-                because: "the values together do not have the length that was given for them")
+                because: "the values together do not have the length that was given for them",
+                hint: "Read the values one by one: a length may have changed.")
         }
         return zip(handles, values).map { AttributeReading(handle: $0, bytes: $1) }
     }
@@ -144,7 +145,7 @@ extension Peripheral {
         _ handles: [AttributeHandle], timeout: Duration? = nil
     ) async throws(BLEError) -> [UInt8] {
         let context = context(
-            "read \(handles.count) values", within: timeout ?? Self.valueTimeout, repeating: .sameHandles(handles))
+            "read \(handles.count) values", within: timeout ?? Self.valueTimeout, retrying: .sameHandles(handles))
         return try await recovering(context) { () async throws(BLEError) in
             let outcome = try await run(in: context) { client, id, deadline, now in
                 let procedure = ReadMultiple(handles: handles, mtu: client.mtu)

@@ -1,8 +1,8 @@
 internal import BLECore
 internal import BLELinux
 
-// The path of nearly every call that sends requests to the peer: `recovering`. After a recovery action a failed call is
-// repeated as a whole, within the rest of its time.
+// The path of nearly every call that sends requests to the peer: `recovering`. It retries a refused read, write or
+// discovery: after a recovery action the call runs again as a whole, within the rest of its time.
 //
 // Duties
 // - Performs the actions that `CallRecovery` decides on.
@@ -11,11 +11,11 @@ internal import BLELinux
 //   action itself may continue.
 //
 // Invariants
-// - A call is repeated only if its first attempt had no effect: a peer that refuses has not carried out the request.
+// - A call is retried only if its first attempt had no effect: a peer that refuses has not carried out the request.
 // - The hook may call the same peripheral. Such a call never waits for the hook that makes it: both would wait
 //   forever.
 
-/// The progress of one call that may be repeated.
+/// The progress of one call that may be retried.
 struct Recovery {
     /// The database that was known when the last attempt began.
     var known: GATTDatabase?
@@ -27,10 +27,10 @@ struct Recovery {
 }
 
 extension Peripheral {
-    /// Makes a call when its turn comes, and repeats it after each recovery action.
+    /// Makes a call when its turn comes, and retries it after each recovery action.
     ///
     /// `attempt` must look up everything again, handles too: a recovery action may have changed the known database. If
-    /// it cannot do so, or must not be repeated after a change of the peer's services, the context's `repetition`
+    /// it cannot do so, or must not be retried after a change of the peer's services, the context's `retryRule`
     /// reports that.
     // Inlined, so that a call without a failure consists of its attempt alone: each additional asynchronous function
     // measurably prolongs a read.
@@ -41,15 +41,15 @@ extension Peripheral {
         let scopes = scheduler.enterFreely() ? [] : try await beginCall(in: context)
         defer { scheduler.callEnds(scopes) }
         do {
-            return try await repeating(context, attempt)
+            return try await retrying(context, attempt)
         } catch {
             throw interrupted(error, in: context)
         }
     }
 
-    /// Makes a call, or a part of one that can be repeated separately, and repeats it after each recovery action.
+    /// Makes a call, or a part of one that can be retried separately, and retries it after each recovery action.
     @inline(__always)
-    func repeating<Value: Sendable>(
+    func retrying<Value: Sendable>(
         _ context: CallContext, _ attempt: () async throws(BLEError) -> Value
     ) async throws(BLEError) -> Value {
         var recovery = Recovery(knowing: peerDatabase.database)
@@ -84,7 +84,7 @@ extension Peripheral {
         recovery.known = peerDatabase.database
     }
 
-    /// Returns whether the call may be repeated.
+    /// Returns whether the call may be retried.
     private func apply(
         _ action: CallRecovery.Action, knowing known: GATTDatabase?, in context: CallContext
     ) async throws(BLEError) -> Bool {
@@ -102,7 +102,7 @@ extension Peripheral {
 // MARK: - Operations
 
 extension Peripheral {
-    /// Runs one operation of the client to its end, once; `recovering` may repeat it.
+    /// Runs one operation of the client to its end, once; `recovering` may retry it.
     func run(
         in context: CallContext, askingFor collector: Subscriptions.ID? = nil, start: ATTLink.Start
     ) async throws(BLEError) -> GATTOutcome {

@@ -83,7 +83,8 @@ extension Peripheral {
             case .noCode:
                 throw BLEError(
                     .invalidArgument, subject: name, during: context.operation,
-                    because: "`Configuration.writeSignature` gave no code of 8 bytes")
+                    because: "`Configuration.writeSignature` gave no code of 8 bytes",
+                    hint: "Return all 8 bytes of the code; with `import BareBLECrypto` set it to `{ $0.code }`.")
             }
         }
     }
@@ -100,7 +101,8 @@ extension Peripheral {
         guard value.count <= room else {
             throw BLEError(
                 .tooLong, subject: name, during: context.operation,
-                because: "a signed write carries at most \(room) bytes on this link")
+                because: "a signed write carries at most \(room) bytes on this link",
+                hint: "Write fewer bytes at once, or pair first: an encrypted link needs no signature.")
         }
     }
 

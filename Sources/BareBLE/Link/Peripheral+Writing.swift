@@ -31,7 +31,7 @@ extension Peripheral {
     ) async throws(BLEError) {
         let context = context(
             .write(byteCount: value.count, to: characteristic), within: timeout ?? Self.valueTimeout,
-            repeating: .never)
+            retrying: .never)
         try await recovering(context) { () async throws(BLEError) in
             let handle = try await writableHandle(characteristic, kind, in: context)
             switch kind {
@@ -61,7 +61,7 @@ extension Peripheral {
     ) async throws(BLEError) {
         let context = context(
             .write(byteCount: value.count, to: characteristic), within: timeout ?? Self.valueTimeout,
-            repeating: .never)
+            retrying: .never)
         let start = try checked(offset, in: context)
         try await recovering(context) { () async throws(BLEError) in
             let handle = try await writableHandle(characteristic, .withResponse, in: context)
@@ -122,7 +122,7 @@ extension Peripheral {
         _ values: [(value: [UInt8], characteristic: CharacteristicReference)], timeout: Duration? = nil
     ) async throws(BLEError) {
         let context = context(
-            "write \(values.count) values reliably", within: timeout ?? Self.valueTimeout, repeating: .never)
+            "write \(values.count) values reliably", within: timeout ?? Self.valueTimeout, retrying: .never)
         try await recovering(context) { () async throws(BLEError) in
             var parts: [ReliableWrite.Part] = []
             for (value, characteristic) in values {

@@ -3,7 +3,7 @@ internal import BLELinux
 
 // What is the same in every step of one call. The face of the call creates it, and each step passes it on.
 
-/// The conditions of one call: its name in messages, its deadline, and whether it may be repeated.
+/// The conditions of one call: its name in messages, its deadline, and whether it may be retried.
 struct CallContext: Sendable {
     /// The name of an operation. It is composed only for an error: most calls need none, and a read must not pay for
     /// one.
@@ -20,13 +20,13 @@ struct CallContext: Sendable {
     private let name: Name
     /// The time by which the call must have ended; `nil` for no limit.
     let deadline: BootInstant?
-    /// The assumptions of the call if it is repeated after a recovery action.
-    let repetition: Repetition
+    /// The assumptions of the call if it is retried after a recovery action.
+    let retryRule: RetryRule
 
-    init(_ name: Name, until deadline: BootInstant?, repeating repetition: Repetition = .always) {
+    init(_ name: Name, until deadline: BootInstant?, retrying retryRule: RetryRule = .always) {
         self.name = name
         self.deadline = deadline
-        self.repetition = repetition
+        self.retryRule = retryRule
     }
 
     /// The name of the operation, such as `read 2a19`.
@@ -46,12 +46,12 @@ struct CallContext: Sendable {
 
     /// Returns the conditions of a part with a name of its own.
     func named(_ name: Name) -> CallContext {
-        CallContext(name, until: deadline, repeating: repetition)
+        CallContext(name, until: deadline, retrying: retryRule)
     }
 
     /// Returns the conditions of a part with other assumptions than the whole call.
-    func repeating(_ repetition: Repetition) -> CallContext {
-        CallContext(name, until: deadline, repeating: repetition)
+    func retrying(_ retryRule: RetryRule) -> CallContext {
+        CallContext(name, until: deadline, retrying: retryRule)
     }
 }
 
@@ -60,8 +60,8 @@ extension Peripheral {
     ///
     /// - Parameter timeout: The longest time; `nil` for no limit.
     nonisolated func context(
-        _ name: CallContext.Name, within timeout: Duration?, repeating repetition: Repetition = .always
+        _ name: CallContext.Name, within timeout: Duration?, retrying retryRule: RetryRule = .always
     ) -> CallContext {
-        CallContext(name, until: timeout.map { loop.now() + $0 }, repeating: repetition)
+        CallContext(name, until: timeout.map { loop.now() + $0 }, retrying: retryRule)
     }
 }

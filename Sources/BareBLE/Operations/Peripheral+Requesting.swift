@@ -73,7 +73,8 @@ extension Peripheral {
             "assemble a response from \(source)", until: now + (timeout ?? Self.valueTimeout))
         if case .length(let length) = assembly.measure, length < 0 {
             throw BLEError(
-                .invalidArgument, subject: name, during: context.operation, because: "the length is \(length)")
+                .invalidArgument, subject: name, during: context.operation, because: "the length is \(length)",
+                hint: "Give a length of at least 0.")
         }
         let (outcome, collector) = try await collect(
             ResponseCollector(
@@ -129,7 +130,9 @@ extension Peripheral {
         let context = CallContext(
             "collect responses from \(source)", until: now + (timeout ?? Self.valueTimeout))
         if case .exactly(let count) = count.measure, count < 0 {
-            throw BLEError(.invalidArgument, subject: name, during: context.operation, because: "the count is \(count)")
+            throw BLEError(
+                .invalidArgument, subject: name, during: context.operation, because: "the count is \(count)",
+                hint: "Give a count of at least 0.")
         }
         let (outcome, collector) = try await collect(
             ResponseCollector(

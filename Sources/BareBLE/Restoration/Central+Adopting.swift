@@ -46,7 +46,9 @@ extension Central {
             let identity = if let named = state.peer { await adapter.identity(of: named) } else { nil as PeerID? }
             guard peer == state.peer || peer == identity else {
                 throw BLEError(
-                    .invalidArgument, subject: state.name, during: operation, because: "the descriptor leads to \(peer)"
+                    .invalidArgument, subject: state.name, during: operation,
+                    because: "the descriptor leads to \(peer)",
+                    hint: "The link is closed. Store each descriptor with the bytes of its own link, and connect again."
                 )
             }
             if isToPrepare { try? await adapter.prepare(during: operation, mayCyclePower: false) }

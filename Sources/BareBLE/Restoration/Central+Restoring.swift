@@ -36,7 +36,8 @@ extension Central {
         guard persistence.beginRestoring() else {
             throw BLEError(
                 .busy, subject: configuration.stateStore?.path ?? "this central", during: "restore the state",
-                because: "this central has done so before")
+                because: "this central has done so before",
+                hint: "Call `restore()` once, before the first session; make another central for another state.")
         }
         var restoration = Restoration()
         var state = RestorationState()
@@ -93,7 +94,9 @@ extension Central {
             Result { () throws(BLEError) in try open.save(state) }
         }
         persistence.use(
-            StateKeeper(holding: contents.state, on: loop, logger: logger, write: write) { open.close() })
+            StateKeeper(holding: contents.state, in: store.path, on: loop, logger: logger, write: write) {
+                open.close()
+            })
         return contents
     }
 
@@ -190,11 +193,11 @@ extension Central {
             do throws(BLEError) {
                 try store.remove(named: name)
             } catch {
-                guard error.code == .busy, course.hasAnsweringManager else { throw error }
+                guard error.code == .busy, course.managerResponds else { throw error }
                 // The manager accepts no messages now; once it has read those in the queue it will, unless it hangs.
-                course.hasAnsweringManager = false
+                course.managerResponds = false
                 try await store.notifier.barrier()
-                course.hasAnsweringManager = true
+                course.managerResponds = true
                 try store.remove(named: name)
             }
         } catch {
@@ -244,7 +247,7 @@ private struct AdoptionCourse {
     /// Whether the adapter has not been asked yet.
     var isToPrepare = true
     /// Whether the service manager has responded to every message so far.
-    var hasAnsweringManager = true
+    var managerResponds = true
     /// Links without a session.
     var unused: [Peripheral] = []
 }

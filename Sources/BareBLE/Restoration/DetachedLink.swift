@@ -6,7 +6,7 @@ internal import Glibc
 ///
 /// `Peripheral.detach()` creates it and `Central.adopt(_:holding:)` takes it, in this program or in another one: the
 /// one that this program executes (`passAcrossExec()`), or the next one that the service manager starts
-/// (`DescriptorStore`). Meanwhile the kernel queues what the peer sends, up to some 200 packets.
+/// (`DescriptorStore`). Meanwhile the kernel queues what the peer sends, until the socket's buffer is full.
 ///
 /// The end of the last reference closes the descriptor, which ends the link.
 public final class DetachedLink: Sendable {
@@ -28,7 +28,8 @@ public final class DetachedLink: Sendable {
         guard LinkSocket.isOpen(descriptor) else {
             throw BLEError(
                 .invalidArgument, subject: "descriptor \(descriptor)", during: "take over a link",
-                because: "the descriptor is not open")
+                because: "the descriptor is not open",
+                hint: "Pass the descriptor on before it is closed, and create one link from it.")
         }
         let socket = LinkSocket(adopting: descriptor)
         do throws(MalformedPacket) {
@@ -112,7 +113,8 @@ extension DetachedLink {
         else {
             throw BLEError(
                 .invalidArgument, subject: text, during: "take over a link",
-                because: "it does not name two descriptors that were passed to this program")
+                because: "it does not name two descriptors that were passed to this program",
+                hint: "Pass the result of `passAcrossExec()` unchanged, and create one link from it.")
         }
         try self.init(bytes: try Self.bytes(of: file), descriptor: number)
     }
@@ -124,6 +126,7 @@ extension DetachedLink {
         } catch {
             throw BLEError(
                 .system, subject: name, during: "pass a link on", because: "\(error.call) failed",
+                hint: "The link is still up. Close descriptors or allow more (`ulimit -n`), and try again.",
                 errorNumber: error.errno)
         }
     }
@@ -136,6 +139,7 @@ extension DetachedLink {
 
     func givenAwayError(during operation: String) -> BLEError {
         BLEError(
-            .invalidArgument, subject: name, during: operation, because: "the link was adopted or released before")
+            .invalidArgument, subject: name, during: operation, because: "the link was adopted or released before",
+            hint: "Use the peripheral that adopted it, or connect again.")
     }
 }

@@ -178,6 +178,7 @@ extension HandedServer {
         } catch {
             throw BLEError(
                 .system, subject: link.name, during: "hand a link over", because: "\(error.call) failed",
+                hint: "Allow more descriptors (`ulimit -n`); the central connects again by itself.",
                 errorNumber: error.errno)
         }
         guard let socket = link.release() else {

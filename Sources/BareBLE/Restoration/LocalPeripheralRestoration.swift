@@ -4,7 +4,8 @@ public struct LocalPeripheralRestoration: Sendable {
     public internal(set) var knownCentrals = 0
     /// The names of the centrals whose links are up, to be served again from `LocalPeripheral.acceptCentrals()` on.
     public internal(set) var links: [String] = []
-    /// What was handed over and cannot be used, by its name at the service manager. It is closed.
+    /// The descriptors that were handed over and cannot be used, by their names at the service manager. They are
+    /// closed.
     public internal(set) var lost: [String: BLEError] = [:]
     /// The reason that the file with the configurations was not used (`.unusableState`) and moved aside; `nil` if it was
     /// used, or if there was none.

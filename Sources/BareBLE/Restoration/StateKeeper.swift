@@ -37,6 +37,8 @@ package actor StateKeeper {
     static let longestPause = Duration.seconds(600)
 
     package nonisolated let loop: EventLoop
+    /// The path of the file, for errors.
+    private let subject: String
     private let logger: Logger
     private var write: Write?
     private let letGo: @Sendable () -> Void
@@ -57,13 +59,14 @@ package actor StateKeeper {
         unsafe loop.asUnownedSerialExecutor()
     }
 
-    /// Creates a keeper for a state that the disk already has; `write` may block, and `letGo` is called when nothing
-    /// is written any more.
+    /// Creates a keeper for a state that the disk already has, in the file that `subject` names; `write` may block, and
+    /// `letGo` is called when nothing is written any more.
     package init(
-        holding state: RestorationState, on loop: EventLoop, logger: Logger, write: @escaping Write,
+        holding state: RestorationState, in subject: String, on loop: EventLoop, logger: Logger, write: @escaping Write,
         letGo: @escaping @Sendable () -> Void = {}
     ) {
         self.state = state
+        self.subject = subject
         self.loop = loop
         waiters = Waiters(on: loop)
         self.logger = logger
@@ -98,7 +101,8 @@ package actor StateKeeper {
         while status.isPending, write != nil {
             if let deadline, loop.now() >= deadline {
                 throw BLEError(
-                    .timedOut, during: "save the state", because: "the disk has not responded in time",
+                    .timedOut, subject: subject, during: "save the state",
+                    because: "the disk has not responded in time",
                     hint: "`dmesg` may show what is wrong with it.")
             }
             let failures = status.failures
@@ -110,7 +114,8 @@ package actor StateKeeper {
         guard status.isPending else { return }
         throw status.failure
             ?? BLEError(
-                .timedOut, during: "save the state", because: "the central was suspended before the disk had responded",
+                .timedOut, subject: subject, during: "save the state",
+                because: "the central was suspended before the disk had responded",
                 hint: "`dmesg` may show what is wrong with it.")
     }
 
@@ -141,7 +146,7 @@ package actor StateKeeper {
             do throws(WorkFailure) {
                 result = try await loop.offload { write(state) }
             } catch {
-                result = .failure(.noRoom(during: "save the state"))
+                result = .failure(.noRoom(subject: subject, during: "save the state"))
             }
             switch result {
             case .success:

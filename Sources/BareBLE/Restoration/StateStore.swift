@@ -48,8 +48,8 @@ public struct StateStore: Hashable, Sendable {
             throw BLEError(
                 .invalidArgument, subject: identifier, during: "open the state store",
                 because:
-                    "an identifier has 1 to \(longest) letters, digits, '-', '_' and '.', and does not begin with a dot"
-            )
+                    "an identifier has 1 to \(longest) letters, digits, '-', '_' and '.', and does not begin with a dot",
+                hint: "Choose another identifier, such as `hub-1`.")
         }
         return try StateFile(directory: directory, name: name, lockPath: lockPath)
     }

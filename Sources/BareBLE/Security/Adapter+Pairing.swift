@@ -186,7 +186,7 @@ extension Adapter {
 
     /// Stops the management of the adapter, with the adapter itself.
     func closeManagement() {
-        if let descriptor = security.descriptor { loop.letGo(descriptor) }
+        if let descriptor = security.descriptor { loop.unregister(descriptor) }
         perform(security.close())
     }
 

@@ -28,7 +28,7 @@ extension Peripheral {
             subscriptionHub.beginCollecting(id, collector, in: context)
             defer { write(subscriptionHub.endCollecting(id)) }
             do throws(BLEError) {
-                _ = try await repeating(context) { () async throws(BLEError) in
+                _ = try await retrying(context) { () async throws(BLEError) in
                     try await listen(
                         to: source, as: id, into: .collector, preferring: .notifications, sharing: nil,
                         in: context)
@@ -47,7 +47,7 @@ extension Peripheral {
         _ request: CollectedRequest?, for id: Subscriptions.ID, in context: CallContext
     ) async throws(BLEError) {
         if let request {
-            try await repeating(context.repeating(.never)) { () async throws(BLEError) in
+            try await retrying(context.retrying(.never)) { () async throws(BLEError) in
                 let handle = try await writableHandle(
                     request.characteristic, request.kind, in: context)
                 switch request.kind {

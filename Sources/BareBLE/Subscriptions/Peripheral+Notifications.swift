@@ -32,7 +32,7 @@ extension Peripheral {
                     let id = subscriptionHub.nextID()
                     let context = context.named("subscribe to \(characteristic)")
                     handles.append(
-                        try await repeating(context) { () async throws(BLEError) in
+                        try await retrying(context) { () async throws(BLEError) in
                             try await listen(
                                 to: characteristic, as: id, into: .stream(buffer), preferring: options.preferred,
                                 sharing: options.sharing, in: context)

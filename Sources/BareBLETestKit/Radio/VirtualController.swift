@@ -315,7 +315,7 @@ extension VirtualController {
 
     /// Handles an advertisement of the peer of the pending attempt: the attempt completes with a link, optionally with
     /// this handle, or with the status.
-    package mutating func answer(
+    package mutating func respond(
         _ status: HCIStatus, rssi: Int8, as number: ConnectionHandle? = nil
     ) -> (handle: ConnectionHandle?, actions: [Action]) {
         guard let call, !call.isEndless else { return (nil, []) }

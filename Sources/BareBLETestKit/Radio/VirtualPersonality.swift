@@ -1,13 +1,13 @@
 public import BLECore
 
-/// How a virtual controller differs from one that follows the specification.
+/// The ways in which a virtual controller differs from one that follows the specification.
 ///
 ///     let radio = VirtualRadio(time: time)
 ///     await radio.setPersonality(.csr8510)
 ///
 /// Commands are named by their opcodes, as the specification lists them: 0x2042 is LE Set Extended Scan Enable.
 public struct VirtualPersonality: Hashable, Sendable {
-    /// What a controller does with a command.
+    /// The reaction of a controller to a command.
     public enum Response: Hashable, Sendable {
         /// It refuses the command.
         case status(HCIStatus)
@@ -23,7 +23,8 @@ public struct VirtualPersonality: Hashable, Sendable {
         case unfinished
     }
 
-    /// What makes a controller that has become deaf receive again. Each also helps where those before it help.
+    /// The actions that make a controller that has become deaf receive again. Each also helps where those before it
+    /// help.
     public enum Recovery: Int, Hashable, Comparable, Sendable {
         /// Scanning is disabled, and enabled again.
         case rescan
@@ -38,11 +39,11 @@ public struct VirtualPersonality: Hashable, Sendable {
         public static func < (first: Recovery, second: Recovery) -> Bool { first.rawValue < second.rawValue }
     }
 
-    /// When a controller becomes deaf: it continues to respond, and reports nothing.
+    /// The moment in which a controller becomes deaf: it continues to respond, and reports nothing.
     public struct Deafness: Hashable, Sendable {
         /// The number of reports until then.
         public var reports: Int
-        /// What makes it receive again.
+        /// The action that makes it receive again.
         public var recovery: Recovery
 
         /// Creates a deafness after so many reports.
@@ -52,7 +53,7 @@ public struct VirtualPersonality: Hashable, Sendable {
         }
     }
 
-    /// What a controller does with a connection attempt beyond its limit of links.
+    /// The reaction of a controller to a connection attempt beyond its limit of links.
     public enum BeyondLimit: Hashable, Sendable {
         /// It refuses the command.
         case refuses(HCIStatus)
@@ -67,9 +68,9 @@ public struct VirtualPersonality: Hashable, Sendable {
     /// A Boolean value that indicates whether it uses one set of commands for scanning, connecting and advertising from its reset
     /// on, and refuses the other as disallowed, as the specification has it. Spec: Core Vol 4 Part E, 3.1.1.
     public var latchesCommandSet = false
-    /// What it does with commands, by opcode.
+    /// The reactions to commands, by opcode.
     public var responses: [UInt16: Response] = [:]
-    /// What it does with commands while a link is up, by opcode.
+    /// The reactions to commands while a link is up, by opcode.
     public var responsesWhileLinked: [UInt16: Response] = [:]
     /// A Boolean value that indicates whether the kernel scans with the extended commands, and has switched their
     /// reports on. It does on most controllers that list the commands.
@@ -81,15 +82,16 @@ public struct VirtualPersonality: Hashable, Sendable {
     public var honorsEventMasks = true
     /// The number of links that it can have.
     public var linkLimit = 255
-    /// What it does with a connection attempt beyond that.
+    /// The reaction to a connection attempt beyond that.
     public var beyondLimit = BeyondLimit.fails(.connectionLimitExceeded)
-    /// How it refuses a connection attempt while another one is pending.
+    /// The status with which it refuses a connection attempt while another one is pending.
     public var secondAttemptStatus = HCIStatus.commandDisallowed
-    /// How a connection attempt ends while a connectable advertisement is on air; `nil` where the command is refused.
+    /// The status with which a connection attempt ends while a connectable advertisement is on air; `nil` where the
+    /// command is refused.
     public var attemptStatusWhileAdvertising: HCIStatus?
     /// The number of devices that it remembers while it filters duplicates; `nil` for one that does not filter.
     public var duplicateCache: Int?
-    /// When it becomes deaf, if it does.
+    /// The moment in which it becomes deaf; `nil` if it does not.
     public var deafness: Deafness?
     /// One event of this number is lost, responses excepted; `nil` for none.
     public var losesEvery: Int?

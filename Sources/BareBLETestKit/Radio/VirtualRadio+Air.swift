@@ -56,14 +56,14 @@ extension VirtualRadio {
         guard advertisement.isConnectable, let index = self.placement(of: placement.peripheral),
             !placements[index].isLinked, !placements[index].isAnswering, isCalled(placement.peer, by: adapter)
         else { return }
-        guard placement.connectionDelay > .zero else { return answer(placement.peripheral, to: adapter) }
+        guard placement.connectionDelay > .zero else { return respond(placement.peripheral, to: adapter) }
         placements[index].isAnswering = true
         let peripheral = placement.peripheral
         _ = loop.schedule(at: loop.now() + placement.connectionDelay) { [weak self] in
             self?.assumeIsolated { radio in
                 guard let index = radio.placement(of: peripheral), radio.placements[index].isAnswering else { return }
                 radio.placements[index].isAnswering = false
-                radio.answer(peripheral, to: adapter)
+                radio.respond(peripheral, to: adapter)
             }
         }
     }
@@ -76,14 +76,14 @@ extension VirtualRadio {
     }
 
     /// Completes a connection attempt, if it is still pending and the peer still advertises.
-    private func answer(_ peripheral: VirtualPeripheral, to adapter: UInt16) {
+    private func respond(_ peripheral: VirtualPeripheral, to adapter: UInt16) {
         guard let index = placement(of: peripheral), placements[index].isHeard, isUp(adapter),
             let rssi = placements[index].proximity.rssi, isCalled(placements[index].peer, by: adapter)
         else { return }
         let peer = placements[index].peer
         let status = placements[index].refusals.isEmpty ? .success : placements[index].refusals.removeFirst()
         if controllers[adapter]?.controller.call?.peer == peer {
-            guard let (handle, actions) = controllers[adapter]?.controller.answer(status, rssi: rssi) else { return }
+            guard let (handle, actions) = controllers[adapter]?.controller.respond(status, rssi: rssi) else { return }
             if handle != nil, controllers[adapter]?.controller.hidesLink() == true {
                 controllers[adapter]?.hiddenPeers.append(peripheral)
                 change(peripheral) { $0.isLinked = true }

@@ -16,36 +16,42 @@ public let CBAdvertisementDataServiceUUIDsKey: String = "kCBAdvDataServiceUUIDs"
 public let CBAdvertisementDataOverflowServiceUUIDsKey: String = "kCBAdvDataHashedServiceUUIDs"
 /// The transmit power in an advertisement, in dBm; an `NSNumber`.
 public let CBAdvertisementDataTxPowerLevelKey: String = "kCBAdvDataTxPowerLevel"
-/// Whether the device accepts connections; an `NSNumber` with a Boolean value.
+/// The key of an `NSNumber` with a Boolean value that indicates whether the device accepts connections.
 public let CBAdvertisementDataIsConnectable: String = "kCBAdvDataIsConnectable"
 /// The services that the device solicits; a `[CBUUID]`.
 public let CBAdvertisementDataSolicitedServiceUUIDsKey: String = "kCBAdvDataSolicitedServiceUUIDs"
 
-/// Whether the system alerts the user if Bluetooth is off. On Linux, `true` switches on the adapter, with CAP_NET_ADMIN.
+/// The key of a Boolean value that indicates whether the system alerts the user if Bluetooth is off. On Linux, `true`
+/// switches on the adapter, with CAP_NET_ADMIN.
 public let CBCentralManagerOptionShowPowerAlertKey: String = "kCBInitOptionShowPowerAlert"
 /// The identifier of a central manager that is to be restored.
 public let CBCentralManagerOptionRestoreIdentifierKey: String = "kCBInitOptionRestoreIdentifier"
 /// Access to media accessories; without effect on Linux.
 public let CBCentralManagerOptionDeviceAccessForMedia: String = "kCBInitOptionDeviceAccessForMedia"
 
-/// Whether a scan reports every advertisement of a device; a Boolean value.
+/// The key of a Boolean value that indicates whether a scan reports every advertisement of a device.
 public let CBCentralManagerScanOptionAllowDuplicatesKey: String = "kCBScanOptionAllowDuplicates"
 /// The services that devices have to solicit; a `[CBUUID]`.
 public let CBCentralManagerScanOptionSolicitedServiceUUIDsKey: String = "kCBScanOptionSolicitedServiceUUIDs"
 
-/// Whether the system alerts the user of a connection in the background; without effect on Linux.
+/// The key of a Boolean value that indicates whether the system alerts the user of a connection in the background;
+/// without effect on Linux.
 public let CBConnectPeripheralOptionNotifyOnConnectionKey: String = "kCBConnectOptionNotifyOnConnection"
-/// Whether the system alerts the user of a disconnection in the background; without effect on Linux.
+/// The key of a Boolean value that indicates whether the system alerts the user of a disconnection in the background;
+/// without effect on Linux.
 public let CBConnectPeripheralOptionNotifyOnDisconnectionKey: String = "kCBConnectOptionNotifyOnDisconnection"
-/// Whether the system alerts the user of values in the background; without effect on Linux.
+/// The key of a Boolean value that indicates whether the system alerts the user of values in the background; without
+/// effect on Linux.
 public let CBConnectPeripheralOptionNotifyOnNotificationKey: String = "kCBConnectOptionNotifyOnNotification"
 /// The time to wait before the connection attempt, in seconds; an `NSNumber`.
 public let CBConnectPeripheralOptionStartDelayKey: String = "kCBConnectOptionStartDelay"
-/// Whether the system also connects over Bluetooth Classic; without effect on Linux.
+/// The key of a Boolean value that indicates whether the system also connects over Bluetooth Classic; without effect on
+/// Linux.
 public let CBConnectPeripheralOptionEnableTransportBridgingKey: String = "kCBConnectOptionEnableTransportBridging"
-/// Whether the device needs Apple's notification service; without effect on Linux.
+/// The key of a Boolean value that indicates whether the device needs Apple's notification service; without effect on
+/// Linux.
 public let CBConnectPeripheralOptionRequiresANCS: String = "kCBConnectOptionRequiresANCS"
-/// Whether the link is established again after a loss; a Boolean value.
+/// The key of a Boolean value that indicates whether the link is established again after a loss.
 public let CBConnectPeripheralOptionEnableAutoReconnect: String = "kCBConnectOptionEnableAutoReconnect"
 
 /// The restored peripherals; a `[CBPeripheral]`.

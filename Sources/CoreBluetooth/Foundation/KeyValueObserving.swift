@@ -8,7 +8,7 @@
 
 internal import BLELinux
 
-/// What an observer of a property receives, and when.
+/// The values that an observer of a property receives, and the times at which it receives them.
 public struct NSKeyValueObservingOptions: OptionSet, Sendable {
     /// The bits of the set.
     public let rawValue: UInt

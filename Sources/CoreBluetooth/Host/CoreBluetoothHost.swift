@@ -8,12 +8,12 @@ package import Logging
 /// It is created with the first manager. What Apple's systems decide in their settings and their dialogs, a program decides
 /// here, or the environment does for one that is not changed.
 public final class CoreBluetoothHost: Sendable {
-    /// What the managers of a process use.
+    /// The settings that the managers of a process share.
     public struct Settings: Sendable {
         /// The adapter: a name such as `hci1`, or an address; `nil` for the first one.
         public var adapter: String?
-        /// How devices pair; `nil` if they do not: then an operation for which a device demands security fails, with
-        /// `CBATTError.insufficientAuthentication` or `.insufficientEncryption`.
+        /// The way in which devices pair; `nil` if they do not: then an operation for which a device demands security
+        /// fails, with `CBATTError.insufficientAuthentication` or `.insufficientEncryption`.
         public var pairing: Pairing?
         /// The directory, which must exist, of what managers with restore identifiers keep; `nil` to keep nothing.
         public var stateDirectory: String?

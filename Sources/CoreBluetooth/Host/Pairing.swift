@@ -1,7 +1,7 @@
 internal import BareBLE
 
 extension CoreBluetoothHost {
-    /// How devices pair, and what their users are asked.
+    /// The way in which devices pair, and the questions to their users.
     ///
     /// A device that refuses an operation for lack of security is paired, and the operation is repeated once. The closures
     /// that are there decide how the devices make sure of each other, together with what the device can do: with none of

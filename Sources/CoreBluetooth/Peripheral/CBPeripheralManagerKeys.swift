@@ -1,7 +1,8 @@
 // The names are those of Apple's systems.
 // swift-format-ignore-file: AlwaysUseLowerCamelCase
 
-/// Whether the system alerts the user if Bluetooth is off. On Linux, `true` switches on the adapter, with CAP_NET_ADMIN.
+/// The key of a Boolean value that indicates whether the system alerts the user if Bluetooth is off. On Linux, `true`
+/// switches on the adapter, with CAP_NET_ADMIN.
 public let CBPeripheralManagerOptionShowPowerAlertKey: String = "kCBInitOptionShowPowerAlert"
 /// The identifier of a peripheral manager that is to be restored.
 public let CBPeripheralManagerOptionRestoreIdentifierKey: String = "kCBInitOptionRestoreIdentifier"

@@ -87,7 +87,7 @@ struct Doctor: AsyncParsableCommand {
     func run() async throws {
         let command = self
         var (facts, repairs) = try await Interrupt.cancelling { () async throws -> (SystemFacts, [Repair]) in
-            let repairs = try await command.mend()
+            let repairs = try await command.repair()
             Console.progress.begin("checking the adapters, and listening")
             defer { Console.progress.end() }
             let facts = try await command.facts(scanning: !command.withoutScan)
@@ -104,7 +104,7 @@ struct Doctor: AsyncParsableCommand {
     }
 
     /// Makes the repairs that `--fix` names, one after the other: each may depend on the one before.
-    private func mend() async throws -> [Repair] {
+    private func repair() async throws -> [Repair] {
         var repairs: [Repair] = []
         for wanted in Fix.allCases where fix.contains(wanted) {
             let facts = try await facts(scanning: false)

@@ -11,7 +11,7 @@ extension Check {
                 let why = controller.failures.first.map(text) ?? "no response"
                 return [
                     .fail(
-                        "no-answer", "the controller does not report its LE features: \(why)", adapter: adapter.name,
+                        "no-response", "the controller does not report its LE features: \(why)", adapter: adapter.name,
                         remedy:
                             "unplug it and plug it in again; if it is built in: sudo hciconfig \(adapter.name) down && sudo hciconfig \(adapter.name) up"
                     )
@@ -85,7 +85,7 @@ extension Check {
             case .none:
                 return [
                     .fail(
-                        "no-answer", "the controller does not respond: \(text(bad))", adapter: adapter.name,
+                        "no-response", "the controller does not respond: \(text(bad))", adapter: adapter.name,
                         remedy:
                             "sudo hciconfig \(adapter.name) down && sudo hciconfig \(adapter.name) up; if that fails, unplug it and plug it in again"
                     )

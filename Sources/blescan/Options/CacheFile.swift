@@ -6,7 +6,7 @@ import BareBLE
 struct CacheFile: Sendable {
     private let file: GATTCacheFile
     private var loaded: GATTCache?
-    private var isToldOfTrouble = false
+    private var hasWarned = false
 
     /// Creates a reference to the file for `peer`, which contains the peer's name.
     init(_ path: String, of peer: PeerArgument) {
@@ -19,7 +19,7 @@ struct CacheFile: Sendable {
             loaded = try file.load()
         } catch {
             Console.warn(error.description)
-            isToldOfTrouble = true
+            hasWarned = true
         }
         return loaded
     }
@@ -32,7 +32,7 @@ struct CacheFile: Sendable {
             else { return }
             try file.save(cache)
         } catch {
-            if !isToldOfTrouble { Console.warn(error.description) }
+            if !hasWarned { Console.warn(error.description) }
         }
     }
 }

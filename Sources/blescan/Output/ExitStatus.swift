@@ -269,7 +269,7 @@ extension Failure {
     private static func advice(_ code: BLEError.Code) -> String? {
         switch code {
         case .unsupported, .noAdapter, .adapterDown, .blocked, .lowEnergyOff, .notPermitted, .pairingUnavailable:
-            "`blescan doctor` tells more."
+            "`blescan doctor` shows more."
         default:
             nil
         }

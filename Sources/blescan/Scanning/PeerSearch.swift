@@ -38,14 +38,14 @@ struct PeerSearch: Sendable {
 
     /// Scans until one device has matched, and for others for a short time.
     ///
-    /// - Parameter patience: The time for the first device to be heard.
+    /// - Parameter timeLimit: The time for the first device to be heard.
     /// - Returns: The device.
     /// - Throws: `Failure` for none and for several; `BLEError` of the adapter.
-    static func run(_ wanted: AdvertisedPeer, by central: Central, for patience: Duration) async throws -> Match {
+    static func run(_ wanted: AdvertisedPeer, by central: Central, for timeLimit: Duration) async throws -> Match {
         var search = PeerSearch(wanted)
-        try await search.listen(by: central, for: patience, endsWithMatch: true)
+        try await search.listen(by: central, for: timeLimit, endsWithMatch: true)
         if !search.matches.isEmpty { try await search.listen(by: central, for: settling, endsWithMatch: false) }
-        return try search.result(after: patience)
+        return try search.result(after: timeLimit)
     }
 
     /// Takes the results of one scan.
@@ -75,11 +75,11 @@ struct PeerSearch: Sendable {
     /// Returns the only device that has matched.
     ///
     /// - Throws: `Failure` for none and for several.
-    func result(after patience: Duration) throws(Failure) -> Match {
+    func result(after timeLimit: Duration) throws(Failure) -> Match {
         guard let first = matches.first else {
             throw Failure(
                 message: "no device that matches \(wanted.description.printable) and accepts connections was heard in "
-                    + "\(patience.components.seconds) s",
+                    + "\(timeLimit.components.seconds) s",
                 hint: "`sudo blescan scan \(wanted.scanOptions)` shows who is near; --timeout allows more time.",
                 status: .notFound)
         }

@@ -9,7 +9,7 @@ struct GatewayPing: Hashable, Sendable {
 
     private static let pause: Duration = .milliseconds(100)
     /// A response that comes later counts as lost.
-    private static let patience: Duration = .seconds(1)
+    private static let responseTimeout: Duration = .seconds(1)
 
     var lost: Int { max(0, sent - times.count) }
 
@@ -55,7 +55,7 @@ struct GatewayPing: Hashable, Sendable {
         while true {
             let now = clock.now
             let isOver = now >= start + time
-            if isOver, ping.lost == 0 || now >= start + time + patience { return ping }
+            if isOver, ping.lost == 0 || now >= start + time + responseTimeout { return ping }
             if !isOver, start + pause * ping.sent <= now {
                 let number = UInt16(truncatingIfNeeded: ping.sent)
                 sentAt[number] = now

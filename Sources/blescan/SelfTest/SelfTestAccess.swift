@@ -71,7 +71,7 @@ final class SelfTestAccess {
             await channel.close()
             throw Failure(
                 message: "\(adapter.name) cannot be used: \(error.meaning.sentence) [\(error)]",
-                hint: "`blescan doctor` tells more.",
+                hint: "`blescan doctor` shows more.",
                 status: error.meaning == .notPermitted(.netRaw) ? .notPermitted : .noAdapter)
         }
         if let management = adapter.management, management.can(.lowEnergy), !management.has(.lowEnergy) {

@@ -61,7 +61,7 @@ actor SelfTestChannel {
     }
 
     /// The kernel gives up on a command after two seconds.
-    static let patience: Duration = .milliseconds(2500)
+    static let responseTimeout: Duration = .milliseconds(2500)
     private static let backlogLimit = 4096
 
     private nonisolated let loop: EventLoop
@@ -119,7 +119,7 @@ actor SelfTestChannel {
     // MARK: Sending
 
     /// Sends a command and waits for its response. Other packets that arrive meanwhile stay in the backlog.
-    func ask(_ command: HCICommandPacket, within patience: Duration = SelfTestChannel.patience) async -> Reply {
+    func ask(_ command: HCICommandPacket, within timeout: Duration = SelfTestChannel.responseTimeout) async -> Reply {
         guard !isGone else { return Reply(end: .gone) }
         let start = loop.now()
         switch sockets?.commands.send(command.bytes) {
@@ -142,9 +142,9 @@ actor SelfTestChannel {
             }
             if isGone { return Reply(end: .gone) }
             // Reports may come without end.
-            if loop.now() >= start + patience { return Reply(end: .silence) }
+            if loop.now() >= start + timeout { return Reply(end: .silence) }
             let before = backlog.count
-            _ = await waiters.wait(until: start + patience, interruption: .ignoresCancellation) { _ in
+            _ = await waiters.wait(until: start + timeout, interruption: .ignoresCancellation) { _ in
                 self.backlog.count > before || self.isGone ? () : nil
             }
         }

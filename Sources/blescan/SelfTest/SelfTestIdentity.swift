@@ -255,7 +255,7 @@ extension SelfTestRunner {
 
 // MARK: - S04
 
-/// What the kernel has told the controller while it was switched on.
+/// The commands that the kernel sent to the controller while it was switched on.
 struct SelfTestKernelChoice: Hashable, Sendable {
     /// Whether the controller lists the extended commands, by which the kernel should choose.
     var listsExtended: Bool
@@ -274,7 +274,7 @@ struct SelfTestKernelChoice: Hashable, Sendable {
         let set = choice.isExtended ? "extended" : "legacy"
         guard let mask else {
             return SelfTestJudgement(
-                .told, "the kernel likely scans with the \(set) commands: \(obstacle ?? "its event mask was not seen")",
+                .note, "the kernel likely scans with the \(set) commands: \(obstacle ?? "its event mask was not seen")",
                 values: ["set": .string(set)])
         }
         var judgement = SelfTestJudgement(

@@ -3,7 +3,7 @@ enum SelfTestVerdict: String, Hashable, Comparable, Sendable {
     /// It could not run; the text has the reason.
     case notRun = "not-run"
     /// Values without an opinion.
-    case told
+    case note
     case fit
     /// It works, with a restriction or a workaround.
     case remark
@@ -15,7 +15,7 @@ enum SelfTestVerdict: String, Hashable, Comparable, Sendable {
     private var severity: Int {
         switch self {
         case .notRun: 0
-        case .told: 1
+        case .note: 1
         case .fit: 2
         case .remark: 3
         case .unfit: 4

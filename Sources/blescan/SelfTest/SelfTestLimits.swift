@@ -173,7 +173,7 @@ struct SelfTestAdvertising: Hashable, Sendable {
     func judged() -> SelfTestJudgement {
         func word(_ reply: SelfTestChannel.Reply?) -> String { reply?.status.map { Hex.encode([$0]) } ?? "none" }
         var judgement = SelfTestJudgement(
-            .told,
+            .note,
             "linked \(word(whileLinked)), initiating \(word(whileInitiating))"
                 + (attempt.map { ", the attempt ended with \(Hex.encode([$0]))" } ?? ""),
             values: [
@@ -263,7 +263,7 @@ struct SelfTestSupervision: Hashable, Sendable {
     func judged() -> SelfTestJudgement {
         guard let reason, let time else {
             return SelfTestJudgement(
-                .told, "the link did not end within \((Self.timeout * 4).short) after its peer was reset",
+                .note, "the link did not end within \((Self.timeout * 4).short) after its peer was reset",
                 values: ["requested": .milliseconds(Self.timeout)])
         }
         var judgement = SelfTestJudgement(
@@ -274,7 +274,7 @@ struct SelfTestSupervision: Hashable, Sendable {
             ])
         if reason != HCIStatus.connectionTimeout.rawValue {
             // The peer has ended the link instead of falling silent.
-            return SelfTestJudgement(.told, judgement.text, values: [:]).with(judgement.values)
+            return SelfTestJudgement(.note, judgement.text, values: [:]).with(judgement.values)
         }
         let difference = time > Self.timeout ? time - Self.timeout : Self.timeout - time
         if difference > Self.tolerance {

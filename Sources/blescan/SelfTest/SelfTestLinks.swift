@@ -398,8 +398,8 @@ extension SelfTestRunner {
         let start = machine.loop.now()
         procedure.status = try await access.ask(command).status
         if procedure.status == 0 {
-            let patience: Duration = procedure.isQuiet ? .seconds(1) : .seconds(5)
-            let end = try await access.wait(for: patience) { packet -> (UInt8, String?, BootInstant)? in
+            let timeLimit: Duration = procedure.isQuiet ? .seconds(1) : .seconds(5)
+            let end = try await access.wait(for: timeLimit) { packet -> (UInt8, String?, BootInstant)? in
                 guard case .event(let event) = packet.content else { return nil }
                 return result(event).map { ($0.status, $0.deviation, packet.time) }
             }

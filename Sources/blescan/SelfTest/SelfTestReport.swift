@@ -92,7 +92,7 @@ struct SelfTestReport: Hashable, Sendable {
         switch verdict {
         case .unfit: 2
         case .remark: 1
-        case .notRun, .told, .fit: 0
+        case .notRun, .note, .fit: 0
         }
     }
 

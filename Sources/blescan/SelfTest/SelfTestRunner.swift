@@ -94,7 +94,7 @@ final class SelfTestRunner {
             throw Failure(
                 message: "this kernel has no Bluetooth [errno \(facts.radio.controllerSocket)]",
                 hint:
-                    "Load its module: `modprobe bluetooth`; in a container, use the host's network. `blescan doctor` tells "
+                    "Load its module: `modprobe bluetooth`; in a container, use the host's network. `blescan doctor` shows "
                     + "more.", status: .noAdapter)
         }
         let all = facts.radio.adapters

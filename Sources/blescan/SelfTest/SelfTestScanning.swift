@@ -295,7 +295,7 @@ extension SelfTestHeard {
         ]
         guard scannable > 0 || scanResponses > 0 else {
             return SelfTestJudgement(
-                .told, reports == 0 ? "nothing was heard" : "no advertiser here has a scan response", values: values)
+                .note, reports == 0 ? "nothing was heard" : "no advertiser here has a scan response", values: values)
         }
         var judgement = SelfTestJudgement(
             .fit, "\(scanResponses.counted("scan response")) to \(scannable.counted("scannable report"))",
@@ -330,10 +330,10 @@ extension SelfTestHeard {
         let addresses = advertisers.count
         let most = advertisers.values.map(\.reports).max() ?? 0
         let changed = advertisers.values.count(where: \.hasChanged)
-        guard addresses > 0 else { return SelfTestJudgement(.told, "nothing was heard") }
+        guard addresses > 0 else { return SelfTestJudgement(.note, "nothing was heard") }
         let repeats = Double(reports) / Double(addresses)
         var judgement = SelfTestJudgement(
-            .told,
+            .note,
             "on average \(JSONLine.measure(repeats).text) reports of an address (at most \(most)), changed data of "
                 + "\(changed) of \(addresses)",
             values: [
@@ -384,7 +384,7 @@ struct SelfTestDuty: Hashable, Sendable {
             obstacle.map { "Wi-Fi not measured: \($0)" }
             ?? "ping over Wi-Fi: \(words(pingAtFull)) and \(words(pingAtPart))"
         var judgement = SelfTestJudgement(
-            .told,
+            .note,
             "\(JSONLine.measure(full.rate).text) reports/s at 100 % of the time, \(JSONLine.measure(part.rate).text) at 30 %; "
                 + wireless,
             values: [

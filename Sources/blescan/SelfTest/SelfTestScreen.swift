@@ -26,7 +26,7 @@ struct SelfTestScreen {
             switch report.verdict {
             case .unfit: "UNFIT"
             case .remark: "fit with \(remarks.count.counted("remark"))"
-            case .notRun, .told, .fit: "fit"
+            case .notRun, .note, .fit: "fit"
             }
         return ["\(report.adapter.name): \(verdict)"]
             + remarks.flatMap { wrapped(words(of: $0), after: "  ", to: 7) }
@@ -56,7 +56,7 @@ struct SelfTestScreen {
         case .unfit: [.bold, .red]
         case .remark: .yellow
         case .fit: .green
-        case .told: []
+        case .note: []
         case .notRun: .dim
         }
     }
@@ -65,7 +65,7 @@ struct SelfTestScreen {
         switch verdict {
         case .unfit: "UNFIT"
         case .notRun: "not run"
-        case .remark, .told, .fit: verdict.rawValue
+        case .remark, .note, .fit: verdict.rawValue
         }
     }
 

@@ -114,7 +114,7 @@ struct CaptureCheckTests {
     }
 
     @Test("A request without a response is counted, also where its link has ended")
-    func unanswered() throws {
+    func aRequestWithoutAResponseIsCounted() throws {
         // The peer falls silent: of the link's data the first request is all that there is.
         var asked = false
         let packets = ReadCapture(try CaptureFixtures.bytes("hci/three-devices.btsnoop")).packets.filter { packet in

@@ -40,7 +40,7 @@ struct SniffedPacketTests {
 
     private func hex(_ heard: Heard...) throws -> [String] { try read(heard).map { Hex.encode($0.bytes) } }
 
-    @Test func behindTheStartOfEncryptionNothingCanBeRead() throws {
+    @Test func afterTheStartOfEncryptionNothingCanBeRead() throws {
         let found = try hex(
             Heard(flags: Self.good | Self.fromCentral, pdu: Self.read),
             // LL_START_ENC_REQ, and what nobody can make sense of: data, and the end of the link.

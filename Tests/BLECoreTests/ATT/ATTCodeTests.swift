@@ -56,7 +56,7 @@ struct ATTAssignedNumberTests {
         var bluez: String?
     }
 
-    @Test func errorNames() throws {
+    @Test func errorsHaveTheNamesThatOtherDecodersPrint() throws {
         let names = try JSONDecoder().decode(
             [String: Named].self, from: SharedVectors.data("assigned_numbers/att_error_codes.json"))
         // Wireshark abbreviates one, and gives another the name of its profile.
@@ -69,7 +69,7 @@ struct ATTAssignedNumberTests {
         }
     }
 
-    @Test func opcodeNames() throws {
+    @Test func opcodesHaveTheNamesThatOtherDecodersPrint() throws {
         let names = try JSONDecoder().decode(
             [String: String].self, from: SharedVectors.data("assigned_numbers/att_opcodes.json"))
         #expect(names.count == 28)

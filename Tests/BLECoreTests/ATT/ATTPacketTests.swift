@@ -17,7 +17,7 @@ import Testing
         #expect(ATTPacket.reply(toDiscarded: []) == nil)
     }
 
-    @Test(arguments: ATTGoldenPDU.all) func goldenBytes(golden: ATTGoldenPDU) throws {
+    @Test(arguments: ATTGoldenPDU.all) func aPacketHasTheExpectedBytesBothWays(golden: ATTGoldenPDU) throws {
         #expect(try ATTPacket(golden.bytes) == golden.packet)
         #expect(Hex.encode(golden.packet.bytes) == golden.hex)
         #expect(golden.packet.opcode.rawValue == golden.bytes.first)

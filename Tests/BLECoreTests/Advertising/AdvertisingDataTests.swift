@@ -8,7 +8,7 @@ import Testing
         AdvertisingData(try Hex.decode(hex))
     }
 
-    @Test func structuresInOrder() throws {
+    @Test func structuresStayInOrder() throws {
         let data = try data("0201041AFF590000150112233445566778899AABBCCDDEEFF0FFFFFFFFC3")
         #expect(data.structures.map(\.type) == [.flags, .manufacturerSpecificData])
         #expect(data.structures.first?.value == [0x04])

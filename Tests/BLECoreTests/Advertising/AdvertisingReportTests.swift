@@ -34,7 +34,7 @@ import Testing
         #expect(report.properties == [.connectable, .scannable, .legacy])
     }
 
-    @Test func legacyReport() throws {
+    @Test func aLegacyReportIsRead() throws {
         let batch = try batch(0x02, [1] + Self.advert)
         #expect(batch.losses.isEmpty)
         let report = try #require(batch.reports.first)
@@ -54,13 +54,13 @@ import Testing
         (3 as UInt8, [.legacy] as AdvertisingReport.Properties),
         (4 as UInt8, [.legacy, .scanResponse] as AdvertisingReport.Properties),
     ])
-    func legacyEventTypes(type: UInt8, properties: AdvertisingReport.Properties) throws {
+    func aLegacyEventTypeHasItsProperties(type: UInt8, properties: AdvertisingReport.Properties) throws {
         let report = try #require(try batch(0x02, [1, type] + Self.advert.dropFirst()).reports.first)
         #expect(report.properties == properties)
         #expect(report.eventType == UInt16(type))
     }
 
-    @Test func directedReport() throws {
+    @Test func aDirectedReportIsRead() throws {
         let bytes: [UInt8] = [1, 1, 1, 1, 2, 3, 4, 5, 0xC6, 0xFE, 9, 8, 7, 6, 5, 0x44, 0xC4]
         let report = try #require(try batch(0x0B, bytes).reports.first)
         #expect(report.event == .directed && report.isDirected && report.isConnectable && report.data.isEmpty)
@@ -70,7 +70,7 @@ import Testing
         #expect(report.rssi == -60)
     }
 
-    @Test func extendedReport() throws {
+    @Test func anExtendedReportIsRead() throws {
         let bytes = Self.extended(
             type: 0x0005, secondaryPHY: 2, sid: 7, power: 0xF4, interval: 0x0140, directType: 0xFE,
             direct: [1, 2, 3, 4, 5, 0x46])

@@ -32,7 +32,7 @@ struct AdvertisingVectorTests {
         "s01868 report": oversized,
     ]
 
-    @Test func reportsOfEvents() throws {
+    @Test func recordedEventsReadAsOtherParsersReadThem() throws {
         var seen = 0
         for event in try AdvertisingVectors.events() {
             let packet = try Hex.decode(event.hex)
@@ -64,7 +64,7 @@ struct AdvertisingVectorTests {
         #expect(seen > 3000)
     }
 
-    @Test func payloads() throws {
+    @Test func recordedAdvertisementsReadAsOtherParsersReadThem() throws {
         for record in try AdvertisingVectors.payloads() {
             let data = AdvertisingData(try Hex.decode(record.hex))
             compare(data, record.expect, record.undecided ?? [], record.id)

@@ -51,7 +51,7 @@ import Testing
         #expect(try self.data("0101020106").flags?.rawValue == 6, "the first that fits")
     }
 
-    @Test func names() throws {
+    @Test func theCompleteNameIsPreferredToTheShortenedOne() throws {
         #expect(try data("0409414243").localName?.text == "ABC")
         #expect(try data("04084142430509444546").name?.text == "ABC", "the complete one is cut off")
         #expect(try data("030841420409444546").name?.text == "DEF")
@@ -59,7 +59,7 @@ import Testing
         #expect(try data("0730476174652035").broadcastName?.text == "Gate 5")
     }
 
-    @Test func services() throws {
+    @Test func serviceListsAndServiceDataOfAllWidthsAreRead() throws {
         let uart: BluetoothUUID = "6e400001-b5a3-f393-e0a9-e50e24dcca9e"
         let data = try data(
             "05020D180F18" + "050578563412" + "11079ECADC240EE5A9E093F3A3B50100406E"
@@ -70,14 +70,14 @@ import Testing
         #expect(data.offers(uart) && data.offers(0x180F) && !data.offers(0x1812))
     }
 
-    @Test func serviceData() throws {
+    @Test func serviceDataIsFoundByItsUUID() throws {
         let data = try data("04160F1864" + "062078563412AA" + "12219ECADC240EE5A9E093F3A3B50100406EBB")
         #expect(data.serviceData.map(\.data) == [[0x64], [0xAA], [0xBB]])
         #expect(data.serviceData(of: 0x180F) == [0x64])
         #expect(data.serviceData(of: 0x1810) == nil)
     }
 
-    @Test func device() throws {
+    @Test func propertiesOfTheDeviceAreRead() throws {
         #expect(try data("02010D").flags?.sentence.contains("BR/EDR not supported") == true)
         #expect(try data("020AF4").txPowerLevel == -12)
         #expect(try data("03194103").appearance == 0x0341)
@@ -89,7 +89,7 @@ import Testing
     }
 
     /// The sample of the Supplement's section on URIs.
-    @Test func uri() throws {
+    @Test func theSchemeOfAURIIsExpanded() throws {
         #expect(
             try data("1524162F2F7777772E626C7565746F6F74682E636F6D").uri?.text
                 == "http://www.bluetooth.com")
@@ -97,7 +97,7 @@ import Testing
         #expect(try data("0124").uri?.text == nil)
     }
 
-    @Test func timing() throws {
+    @Test func intervalsAreReadInTheirUnits() throws {
         let range = try #require(
             try data("05120600800C").connectionIntervalRange)
         #expect(range.shortest == .microseconds(7500) && range.longest == .seconds(4))
@@ -114,7 +114,7 @@ import Testing
     }
 
     /// Fields laid out by Core Vol 6 Part B, 4.4.6.11: ISO interval 8, two streams, three subevents.
-    @Test func bigInfo() throws {
+    @Test func bigInfoIsRead() throws {
         let head =
             "05000410" + "23881300" + "C4090028" + "00" + "D6BE898E" + "10274006" + "BBAA"
         let info = try #require(try data("222C" + head + "FFFFFFFF3F" + "0100000080").bigInfo)
@@ -126,7 +126,7 @@ import Testing
         #expect(!info.isEncrypted)
     }
 
-    @Test func security() throws {
+    @Test func securityFieldsAreRead() throws {
         let sixteen = String(repeating: "AB", count: 16)
         #expect(try data("1110" + sixteen).securityManagerTKValue?.count == 16)
         #expect(try data("021109").outOfBandFlags == [.dataPresent, .randomAddress])
@@ -140,7 +140,7 @@ import Testing
         #expect(try data("09310102030405F1F2F3").encryptedData == nil)
     }
 
-    @Test func meshAndOthers() throws {
+    @Test func meshFieldsAreRead() throws {
         let step = try #require(try data("08291234567807AABB").meshProvisioning)
         #expect(step.linkID == 0x1234_5678 && step.transaction == 7 && step.pdu == [0xAA, 0xBB])
         #expect(try data("032B00AA").meshBeacon?.kind == .unprovisionedDevice)

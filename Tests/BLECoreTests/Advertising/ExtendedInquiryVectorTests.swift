@@ -33,7 +33,7 @@ struct ExtendedInquiryVectorTests {
         "invalid_utf8_name name": "the bytes are kept and each bad sequence becomes U+FFFD; BlueZ cuts the name there"
     ]
 
-    @Test func outcomes() throws {
+    @Test func recordedResponsesReadAsBlueZReadsThem() throws {
         let cases = try JSONDecoder().decode([Case].self, from: SharedVectors.data("advertising/eir_bluez.json"))
         for record in cases {
             let data = AdvertisingData(try Hex.decode(record.hex))

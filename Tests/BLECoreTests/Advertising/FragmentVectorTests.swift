@@ -19,7 +19,7 @@ struct FragmentVectorTests {
         let alternative: [Delivery]?
     }
 
-    @Test(.row("H05", "H06", "H07", "H08")) func scenarios() throws {
+    @Test(.row("H05", "H06", "H07", "H08")) func fragmentsAreJoinedOrDroppedAsTheScenariosRequire() throws {
         let scenarios = try JSONDecoder().decode(
             [Scenario].self, from: SharedVectors.data("advertising/extended_fragments.json"))
         #expect(scenarios.count == 6)

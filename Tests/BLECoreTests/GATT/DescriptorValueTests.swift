@@ -5,7 +5,7 @@ import Testing
 /// Layouts and numbers by Core Vol 3 Part G, 3.3.3, and Assigned Numbers; the first presentation format is one of the
 /// large database in BlueZ's tests.
 @Suite struct DescriptorValueTests {
-    @Test func presentationFormat() throws {
+    @Test func aPresentationFormatIsRead() throws {
         let plain = try CharacteristicPresentationFormat(value: Hex.decode("04000127010100"))
         #expect(plain == CharacteristicPresentationFormat(format: 4, unit: 0x2701, description: 1))
         #expect(plain.typeName == "uint8")
@@ -64,7 +64,7 @@ import Testing
         }
     }
 
-    @Test func configurations() throws {
+    @Test func bitsOfConfigurationsAreReadAndWritten() throws {
         #expect(try ClientCharacteristicConfiguration(value: [3, 0]) == [.notifications, .indications])
         #expect(ClientCharacteristicConfiguration.indications.valueBytes == [2, 0])
         #expect(try ServerCharacteristicConfiguration(value: [1, 0]) == .broadcasts)
@@ -72,7 +72,7 @@ import Testing
         #expect(throws: MalformedPacket.self) { try CharacteristicExtendedProperties(value: [3]) }
     }
 
-    @Test func aggregatesAndRanges() throws {
+    @Test func aggregatesAndRangesAreRead() throws {
         #expect(try CharacteristicAggregateFormat(value: [3, 0, 5, 1]).handles == [0x0003, 0x0105])
         #expect(throws: MalformedPacket.self) { try CharacteristicAggregateFormat(value: [3, 0, 5]) }
         let range = try ValidRange(value: [0xF6, 0xFF, 0x0A, 0x00])

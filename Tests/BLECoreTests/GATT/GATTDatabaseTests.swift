@@ -67,7 +67,7 @@ import Testing
     }
 
     /// A database that somebody put together carelessly responds like any other.
-    @Test func survivesNonsense() {
+    @Test func contradictoryRangesAreTolerated() {
         var characteristic = GATTCharacteristic(
             declarationHandle: 9, valueHandle: 3, endHandle: 0, properties: [], uuid: 0x2A19)
         #expect(characteristic.endHandle == 3)

@@ -22,7 +22,7 @@ import Testing
     // MARK: Reads and writes
 
     @Test(arguments: cases("read", "read-long"))
-    func reads(recorded: GATTVectors.Case) throws {
+    func aReadHasTheValueOfTheVector(recorded: GATTVectors.Case) throws {
         let handle = try #require(recorded.params.handle)
         let result = try run(ReadLong(handle: handle, mtu: recorded.mtu), as: recorded)
         try check(result, of: recorded) { value, expected in #expect(Hex.encode(value) == expected.value) }
@@ -48,7 +48,7 @@ import Testing
     }
 
     @Test(arguments: cases("write"))
-    func writes(recorded: GATTVectors.Case) throws {
+    func aWriteEndsAsInTheVector(recorded: GATTVectors.Case) throws {
         let value = try Hex.decode(try #require(recorded.params.value))
         let handle = try #require(recorded.params.handle)
         let result = try run(WriteRequest(handle: handle, value: value, mtu: recorded.mtu), as: recorded)
@@ -78,7 +78,7 @@ import Testing
     }
 
     @Test(arguments: cases("subscribe-notify"))
-    func subscribes(recorded: GATTVectors.Case) throws {
+    func aSubscriptionDeliversTheValuesOfTheVector(recorded: GATTVectors.Case) throws {
         let handle = try #require(recorded.params.handle)
         let cccd = try #require(recorded.params.cccdHandle)
         var subscriptions = Subscriptions()

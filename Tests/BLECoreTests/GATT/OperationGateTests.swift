@@ -26,7 +26,7 @@ import Testing
         #expect(gate.leave() == [])
     }
 
-    @Test func turnsGoOneAfterTheOther() {
+    @Test func turnsComeOneAfterTheOther() {
         var gate = OperationGate()
         #expect(gate.enter(1, as: .turn(scope)) == .admitted)
         #expect(gate.enter(2, as: .turn(inner)) == .waits)
@@ -130,7 +130,7 @@ import Testing
         #expect(gate.close(scope: scope) == [.admit(3)])
     }
 
-    @Test func leasesNest() {
+    @Test func exclusiveAccessNests() {
         var gate = OperationGate()
         #expect(gate.enter(1, as: exclusive(scope)) == .admitted)
         #expect(passes(2, &gate, from: [scope]))
@@ -193,7 +193,7 @@ import Testing
         #expect(passes(6, &gate, from: [scope, inner]))
     }
 
-    @Test func anInnerLeaseThatOutlivesTheOuterTakesItsPlace() {
+    @Test func innerExclusiveAccessThatOutlivesTheOuterTakesItsPlace() {
         var gate = OperationGate()
         #expect(gate.enter(1, as: exclusive(scope)) == .admitted)
         #expect(gate.enter(2, as: exclusive(inner), from: [scope]) == .admitted)
@@ -231,7 +231,7 @@ import Testing
         #expect(gate.enter(6, as: exclusive(inner)) == .refused(.disconnecting))
     }
 
-    @Test func theLastOneInALeaseWaitsForThatOnly() {
+    @Test func theLastOneInExclusiveAccessWaitsForThatOnly() {
         var gate = OperationGate()
         #expect(gate.enter(1, as: exclusive(scope)) == .admitted)
         #expect(gate.enter(2, as: .call) == .waits)

@@ -4,7 +4,7 @@ import Testing
 /// Golden bytes: btsnoop captures of Android, Raspberry Pi and desktop hosts (`file:record` of
 /// shared/vectors/captures), and where none has the command, the layout of Core Vol 4 Part E laid out by hand.
 @Suite struct HCICommandTests {
-    @Test func linkControl() throws {
+    @Test func linkControlCommandsHaveTheRecordedBytes() throws {
         // FrankHJCuypers_fuut__btsnoop_hci20241230_02:549
         #expect(HCIDisconnect(handle: 0x0040).bytes == bytes("01060403400013"))
         // FrankHJCuypers_fuut__btsnoop_hci20241230_02:365
@@ -13,7 +13,7 @@ import Testing
         #expect(HCIReadRSSI(handle: 0x03B3).bytes == bytes("01051402b303"))
     }
 
-    @Test func information() {
+    @Test func commandsForInformationHaveTheRecordedBytes() {
         // FrankHJCuypers_fuut__btsnoop_hci20241230_02:9, 11, 61, 13, 5; choonkiatlee_wban-python:17
         #expect(HCIReadLocalVersion().bytes == bytes("01011000"))
         #expect(HCIReadLocalSupportedCommands().bytes == bytes("01021000"))
@@ -23,7 +23,7 @@ import Testing
         #expect(HCIWriteLEHostSupport(isSupported: false).bytes == bytes("016d0c020000"))
     }
 
-    @Test func scanning() {
+    @Test func scanCommandsHaveTheRecordedBytes() {
         // ajesler_bluetooth-candle-go-talk__btsnoop_hci:5, 7, 9
         let legacy = LESetScanParameters(isActive: true, interval: 0x1F40, window: 0x1F40, ownAddressType: .random)
         #expect(legacy.bytes == bytes("010b200701401f401f0100"))
@@ -43,7 +43,7 @@ import Testing
         #expect(both.bytes == bytes("0141200d000005" + "0060003000" + "0060003000"))
     }
 
-    @Test func advertising() throws {
+    @Test func advertisingCommandsHaveTheSpecifiedBytes() throws {
         // Layouts of 7.8.5, 7.8.7, 7.8.8 and 7.8.9.
         let parameters = LESetAdvertisingParameters(kind: .nonconnectable, interval: 0x00A0...0x00D2)
         #expect(parameters.bytes == bytes("0106200fa000d200" + "030000000000000000" + "0700"))
@@ -65,7 +65,7 @@ import Testing
         #expect(LESetRandomAddress(address: address).bytes == bytes("010520062d9f61aad77e"))
     }
 
-    @Test func advertisingSets() throws {
+    @Test func commandsOfAdvertisingSetsHaveTheRecordedBytes() throws {
         // FrankHJCuypers_fuut__btsnoop_hci20241230_02:45, 47, 249, 251, 253, 255, 257, 334, 598
         #expect(LEReadMaximumAdvertisingDataLength().bytes == bytes("013a2000"))
         #expect(LEReadNumberOfSupportedAdvertisingSets().bytes == bytes("013b2000"))
@@ -117,7 +117,7 @@ import Testing
         }
     }
 
-    @Test func connecting() throws {
+    @Test func connectionCommandsHaveTheRecordedBytes() throws {
         // ajesler_bluetooth-candle-go-talk__btsnoop_hci:375
         let candle = try #require(BluetoothAddress("8C:20:4B:13:AC:E6"))
         let plain = LECreateConnection(
@@ -138,14 +138,14 @@ import Testing
         #expect(LECreateConnectionCancel().bytes == bytes("010e2000"))
     }
 
-    @Test func eventMasks() {
+    @Test func eventMaskCommandsHaveTheKernelsBytes() {
         // The masks that the kernel sends to a controller of Bluetooth 4.0, as noble and BlueZ do.
         #expect(LESetEventMask(LEEventMask(rawValue: 0x1F)).bytes == bytes("010120081f00000000000000"))
         #expect(HCISetEventMask([.initial, .leMeta]).bytes == bytes("01010c08ffffffffff1f0020"))
         #expect(HCIOpcode.leSetEventMask.name == "LE Set Event Mask" && HCIOpcode.setEventMask.name == "Set Event Mask")
     }
 
-    @Test func links() {
+    @Test func linkCommandsHaveTheRecordedBytes() {
         // FrankHJCuypers_fuut__btsnoop_hci20241230_02:368, 354
         let fast = ConnectionParameters(intervalMin: 6, intervalMax: 6, latency: 0, timeout: 500)
         #expect(

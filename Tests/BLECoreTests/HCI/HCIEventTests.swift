@@ -15,7 +15,7 @@ import Testing
         "3e2229004000000146af0f00aa6000000000000000000000000024000000f40100ff0000",
     ]
 
-    @Test func commandResponses() throws {
+    @Test func responsesToCommandsAreReadFromRecordings() throws {
         // FrankHJCuypers_fuut__btsnoop_hci20241230_02:10, 62, 14, 12
         let version = try complete("0e0c010110000bcb200b0f000100").parameters(of: HCIReadLocalVersion.self)
         #expect(version.specification == "5.2")
@@ -52,7 +52,7 @@ import Testing
         #expect(try complete("0e03010514").status == nil)
     }
 
-    @Test func advertising() throws {
+    @Test func advertisingResponsesAreReadFromRecordings() throws {
         // FrankHJCuypers_fuut__btsnoop_hci20241230_02:46, 48, 250
         let length = try complete("0e06013a20007206").parameters(of: LEReadMaximumAdvertisingDataLength.self)
         #expect(length == 1650)
@@ -83,7 +83,7 @@ import Testing
         #expect(odd.scanner == nil)
     }
 
-    @Test func links() throws {
+    @Test func linkEventsAreReadFromRecordings() throws {
         // FrankHJCuypers_fuut__btsnoop_hci20241230_02:551
         let gone = try event("050400400016")
         guard case .disconnectionComplete(let end) = gone else { throw WrongCase() }

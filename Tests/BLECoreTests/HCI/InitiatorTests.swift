@@ -8,7 +8,7 @@ import Testing
     private let create = HCIOpcode.leCreateConnection
     private let cancelPacket = Initiator.Action.send(HCICommandPacket(LECreateConnectionCancel()))
 
-    @Test func connects() throws {
+    @Test func anAttemptEndsWithTheCompletionOfItsPeer() throws {
         var connect = Initiator()
         #expect(try connect.begin(attempt(), at: start) == [.send(HCICommandPacket(LECreateConnection(initiation())))])
         #expect(connect.commandFinished(create, nil, at: start) == [])
@@ -199,7 +199,7 @@ import Testing
             "a caller that has cancelled gets that")
     }
 
-    @Test(.row("L07", "H13", "W37")) func aCancelWithoutAResponseIsRepeatedOnceAndThenReported() throws {
+    @Test(.row("L07", "H13", "W37")) func aCancelWithoutAResponseIsRetriedOnceAndThenReported() throws {
         var connect = try pending()
         let late = start + .seconds(10)
         #expect(connect.timePassed(late) == [cancelPacket])

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 @Suite struct AssignedNumbersTests {
-    @Test func namesOfNumbers() {
+    @Test func wellKnownNumbersHaveTheirNames() {
         #expect(AssignedNumbers.serviceName(0x180F) == "Battery")
         #expect(AssignedNumbers.characteristicName(0x2A37) == "Heart Rate Measurement")
         #expect(AssignedNumbers.descriptorName(0x2902) == "Client Characteristic Configuration")
@@ -33,11 +33,11 @@ import Testing
     }
 
     @Test(arguments: ["battery-level", "battery_level", "Battery Level", "BATTERYLEVEL", "org battery level"])
-    func characteristicByName(text: String) {
+    func aCharacteristicIsFoundByEachFormOfItsName(text: String) {
         #expect(AssignedNumbers.characteristic(named: text) == (text.hasPrefix("org") ? nil : 0x2A19))
     }
 
-    @Test func otherLookups() {
+    @Test func servicesAndDescriptorsAreFoundByName() {
         #expect(AssignedNumbers.uuid(named: "heart_rate_measurement") == 0x2A37)
         #expect(AssignedNumbers.uuid(named: "heart-rate") == 0x180D)
         #expect(AssignedNumbers.service(named: "battery-service") == 0x180F)
@@ -98,22 +98,30 @@ struct AssignedNumbersVectorTests {
         name.replacing("\\textsubscript", with: "").filter(\.isLetter)
     }
 
-    @Test func services() throws { try check("services") { AssignedNumbers.serviceName(BluetoothUUID($0)) } }
-    @Test func characteristics() throws {
+    @Test func everyServiceHasItsAssignedName() throws {
+        try check("services") { AssignedNumbers.serviceName(BluetoothUUID($0)) }
+    }
+    @Test func everyCharacteristicHasItsAssignedName() throws {
         try check("characteristics") { AssignedNumbers.characteristicName(BluetoothUUID($0)) }
     }
-    @Test func descriptors() throws { try check("descriptors") { AssignedNumbers.descriptorName(BluetoothUUID($0)) } }
-    @Test func declarations() throws {
+    @Test func everyDescriptorHasItsAssignedName() throws {
+        try check("descriptors") { AssignedNumbers.descriptorName(BluetoothUUID($0)) }
+    }
+    @Test func everyDeclarationHasItsAssignedName() throws {
         try check("declarations") { AssignedNumbers.declarationName(BluetoothUUID($0)) }
     }
-    @Test func units() throws { try check("units") { AssignedNumbers.unitName(BluetoothUUID($0)) } }
-    @Test func companies() throws { try check("company_ids") { AssignedNumbers.companyName($0) } }
-    @Test func appearances() throws { try check("appearance_values") { AssignedNumbers.appearanceName($0) } }
-    @Test func adTypes() throws {
+    @Test func everyUnitHasItsAssignedName() throws {
+        try check("units") { AssignedNumbers.unitName(BluetoothUUID($0)) }
+    }
+    @Test func everyCompanyHasItsAssignedName() throws { try check("company_ids") { AssignedNumbers.companyName($0) } }
+    @Test func everyAppearanceHasItsAssignedName() throws {
+        try check("appearance_values") { AssignedNumbers.appearanceName($0) }
+    }
+    @Test func everyADTypeHasItsAssignedName() throws {
         try check("ad_types") { AssignedNumbers.adTypeName(UInt8(truncatingIfNeeded: $0)) }
     }
 
-    @Test func members() throws {
+    @Test func everyMemberUUIDHasItsAssignedName() throws {
         for file in ["member_uuids", "sdo_uuids"] {
             for (code, name) in try names(file) {
                 let number = try #require(UInt16(code, radix: 16))
@@ -122,14 +130,14 @@ struct AssignedNumbersVectorTests {
         }
     }
 
-    @Test func uriSchemes() throws {
+    @Test func everyURISchemeHasItsAssignedName() throws {
         for (code, name) in try names("uri_schemes") where code != "0001" {
             #expect(AssignedNumbers.uriScheme(try #require(UInt16(code, radix: 16))) == name)
         }
     }
 
     /// The numbers must be ones that Nordic's list knows as well; names differ in wording.
-    @Test func vendors() throws {
+    @Test func vendorUUIDsAreThoseOfNordicsList() throws {
         struct Lists: Decodable {
             let services: [String: Named]
             let characteristics: [String: Named]

@@ -16,7 +16,7 @@ import Testing
         #expect(all.count > 150 && all.allSatisfy { ScanFilter.any.matches($0) })
     }
 
-    @Test func services() throws {
+    @Test func aServiceFilterPassesExactlyTheDevicesThatListIt() throws {
         let found = try passing(.services(0xEC88))
         #expect(found.contains(govee))
         // Recordings that list 88 EC in a list of services (03 03 88EC or 03 02 88EC).
@@ -43,7 +43,7 @@ import Testing
         #expect(try matches(.soliciting(0x180D), report(1, [17, 0x15] + long)))
     }
 
-    @Test func names() throws {
+    @Test func aNameFilterIsExactUnlessItIsAPrefix() throws {
         #expect(try passing(.name("GVH5072_6FAB")) == [govee])
         #expect(try passing(.name("GVH5072")).isEmpty)
         #expect(try passing(.name("gvh5072_6fab")).isEmpty)

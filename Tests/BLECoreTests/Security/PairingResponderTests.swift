@@ -42,7 +42,7 @@ import Testing
     }
 
     /// As the kernel reports the keys by which the sides sign, right before that of the link.
-    @Test func theKeysForSignaturesAreToldApart() throws {
+    @Test func theKeysForSignaturesAreDistinguished() throws {
         for (kind, key, isKept) in [
             ("01", "404142434445464748494a4b4c4d4e4f", true), ("03", "404142434445464748494a4b4c4d4e4f", true),
             // With a key of zeros everybody could sign.
@@ -69,7 +69,7 @@ import Testing
         #expect(run.failure == .pairing(.cancelled) && !run.isRunning)
     }
 
-    @Test func aRefusalOfFurtherOnesLetsThePairingThatRunsGoOn() throws {
+    @Test func aRefusalOfFurtherOnesLetsThePairingThatRunsContinue() throws {
         let run = ResponderRun()
         run.allow()
         try run.begin(PairingEvent.comparison)

@@ -16,7 +16,7 @@ import Testing
             (0x0800, .notAtThisResolution, "not at this resolution"), (0x0801, .reserved, "reserved"),
             (0x0802, .negativeInfinity, "below the range"),
         ] as [(UInt16, MedicalNumber, String)])
-    func short(_ bits: UInt16, _ expected: MedicalNumber, _ text: String) throws {
+    func aFloatOf16BitsHasTheSpecifiedValue(_ bits: UInt16, _ expected: MedicalNumber, _ text: String) throws {
         let value = try MedicalFloat16(value: [UInt8(bits & 0xFF), UInt8(bits >> 8)])
         #expect(value.number == expected)
         #expect(value.number.description == text)
@@ -32,7 +32,7 @@ import Testing
             ([0x02, 0x00, 0x80, 0x00], .negativeInfinity, -.infinity),
             ([0x01, 0x00, 0x00, 0x80], .finite(mantissa: 1, exponent: -128), 1e-128),
         ] as [([UInt8], MedicalNumber, Double)])
-    func long(_ bytes: [UInt8], _ expected: MedicalNumber, _ double: Double) throws {
+    func aFloatOf32BitsHasTheSpecifiedValue(_ bytes: [UInt8], _ expected: MedicalNumber, _ double: Double) throws {
         let value = try MedicalFloat32(value: bytes)
         #expect(value.number == expected)
         #expect(abs(value.doubleValue - double) <= abs(double) * 1e-12 || value.doubleValue == double)
@@ -60,7 +60,7 @@ import Testing
     }
 
     /// Every bit pattern has one meaning, and a finite one goes back to its bits.
-    @Test func everyShortPattern() {
+    @Test func everyPatternOf16BitsHasOneMeaning() {
         var specials = 0
         for bits in UInt16.min ... .max {
             guard case .finite(let mantissa, let exponent) = MedicalFloat16(rawValue: bits).number else {

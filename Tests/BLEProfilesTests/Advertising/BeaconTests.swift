@@ -10,7 +10,7 @@ import Testing
     }
 
     /// As quoted by RuuviCollector's fixtures.
-    @Test func iBeacon() throws {
+    @Test func anIBeaconIsRead() throws {
         let beacon = try #require(
             try data("02011A1AFF4C000215FDA50693A4E24FB1AFCFC6EB0764782500010002C5").iBeacon)
         #expect(beacon.proximityUUID.description == "fda50693-a4e2-4fb1-afcf-c6eb07647825")
@@ -48,7 +48,7 @@ import Testing
     }
 
     /// As quoted by beacontools' tests; the fields by the frame's layout.
-    @Test func eddystoneTelemetry() throws {
+    @Test func eddystoneTelemetryIsRead() throws {
         let frame = try data("0201060303AAFE1116AAFE20000B181300000014660000423D").eddystone
         guard case .telemetry(let telemetry) = frame else {
             Issue.record("no TLM frame: \(String(describing: frame))")
@@ -59,7 +59,7 @@ import Testing
     }
 
     /// Put together from the frame's layout.
-    @Test func encryptedFrames() throws {
+    @Test func encryptedFramesAreReadWithoutTheirContents() throws {
         let sealed = "0102030405060708090A0B0C"
         guard case .encryptedTelemetry(let telemetry) = try data("1516AAFE2001" + sealed + "12345678").eddystone else {
             Issue.record("no encrypted TLM frame")
@@ -74,7 +74,7 @@ import Testing
     }
 
     /// Recorded frames: every Eddystone and iBeacon record in the vectors that is long enough has its view.
-    @Test(.enabled(if: SharedVectors.available(for: "BeaconTests"))) func recordedBeacons() throws {
+    @Test(.enabled(if: SharedVectors.available(for: "BeaconTests"))) func everyRecordedBeaconHasItsView() throws {
         var found = 0
         for event in try AdvertisingVectors.events() {
             for report in AdvertisingVectors.parse(try Hex.decode(event.hex))?.reports ?? [] {

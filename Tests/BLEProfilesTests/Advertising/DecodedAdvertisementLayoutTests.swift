@@ -23,7 +23,7 @@ import Testing
         ),
         ("06162cfe0110", ""), ("05162cfe0040", ""),
     ])
-    func fastPair(_ hex: String, _ text: String) throws {
+    func fastPairIsNamed(_ hex: String, _ text: String) throws {
         #expect(try meanings(Self.sized(hex)) == (text.isEmpty ? [] : [text]))
     }
 
@@ -41,7 +41,7 @@ import Testing
         ("05ff0600030280112233445566040424", "Swift Pair: over BR/EDR"),
         ("05ff060003028011223344556604", ""), ("05ff0600030380", ""),
     ])
-    func microsoft(_ hex: String, _ text: String) throws {
+    func microsoftsBeaconsAreNamed(_ hex: String, _ text: String) throws {
         #expect(try meanings(Self.sized(hex)) == (text.isEmpty ? [] : [text]))
     }
 
@@ -68,7 +68,7 @@ import Testing
         ("165afd12c11e", ""),
         ("16edfe0200847a6fce6bc39474", "Tile: 847a6fce6bc39474"), ("16edfeabcd", "Tile"),
     ])
-    func trackers(_ hex: String, _ text: String) throws {
+    func trackersAreNamedByTheirNetwork(_ hex: String, _ text: String) throws {
         #expect(try meanings(Self.sized("00" + hex)) == (text.isEmpty ? [] : [text]))
     }
 
@@ -82,7 +82,7 @@ import Testing
         ("ff4c000100000000000000000000200000000000", "Apple: services in the background"),
         ("ff4c0016080008754bf0f7f4ee", ""), ("ff4c001006341ea930", ""), ("ff4c00a441e5", ""),
     ])
-    func apple(_ hex: String, _ text: String) throws {
+    func applesMessagesAreNamed(_ hex: String, _ text: String) throws {
         #expect(try meanings(Self.sized("00" + hex)) == (text.isEmpty ? [] : [text]))
     }
 
@@ -94,7 +94,7 @@ import Testing
         ("ff990408" + String(repeating: "5a", count: 23), "RuuviTag: encrypted"),
         ("16aafe2001" + String(repeating: "5a", count: 16), "Eddystone TLM: encrypted"),
     ])
-    func encrypted(_ hex: String, _ text: String) throws {
+    func encryptedDataIsReportedAndNotGuessed(_ hex: String, _ text: String) throws {
         let data = AdvertisingData(try Hex.decode(Self.sized("00" + hex)))
         #expect(data.decoded.map(\.description) == [text])
         #expect(data.decoded.first?.isEncrypted == true)
@@ -113,13 +113,13 @@ import Testing
         ("1695fe5020aa01da219335342d580d1004fe0048", ""),
         ("16003d4810e1", ""), ("163dfd48c0e1", "SwitchBot Bot: off, battery 97 %"),
     ])
-    func words(_ hex: String, _ text: String) throws {
+    func eventsAndTextsAreDescribedInWords(_ hex: String, _ text: String) throws {
         #expect(try meanings(Self.sized("00" + hex)) == (text.isEmpty ? [] : [text]))
     }
 
     /// A sensor that failed sends the battery's upper bit (govee-ble); a name tells the model apart from Nokia's
     /// phones.
-    @Test func govee() throws {
+    @Test func aFailedSensorHasNoValues() throws {
         #expect(
             try meanings("0d09475648353037355f3533393909ff88ec0002201 5e400".replacing(" ", with: "")) == [
                 "Govee H5075: temperature not known, humidity not known, battery 100 %"

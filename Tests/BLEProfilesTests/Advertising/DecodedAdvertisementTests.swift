@@ -55,7 +55,7 @@ import Testing
     }
 
     /// Whatever is cut off or flipped: no trap, and no field without a name to find it by.
-    @Test func damagedPayloads() {
+    @Test func damagedDataHasOnlyNamedFields() {
         for golden in Self.goldens {
             var bytes = golden.payload
             for index in bytes.indices {
@@ -94,7 +94,7 @@ import Testing
     }
 
     /// docs.ruuvi.com, data format 5, test vectors: the largest values.
-    @Test func theLargestValues() throws {
+    @Test func theLargestValuesAreRead() throws {
         let data = AdvertisingData(
             try Hex.decode("1bff9904057ffffffefffe7fff7fff7fffffdefefffecbb8334c884f"))
         let meaning = try #require(data.decoded.first)
@@ -119,7 +119,7 @@ import Testing
     }
 
     /// The manufacturer data in the tests of Home Assistant's integration, whose device is a Wave Plus of model 2930.
-    @Test func anAirthingsTellsItsModelAndSerialNumber() throws {
+    @Test func anAirthingsReportsItsModelAndSerialNumber() throws {
         let meaning = try #require(
             AdvertisingData(try Hex.decode("09ff3403e42fa5ae0900")).decoded.first { $0.kind == .airthings })
         #expect(meaning.title == "Airthings Wave Plus")
@@ -129,7 +129,7 @@ import Testing
 
     /// AltBeacon's own example layout with other identifiers (Protocol Specification 1.0); the vectors have such
     /// beacons.
-    @Test func altBeacon() throws {
+    @Test func anAltBeaconIsRead() throws {
         let data = AdvertisingData(
             try Hex.decode("1bff1801beac2f234454cf6d4a0fadf2f4911ba9ffa600010002c509"))
         let beacon = try #require(data.altBeacon)

@@ -80,7 +80,7 @@ struct DecodedAdvertisementVectorTests {
     }
 
     /// Each structure of makers' and services' data once: how many have a meaning, and of which kinds.
-    @Test func kindsThatOccur() throws {
+    @Test func recordedDataHasTheCountedKinds() throws {
         var counts: [String: Int] = [:]
         var (all, known) = (0, 0)
         var seen: Set<AdvertisingData.Structure> = []

@@ -7,7 +7,7 @@ import Testing
 @Suite("Lost-connection matrix", .timeLimit(.minutes(10)))
 struct MatrixTests {
     @Test(arguments: MatrixOperation.allCases, MatrixLoss.allCases)
-    func everyPacket(_ operation: MatrixOperation, _ loss: MatrixLoss) async throws {
+    func aLossAtEachPacketEndsACallOnce(_ operation: MatrixOperation, _ loss: MatrixLoss) async throws {
         let clean = try await MatrixRun(operation: operation, loss: loss, packet: nil).run()
         #expect(clean.error == nil)
         // A link with the smallest MTU begins without a PDU to be interrupted in.

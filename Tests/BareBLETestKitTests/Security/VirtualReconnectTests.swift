@@ -310,7 +310,7 @@ struct VirtualReconnectTests {
 
     // MARK: Forgetting
 
-    @Test("Unpair ends the link, removes the keys and tells the others")
+    @Test("Unpair ends the link, removes the keys and notifies the others")
     func unpair() async throws {
         try await VirtualTime.run { time in
             let bench = try await SecurityBench(time, VirtualSecurity())
@@ -342,7 +342,7 @@ struct VirtualReconnectTests {
         return security
     }
 
-    @Test("A pairing tells the identity, which names the peer from then on")
+    @Test("A pairing distributes the identity, which names the peer from then on")
     func identity() async throws {
         try await VirtualTime.run { time in
             let bench = try await SecurityBench(time, try privatePeer(), at: Self.onAir)

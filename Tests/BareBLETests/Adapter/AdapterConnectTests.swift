@@ -20,7 +20,7 @@ import Testing
         #expect(await bench.sent.last == .disconnect)
         #expect(await link.controls.lastReason() == .localHostTerminated)
         // The handle may belong to another link by now.
-        await #expect(throws: BLEError(.disconnected, during: "", because: "")) { try await link.controls.rssi() }
+        await #expect(throws: error(.disconnected)) { try await link.controls.rssi() }
     }
 
     /// The kernel does not know of such a reset, so the socket stays as it is.
@@ -30,7 +30,7 @@ import Testing
         let central = Central(adapter: bench.adapter)
         let device = try await central.connect(peer, ConnectOptions(mtu: 23, observesServiceChanges: false))
         async let unanswered: Void = {
-            await #expect(throws: BLEError(.disconnected, during: "", because: "")) {
+            await #expect(throws: error(.disconnected)) {
                 try await device.read(.handle(3))
             }
         }()
@@ -79,7 +79,7 @@ import Testing
         }
         await bench.controller.commandsArrived(4)
         task.cancel()
-        await #expect(throws: BLEError(.cancelled, during: "", because: "")) { try await task.value }
+        await #expect(throws: error(.cancelled)) { try await task.value }
         #expect(await bench.sent.last == .leCreateConnectionCancel)
     }
 
@@ -219,7 +219,7 @@ import Testing
             let hurried = time.task { try await handle(bench, address) }
             try await time.clock.sleep(for: .milliseconds(10))
             hurried.cancel()
-            await #expect(throws: BLEError(.cancelled, during: "", because: "")) { try await hurried.value }
+            await #expect(throws: error(.cancelled)) { try await hurried.value }
             async let again = handle(bench, address)
             // The controller needs an interval or two.
             try await time.clock.sleep(for: .milliseconds(100))
@@ -247,11 +247,11 @@ import Testing
         let hurried = testTask { try await handle(bench, address, timeout: .milliseconds(50)) }
         let unwanted = testTask { try await handle(bench, address) }
         unwanted.cancel()
-        await #expect(throws: BLEError(.timedOut, during: "", because: "")) { try await hurried.value }
-        await #expect(throws: BLEError(.cancelled, during: "", because: "")) { try await unwanted.value }
+        await #expect(throws: error(.timedOut)) { try await hurried.value }
+        await #expect(throws: error(.cancelled)) { try await unwanted.value }
         // The turn ends with the one who has it, whenever that is.
         absent.cancel()
-        await #expect(throws: BLEError(.cancelled, during: "", because: "")) { try await absent.value }
+        await #expect(throws: error(.cancelled)) { try await absent.value }
         #expect(try await handle(bench, address) == 0x40)
     }
 
@@ -275,7 +275,7 @@ import Testing
         await bench.controller.commandsArrived(4)
         bench.kernel.withLock { $0.controllers = [] }
         await bench.controller.unplug()
-        await #expect(throws: BLEError(.adapterDown, during: "", because: "")) { try await task.value }
+        await #expect(throws: error(.adapterDown)) { try await task.value }
     }
 
     private func reachable(_ bench: AdapterBench) async {

@@ -21,7 +21,7 @@ import Testing
         await Central(adapter: bench.adapter).statistics
     }
 
-    @Test func longAdvertisements() async throws {
+    @Test func tooManyAdvertisementsInFragmentsAreCounted() async throws {
         let bench = try await AdapterBench()
         let deliveries = Deliveries()
         let scan = try await bench.adapter.subscribe(.balanced, deliveries.receive)
@@ -45,7 +45,7 @@ import Testing
         await bench.adapter.unsubscribe(scan)
     }
 
-    @Test func aFullTable() async throws {
+    @Test func devicesBeyondAFullTableAreCounted() async throws {
         let bench = try await AdapterBench()
         let deliveries = Deliveries()
         let scan = try await bench.adapter.subscribe(.balanced, deliveries.receive)

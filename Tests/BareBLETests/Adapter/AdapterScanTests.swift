@@ -110,7 +110,7 @@ import Testing
         await bench.controller.set {
             $0.statuses[.leSetScanParameters] = [.commandDisallowed, .commandDisallowed]
         }
-        await #expect(throws: BLEError(.busy, during: "", because: "")) {
+        await #expect(throws: error(.busy)) {
             try await bench.adapter.subscribe(.balanced) { _ in }
         }
         #expect(await bench.sent.last == .leSetScanEnable)
@@ -146,7 +146,7 @@ import Testing
                 ControllerInfo(index: 0, name: "hci0", address: StandInController.ownAddress, isUp: false)
             ]
         }
-        await #expect(throws: BLEError(.adapterDown, during: "", because: "")) {
+        await #expect(throws: error(.adapterDown)) {
             try await bench.adapter.subscribe(.balanced) { _ in }
         }
         try await bench.adapter.ready(powerOn: true, during: "start")
@@ -165,7 +165,7 @@ import Testing
         bench.kernel.withLock { $0.controllers = [] }
         await bench.controller.unplug()
         await deliveries.wait { $0 == [.notice(.adapterLost)] }
-        await #expect(throws: BLEError(.noAdapter, during: "", because: "")) {
+        await #expect(throws: error(.noAdapter)) {
             try await bench.adapter.subscribe(.balanced) { _ in }
         }
         let again = try await bench.controller.plugIn()
@@ -199,7 +199,7 @@ import Testing
         let task = testTask { try await bench.adapter.subscribe(.balanced) { _ in } }
         await bench.controller.commandsArrived(5)
         task.cancel()
-        await #expect(throws: BLEError(.cancelled, during: "", because: "")) { try await task.value }
+        await #expect(throws: error(.cancelled)) { try await task.value }
         // The parameters get no response; then the scan is switched off.
         await bench.controller.commandsArrived(6)
         #expect(await bench.sent.last == .leSetScanEnable)
@@ -227,7 +227,7 @@ import Testing
             await deliveries.wait { $0.count == 1 }
             // No response: the radio initiates for longer than the wait for a silent device.
             let peer = PeerID(address: BluetoothAddress(rawValue: 0xC000_0000_0009), type: .random)
-            await #expect(throws: BLEError(.timedOut, during: "", because: "")) {
+            await #expect(throws: error(.timedOut)) {
                 _ = try await bench.adapter.connect(peer, parameters: nil, timeout: .seconds(3))
             }
             #expect(!deliveries.all.contains { if case .lost = $0 { true } else { false } })

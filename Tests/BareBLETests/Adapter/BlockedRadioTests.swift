@@ -111,7 +111,7 @@ import Testing
             #expect(await error?.code == .disconnected)
             // However long that lasts, no attempt is used up by it.
             try await isQuiet(bench, time)
-            guard case .waiting(let loss) = session.state else { throw BLEError(.cancelled, during: "", because: "") }
+            guard case .waiting(let loss) = session.state else { throw error(.cancelled) }
             isTold(loss.error)
             #expect(loss.next == .whenAdapterReturns)
             await block(bench, false)

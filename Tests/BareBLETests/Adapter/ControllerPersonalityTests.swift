@@ -41,9 +41,9 @@ import Testing
             #expect(try await again.read(0x2A38) == [1])
             await again.disconnect()
             let local = LocalPeripheral(on: central)
-            let lease = try await local.advertise([.localName("Legacy")])
+            let advertisement = try await local.advertise([.localName("Legacy")])
             #expect(await radio.advertisements().count == 1)
-            await lease.stop()
+            await advertisement.stop()
             await local.stop()
             // After a power cycle it has no set of its own any more.
             await radio.powerOff()
@@ -121,10 +121,10 @@ import Testing
         try await run(personality("bcm4345c0")) { time, radio, central in
             let peer = try #require(try await central.collect(for: .seconds(1)).first?.peer)
             let other = LocalPeripheral(on: Central(radio: radio))
-            let lease = try await other.advertise([.localName("Other")])
+            let advertisement = try await other.advertise([.localName("Other")])
             async let link = central.connect(peer, ConnectOptions(timeout: .seconds(8)))
             try await time.clock.sleep(for: .milliseconds(400))
-            await lease.stop()
+            await advertisement.stop()
             let device = try await link
             #expect(try await device.read(0x2A38) == [1])
         }
@@ -376,7 +376,7 @@ import Testing
             }
             let third = try #require(await radio.id(of: radio.add(.battery)))
             let expected: BLEError.Code = name == "csr8510Clone" ? .timedOut : .busy
-            await #expect(throws: BLEError(expected, during: "", because: "")) {
+            await #expect(throws: error(expected)) {
                 _ = try await central.connect(third, ConnectOptions(timeout: .seconds(5)))
             }
             await links[0].disconnect()
@@ -416,9 +416,9 @@ import Testing
     @Test(.row("W06")) func aControllerThatSaysTooLittleAdvertises() async throws {
         try await run(personality("wcn3990")) { _, radio, central in
             let local = LocalPeripheral(on: central)
-            let lease = try await local.advertise([.localName("Short")])
+            let advertisement = try await local.advertise([.localName("Short")])
             #expect(await radio.advertisements().count == 1)
-            await lease.stop()
+            await advertisement.stop()
             await local.stop()
         }
     }

@@ -149,7 +149,7 @@ import Testing
             let task = time.task { try await connect(bench, absent) }
             await bench.controller.commandsArrived(4)
             task.cancel()
-            await #expect(throws: BLEError(.cancelled, during: "", because: "")) { try await task.value }
+            await #expect(throws: error(.cancelled)) { try await task.value }
             await fails(bench, present)
         }
     }

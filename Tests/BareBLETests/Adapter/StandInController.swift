@@ -53,7 +53,7 @@ actor StandInController {
 
     /// Pulls it out: both sockets close.
     func unplug() {
-        if let descriptor = commands?.descriptor { loop.letGo(descriptor) }
+        if let descriptor = commands?.descriptor { loop.unregister(descriptor) }
         commands = nil
         reports = nil
         controller.reset()

@@ -170,7 +170,7 @@ import Testing
         let link = Task { [central] in try await central.connected(socket, reading: disk) }
         while !disk.isAsked, !Task.isCancelled { await Task.yield() }
         link.cancel()
-        await #expect(throws: BLEError(.cancelled, during: "", because: "")) { try await link.value }
+        await #expect(throws: error(.cancelled)) { try await link.value }
         disk.open()
     }
 

@@ -32,14 +32,14 @@ import Testing
     @Test func whoIsNotThereIsSaidSoInTime() async throws {
         let bench = try await AdapterBench()
         let central = Central(adapter: bench.adapter)
-        await #expect(throws: BLEError(.timedOut, during: "", because: "")) {
+        await #expect(throws: error(.timedOut)) {
             try await central.first(.services(0x180D), timeout: .milliseconds(20))
         }
         #expect(await bench.sent == setUp + [.leSetScanEnable])
         let task = testTask { try await central.first(timeout: nil) }
         await begun(bench, scans: 1)
         task.cancel()
-        await #expect(throws: BLEError(.cancelled, during: "", because: "")) { try await task.value }
+        await #expect(throws: error(.cancelled)) { try await task.value }
         await begun(bench, scans: 0)
     }
 
@@ -70,7 +70,7 @@ import Testing
         let cancelled = testTask { try await central.collect(for: nil) }
         await begun(bench, scans: 1)
         cancelled.cancel()
-        await #expect(throws: BLEError(.cancelled, during: "", because: "")) { try await cancelled.value }
+        await #expect(throws: error(.cancelled)) { try await cancelled.value }
     }
 
     @Test func theScanStopsBeforeTheConnectAndWhatWasHeardComesAlong() async throws {
@@ -122,7 +122,7 @@ import Testing
         let task = testTask { try await central.connect(toFirst: .any, .balanced, options, timeout: nil).scanResult }
         await begun(bench, scans: 1)
         await bench.controller.advertise(belt, heartRate)
-        await #expect(throws: BLEError(.timedOut, during: "", because: "")) { try await task.value }
+        await #expect(throws: error(.timedOut)) { try await task.value }
         #expect(await bench.sent.suffix(2) == [.leCreateConnection, .leCreateConnectionCancel])
     }
 }

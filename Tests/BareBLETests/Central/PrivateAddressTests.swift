@@ -178,7 +178,7 @@ import Testing
         }
     }
 
-    @Test func devicesWithOneKeyAreToldApartByNobody() async throws {
+    @Test func devicesWithOneKeyAreNotDistinguished() async throws {
         try await VirtualTime.run { time in
             let radio = VirtualRadio(time: time)
             _ = await belt(radio)

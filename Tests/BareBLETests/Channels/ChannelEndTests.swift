@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 @Suite(.virtualTime, .timeLimit(.minutes(10))) struct ChannelEndTests {
-    private let gone = BLEError(.disconnected, during: "", because: "")
+    private let gone = error(.disconnected)
 
     @Test func closingEndsTheChannelOnceAndKeepsTheLink() async throws {
         let bench = try await ChannelBench()
@@ -53,7 +53,7 @@ import Testing
         await bench.far.ended()
     }
 
-    @Test(.row("C02")) func lettingGoOfAChannelClosesIt() async throws {
+    @Test(.row("C02")) func releasingAChannelClosesIt() async throws {
         let time = try #require(VirtualTimeTrait.time)
         let device = VirtualPeripheral(.battery, time: time)
         let link = try await Central(time: time).attach(descriptor: device.connect())
@@ -129,16 +129,16 @@ import Testing
 
     @Test func thereIsNoChannelWithoutARadioOrALink() async throws {
         let bench = try await ChannelBench()
-        await #expect(throws: BLEError(.notSupported, during: "", because: "")) {
+        await #expect(throws: error(.notSupported)) {
             _ = try await bench.link.openChannel(psm: 0x80)
         }
         for psm in [0, 0x100, 0xFFFF] as [UInt16] {
-            await #expect(throws: BLEError(.invalidArgument, during: "", because: "")) {
+            await #expect(throws: error(.invalidArgument)) {
                 _ = try await bench.link.openChannel(psm: psm)
             }
         }
         for options in [ChannelOptions(mtu: 22), ChannelOptions(mtu: 65_536), ChannelOptions(capacity: 0)] {
-            await #expect(throws: BLEError(.invalidArgument, during: "", because: "")) {
+            await #expect(throws: error(.invalidArgument)) {
                 _ = try await bench.link.openChannel(psm: 0x80, options)
             }
         }

@@ -141,8 +141,19 @@ import Testing
             try await channel.send([1])
             #expect(await far.receive() == [1], "the channel stays open")
             let error = await #expect(throws: BLEError.self) { _ = try await bench.open(listener, central) }
-            #expect(error?.code == .invalidArgument)
+            #expect(error?.code == .invalidArgument && error?.subject != nil)
             #expect(try await bench.local.listenForChannels(psm: 0x90).psm == 0x90)
+        }
+    }
+
+    @Test func whatAListenerCannotHaveIsRefusedForTheAdapter() async throws {
+        try await ServerBench.run { bench in
+            for (psm, options) in [(0x7F, ChannelListenerOptions()), (0x80, ChannelListenerOptions(mtu: 22))] {
+                let error = await #expect(throws: BLEError.self) {
+                    _ = try await bench.local.listenForChannels(psm: UInt16(psm), options)
+                }
+                #expect(error?.code == .invalidArgument && error?.subject == "hci0" && error?.hint != nil)
+            }
         }
     }
 
@@ -184,7 +195,7 @@ import Testing
             let goesOn = try #require(try await channels.next()).channel
             await bench.local.disconnect(leaving.id)
             await far[0].ended()
-            await #expect(throws: BLEError(.disconnected, during: "", because: "")) { try await ends.send([1]) }
+            await #expect(throws: error(.disconnected)) { try await ends.send([1]) }
             try await goesOn.send([1])
             #expect(await far[1].receive() == [1])
             let error = await #expect(throws: BLEError.self) { _ = try await bench.open(listener, leaving) }
@@ -245,10 +256,10 @@ import Testing
             for _ in 0..<2 {
                 let isConnected = await !bench.local.centrals.isEmpty
                 let expected: BLEError.Code = isConnected ? .notSupported : .disconnected
-                await #expect(throws: BLEError(expected, during: "", because: "")) {
+                await #expect(throws: error(expected)) {
                     try await bench.local.requestConnectionParameters(parameters, of: central.id)
                 }
-                await #expect(throws: BLEError(expected, during: "", because: "")) {
+                await #expect(throws: error(expected)) {
                     _ = try await bench.local.connectionParameters(of: central.id)
                 }
                 await bench.local.disconnect(central.id)

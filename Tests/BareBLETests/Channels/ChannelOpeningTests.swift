@@ -57,7 +57,7 @@ import Testing
         }
         await bench.until { bench.kernel.withLock { $0.channelEnd != nil } }
         opening.cancel()
-        await #expect(throws: BLEError(.cancelled, during: "", because: "")) { try await opening.value }
+        await #expect(throws: error(.cancelled)) { try await opening.value }
         await closed(bench)
     }
 
@@ -79,7 +79,7 @@ import Testing
         }
         await bench.until { bench.kernel.withLock { $0.channelEnd != nil } }
         bench.kernel.withLock { $0.channelEnd = nil }
-        await #expect(throws: BLEError(.disconnected, during: "", because: "")) { try await refused.value }
+        await #expect(throws: error(.disconnected)) { try await refused.value }
     }
 
     private func connected() async throws -> (AdapterBench, LinkControls) {

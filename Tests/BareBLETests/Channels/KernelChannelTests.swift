@@ -46,7 +46,7 @@ struct KernelChannelTests {
             try await channel.send(packet)
             #expect(try await iterator.next() == packet, "\(count) bytes")
         }
-        await #expect(throws: BLEError(.tooLong, during: "", because: "")) {
+        await #expect(throws: error(.tooLong)) {
             try await channel.send([UInt8](repeating: 0, count: 2049))
         }
         // The attributes can be used beside it, and so can a second channel.
@@ -99,7 +99,7 @@ struct KernelChannelTests {
         }
         let held = try await standstill(link) { sent.withLock { $0 } }
         #expect(held < total)
-        await #expect(throws: BLEError(.timedOut, during: "", because: "")) {
+        await #expect(throws: error(.timedOut)) {
             try await channel.send([0xFF], timeout: .milliseconds(50))
         }
         try await link.write([1], to: purse)
@@ -116,7 +116,7 @@ struct KernelChannelTests {
         var words: [[UInt8]] = []
         for try await word in channel.packets { words.append(word) }
         #expect(words == ["so", "long", "then"].map { Array($0.utf8) })
-        await #expect(throws: BLEError(.disconnected, during: "", because: "")) { try await channel.send([1]) }
+        await #expect(throws: error(.disconnected)) { try await channel.send([1]) }
         #expect(await link.isConnected)
         #expect(try await link.read(progress).count == 4)
         await link.disconnect()
@@ -139,7 +139,7 @@ struct KernelChannelTests {
         var packets = received.makeAsyncIterator()
         // What is still on its way when a link dies is gone.
         #expect(await packets.next() == [1])
-        await #expect(throws: BLEError(.disconnected, during: "", because: "")) { try await link.read(trapdoor) }
+        await #expect(throws: error(.disconnected)) { try await link.read(trapdoor) }
         let failure = await end.value
         #expect(await packets.next() == nil)
         #expect(failure?.code == .disconnected)
@@ -149,18 +149,18 @@ struct KernelChannelTests {
 
     @Test func refusalsAndSilenceAreReported() async throws {
         let link = try await courier()
-        await #expect(throws: BLEError(.refusedByPeer, during: "", because: "")) {
+        await #expect(throws: error(.refusedByPeer)) {
             _ = try await link.openChannel(psm: 0x85)
         }
-        await #expect(throws: BLEError(.refusedByPeer, during: "", because: "")) {
+        await #expect(throws: error(.refusedByPeer)) {
             _ = try await link.openChannel(psm: 0x25)
         }
-        await #expect(throws: BLEError(.timedOut, during: "", because: "")) {
+        await #expect(throws: error(.timedOut)) {
             _ = try await link.openChannel(psm: PSM.silent, ChannelOptions(timeout: .milliseconds(500)))
         }
         let unwanted = Task { _ = try await link.openChannel(psm: PSM.silent) }
         unwanted.cancel()
-        await #expect(throws: BLEError(.cancelled, during: "", because: "")) { try await unwanted.value }
+        await #expect(throws: error(.cancelled)) { try await unwanted.value }
         // Nothing of it is left in the kernel, and the link is as it was.
         try await becomes(0, link)
         let channel = try await link.openChannel(psm: PSM.echo)

@@ -70,12 +70,12 @@ import Testing
     @Test func whoGivesUpWaitingHasNotSent() async throws {
         let bench = try await ChannelBench()
         let sent = try await bench.fill()
-        await #expect(throws: BLEError(.timedOut, during: "", because: "")) {
+        await #expect(throws: error(.timedOut)) {
             try await bench.channel.send([1], timeout: .milliseconds(20))
         }
         let cancelled = testTask { try await bench.channel.send([2]) }
         cancelled.cancel()
-        await #expect(throws: BLEError(.cancelled, during: "", because: "")) { try await cancelled.value }
+        await #expect(throws: error(.cancelled)) { try await cancelled.value }
         let patient = testTask { try await bench.channel.send([3]) }
         for _ in 0..<sent { _ = await bench.far.packet() }
         #expect(await bench.far.packet() == [3])
@@ -93,7 +93,7 @@ import Testing
             await withTaskGroup(of: Void.self) { group in
                 for number in 1...40 {
                     group.addTask {
-                        await #expect(throws: BLEError(.timedOut, during: "", because: "")) {
+                        await #expect(throws: error(.timedOut)) {
                             try await bench.channel.send([9], timeout: .milliseconds(number))
                         }
                     }
@@ -109,7 +109,7 @@ import Testing
         await bench.time.settle()
         #expect(await bench.channel.waitingPackets == 4)
         cancelled.cancel()
-        await #expect(throws: BLEError(.cancelled, during: "", because: "")) { try await cancelled.value }
+        await #expect(throws: error(.cancelled)) { try await cancelled.value }
         #expect(await bench.channel.waitingPackets == 3)
         for _ in 0..<sent { #expect(await bench.far.packet() == [0]) }
         for number in 1...3 as ClosedRange<UInt8> { #expect(await bench.far.packet() == [number]) }
@@ -152,10 +152,10 @@ import Testing
         let bench = try await ChannelBench()
         let far = FarEnd(theirs)
         let channel = try await bench.link.attachChannel(descriptor: ours, psm: 0x81)
-        await #expect(throws: BLEError(.invalidArgument, during: "", because: "")) { try await channel.send([]) }
+        await #expect(throws: error(.invalidArgument)) { try await channel.send([]) }
         // Over the peer's MTU, and over what the kernel takes (EMSGSIZE).
         for count in [70_000, 60_000] {
-            await #expect(throws: BLEError(.tooLong, during: "", because: "")) {
+            await #expect(throws: error(.tooLong)) {
                 try await channel.send([UInt8](repeating: 7, count: count))
             }
         }

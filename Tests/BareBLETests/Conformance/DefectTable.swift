@@ -30,8 +30,8 @@ enum DefectTable {
             .fixture("mtu-refused-0x04"), .fixture("write-refused"), .fixture("confirmation-overtakes")),
         Row(
             "L7", "PSM and CID in one address; every failure is \"refused\"; a bad report ends the scan; descriptors",
-            .test("BLELinuxTests/LinkSocketTests", "socketAddresses"),
-            .test("BLELinuxTests/ErrnoMeaningTests", "connects"),
+            .test("BLELinuxTests/LinkSocketTests", "socketAddressesHaveTheKernelsLayout"),
+            .test("BLELinuxTests/ErrnoMeaningTests", "anErrorNumberOfAConnectNamesItsFailure"),
             .test("BareBLETests/Adapter/AdapterScanTests", "aMalformedEventIsCountedAndTheScanContinues"),
             .fixture("last-descriptor-alone")),
         Row(
@@ -42,7 +42,8 @@ enum DefectTable {
 
     static let client: [Row] = [
         Row(
-            "C1", "PSM and CID in one address", .test("BLELinuxTests/LinkSocketTests", "socketAddresses")),
+            "C1", "PSM and CID in one address",
+            .test("BLELinuxTests/LinkSocketTests", "socketAddressesHaveTheKernelsLayout")),
         Row(
             "C2", "Connecting blocks a thread and cannot be cancelled",
             .test("BareBLETests/Adapter/AdapterConnectTests", "theDeadlineCancelsTheAttempt"),
@@ -56,7 +57,8 @@ enum DefectTable {
             .test("BareBLETests/Link/LinkEndTests", "deadlineReleasesTheCallerAndKeepsTheLink")),
         Row("C5", "An idle link is polled", .test("BLELinuxTests/EventLoopTaskTests", "anIdleLoopSleeps")),
         Row(
-            "C6", "Ten events a second at most", .test("BareBLETests/Conformance/DefectTests", "aThousandReports")),
+            "C6", "Ten events a second at most",
+            .test("BareBLETests/Conformance/DefectTests", "aThousandReportsArriveWithoutAPause")),
         Row(
             "C7", "Two reports in one event, or an unknown event, end the scan",
             .test("BLECoreTests/Advertising/AdvertisingReportTests", "severalReports"),
@@ -97,8 +99,8 @@ enum DefectTable {
             .test("BareBLETests/Link/PeripheralReadingTests", "agreesOnTheLargestMTU")),
         Row(
             "C22", "Only the first structure of a kind is read; scannable is called connectable",
-            .test("BLECoreTests/Advertising/AdvertisingViewTests", "services"),
-            .test("BLECoreTests/Advertising/AdvertisingReportTests", "legacyEventTypes")),
+            .test("BLECoreTests/Advertising/AdvertisingViewTests", "serviceListsAndServiceDataOfAllWidthsAreRead"),
+            .test("BLECoreTests/Advertising/AdvertisingReportTests", "aLegacyEventTypeHasItsProperties")),
         Row(
             "C23", "Values are dropped in silence",
             .test("BareBLETests/Subscriptions/SubscriptionTests", "lossIsCountedAndMarked")),

@@ -28,7 +28,7 @@ struct EqualUUIDTests {
         #expect(failure?.code == .ambiguous)
         #expect(failure?.reason.contains("0x0003, 0x0007") == true)
         #expect(try await device.read(.uuid(0x2A19, service: 0x180F, index: 1)) == [2])
-        await #expect(throws: BLEError(.attributeNotFound, during: "", because: "")) {
+        await #expect(throws: error(.attributeNotFound)) {
             try await device.read(.uuid(0x2A19, service: 0x180F, index: 2))
         }
     }

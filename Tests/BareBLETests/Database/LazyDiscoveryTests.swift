@@ -41,7 +41,7 @@ import Testing
         let peripheral = VirtualPeripheral(.heartRate)
         let device = try await central.attach(to: peripheral, options)
         for _ in 0..<3 {
-            await #expect(throws: BLEError(.attributeNotFound, during: "", because: "")) {
+            await #expect(throws: error(.attributeNotFound)) {
                 try await device.read(.uuid(0x2A19, service: 0x1812))
             }
         }
@@ -67,7 +67,7 @@ import Testing
             name: "Twins", services: [VirtualService(0xFFE0, [twin]), VirtualService(0xFFE1, [twin])])
         let device = try await central.attach(to: VirtualPeripheral(virtual))
         try await device.discover(services: [0xFFE1])
-        let ambiguous = BLEError(.ambiguous, during: "", because: "")
+        let ambiguous = error(.ambiguous)
         await #expect(throws: ambiguous) { try await device.write([1], to: 0xFFF1) }
         await #expect(throws: ambiguous) { _ = try await device.subscribe(to: 0xFFF1) }
         try await device.write([1], to: .uuid(0xFFF1, service: 0xFFE1))

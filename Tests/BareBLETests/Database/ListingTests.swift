@@ -68,7 +68,7 @@ import Testing
         let level = try #require(try await device.discoverCharacteristics(of: battery, limit: 1).first)
         #expect(try await device.discoverDescriptors(of: level).count == 2)
         #expect(try await device.discoverDescriptors(of: level, limit: 1).count == 1)
-        let invalid = BLEError(.invalidArgument, during: "", because: "")
+        let invalid = error(.invalidArgument)
         await #expect(throws: invalid) { _ = try await device.discoverSecondaryServices(limit: 0) }
         await #expect(throws: invalid) { _ = try await device.discoverIncludedServices(of: battery, limit: 0) }
         await #expect(throws: invalid) { _ = try await device.discoverDescriptors(of: level, limit: -1) }
@@ -101,7 +101,7 @@ import Testing
         let peripheral = VirtualPeripheral(listed)
         let device = try await central.attach(to: peripheral)
         let before = await peripheral.requestCount
-        let invalid = BLEError(.invalidArgument, during: "", because: "")
+        let invalid = error(.invalidArgument)
         await #expect(throws: invalid) { _ = try await device.discoverDescriptors(in: 0...0xFFFF) }
         await #expect(throws: invalid) { _ = try await device.discoverServices(in: 0...5) }
         await #expect(throws: invalid) { _ = try await device.discoverCharacteristics(in: 1...5, limit: 0) }

@@ -130,6 +130,6 @@ import Testing
         await peripheral.send(raw: [0x1D, 3, 0, 1, 0, 0xFF, 0xFF])
         var iterator = values.makeAsyncIterator()
         #expect(try await iterator.next()?.bytes == [1, 0, 0xFF, 0xFF])
-        await #expect(throws: BLEError(.servicesChanged, during: "", because: "")) { _ = try await iterator.next() }
+        await #expect(throws: error(.servicesChanged)) { _ = try await iterator.next() }
     }
 }

@@ -59,7 +59,7 @@ import Testing
             let second = time.task { try await device.discover() }
             let third = time.task { try await device.read(.uuid(0x2A19, service: 0x180F)) }
             first.cancel()
-            await #expect(throws: BLEError(.cancelled, during: "", because: "")) { try await first.value }
+            await #expect(throws: error(.cancelled)) { try await first.value }
             #expect(try await second.value.services.count == 5)
             #expect(try await third.value == [87])
         }
@@ -70,14 +70,14 @@ import Testing
         await peripheral.stopResponding()
         let first = Task { try await device.discover() }
         while await peripheral.receivedCount < 2, !Task.isCancelled { await Task.yield() }
-        await #expect(throws: BLEError(.timedOut, during: "", because: "")) {
+        await #expect(throws: error(.timedOut)) {
             try await device.discover(timeout: .milliseconds(30))
         }
         let second = Task { try await device.discover() }
         second.cancel()
-        await #expect(throws: BLEError(.cancelled, during: "", because: "")) { try await second.value }
+        await #expect(throws: error(.cancelled)) { try await second.value }
         await device.disconnect()
-        await #expect(throws: BLEError(.disconnected, during: "", because: "")) { try await first.value }
+        await #expect(throws: error(.disconnected)) { try await first.value }
     }
 
     @Test func aDiscoveryThatGoesLessFarReplacesNothing() async throws {

@@ -49,7 +49,7 @@ import Testing
         return (declared, labels)
     }()
 
-    @Test(arguments: spans) func isThere(_ span: String) {
+    @Test(arguments: spans) func everyNameOnThePageIsPublic(_ span: String) {
         let open = span.firstIndex(of: "(") ?? span.endIndex
         let path = span[..<open].split { !$0.isLetter && !$0.isNumber && $0 != "_" }.map(String.init)
         for word in path { #expect(Self.words.declared.contains(word), "\(span): nothing public is called \(word)") }
@@ -58,7 +58,7 @@ import Testing
         }
     }
 
-    @Test func thereAreSome() {
+    @Test func thePageHasNames() {
         #expect(Self.spans.count > 100)
     }
 }

@@ -201,7 +201,7 @@ import Testing
 
     // MARK: What needs none runs
 
-    @Test func writes() async throws {
+    @Test func theSampleOfWritingWorks() async throws {
         let tank = VirtualService(0xFFF0, [VirtualCharacteristic(0xFFF1, [.read, .write], value: [])])
         let peripheral = VirtualPeripheral(VirtualDevice(name: "Tank", services: [tank]))
         let device = try await Central().attach(descriptor: peripheral.connect())
@@ -234,7 +234,7 @@ import Testing
         // out
     }
 
-    @Test func subscribes() async throws {
+    @Test func theSampleOfSubscribingWorks() async throws {
         let belt = VirtualPeripheral(.heartRate)
         let device = try await Central().attach(descriptor: belt.connect())
         // in: Sources/BareBLE/BareBLE.docc/Notifications.md
@@ -327,7 +327,7 @@ import Testing
         // out
     }
 
-    @Test func oneService() async throws {
+    @Test func theSampleOfReadingInOneServiceWorks() async throws {
         let device = try await Central().attach(to: VirtualPeripheral(.heartRate))
         // in: Sources/BareBLE/BareBLE.docc/Caching.md
         let level = try await device.read(.uuid(0x2A19, service: 0x180F))

@@ -37,7 +37,7 @@ import Testing
         // out
     }
 
-    @Test func goesOn() async throws {
+    @Test func theSampleOfResumingWorks() async throws {
         try await VirtualTime.run { time in
             let bench = try RestorationBench(time)
             let (sensor, peer) = try await bench.add(RestorationBench.sensor)

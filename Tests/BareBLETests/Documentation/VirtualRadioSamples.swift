@@ -4,7 +4,7 @@ import Testing
 
 /// The samples of the test kit's article on whole daemons.
 @Suite struct VirtualRadioSamples {
-    @Test func aWholeDaemon() async throws {
+    @Test func theSampleOfAWholeDaemonWorks() async throws {
         // in: Sources/BareBLETestKit/BareBLETestKit.docc/TestingAWholeDaemon.md
         try await VirtualTime.run { time in
             let radio = VirtualRadio(time: time)
@@ -29,7 +29,7 @@ import Testing
     }
     // out
 
-    @Test func aDay() async throws {
+    @Test func theSampleOfADayWorks() async throws {
         try await VirtualTime.run { time in
             let radio = VirtualRadio(time: time)
             await radio.add(.battery)
@@ -41,7 +41,7 @@ import Testing
         }
     }
 
-    @Test func devicesThatPair() async throws {
+    @Test func theSampleOfPairingWorks() async throws {
         try await VirtualTime.run { time in
             let radio = VirtualRadio(time: time)
             // in: Sources/BareBLETestKit/BareBLETestKit.docc/TestingAWholeDaemon.md
@@ -51,7 +51,7 @@ import Testing
             let door = await radio.add(lock)
             // out
             let device = try await Central(radio: radio).connect(toFirst: .any).peripheral
-            await #expect(throws: BLEError(.insufficientSecurity, during: "", because: "")) {
+            await #expect(throws: error(.insufficientSecurity)) {
                 try await device.read(0xFFF1)
             }
             // in: Sources/BareBLETestKit/BareBLETestKit.docc/TestingAWholeDaemon.md
@@ -84,7 +84,7 @@ import Testing
         }
     }
 
-    @Test func interruptions() async throws {
+    @Test func theSampleOfInterruptionsWorks() async throws {
         try await VirtualTime.run { time in
             let radio = VirtualRadio(time: time)
             let belt = await radio.add(.heartRate)
@@ -97,7 +97,7 @@ import Testing
         }
     }
 
-    @Test func aPeripheral() async throws {
+    @Test func theSampleOfAPeripheralWorks() async throws {
         // in: Sources/BareBLETestKit/BareBLETestKit.docc/TestingAWholeDaemon.md
         try await VirtualTime.run { time in
             let radio = VirtualRadio(time: time)
@@ -117,7 +117,7 @@ import Testing
         // out
     }
 
-    @Test func aHostileCentral() async throws {
+    @Test func theSampleOfAHostileCentralWorks() async throws {
         try await VirtualTime.run { time in
             let radio = VirtualRadio(time: time)
             let local = LocalPeripheral(on: Central(radio: radio))
@@ -142,7 +142,7 @@ import Testing
         }
     }
 
-    @Test func adapters() async {
+    @Test func theSampleOfAdaptersWorks() async {
         await VirtualTime.run { time in
             let radio = VirtualRadio(time: time)
             // in: Sources/BareBLETestKit/BareBLETestKit.docc/TestingAWholeDaemon.md

@@ -48,7 +48,7 @@ struct CallEndTests {
     }
 
     @Test("a link that only a waiting call holds lives as long as the call", .row("C02"))
-    func letGoOf() async throws {
+    func aWaitingCallKeepsItsLink() async throws {
         let peripheral = VirtualPeripheral(.battery)
         var device: Peripheral? = try await Central().attach(to: peripheral)
         weak let link = device

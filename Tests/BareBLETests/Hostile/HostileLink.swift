@@ -13,7 +13,7 @@ struct HostileLink {
         intercept: @escaping RecordedServer.Intercept = { _ in nil }
     ) async throws {
         let central = Central(configuration)
-        // On the same thread, but with the patience that the protocol wants.
+        // On the same thread, but within the time limit of the protocol.
         bystander = try await Bystander(Central())
         peer = AnsweringPeer(RecordedServer(database, mtu: mtu, intercept: intercept))
         device = try await central.attach(

@@ -60,7 +60,7 @@ import Testing
         try await device.discover(level: .full)
         let values = try await device.subscribe(to: 0xFFF1)
         let handle = try #require(await device.database?.descriptors.first { $0.uuid == 0x2902 }?.handle)
-        let busy = BLEError(.busy, during: "", because: "")
+        let busy = error(.busy)
         await #expect(throws: busy) { try await device.writeDescriptor([0, 0], to: 0x2902, of: 0xFFF1) }
         await #expect(throws: busy) { try await device.write([0, 0], to: .handle(handle)) }
         await #expect(throws: busy) { try await device.writeReliably([([0, 0], .handle(handle))]) }
@@ -73,7 +73,7 @@ import Testing
         let device = try await central.attach(to: VirtualPeripheral(device))
         try await device.writeReliably([([7], 0xFFF1)])
         #expect(try await device.extendedProperties(of: 0xFFF1) == [])
-        let refused = BLEError(.notSupported, during: "", because: "")
+        let refused = error(.notSupported)
         await #expect(throws: refused) { try await device.writeReliably([([7], 0xFFF1)]) }
         await #expect(throws: refused) { try await device.writeDescriptor([0x41], to: 0x2901, of: 0xFFF1) }
         try await device.writeReliably([([7], 0xFFF2)])
@@ -96,7 +96,7 @@ import Testing
         let device = try await central.attach(to: peripheral)
         let old = try await device.discover(level: .full)
         #expect(try await device.extendedProperties(of: 0xFFF1) == [])
-        await #expect(throws: BLEError(.notSupported, during: "", because: "")) {
+        await #expect(throws: error(.notSupported)) {
             try await device.writeReliably([([7], 0xFFF1)])
         }
         var changes = try await device.serviceChanges().makeAsyncIterator()
@@ -134,7 +134,7 @@ import Testing
 
     @Test func whatIsNotForBroadcastIsNotAsked() async throws {
         let device = try await central.attach(to: VirtualPeripheral(device))
-        await #expect(throws: BLEError(.notSupported, during: "", because: "")) {
+        await #expect(throws: error(.notSupported)) {
             try await device.setBroadcast(true, of: 0xFFF2)
         }
         #expect(await device.maximumWriteLength(for: .withResponse) == 512)

@@ -27,7 +27,7 @@ import Testing
         }
         #expect(failures.count == 20)
         #expect(failures.allSatisfy { $0?.code == .disconnected })
-        await #expect(throws: BLEError(.disconnected, during: "", because: "")) { try await device.read(0x2A19) }
+        await #expect(throws: error(.disconnected)) { try await device.read(0x2A19) }
     }
 
     @Test(.row("T08")) func cancellationReleasesTheCallerAndKeepsTheLink() async throws {
@@ -37,7 +37,7 @@ import Testing
         let task = Task { try await device.read(.handle(3)) }
         while await peripheral.receivedCount < 2, !Task.isCancelled { await Task.yield() }
         task.cancel()
-        await #expect(throws: BLEError(.cancelled, during: "", because: "")) { try await task.value }
+        await #expect(throws: error(.cancelled)) { try await task.value }
         #expect(await device.isConnected)
         // The late response belongs to the cancelled call, and must not become the next one's.
         let next = Task { try await device.read(.handle(5)) }
@@ -50,7 +50,7 @@ import Testing
         let peripheral = VirtualPeripheral(.battery)
         let device = try await central.attach(to: peripheral)
         await peripheral.stopResponding()
-        await #expect(throws: BLEError(.timedOut, during: "", because: "")) {
+        await #expect(throws: error(.timedOut)) {
             try await device.read(.handle(3), timeout: .milliseconds(30))
         }
         #expect(await device.isConnected)
@@ -73,7 +73,7 @@ import Testing
             unsafe withUnsafeCurrentTask { unsafe $0?.cancel() }
             return try await device.read(.handle(3))
         }
-        await #expect(throws: BLEError(.cancelled, during: "", because: "")) { try await task.value }
+        await #expect(throws: error(.cancelled)) { try await task.value }
         #expect(await peripheral.receivedCount == count)
     }
 
@@ -118,7 +118,7 @@ import Testing
         let peripheral = VirtualPeripheral(.battery)
         let descriptor = try await peripheral.connect()
         await peripheral.stopResponding()
-        await #expect(throws: BLEError(.timedOut, during: "", because: "")) {
+        await #expect(throws: error(.timedOut)) {
             _ = try await central.attach(descriptor: descriptor, ConnectOptions(timeout: .milliseconds(30)))
         }
     }

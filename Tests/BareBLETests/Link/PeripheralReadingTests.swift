@@ -63,17 +63,17 @@ import Testing
 
     @Test func namesWhatIsNotThere() async throws {
         let device = try await central.attach(to: VirtualPeripheral(.battery))
-        await #expect(throws: BLEError(.attributeNotFound, during: "", because: "")) { try await device.read(0x2A37) }
+        await #expect(throws: error(.attributeNotFound)) { try await device.read(0x2A37) }
         try await device.discover()
-        await #expect(throws: BLEError(.attributeNotFound, during: "", because: "")) { try await device.read(0x2A37) }
+        await #expect(throws: error(.attributeNotFound)) { try await device.read(0x2A37) }
     }
 
     @Test func saysWhenSeveralMatch() async throws {
         let twins = VirtualDevice(name: "Twins", services: [.battery(level: 1), .battery(level: 2)])
         let device = try await central.attach(to: VirtualPeripheral(twins))
-        await #expect(throws: BLEError(.ambiguous, during: "", because: "")) { try await device.read(0x2A19) }
+        await #expect(throws: error(.ambiguous)) { try await device.read(0x2A19) }
         try await device.discover()
-        await #expect(throws: BLEError(.ambiguous, during: "", because: "")) { try await device.read(0x2A19) }
+        await #expect(throws: error(.ambiguous)) { try await device.read(0x2A19) }
         #expect(try await device.read(.uuid(0x2A19, index: 1)) == [2])
     }
 

@@ -35,17 +35,17 @@ import Testing
 
     @Test func refusesACommandThatDoesNotFit() async throws {
         let device = try await central.attach(to: VirtualPeripheral(.uart), ConnectOptions(mtu: 23))
-        await #expect(throws: BLEError(.tooLong, during: "", because: "")) {
+        await #expect(throws: error(.tooLong)) {
             try await device.write([UInt8](repeating: 0, count: 21), to: .uuid(input), .withoutResponse)
         }
     }
 
     @Test func refusesAWayTheCharacteristicDoesNotAllow() async throws {
         let device = try await central.attach(to: VirtualPeripheral(.heartRate))
-        await #expect(throws: BLEError(.notSupported, during: "", because: "")) {
+        await #expect(throws: error(.notSupported)) {
             try await device.write([1], to: 0x2A39, .withoutResponse)
         }
-        await #expect(throws: BLEError(.notSupported, during: "", because: "")) {
+        await #expect(throws: error(.notSupported)) {
             try await device.write([1], to: 0x2A19)
         }
     }

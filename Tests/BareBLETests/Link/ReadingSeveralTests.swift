@@ -19,7 +19,7 @@ import Testing
         await device.disconnect()
         #expect(await peer.report.isComplete)
         let (other, cut) = try await attach("< 0a 0300\n> 0b 01")
-        await #expect(throws: BLEError(.malformedReply, during: "", because: "")) {
+        await #expect(throws: error(.malformedReply)) {
             _ = try await other.readAll([3], lengths: [2])
         }
         await other.disconnect()
@@ -34,7 +34,7 @@ import Testing
         #expect(try await device.readAll(0x2A19).map(\.bytes) == [[1], [2]])
         #expect(try await device.readAll(0x2A19, limit: 1).map(\.handle) == [3])
         #expect(try await device.readAll(0x2A19, in: 4...0xFFFF).map(\.bytes) == [[2]])
-        await #expect(throws: BLEError(.attributeNotFound, during: "", because: "")) {
+        await #expect(throws: error(.attributeNotFound)) {
             _ = try await device.readAll(0x2A37)
         }
     }
@@ -82,9 +82,9 @@ import Testing
 
     @Test func anOffsetAfterTheEndIsRefused() async throws {
         let (device, peer) = try await attach("< 0c 0300 0500\n> 01 0c 0300 07")
-        let error = await #expect(throws: BLEError.self) { try await device.read(.handle(3), from: 5) }
-        #expect(error?.attError == .invalidOffset)
-        let invalid = BLEError(.invalidArgument, during: "", because: "")
+        let refused = await #expect(throws: BLEError.self) { try await device.read(.handle(3), from: 5) }
+        #expect(refused?.attError == .invalidOffset)
+        let invalid = error(.invalidArgument)
         await #expect(throws: invalid) { try await device.read(.handle(3), from: 513) }
         await #expect(throws: invalid) { try await device.read(.handle(3), from: -1) }
         #expect(await peer.report.isComplete)
@@ -99,10 +99,10 @@ import Testing
             > 19
             """)
         try await device.write([1, 2], to: .handle(7), at: 10)
-        await #expect(throws: BLEError(.tooLong, during: "", because: "")) {
+        await #expect(throws: error(.tooLong)) {
             try await device.write([1, 2], to: .handle(7), at: 511)
         }
-        await #expect(throws: BLEError(.invalidArgument, during: "", because: "")) {
+        await #expect(throws: error(.invalidArgument)) {
             try await device.write([], to: .handle(7), at: 1_000)
         }
         #expect(await peer.report.isComplete)
@@ -127,7 +127,7 @@ import Testing
         #expect(values.map(\.handle) == [3, 5])
         #expect(values.map(\.bytes) == [[1], [2, 3]])
         for _ in 0..<2 {
-            await #expect(throws: BLEError(.malformedReply, during: "", because: "")) {
+            await #expect(throws: error(.malformedReply)) {
                 _ = try await device.readAll([3, 5], lengths: [1, 2])
             }
         }
@@ -137,13 +137,13 @@ import Testing
     @Test func whatCannotBeAskedIsNotAsked() async throws {
         let peripheral = VirtualPeripheral(.battery)
         let device = try await central.attach(to: peripheral, ConnectOptions(mtu: 23))
-        let invalid = BLEError(.invalidArgument, during: "", because: "")
+        let invalid = error(.invalidArgument)
         await #expect(throws: invalid) { _ = try await device.readJoined([]) }
         await #expect(throws: invalid) { _ = try await device.readJoined(Array(1...12)) }
         await #expect(throws: invalid) { _ = try await device.readAll([]) }
         await #expect(throws: invalid) { _ = try await device.readAll([3, 5], lengths: []) }
         await #expect(throws: invalid) { _ = try await device.writeReliably([]) }
-        await #expect(throws: BLEError(.tooLong, during: "", because: "")) {
+        await #expect(throws: error(.tooLong)) {
             _ = try await device.readAll([3, 5], lengths: [20, 3])
         }
         #expect(await peripheral.receivedCount == 0)
@@ -171,7 +171,7 @@ import Testing
     @Test(arguments: ["21 0200 aabb", "21 0200 aabb 0500 01", "21 0200 aabb 01", "21"])
     func aResponseThatDoesNotAddUpIsMalformed(answer: String) async throws {
         let (device, peer) = try await attach("< 20 0300 0500\n> \(answer)")
-        await #expect(throws: BLEError(.malformedReply, during: "", because: "")) {
+        await #expect(throws: error(.malformedReply)) {
             _ = try await device.readAll([3, 5])
         }
         #expect(await device.isConnected)

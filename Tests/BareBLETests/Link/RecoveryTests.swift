@@ -84,7 +84,7 @@ import Testing
         #expect(await peer.report.isComplete)
     }
 
-    @Test(.row("T26")) func nothingIsRepeatedWhenTheAnswerIsNo() async throws {
+    @Test(.row("T26")) func nothingIsRetriedWhenTheHookRefuses() async throws {
         let hook = Hook(answers: false)
         let (device, peer) = try await attach(hook, "< 0a 0300\n> 01 0a 0300 0f")
         let error = await #expect(throws: BLEError.self) { try await device.read(.handle(3)) }
@@ -244,7 +244,7 @@ import Testing
         let peripheral = VirtualPeripheral(locked)
         let link = try await Central(configuration).attach(to: peripheral)
         device.withLock { $0 = link }
-        await #expect(throws: BLEError(.insufficientSecurity, during: "", because: "")) {
+        await #expect(throws: error(.insufficientSecurity)) {
             _ = try await link.read(.handle(3))
         }
         #expect(heard.withLock { $0 } == [.insufficientSecurity, .insufficientSecurity])
@@ -259,7 +259,7 @@ import Testing
         let value = Task { try await device.read(.handle(3)) }
         await hook.waitUntilAsked()
         await peripheral.disconnect()
-        await #expect(throws: BLEError(.disconnected, during: "", because: "")) { _ = try await value.value }
+        await #expect(throws: error(.disconnected)) { _ = try await value.value }
         hook.answer(true)
     }
 
@@ -269,7 +269,7 @@ import Testing
         let task = Task { try await device.read(.handle(3)) }
         await hook.waitUntilAsked()
         task.cancel()
-        await #expect(throws: BLEError(.cancelled, during: "", because: "")) { _ = try await task.value }
+        await #expect(throws: error(.cancelled)) { _ = try await task.value }
         #expect(try await device.read(.handle(7)) == [3])
         hook.answer(false)
     }
@@ -278,7 +278,7 @@ import Testing
         let hook = SlowHook()
         let (device, _) = try await attach(hook, locked)
         // Time enough for the peer to refuse on a busy machine; what is left of it is spent on the hook.
-        await #expect(throws: BLEError(.insufficientSecurity, during: "", because: "")) {
+        await #expect(throws: error(.insufficientSecurity)) {
             _ = try await device.read(.handle(3), timeout: .seconds(2))
         }
         hook.answer(false)

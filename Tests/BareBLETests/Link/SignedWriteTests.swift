@@ -20,15 +20,15 @@ import Testing
         let plain = VirtualPeripheral(.battery)
         let device = try await Central().attach(descriptor: plain.connect(), ConnectOptions(mtu: 23))
         var signer = WriteSigner(counter: 5) { _ in [UInt8](repeating: 0, count: 8) }
-        await #expect(throws: BLEError(.tooLong, during: "", because: "")) {
+        await #expect(throws: error(.tooLong)) {
             try await device.write([UInt8](repeating: 1, count: 9), to: .handle(3), signedBy: &signer)
         }
-        await #expect(throws: BLEError(.notSupported, during: "", because: "")) {
+        await #expect(throws: error(.notSupported)) {
             try await device.write([1], to: 0x2A19, signedBy: &signer)
         }
         #expect(signer.counter == 5)
         var spoilt = WriteSigner(counter: 5) { _ in [] }
-        await #expect(throws: BLEError(.invalidArgument, during: "", because: "")) {
+        await #expect(throws: error(.invalidArgument)) {
             try await device.write([1], to: .handle(3), signedBy: &spoilt)
         }
     }

@@ -107,7 +107,7 @@ extension CharacteristicKey where Value == Percent {
         let values = try await device.subscribe(to: .setting)
         for bytes in [[1], [2, 2]] as [[UInt8]] { try await device.write(bytes, to: 0xFFF1) }
         var seen: [Percent] = []
-        await #expect(throws: BLEError(.malformedValue, during: "", because: "")) {
+        await #expect(throws: error(.malformedValue)) {
             for try await value in values { seen.append(value) }
         }
         #expect(seen == [Percent(1)])

@@ -52,7 +52,7 @@ import Testing
         #expect(try await iterator.next()?.bytes == [9])
     }
 
-    @Test func aLeaseStaysAndThoseWhoWaitForItFail() async throws {
+    @Test func exclusiveAccessStaysAndTheTasksThatWaitForItFail() async throws {
         let peripheral = VirtualPeripheral(.battery)
         let device = try await central.attach(to: peripheral)
         try await device.exclusively { device in
@@ -115,7 +115,7 @@ import Testing
         #expect(await code { _ = try await device.read(.handle(3)) } == .disconnected)
     }
 
-    @Test func itWaitsForALease() async throws {
+    @Test func itWaitsForTheEndOfExclusiveAccess() async throws {
         let device = try await central.attach(to: VirtualPeripheral(.battery))
         let end = try await device.exclusively { device in
             let end = Task.detached { await device.disconnect(.afterPendingOperations) }
@@ -145,7 +145,7 @@ import Testing
         #expect(await device.disconnectReason == .requested)
     }
 
-    @Test func itWaitsForALeaseThatKeepsCallsOut() async throws {
+    @Test func itWaitsForExclusiveAccessThatKeepsCallsOut() async throws {
         let device = try await central.attach(to: VirtualPeripheral(.battery))
         let end = try await device.exclusively(others: .fail) { device in
             let end = Task.detached { await device.disconnect(.afterPendingOperations) }
@@ -158,7 +158,7 @@ import Testing
         #expect(await device.disconnectReason == .requested)
     }
 
-    @Test(.row("C01")) func theHolderOfALeaseMayEndTheLink() async throws {
+    @Test(.row("C01")) func theTaskWithExclusiveAccessMayEndTheLink() async throws {
         let device = try await central.attach(to: VirtualPeripheral(.battery))
         try await device.exclusively { device in
             let other = Task.detached { await code { _ = try await device.read(.handle(3)) } }

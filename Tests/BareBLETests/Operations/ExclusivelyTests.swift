@@ -45,7 +45,7 @@ import Testing
         let before = await peripheral.receivedCount
         let first = Task { try await device.read(.handle(8)) }
         while await peripheral.receivedCount == before, !Task.isCancelled { await Task.yield() }
-        let lease = Task { try await device.exclusively { try await $0.read(.handle(2)) } }
+        let access = Task { try await device.exclusively { try await $0.read(.handle(2)) } }
         await wait(for: 1, toWaitOn: device)
         let later = Task { try await device.read(.handle(5)) }
         await wait(for: 2, toWaitOn: device)
@@ -53,7 +53,7 @@ import Testing
         await peripheral.resumeResponding()
         await peripheral.send(raw: [0x0B, 0x40])
         #expect(try await first.value == [0x40])
-        _ = try await lease.value
+        _ = try await access.value
         _ = try? await later.value
         #expect(await reads(peripheral) == [8, 2, 5])
     }
@@ -72,10 +72,10 @@ import Testing
     @Test func othersFailAtOnceWhereTheHolderLetsNobodyWait() async throws {
         let device = try await central.attach(to: VirtualPeripheral(.battery))
         try await device.exclusively(others: .fail) { device in
-            await #expect(throws: BLEError(.busy, during: "", because: "")) {
+            await #expect(throws: error(.busy)) {
                 _ = try await Task.detached { try await device.read(.handle(8)) }.value
             }
-            await #expect(throws: BLEError(.busy, during: "", because: "")) {
+            await #expect(throws: error(.busy)) {
                 try await Task.detached { try await device.exclusively { _ in } }.value
             }
             _ = try await device.read(.handle(8))
@@ -97,7 +97,7 @@ import Testing
             let waiter = Task.detached { try await device.exclusively { _ in Issue.record("it ran") } }
             await wait(for: 1, toWaitOn: device)
             waiter.cancel()
-            await #expect(throws: BLEError(.cancelled, during: "", because: "")) { try await waiter.value }
+            await #expect(throws: error(.cancelled)) { try await waiter.value }
         }
         #expect(try await device.read(.handle(8)) == [64])
     }
@@ -106,10 +106,10 @@ import Testing
         let peripheral = VirtualPeripheral(.battery)
         let device = try await central.attach(to: peripheral)
         try await device.exclusively { device in
-            await #expect(throws: BLEError(.timedOut, during: "", because: "")) {
+            await #expect(throws: error(.timedOut)) {
                 _ = try await Task.detached { try await device.read(.handle(8), timeout: .milliseconds(20)) }.value
             }
-            await #expect(throws: BLEError(.timedOut, during: "", because: "")) {
+            await #expect(throws: error(.timedOut)) {
                 try await Task.detached { try await device.exclusively(timeout: .milliseconds(20)) { _ in } }.value
             }
         }
@@ -117,21 +117,21 @@ import Testing
         #expect(await device.isConnected)
     }
 
-    @Test func theEndOfTheLinkReleasesAllWhoWait() async throws {
+    @Test func theEndOfTheLinkReleasesAllWaitingTasks() async throws {
         let peripheral = VirtualPeripheral(.battery)
         let device = try await central.attach(to: peripheral)
         try await device.exclusively { device in
             let call = Task.detached { try await device.read(.handle(8)) }
-            let lease = Task.detached { try await device.exclusively { _ in Issue.record("it ran") } }
+            let access = Task.detached { try await device.exclusively { _ in Issue.record("it ran") } }
             await wait(for: 2, toWaitOn: device)
             await peripheral.disconnect()
-            await #expect(throws: BLEError(.disconnected, during: "", because: "")) { _ = try await call.value }
-            await #expect(throws: BLEError(.disconnected, during: "", because: "")) { try await lease.value }
-            await #expect(throws: BLEError(.disconnected, during: "", because: "")) {
+            await #expect(throws: error(.disconnected)) { _ = try await call.value }
+            await #expect(throws: error(.disconnected)) { try await access.value }
+            await #expect(throws: error(.disconnected)) {
                 try await device.read(.handle(8))
             }
         }
-        await #expect(throws: BLEError(.disconnected, during: "", because: "")) {
+        await #expect(throws: error(.disconnected)) {
             try await device.exclusively { _ in }
         }
     }
@@ -152,13 +152,13 @@ import Testing
             let late = Task.detached { try await device.subscribe(to: 0x2A19) }
             await wait(for: 1, toWaitOn: device)
             late.cancel()
-            await #expect(throws: BLEError(.cancelled, during: "", because: "")) { _ = try await late.value }
+            await #expect(throws: error(.cancelled)) { _ = try await late.value }
         }
     }
 
     /// The hook is called for a call that is inside; its own calls must not wait for the exclusive access that waits
     /// for that call.
-    @Test func theSecurityHookMayCallWhileALeaseWaits() async throws {
+    @Test func theSecurityHookMayCallWhileExclusiveAccessIsAwaited() async throws {
         let locked = VirtualDevice(
             name: "Locked",
             services: [
@@ -174,10 +174,10 @@ import Testing
         configuration.raiseSecurity = { _ in
             var iterator = linked.makeAsyncIterator()
             guard let device = await iterator.next() else { return false }
-            let lease = Task.detached { try await device.exclusively { try await $0.read(.handle(5)) } }
+            let access = Task.detached { try await device.exclusively { try await $0.read(.handle(5)) } }
             await self.wait(for: 1, toWaitOn: device)
             let value = try? await device.read(.handle(5))
-            lease.cancel()
+            access.cancel()
             return value == [3]
         }
         let device = try await Central(configuration).attach(to: VirtualPeripheral(locked))

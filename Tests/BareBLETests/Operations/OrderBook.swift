@@ -7,14 +7,14 @@ import BareBLE
 /// Everything is on one thread, so the order of the events is that of the run.
 final class OrderBook: Sendable {
     enum Event: Hashable {
-        /// A task makes a call; a lease's calls name the lease.
-        case began(call: Int, task: Int, lease: Int?)
+        /// A task makes a call; the calls of an exclusive access name it.
+        case began(call: Int, task: Int, access: Int?)
         /// The call's one packet is given to the link.
         case sent(call: Int)
         case answered(call: Int, with: [UInt8])
         case failed(call: Int, BLEError.Code)
-        case leaseBegan(Int)
-        case leaseEnded(Int)
+        case accessBegan(Int)
+        case accessEnded(Int)
         case aboutToCancel
         case everythingCancelled
         case streamEnded
@@ -55,7 +55,7 @@ final class OrderBook: Sendable {
     /// The violations of the run; empty if there are none.
     func complaints() -> [String] {
         var complaints: [String] = []
-        var began: [Int: (task: Int, lease: Int?)] = [:]
+        var began: [Int: (task: Int, access: Int?)] = [:]
         var sent: Set<Int> = []
         var over: Set<Int> = []
         var candidates: Set<Int> = []
@@ -65,10 +65,10 @@ final class OrderBook: Sendable {
         var pendingAtLoss: Set<Int>?
         for event in events.withLock({ $0 }) {
             switch event {
-            case .began(let call, let task, let lease):
-                began[call] = (task, lease)
+            case .began(let call, let task, let access):
+                began[call] = (task, access)
             case .sent(let call):
-                guard let (task, lease) = began[call] else {
+                guard let (task, access) = began[call] else {
                     complaints.append("\(call) was sent before it was called")
                     continue
                 }
@@ -77,7 +77,9 @@ final class OrderBook: Sendable {
                 if given.contains(call) { complaints.append("\(call) was sent after all was cancelled") }
                 if let last = lastSent[task], last > call { complaints.append("\(call) was sent behind \(last)") }
                 lastSent[task] = call
-                if let holder = held.last, lease != holder { complaints.append("\(call) passed lease \(holder)") }
+                if let holder = held.last, access != holder {
+                    complaints.append("\(call) passed exclusive access \(holder)")
+                }
             case .answered(let call, let value):
                 if !over.insert(call).inserted { complaints.append("\(call) ended twice") }
                 if !sent.contains(call) { complaints.append("\(call) was answered and never sent") }
@@ -90,8 +92,8 @@ final class OrderBook: Sendable {
                 }
                 if code == .disconnected, pendingAtLoss == nil { pendingAtLoss = Set(began.keys).subtracting(over) }
                 pendingAtLoss?.remove(call)
-            case .leaseBegan(let lease): held.append(lease)
-            case .leaseEnded: held.removeLast()
+            case .accessBegan(let access): held.append(access)
+            case .accessEnded: held.removeLast()
             case .aboutToCancel: candidates = Set(began.keys)
             case .everythingCancelled: given = candidates
             case .streamEnded:
@@ -115,13 +117,13 @@ final class OrderBook: Sendable {
     }
 
     /// The number of calls that succeeded and failed: a run without any proves nothing.
-    func counts() -> (answered: Int, failed: Int, leases: Int) {
+    func counts() -> (answered: Int, failed: Int, accesses: Int) {
         events.withLock { events in
             events.reduce(into: (0, 0, 0)) { counts, event in
                 switch event {
                 case .answered: counts.0 += 1
                 case .failed: counts.1 += 1
-                case .leaseBegan: counts.2 += 1
+                case .accessBegan: counts.2 += 1
                 default: break
                 }
             }

@@ -8,7 +8,7 @@ import Testing
 /// The rules of order, under random interleavings in virtual time.
 ///
 /// What is random, all from the seed: how late the peer responds; what each of five tasks calls (reads, writes,
-/// commands, leases with calls in them, nested ones too) and how long it waits in between; which calls are cancelled,
+/// commands, exclusive accesses with calls in them, nested ones too) and how long it waits in between; which calls are cancelled,
 /// or have little time; when values come; when everything is cancelled; and when the link is lost. Each call has an
 /// attribute of its own, so it is known on the wire, and a late response cannot pass for another one's.
 @Suite(.serialized, .timeLimit(.minutes(10))) struct OrderRulesTests {
@@ -35,34 +35,34 @@ import Testing
         let book: OrderBook
 
         /// Makes one call, and writes down how it ends.
-        func call(_ numbers: inout SeededNumbers, task: Int, lease: Int?) async {
+        func call(_ numbers: inout SeededNumbers, task: Int, access: Int?) async {
             let number = book.nextNumber()
             let kind = Int.random(in: 0..<3, using: &numbers)
-            let patience: Duration? =
+            let timeLimit: Duration? =
                 Int.random(in: 0..<5, using: &numbers) == 0
                 ? .milliseconds(Int.random(in: 1..<80, using: &numbers)) : nil
             let life: Duration? =
                 Int.random(in: 0..<5, using: &numbers) == 0
                 ? .milliseconds(Int.random(in: 0..<80, using: &numbers)) : nil
-            guard let life else { return await perform(number, kind, patience, task, lease) }
-            let call = time.task { await perform(number, kind, patience, task, lease) }
+            guard let life else { return await perform(number, kind, timeLimit, task, access) }
+            let call = time.task { await perform(number, kind, timeLimit, task, access) }
             try? await time.clock.sleep(for: life)
             call.cancel()
             try? await call.value
         }
 
-        private func perform(_ number: Int, _ kind: Int, _ patience: Duration?, _ task: Int, _ lease: Int?) async {
+        private func perform(_ number: Int, _ kind: Int, _ timeLimit: Duration?, _ task: Int, _ access: Int?) async {
             let reference = CharacteristicReference.handle(OrderBook.handle(number))
             let value = OrderBook.value(number)
-            book.note(.began(call: number, task: task, lease: lease))
+            book.note(.began(call: number, task: task, access: access))
             do throws(BLEError) {
                 switch kind {
-                case 0: book.note(.answered(call: number, with: try await device.read(reference, timeout: patience)))
+                case 0: book.note(.answered(call: number, with: try await device.read(reference, timeout: timeLimit)))
                 case 1:
-                    try await device.write(value, to: reference, timeout: patience)
+                    try await device.write(value, to: reference, timeout: timeLimit)
                     book.note(.answered(call: number, with: []))
                 default:
-                    try await device.write(value, to: reference, .withoutResponse, timeout: patience)
+                    try await device.write(value, to: reference, .withoutResponse, timeout: timeLimit)
                     book.note(.answered(call: number, with: []))
                 }
             } catch {
@@ -71,19 +71,19 @@ import Testing
         }
 
         /// Has the link alone for some calls.
-        func lease(_ numbers: inout SeededNumbers, task: Int, depth: Int = 0) async {
+        func access(_ numbers: inout SeededNumbers, task: Int, depth: Int = 0) async {
             let count = Int.random(in: 1..<4, using: &numbers)
             let isNested = depth == 0 && Int.random(in: 0..<3, using: &numbers) == 0
-            let patience: Duration? = Bool.random(using: &numbers) ? nil : .milliseconds(100)
+            let timeLimit: Duration? = Bool.random(using: &numbers) ? nil : .milliseconds(100)
             var own = numbers
             do {
-                own = try await device.exclusively(timeout: patience) { [own] _ in
+                own = try await device.exclusively(timeout: timeLimit) { [own] _ in
                     var own = own
-                    let lease = book.nextNumber()
-                    book.note(.leaseBegan(lease))
-                    for _ in 0..<count { await call(&own, task: task, lease: lease) }
-                    if isNested { await self.lease(&own, task: task, depth: 1) }
-                    book.note(.leaseEnded(lease))
+                    let access = book.nextNumber()
+                    book.note(.accessBegan(access))
+                    for _ in 0..<count { await call(&own, task: task, access: access) }
+                    if isNested { await self.access(&own, task: task, depth: 1) }
+                    book.note(.accessEnded(access))
                     return own
                 }
             } catch {
@@ -136,9 +136,9 @@ import Testing
                         var own = SeededNumbers(seed: seed &* 64 &+ UInt64(task))
                         for _ in 0..<7 {
                             if Int.random(in: 0..<6, using: &own) == 0 {
-                                await run.lease(&own, task: task)
+                                await run.access(&own, task: task)
                             } else {
-                                await run.call(&own, task: task, lease: nil)
+                                await run.call(&own, task: task, access: nil)
                             }
                             try await time.clock.sleep(for: .milliseconds(Int.random(in: 0..<40, using: &own)))
                         }

@@ -46,7 +46,7 @@ import Testing
         var iterator = device.rssi(every: never).makeAsyncIterator()
         #expect(try await iterator.next() == -56)
         async let end: Void = peripheral.disconnect()
-        await #expect(throws: BLEError(.disconnected, during: "", because: "")) { _ = try await iterator.next() }
+        await #expect(throws: error(.disconnected)) { _ = try await iterator.next() }
         await end
         #expect(await questions(bench) == 1)
     }

@@ -23,7 +23,7 @@ import Testing
     }
 
     private func expect(_ code: BLEError.Code, _ call: () async throws -> Void) async {
-        await #expect(throws: BLEError(code, during: "", because: "")) { try await call() }
+        await #expect(throws: error(code)) { try await call() }
     }
 
     @Test func anExclusiveOneIsAlone() async throws {
@@ -122,7 +122,7 @@ import Testing
         #expect(await device.subscriptions == [])
     }
 
-    @Test func everythingThatComesWhoeverAsked() async throws {
+    @Test func notificationsHaveTheValuesOfSubscriptionsAndAllOthers() async throws {
         let (device, peripheral) = try await attach()
         let all = await device.notifications()
         let some = try await device.subscribe(to: 0xFFF1)

@@ -22,8 +22,8 @@ import Testing
         let link = try await device.detach()
         #expect(await device.disconnected() == .detached)
         #expect(await device.isConnected == false)
-        await #expect(throws: BLEError(.disconnected, during: "", because: "")) { try await device.read(0xFFF1) }
-        await #expect(throws: BLEError(.disconnected, during: "", because: "")) { try await device.detach() }
+        await #expect(throws: error(.disconnected)) { try await device.read(0xFFF1) }
+        await #expect(throws: error(.disconnected)) { try await device.detach() }
         #expect(link.mtu == 100)
         #expect(!link.hasPendingRequest)
         let requests = await peripheral.requestCount
@@ -62,7 +62,7 @@ import Testing
         for level in 2...5 as ClosedRange<UInt8> { #expect(try await values.next() == level) }
         #expect(await peripheral.requestCount == requests)
         #expect(await again.restoredSubscriptions.isEmpty)
-        await #expect(throws: BLEError(.invalidArgument, during: "", because: "")) { try await restored.adopt() }
+        await #expect(throws: error(.invalidArgument)) { try await restored.adopt() }
     }
 
     @Test func whatFindsNoRoomIsCounted() async throws {
@@ -114,7 +114,7 @@ import Testing
             while await peripheral.receivedCount == count { try await time.clock.sleep(for: .milliseconds(1)) }
             let link = try await device.detach()
             #expect(link.hasPendingRequest)
-            await #expect(throws: BLEError(.disconnected, during: "", because: "")) { try await read.value }
+            await #expect(throws: error(.disconnected)) { try await read.value }
             let again = try await central.adopt(passed(link))
             #expect(try await again.read(0xFFF2) == [2])
             #expect(await again.statistics.lateResponses == 1)
@@ -125,7 +125,7 @@ import Testing
         let peripheral = VirtualPeripheral(.battery)
         let link = try await central.attach(to: peripheral).detach()
         await peripheral.disconnect()
-        await #expect(throws: BLEError(.disconnected, during: "", because: "")) { try await central.adopt(link) }
+        await #expect(throws: error(.disconnected)) { try await central.adopt(link) }
         #expect(link.fileDescriptor == nil)
     }
 
@@ -139,26 +139,26 @@ import Testing
         let link = try await central.attach(to: VirtualPeripheral(.battery)).detach()
         let bytes = link.bytes
         _ = try await central.adopt(link)
-        await #expect(throws: BLEError(.invalidArgument, during: "", because: "")) { try await central.adopt(link) }
-        #expect(throws: BLEError(.invalidArgument, during: "", because: "")) {
+        await #expect(throws: error(.invalidArgument)) { try await central.adopt(link) }
+        #expect(throws: error(.invalidArgument)) {
             try DetachedLink(bytes: bytes, descriptor: 9_999)
         }
         let file = unsafe open("/dev/null", O_RDONLY)
         let notASocket = try DetachedLink(bytes: bytes, descriptor: file)
-        await #expect(throws: BLEError(.invalidArgument, during: "", because: "")) {
+        await #expect(throws: error(.invalidArgument)) {
             try await central.adopt(notASocket)
         }
         let datagrams = try DetachedLink(
             bytes: bytes, descriptor: socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue), 0))
-        await #expect(throws: BLEError(.invalidArgument, during: "", because: "")) {
+        await #expect(throws: error(.invalidArgument)) {
             try await central.adopt(datagrams)
         }
         let unconnected = try DetachedLink(
             bytes: bytes, descriptor: socket(AF_UNIX, Int32(SOCK_SEQPACKET.rawValue), 0))
-        await #expect(throws: BLEError(.disconnected, during: "", because: "")) {
+        await #expect(throws: error(.disconnected)) {
             try await central.adopt(unconnected)
         }
-        #expect(throws: BLEError(.unusableState, during: "", because: "")) {
+        #expect(throws: error(.unusableState)) {
             try DetachedLink(bytes: Array(bytes.dropLast()), descriptor: unsafe open("/dev/null", O_RDONLY))
         }
     }
@@ -172,7 +172,7 @@ import Testing
         #expect(try await again.read(0x2A19) == [64])
         // Taken: the descriptors are not open in a program that is executed now.
         for text in [text, "", "1", "1,x", "-1,-1", "3,3", "99999,99998"] {
-            #expect(throws: BLEError(.invalidArgument, during: "", because: "")) {
+            #expect(throws: error(.invalidArgument)) {
                 try DetachedLink(passedAcrossExec: text)
             }
         }

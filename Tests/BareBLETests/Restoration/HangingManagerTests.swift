@@ -22,7 +22,7 @@ import Testing
         let environment = ServiceEnvironment(
             descriptors: await keeper.takeStored(), variables: ["NOTIFY_SOCKET": address])
         let notifier = try #require(ServiceNotifier(environment))
-        #expect(throws: BLEError(.busy, during: "", because: "")) { while true { try notifier.watchdog() } }
+        #expect(throws: error(.busy)) { while true { try notifier.watchdog() } }
 
         let log = KeptLog(detail: "reason")
         var configuration = Configuration()

@@ -37,17 +37,17 @@ import Testing
         #expect(ServiceNotifier(ServiceEnvironment(variables: [:], processID: 1)) == nil)
         let gone = ServiceEnvironment(variables: ["NOTIFY_SOCKET": "@bareble-nobody"], processID: 1)
         let notifier = try #require(ServiceNotifier(gone))
-        #expect(throws: BLEError(.system, during: "", because: "")) { try notifier.ready() }
+        #expect(throws: error(.system)) { try notifier.ready() }
         let long = ServiceEnvironment(
             variables: ["NOTIFY_SOCKET": "/" + String(repeating: "x", count: 200)], processID: 1)
-        #expect(throws: BLEError(.system, during: "", because: "")) { try ServiceNotifier(long)?.ready() }
+        #expect(throws: error(.system)) { try ServiceNotifier(long)?.ready() }
     }
 
     @Test func aManagerThatHangsIsNotWaitedForLonger() async throws {
         let manager = try VirtualServiceManager()
         await manager.ignoreBarriers()
         let notifier = try #require(ServiceNotifier(manager.environment()))
-        await #expect(throws: BLEError(.timedOut, during: "", because: "")) {
+        await #expect(throws: error(.timedOut)) {
             try await notifier.barrier(timeout: .milliseconds(50))
         }
     }
@@ -60,13 +60,13 @@ import Testing
         let notifier = try #require(
             ServiceNotifier(ServiceEnvironment(variables: ["NOTIFY_SOCKET": address], processID: 1)))
         var sent = 0
-        #expect(throws: BLEError(.busy, during: "", because: "")) {
+        #expect(throws: error(.busy)) {
             while true {
                 try notifier.watchdog()
                 sent += 1
             }
         }
-        await #expect(throws: BLEError(.timedOut, during: "", because: "")) {
+        await #expect(throws: error(.timedOut)) {
             try await notifier.barrier(timeout: .milliseconds(50))
         }
         let barrier = Task { try await notifier.barrier(timeout: .seconds(60)) }
@@ -119,7 +119,7 @@ import Testing
         #expect(await manager.storedNames == [name, name])
         #expect(await peripheral.isConnected)
         try await peripheral.notify(0x2A19, [9])
-        await #expect(throws: BLEError(.invalidArgument, during: "", because: "")) { try await store.put(link) }
+        await #expect(throws: error(.invalidArgument)) { try await store.put(link) }
 
         let contents = try await passed(manager)
         #expect(contents.damaged.isEmpty)

@@ -8,6 +8,8 @@ import Testing
 
 /// The contents of the disk, and a disk that fails.
 @Suite(.timeLimit(.minutes(10))) struct KeptStateTests {
+    private static let path = "/var/lib/hub/hub.state"
+
     private let limit = Duration.seconds(20)
 
     @Test(.row("O25")) func aDamagedStateIsReportedOnce() async throws {
@@ -101,7 +103,7 @@ import Testing
             let central = Central(Configuration(), radio: VirtualRadio(time: time))
             let disk = HangingDisk()
             let start = time.task {
-                try await central.stored("/var/lib/hub/hub.state") {
+                try await central.stored(Self.path) {
                     disk.answer()
                     return 1
                 }
@@ -136,7 +138,9 @@ import Testing
     }
 
     private func keeper(_ disk: Disk, _ time: VirtualTime) -> StateKeeper {
-        StateKeeper(holding: RestorationState(), on: time.loop, logger: Configuration().logger) { disk.write($0) }
+        StateKeeper(holding: RestorationState(), in: Self.path, on: time.loop, logger: Configuration().logger) {
+            disk.write($0)
+        }
     }
 
     @Test func changesAreGathered() async throws {
@@ -160,10 +164,12 @@ import Testing
     }
 
     /// A caller that waits longer than the central's end must not take that for success.
-    @Test(.row("O24")) func whoWaitsForADiskThatHangsIsToldWhenTheCentralEnds() async {
+    @Test(.row("O24")) func aFlushToADiskThatHangsFailsWhenTheCentralEnds() async {
         await VirtualTime.run { time in
             let disk = HangingDisk()
-            let keeper = StateKeeper(holding: RestorationState(), on: time.loop, logger: Configuration().logger) { _ in
+            let keeper = StateKeeper(
+                holding: RestorationState(), in: Self.path, on: time.loop, logger: Configuration().logger
+            ) { _ in
                 disk.answer()
                 return .success(())
             }
@@ -175,7 +181,8 @@ import Testing
             await keeper.close()
             // Else time would stand as long as the disk works.
             time.loop.release()
-            await #expect(throws: error(.timedOut)) { try await patient.value }
+            let error = await #expect(throws: BLEError.self) { try await patient.value }
+            #expect(error?.code == .timedOut && error?.subject == Self.path)
             time.loop.hold()
             disk.open()
         }
@@ -237,7 +244,9 @@ import Testing
         await VirtualTime.run { time in
             let disk = HangingDisk()
             let isFree = Lock(false)
-            let keeper = StateKeeper(holding: RestorationState(), on: time.loop, logger: Configuration().logger) { _ in
+            let keeper = StateKeeper(
+                holding: RestorationState(), in: Self.path, on: time.loop, logger: Configuration().logger
+            ) { _ in
                 disk.answer()
                 return .success(())
             } letGo: {
@@ -247,7 +256,8 @@ import Testing
             while !disk.isAsked, !Task.isCancelled { await Task.yield() }
             // Else time would stand as long as the disk works.
             time.loop.release()
-            await #expect(throws: error(.timedOut)) { try await keeper.flush(until: time.now + .seconds(5)) }
+            let error = await #expect(throws: BLEError.self) { try await keeper.flush(until: time.now + .seconds(5)) }
+            #expect(error?.code == .timedOut && error?.subject == Self.path)
             time.loop.hold()
             #expect(time.now == .zero + .seconds(5))
             await keeper.close()

@@ -306,7 +306,7 @@ import Testing
         }
     }
 
-    @Test(.row("P37")) func aCentralThatTellsItsIdentityKeepsItsLinkAndItsSubscriptions() async throws {
+    @Test(.row("P37")) func aCentralThatDistributesItsIdentityKeepsItsLinkAndItsSubscriptions() async throws {
         try await PairingBench.run { bench in
             let identity = PeerID(address: BluetoothAddress(rawValue: 0x1122_3344_55C6), type: .public)
             var security = VirtualSecurity()

@@ -85,7 +85,7 @@ import Testing
         #expect(try await late.word() == nil)
     }
 
-    @Test func thePeerIsToldToStopWhenNobodyListens() async throws {
+    @Test func thePeerIsUnsubscribedWithoutConsumers() async throws {
         let bench = try SessionBench()
         let session = try await bench.session()
         var values: SessionValueSequence<ReceivedValue>.AsyncIterator? = await session.subscribe(to: 0x2A19)

@@ -109,7 +109,7 @@ import Testing
         await monitor.stop()
     }
 
-    @Test func letGoOfItStops() async throws {
+    @Test func releasingTheMonitorStopsIt() async throws {
         let bench = try await AdapterBench()
         let central = Central(adapter: bench.adapter)
         var monitor: DeviceMonitor? = try await central.monitor()

@@ -75,7 +75,7 @@ import Testing
             """)
         let peer = ScriptedPeripheral(script)
         let device = try await central.attach(descriptor: peer.connect(), ConnectOptions(mtu: 23))
-        await #expect(throws: BLEError(.notSupported, during: "", because: "")) {
+        await #expect(throws: error(.notSupported)) {
             _ = try await device.subscribe(to: 0x2A19)
         }
         let report = await peer.report
@@ -90,7 +90,7 @@ import Testing
         let before = await peripheral.receivedCount
         let patient = Task { _ = try await device.subscribe(to: 0x2A19) }
         while await peripheral.receivedCount == before, !Task.isCancelled { await Task.yield() }
-        await #expect(throws: BLEError(.timedOut, during: "", because: "")) {
+        await #expect(throws: error(.timedOut)) {
             _ = try await device.subscribe(to: 0x2A19, SubscribeOptions(timeout: .milliseconds(20)))
         }
         await peripheral.send(raw: [0x13])
@@ -187,7 +187,7 @@ import Testing
         try await peripheral.notify(0x2A19, [9])
         await peripheral.disconnect()
         var received: [UInt8] = []
-        await #expect(throws: BLEError(.disconnected, during: "", because: "")) {
+        await #expect(throws: error(.disconnected)) {
             for try await value in values { received += value.bytes }
         }
         #expect(received == [9])
@@ -196,7 +196,7 @@ import Testing
 
     @Test func refusesWhatCannotSend() async throws {
         let device = try await central.attach(to: VirtualPeripheral(.heartRate))
-        await #expect(throws: BLEError(.notSupported, during: "", because: "")) {
+        await #expect(throws: error(.notSupported)) {
             _ = try await device.subscribe(to: 0x2A38)
         }
     }

@@ -37,7 +37,7 @@ actor HeldCentral {
     }
 
     func close() {
-        EventLoop.peers.letGo(descriptor)
+        EventLoop.peers.unregister(descriptor)
         socket.shutdown()
     }
 
@@ -60,7 +60,7 @@ actor HeldCentral {
             case .wouldBlock: return
             case .ended:
                 isEnded = true
-                EventLoop.peers.letGo(descriptor)
+                EventLoop.peers.unregister(descriptor)
                 response.take()?.resume(returning: [])
                 expected.take()?.waiter.resume()
                 return

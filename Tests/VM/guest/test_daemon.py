@@ -24,7 +24,7 @@ HELPER_SOCKET = Path("/run/bareble/recover.socket")
 
 
 @test
-def the_daemon_loses_its_belt_and_goes_on_behind_the_handshake():
+def the_daemon_loses_its_belt_and_continues_after_the_handshake():
     forget()
     log = BeltLog()
     program = daemon(BELT)

@@ -92,7 +92,7 @@ def its_scan_leaves_none_behind_and_spoils_no_connect():
 
 
 @test
-def a_plain_user_is_told_what_is_lacking():
+def a_plain_user_sees_what_is_lacking():
     findings, outcome = doctor(user=PLAIN_USER)
     outcome.must(NOT_PERMITTED)
     same(findings["no-capability"]["level"], "fail", "capabilities")

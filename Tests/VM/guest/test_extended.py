@@ -174,7 +174,7 @@ def an_unknown_characteristic_is_not_found():
 
 
 @test
-def an_unanswered_request_ends_in_its_deadline():
+def a_request_without_a_response_ends_at_its_deadline():
     blescan("read", PULSE, vendor(9), "--timeout", "3s").must(TIMED_OUT)
 
 

@@ -45,7 +45,7 @@ def a_plain_user_writes_and_subscribes():
 
 
 @test
-def a_plain_user_is_told_what_another_scan_has_left_behind():
+def a_plain_user_sees_what_another_scan_has_left():
     # The link of the previous test stays up for two seconds, and this one would use it too.
     until(lambda: not doing()["links"], "the link of the test before goes on")
     blescan("scan", "--count", "1").must(DONE)

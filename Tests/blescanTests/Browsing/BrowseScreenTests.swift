@@ -333,7 +333,9 @@ struct Browsed {
         #expect(browsed.press(.character("q")) == .quit)
     }
 
-    @Test(arguments: [ScreenKey.escape, .character("q"), .character("d")]) func keysThatLeave(_ key: ScreenKey) {
+    @Test(arguments: [ScreenKey.escape, .character("q"), .character("d")]) func theKeysForLeavingCloseHelpFirst(
+        _ key: ScreenKey
+    ) {
         var browsed = Browsed.connected()
         browsed.press(.character("?"))
         #expect(browsed.press(key) == .none, "first the help")

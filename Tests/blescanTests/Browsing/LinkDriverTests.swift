@@ -58,7 +58,7 @@ import Testing
         }
     }
 
-    @Test func aVisit() async throws {
+    @Test func theStepsOfAVisitAreReportedInOrder() async throws {
         let link = Link()
         try await link.connected()
         link.send(.subscribe(0x000A))

@@ -30,7 +30,7 @@ import Testing
         return (peer, events)
     }
 
-    @Test func attributesAndValues() {
+    @Test func aRecordedLinkHasItsAttributesAndValues() {
         let (peer, events) = Self.played(Self.visit)
         #expect(peer.database.services.map(\.uuid) == [0x1800, 0x180F])
         #expect(peer.database.characteristics.map(\.valueHandle) == [0x0003, 0x0006])
@@ -98,7 +98,7 @@ import Testing
     }
 
     /// The links of conformance tests, which nobody here has made.
-    @Test func dialoguesOfOthers() throws {
+    @Test func dialoguesOfConformanceTestsAreReplayed() throws {
         let folder = RepositoryFiles.root.appending(path: "Fixtures/att").path
         let names = try FileManager.default.subpathsOfDirectory(atPath: folder).filter { $0.hasSuffix(".dialogue") }
         #expect(!names.isEmpty)

@@ -5,7 +5,7 @@ import Testing
 /// Mistakes on the command line, and their messages: one paragraph and the documented status.
 @Suite struct BadInputTests {
     /// No connection is made for these.
-    @Test func wrongUsage() async throws {
+    @Test func wrongUsagePrintsAsRecorded() async throws {
         let session = try await Golden.session([
             ["frobnicate"],
             ["scn"],
@@ -93,7 +93,7 @@ import Testing
     }
 
     /// The connection works, but the request fails.
-    @Test func unknownOrRefused() async throws {
+    @Test func unknownOrRefusedAttributesPrintAsRecorded() async throws {
         let session = try await Golden.session([
             ["read", "demo:battery", "2a6e"],
             ["read", "demo:battery", "0x0099"],
@@ -135,7 +135,7 @@ import Testing
     }
 
     /// One object on standard error; standard output has results only.
-    @Test func failuresForPrograms() async throws {
+    @Test func failuresAsJSONPrintAsRecorded() async throws {
         let session = try await Golden.session([
             ["read", "demo:battery", "2a6e", "--json"],
             ["read", "demo:long-value", "fff2", "--json"],
@@ -177,7 +177,7 @@ import Testing
         }
     }
 
-    @Test func missingSocket() async throws {
+    @Test func aMissingSocketPrintsAsRecorded() async throws {
         let session = try await Golden.session([
             ["explore", "unix:/nowhere/peer.sock"],
             ["explore", "unix:/etc/hostname"],

@@ -53,7 +53,9 @@ import Testing
         let services: [Service]
     }
 
-    @Test(arguments: [(517, 1 + 6 + 10), (23, 11 + 12)]) func exploring(_ mtu: Int, _ requests: Int) async throws {
+    @Test(arguments: [(517, 1 + 6 + 10), (23, 11 + 12)]) func exploringFindsWhatThePeerDescribes(
+        _ mtu: Int, _ requests: Int
+    ) async throws {
         let peer = try await BumblePeer()
         let outcome = try await BuiltProgram.run(["explore", "unix:\(peer.path)", "--json", "--mtu", "\(mtu)"])
         #expect(outcome.status == 0)
@@ -87,7 +89,7 @@ import Testing
         #expect(found.descriptors == descriptors)
     }
 
-    @Test func exploringForPeople() async throws {
+    @Test func exploringPrintsAsRecorded() async throws {
         let peer = try await BumblePeer()
         let outcome = try await BuiltProgram.run(["explore", "unix:\(peer.path)"])
         #expect(outcome.status == 0)
@@ -101,7 +103,7 @@ import Testing
         // The first request finds it and returns 19 bytes; two full pieces and one that is not full.
         ([long, "--mtu", "23"], longValue, 4),
     ])
-    func reading(_ arguments: [String], _ hex: String, _ requests: Int) async throws {
+    func aReadTakesTheFewestRequests(_ arguments: [String], _ hex: String, _ requests: Int) async throws {
         let peer = try await BumblePeer()
         let outcome = try await BuiltProgram.run(["read", "unix:\(peer.path)"] + arguments + ["--json"])
         #expect(outcome.status == 0)
@@ -128,7 +130,7 @@ import Testing
             ], 14
         ),
     ])
-    func writing(_ arguments: [String], _ packets: [String], _ requests: Int) async throws {
+    func aWriteSendsTheExpectedPacket(_ arguments: [String], _ packets: [String], _ requests: Int) async throws {
         let peer = try await BumblePeer()
         let outcome = try await BuiltProgram.run(["write", "unix:\(peer.path)"] + arguments + ["--json"])
         #expect(outcome.status == 0)
@@ -140,7 +142,7 @@ import Testing
         #expect(conversation.requests <= requests)
     }
 
-    @Test func listening() async throws {
+    @Test func notificationsAreListedUntilTheirCount() async throws {
         let peer = try await BumblePeer()
         let outcome = try await BuiltProgram.run(["notify", "unix:\(peer.path)", "2a37", "--count", "5", "--json"])
         #expect(outcome.status == 0)
@@ -156,7 +158,7 @@ import Testing
         #expect(conversation.requests <= 1 + 5 + 2)
     }
 
-    @Test func listeningForPeople() async throws {
+    @Test func notificationsPrintAsRecorded() async throws {
         let peer = try await BumblePeer()
         let outcome = try await BuiltProgram.run([
             "notify", "unix:\(peer.path)", "heart-rate-measurement", "--count", "3",

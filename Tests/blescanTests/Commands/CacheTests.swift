@@ -21,7 +21,7 @@ import Testing
     }
 
     /// The MTU exchange is not counted among the requests of the discovery, and is the only other request.
-    @Test func exploringTwice() async throws {
+    @Test func exploringAgainTakesOneRequest() async throws {
         let (file, socket) = Self.temporaryPaths()
         defer { Self.remove(file, socket) }
         let first = try await BumblePeer(with: Self.hash, at: socket)
@@ -78,7 +78,7 @@ import Testing
 
     /// It is reported once; the command continues without a cache.
     @Test(arguments: ["garbage", "text", "directory", "nowhere"])
-    func badFiles(kind: String) async throws {
+    func anUnusableCacheFileIsReportedOnce(kind: String) async throws {
         let (path, socket) = Self.temporaryPaths()
         defer { Self.remove(path, socket) }
         switch kind {

@@ -47,18 +47,18 @@ import Testing
         Ending(description: "refused", status: 76, arguments: ["read", "demo:long-value", "fff2"]),
     ]
 
-    @Test(arguments: endings) func endsSo(_ ending: Ending) async throws {
+    @Test(arguments: endings) func aCommandEndsWithItsDocumentedStatus(_ ending: Ending) async throws {
         let outcome = try await BuiltProgram.run(ending.arguments, input: ending.input, output: ending.output)
         #expect(outcome.status == ending.status, "\(outcome.errors)")
         #expect(outcome.errors.isEmpty == (ending.status == 0))
     }
 
-    @Test func linkLost() async throws {
+    @Test func aLostLinkEndsWith74() async throws {
         let peer = try SocketPeer { _ in .disconnect }
         #expect(try await BuiltProgram.run(["explore", "unix:\(peer.path)"]).status == 74)
     }
 
-    @Test func timedOut() async throws {
+    @Test func aTimeoutEndsWith75() async throws {
         let peer = try SocketPeer { _ in .silence }
         #expect(try await BuiltProgram.run(["explore", "unix:\(peer.path)", "--timeout", "0.2"]).status == 75)
     }
@@ -87,18 +87,18 @@ import Testing
         (.bondNotStored, nil, .refused), (.bondNotStored, ENOSPC, .linkLost), (.bondNotStored, EROFS, .notPermitted),
         (.adapterShared, nil, .timedOut),
     ])
-    func failuresOfPairing(code: BLEError.Code, errno: Int32?, status: blescan.ExitStatus) {
+    func aFailureOfPairingHasItsStatus(code: BLEError.Code, errno: Int32?, status: blescan.ExitStatus) {
         let error = BLEError(code, during: "pair", because: "it failed", errorNumber: errno)
         #expect(blescan.ExitStatus(error) == status)
     }
 
-    @Test func refusedByCheck() async throws {
+    @Test func aDisagreementEndsWith76() async throws {
         // A response without a request.
         let outcome = try await BuiltProgram.run(["replay", "-", "--check"], input: "< 0a 0300\n> 13\n")
         #expect(outcome.status == 76)
     }
 
-    @Test func notPermitted() async throws {
+    @Test func aMissingPermissionEndsWith77() async throws {
         let machine = try FakeMachine()
         try machine.write("proc/self/status", "CapEff:\t0000000000000000\nSeccomp:\t0\n")
         machine.radio.openers = nil
@@ -108,7 +108,7 @@ import Testing
         #expect(try await machine.doctor().status == 77)
     }
 
-    @Test func interrupted() async throws {
+    @Test func anInterruptedCommandEndsWith130() async throws {
         let peer = try SocketPeer { _ in .silence }
         let program = try RunningProgram(["explore", "unix:\(peer.path)", "--timeout", "5m"])
         try await peer.received("the first request") { _ in true }

@@ -27,7 +27,7 @@ import Testing
         #expect(outcome.errors.contains("this kernel has no Bluetooth"))
         #expect(outcome.errors.contains("`modprobe bluetooth`"))
         #expect(outcome.errors.contains("errno 97"))
-        #expect(outcome.errors.contains("`blescan doctor` tells more."))
+        #expect(outcome.errors.contains("`blescan doctor` shows more."))
     }
 
     /// The real machine, not a simulated one.

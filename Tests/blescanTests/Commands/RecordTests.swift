@@ -28,7 +28,7 @@ import Testing
     }
 
     /// A recording that failed before its first packet can be repeated unchanged.
-    @Test func aRecordingOfNothingIsNotLeftBehind() async throws {
+    @Test func anEmptyRecordingIsRemoved() async throws {
         let folder = try TestFolder()
         for _ in 0..<2 {
             let outcome = try await BuiltProgram.run([
@@ -141,7 +141,7 @@ struct RecordedByWiresharkTests {
     }
 
     /// The recording of `scan` and of a connect over the radio: the controller's own packets around those of ATT.
-    @Test func aWholeRadio() async throws {
+    @Test func aRecordingOfARadioReadsInOtherPrograms() async throws {
         let folder = try TestFolder()
         let capture = folder["radio.btsnoop"]
         try await RadioVisit.record(to: capture)
@@ -171,7 +171,7 @@ struct RecordedByWiresharkTests {
 /// own files, so these sessions have none.
 @Suite(.enabled(if: Referee.available(Referee.btmon, "btmon", for: "RecordedByMonitorTests")), .timeLimit(.minutes(3)))
 struct RecordedByMonitorTests {
-    @Test func theSamePackets() async throws {
+    @Test func aRecordingHasThePacketsThatBtmonReads() async throws {
         let folder = try TestFolder()
         _ = try await BuiltProgram.run(["write", "demo:uart", "0x0008", "--hex", "05a0", "--record", folder["write"]])
         _ = try await BuiltProgram.run([

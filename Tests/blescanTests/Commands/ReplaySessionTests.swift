@@ -73,7 +73,7 @@ struct ReplaySessionTests {
     }
 
     @Test("Requests without a response are no disagreement, but reported")
-    func unanswered() async throws {
+    func aRequestWithoutAResponseIsReported() async throws {
         let folder = try TestFolder()
         try "< 0a 0300\n> 0b 01\n< 0a 0500\n".write(toFile: folder["mute"], atomically: true, encoding: .utf8)
         let checked = try await BuiltProgram.run(["replay", folder["mute"], "--check"])
@@ -121,7 +121,7 @@ struct ReplaySessionTests {
         #expect(piped.output.hasSuffix("2 packets, 1 request\n"))
     }
 
-    @Test func screens() async throws {
+    @Test func aCheckOfARecordingPrintsAsRecorded() async throws {
         let session = try await Golden.session([
             ["replay", "Fixtures/hci/three-devices.btsnoop", "--check"].map(Self.absolute),
             ["replay", "Fixtures/hci/three-devices.btsnoop", "--check", "--json"].map(Self.absolute),

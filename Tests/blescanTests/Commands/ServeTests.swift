@@ -20,14 +20,7 @@ import Testing
         try await VirtualTime.run { time in
             let radio = VirtualRadio(time: time)
             let phone = await radio.addCentral()
-            try await Self.run(directory, radio, time) {
-                try await phone.connect()
-                await radio.pair(phone, VirtualSecurity())
-                try await time.clock.sleep(for: .seconds(1))
-                try await phone.subscribe(to: Self.measurement)
-                _ = try await phone.nextValue()
-                await phone.disconnect()
-            }
+            try await Self.bondAndSubscribe(phone, in: directory, radio, time)
             let names = try FileManager.default.contentsOfDirectory(atPath: directory)
             #expect(names.sorted() == [".bonds", ".clients", ".clients-lock", ".lock"].map { "00AA01000042" + $0 })
             for _ in 0..<2 {
@@ -51,14 +44,7 @@ import Testing
         try await VirtualTime.run { time in
             let radio = VirtualRadio(time: time)
             let phone = await radio.addCentral()
-            try await Self.run(directory, radio, time) {
-                try await phone.connect()
-                await radio.pair(phone, VirtualSecurity())
-                try await time.clock.sleep(for: .seconds(1))
-                try await phone.subscribe(to: Self.measurement)
-                _ = try await phone.nextValue()
-                await phone.disconnect()
-            }
+            try await Self.bondAndSubscribe(phone, in: directory, radio, time)
             let names = try FileManager.default.contentsOfDirectory(atPath: directory)
             #expect(names.sorted() == [".bonds", ".clients-lock", ".lock"].map { "00AA01000042" + $0 })
         }
@@ -81,6 +67,20 @@ import Testing
             try store("--pairing", "show", "--bonds", "/b", "--adapter", "hci1")?.clientsPath
                 == "/b/000000000002.clients")
         #expect(try store("--bonds", "/b", "--adapter", "hci2") == nil)
+    }
+
+    /// A run in which the central is bonded and subscribes, until it disconnects.
+    private static func bondAndSubscribe(
+        _ phone: VirtualCentral, in directory: String, _ radio: VirtualRadio, _ time: VirtualTime
+    ) async throws {
+        try await run(directory, radio, time) {
+            try await phone.connect()
+            await radio.pair(phone, VirtualSecurity())
+            try await time.clock.sleep(for: .seconds(1))
+            try await phone.subscribe(to: measurement)
+            _ = try await phone.nextValue()
+            await phone.disconnect()
+        }
     }
 
     /// A run of the command, which ends after the body.

@@ -50,7 +50,7 @@ import Testing
 
     /// With a handle there is no discovery, and bytes that are malformed for one command may be a value to another.
     @Test(arguments: commands.filter { !$0.contains("0x0003") })
-    func thePeerTalksNonsense(_ command: [String]) async throws {
+    func aPeerThatSendsMalformedResponsesIsReported(_ command: [String]) async throws {
         let peer = try SocketPeer { pdu in
             // Responses of the right kind that end in the middle of their content.
             pdu.first == 0x02 ? .answer([0x03, 0x17, 0x00]) : .answer([(pdu.first ?? 0) &+ 1, 0x07, 0x01])

@@ -154,7 +154,7 @@ struct Ailment: Sendable, CustomStringConvertible {
             switchOff($0)
             $0.radio.adapters[0].management = nil
         },
-        Ailment("a controller that does not answer", "no-answer") {
+        Ailment("a controller that does not respond", "no-response") {
             $0.radio.adapters[0].controller = ControllerFacts(failures: [
                 CommandResult(command: 0x2003, status: nil)
             ])
@@ -181,7 +181,7 @@ struct Ailment: Sendable, CustomStringConvertible {
                 isExtended: false,
                 steps: [CommandResult(command: 0x200B, status: 0), CommandResult(command: 0x200C, status: 0x12)])
         },
-        Ailment("a controller that stops answering", "no-answer") {
+        Ailment("a controller that stops responding", "no-response") {
             $0.radio.adapters[0].scan = ScanFacts(
                 isExtended: false, steps: [CommandResult(command: 0x200B, status: nil)])
         },

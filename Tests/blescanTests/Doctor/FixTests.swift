@@ -33,7 +33,7 @@ import Testing
         #expect(outcome.status == 69)
     }
 
-    @Test func whatNeedsNoMendingIsLeftAlone() async throws {
+    @Test func whatNeedsNoRepairIsLeftAlone() async throws {
         let machine = try FakeMachine()
         let outcome = try await machine.doctor(["--fix", "rfkill", "--json"])
         #expect(outcome.status == 0)
@@ -50,7 +50,7 @@ import Testing
         #expect(outcome.output.contains("hci0 is blocked by software"))
     }
 
-    @Test func wrongUsage() async throws {
+    @Test func wrongUsagePrintsAsRecorded() async throws {
         let session = try await Golden.session([
             ["doctor", "--fix", "everything"],
             ["doctor", "--fix", "up", "--root", "/"],

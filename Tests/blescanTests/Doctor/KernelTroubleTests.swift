@@ -12,7 +12,7 @@ import Testing
             ("6.12.57+deb13-amd64", .hangsAfterScans), ("7.2.13-amd64", .hangsAfterScans), ("5.15.0-1055-aws", nil),
             ("unknown", nil), ("", nil),
         ])
-    func releases(_ release: String, _ fault: KernelFault?) {
+    func aReleaseWithAKnownFaultIsRecognized(_ release: String, _ fault: KernelFault?) {
         #expect(KernelFault(release: release) == fault)
     }
 
@@ -51,7 +51,7 @@ import Testing
             ("iwlwifi 0000:00:14.3: Direct firmware load for iwlwifi-cc-a0-50.ucode failed with error -2", nil),
             ("usb 1-1: tx timeout", nil), ("xhci_hcd 0000:00:14.0: hardware error", nil),
         ])
-    func messages(_ message: String, _ trouble: KernelTrouble?) {
+    func aKernelMessageNamesItsTrouble(_ message: String, _ trouble: KernelTrouble?) {
         #expect(KernelTrouble(message) == trouble)
     }
 

@@ -14,7 +14,7 @@ import Testing
         return result
     }
 
-    @Test func endsOfLines() throws {
+    @Test func linesEndInEachUsualWay() throws {
         #expect(try lines(Array("a\nb\r\n\nc".utf8)) == [[0x61], [0x62], [], [0x63]])
         #expect(try lines(Array("a\n".utf8)) == [[0x61]])
         #expect(try lines([]) == [])
@@ -30,7 +30,7 @@ import Testing
         #expect(try lines(text).map(\.count) == [65536, 1])
     }
 
-    @Test func missingFiles() {
+    @Test func aMissingFileFails() {
         #expect(throws: Failure.self) {
             let input = try InputLines(path: "/nowhere/at/all")
             _ = input.isTerminal

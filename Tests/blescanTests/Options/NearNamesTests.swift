@@ -12,7 +12,7 @@ import Testing
             ("batterylevel", ["battery-level"]), ("heart-rate-mesurement", ["heart-rate-measurement"]),
             ("manufacturer", ["manufacturer-name-string"]), ("xx", []), ("", []), ("tea-making", []),
         ] as [(String, [String])])
-    func slipsAndParts(_ text: String, _ names: [String]) {
+    func slipsAndPartsFindTheMeantName(_ text: String, _ names: [String]) {
         let near = NearNames.near(text, in: Self.characteristics)
         #expect(near.starts(with: names) && near.isEmpty == names.isEmpty, "\(near)")
     }

@@ -85,7 +85,7 @@ import Testing
         #expect(!wide.contains { $0.hasPrefix("R read") })
     }
 
-    @Test(arguments: [40, 80, 120]) func aWholePeer(_ width: Int) throws {
+    @Test(arguments: [40, 80, 120]) func aWholePeerPrintsAsRecorded(_ width: Int) throws {
         try Golden.expect(Self.screen(width).lines.joined(separator: "\n") + "\n", matches: "explore-\(width).txt")
     }
 

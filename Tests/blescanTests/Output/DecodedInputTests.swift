@@ -66,7 +66,7 @@ import Testing
     }
 
     /// A recorded event, s00191 of the vectors.
-    @Test func anEvent() {
+    @Test func aRecordedEventIsDecoded() {
         let line =
             "043e390d01130001a218efd680410100ff7fae0000000000000000001f02011a1bff4c000c0e081730a873dd01df6b1b032ba6c01006441da5e42348"
         #expect(
@@ -92,7 +92,7 @@ import Testing
             "the event says 11 bytes of parameters and has 12; 1 announced report is cut off"
         ),
     ])
-    func malformedEvents(line: String, problem: String) {
+    func aMalformedEventNamesItsProblem(line: String, problem: String) {
         #expect(json(line).hasSuffix(#""reports":[],"error":"\#(problem)"}"# + "\n"), "\(json(line))")
     }
 

@@ -10,14 +10,14 @@ import Testing
 @Suite(.timeLimit(.minutes(10))) struct ValueLineTests {
     private static let heart = ["notify", "demo:heart-rate", "2a37", "-n", "2"]
 
-    @Test func bytesAlone() async throws {
+    @Test func hexOnlyPrintsNothingButBytes() async throws {
         let outcome = try await BuiltProgram.run(Self.heart + ["--hex-only"])
         #expect(outcome.status == 0)
         let lines = outcome.output.split(separator: "\n")
         #expect(lines.count == 2 && lines.allSatisfy { $0.allSatisfy(\.isHexDigit) }, "\(outcome.output)")
     }
 
-    @Test func tables() async throws {
+    @Test func aTableHasOneLineForEachValue() async throws {
         let header = "t,peer,handle,uuid,name,event,hex,value"
         let read = try await BuiltProgram.run(
             ["read", "demo:heart-rate", "2a19", "2a00", "--format", "csv"])
@@ -145,7 +145,7 @@ import Testing
         return plot.line(text, in: width, ScreenLook(isColoured: false, isUnicode: isUnicode)).plain
     }
 
-    @Test func rowsOfBlocks() {
+    @Test func aPlotFitsItsWidth() {
         #expect(line([1, 2, 3, 4, 5, 6, 7, 8], "x 8", 80) == "x 8  min 1  max 8  ▁▂▃▄▅▆▇█")
         #expect(line([1, 2, 3, 4, 5, 6, 7, 8], "x 8", 80, isUnicode: false) == "x 8  min 1  max 8  _.-:=+*#")
         #expect(line([5, 5], "x 5", 80) == "x 5  min 5  max 5  ▅▅")

@@ -26,7 +26,7 @@ import Testing
             ),
             (0x2902, "0100", "notifications on", "1"), (0x2A54, "0000", "none", "[]"),
         ] as [(UInt16, String, String, String)])
-    func known(_ uuid: UInt16, _ hex: String, _ line: String, _ json: String) throws {
+    func aKnownTypeIsDecoded(_ uuid: UInt16, _ hex: String, _ line: String, _ json: String) throws {
         let meaning = ValueDescription.of(try Hex.decode(hex), uuid: BluetoothUUID(uuid))
         #expect(meaning?.line == line)
         #expect(meaning?.json.text == json)
@@ -39,7 +39,7 @@ import Testing
             (0xFFF1, "4c00", nil),
             (0xFFF1, "c3a4c3", nil), (0xFFF1, "4ce280ae70", nil), (0xFFF1, "", nil), (0x2A19, "4c616d70", "\"Lamp\""),
         ] as [(UInt16, String, String?)])
-    func guessed(_ uuid: UInt16, _ hex: String, _ line: String?) throws {
+    func onlyTextIsRecognizedWithoutAType(_ uuid: UInt16, _ hex: String, _ line: String?) throws {
         #expect(ValueDescription.of(try Hex.decode(hex), uuid: BluetoothUUID(uuid))?.line == line)
         #expect(ValueDescription.of(try Hex.decode(hex), uuid: nil)?.line == line)
     }

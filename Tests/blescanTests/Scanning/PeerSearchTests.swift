@@ -7,7 +7,7 @@ import Testing
 
 /// A device that the command line describes by what it advertises.
 @Suite struct PeerSearchTests {
-    private static let patience: Duration = .seconds(15)
+    private static let timeLimit: Duration = .seconds(15)
 
     private func wanted(_ argument: String) throws -> AdvertisedPeer {
         try #require(try AdvertisedPeer(argument: argument))
@@ -21,7 +21,7 @@ import Testing
     /// Searches among devices with these names, and returns which one is found, or the failure.
     private func search(
         _ argument: String, among names: [String], isConnectable: Bool = true, after silence: Duration = .zero,
-        patience: Duration = patience
+        timeLimit: Duration = timeLimit
     ) async throws -> Result<String, Failure> {
         let wanted = try wanted(argument)
         return try await VirtualTime.run { time in
@@ -43,7 +43,7 @@ import Testing
             }
             defer { coming.cancel() }
             do {
-                let match = try await PeerSearch.run(wanted, by: central, for: patience)
+                let match = try await PeerSearch.run(wanted, by: central, for: timeLimit)
                 #expect(match.rssi != nil)
                 #expect(await !radio.isScanning(), "a scan that goes on would delay the connection")
                 return .success(peers[match.peer] ?? "\(match.peer)")
@@ -73,8 +73,9 @@ import Testing
     }
 
     /// Also if the first is waited for as long as the others.
-    @Test(arguments: [patience, PeerSearch.settling]) func severalDevicesAreListed(_ patience: Duration) async throws {
-        let result = try await search("name:Thermo*", among: ["Thermo 1", "Thermo 2", "Scale"], patience: patience)
+    @Test(arguments: [timeLimit, PeerSearch.settling]) func severalDevicesAreListed(_ timeLimit: Duration) async throws
+    {
+        let result = try await search("name:Thermo*", among: ["Thermo 1", "Thermo 2", "Scale"], timeLimit: timeLimit)
         let failure = try #require(throws: Failure.self) { try result.get() }
         #expect(failure.status == .usage && failure.hint == "Name one by its address.")
         #expect(failure.message.hasPrefix("name:Thermo* matches 2 devices: "))

@@ -75,7 +75,7 @@ import Testing
         #expect(text.contains("(name 1)") && text.contains("7878787878"))
     }
 
-    @Test func whatTellsTheKindIsKept() {
+    @Test func whatIdentifiesTheKindIsKept() {
         var redaction = AdvertisementRedaction()
         func alias(_ text: String, _ type: AddressType) -> String? {
             guard let address = BluetoothAddress(text) else { return nil }

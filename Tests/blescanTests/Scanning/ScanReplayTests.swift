@@ -155,7 +155,7 @@ import Testing
         #expect(try outcome.objects().count == 1)
     }
 
-    @Test func nobodyThereIsTold() async throws {
+    @Test func aReplayWithoutAMatchEndsWithStatus1() async throws {
         let outcome = try await scan(["--name", "Nobody"])
         #expect(outcome.status == 1)
         #expect(outcome.output.isEmpty)

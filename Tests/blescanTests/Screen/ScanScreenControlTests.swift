@@ -76,7 +76,7 @@ import Testing
         #expect(ScreenColumn.layout(for: columns - 1).first { $0.column == .data }?.width ?? 0 >= width)
     }
 
-    @Test func setsAreToldApartWhereverThereIsAnAddress() {
+    @Test func setsAreDistinguishedWhereverThereIsAnAddress() {
         for columns in [55, 60, 68, 80, 120] {
             let layout = ScreenColumn.layout(for: columns - 1, hasSets: true)
             #expect(layout.reduce(0) { $0 + $1.column.gap + $1.width } <= columns - 1)

@@ -7,7 +7,7 @@ import Testing
         receive: "6e400002-b5a3-f393-e0a9-e50e24dcca9e", send: "6e400003-b5a3-f393-e0a9-e50e24dcca9e"
     )
 
-    @Test func exploring() async throws {
+    @Test func exploringPrintsAsRecorded() async throws {
         let session = try await Golden.session([
             ["explore", "demo:heart-rate"],
             ["explore", "demo:battery"],
@@ -19,7 +19,7 @@ import Testing
         try Golden.expect(session, matches: "explore.txt")
     }
 
-    @Test func exploringForPrograms() async throws {
+    @Test func exploringAsJSONPrintsAsRecorded() async throws {
         let session = try await Golden.session([
             ["explore", "demo:heart-rate", "--json"],
             ["explore", "demo:battery", "--json"],
@@ -30,7 +30,7 @@ import Testing
         try Golden.expect(session, matches: "explore-json.txt")
     }
 
-    @Test func tracing() async throws {
+    @Test func aTracePrintsAsRecorded() async throws {
         let session = try await Golden.session([
             ["explore", "demo:battery", "--trace", "--no-read"],
             ["read", "demo:battery", "2a19", "--trace"],
@@ -56,7 +56,7 @@ import Testing
         }
     }
 
-    @Test func reading() async throws {
+    @Test func readingPrintsAsRecorded() async throws {
         let session = try await Golden.session([
             ["read", "demo:battery", "2a19"],
             ["read", "demo:battery", "battery-level"],
@@ -78,7 +78,7 @@ import Testing
         try Golden.expect(session, matches: "read.txt")
     }
 
-    @Test func writing() async throws {
+    @Test func writingPrintsAsRecorded() async throws {
         let session = try await Golden.session([
             ["write", "demo:heart-rate", "2a39", "--u8", "1"],
             ["write", "demo:heart-rate", "heart-rate-control-point", "--hex", "01", "--json"],
@@ -92,7 +92,7 @@ import Testing
         try Golden.expect(session, matches: "write.txt")
     }
 
-    @Test func listening() async throws {
+    @Test func notificationsPrintAsRecorded() async throws {
         let session = try await Golden.session([
             ["notify", "demo:heart-rate", "2a37", "--count", "2"],
             ["notify", "demo:heart-rate", "0x0010", "--count", "1", "--json"],

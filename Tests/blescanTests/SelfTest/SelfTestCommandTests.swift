@@ -36,7 +36,7 @@ import Testing
         #expect(scanned.output.split(separator: "\n").count == 3)
     }
 
-    @Test func wrongUsage() async throws {
+    @Test func wrongUsagePrintsAsRecorded() async throws {
         let session = try await Golden.session([
             ["selftest", "--adapter", "usb0"], ["selftest", "--adapter", "demo:toaster"],
             ["selftest", "--adapter", "hci0", "--peer-adapter", "hci0"],

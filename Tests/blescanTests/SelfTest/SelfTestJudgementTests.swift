@@ -142,7 +142,7 @@ import Testing
     @Test func theKernelsMaskIsJudged() {
         let cases: [(lists: Bool, mask: UInt64?, verdict: SelfTestVerdict, quirks: [String])] = [
             (true, 0x1002, .fit, []), (true, 0x0002, .remark, ["W01"]), (false, 0x0002, .fit, []),
-            (false, 0x0001, .remark, ["W10"]), (true, nil, .told, []),
+            (false, 0x0001, .remark, ["W10"]), (true, nil, .note, []),
         ]
         for expected in cases {
             let measured = SelfTestKernelChoice(
@@ -271,7 +271,7 @@ import Testing
 
     @Test func scanResponsesAreExpectedOfScannableAdvertisers() {
         #expect(Self.heard().judgedAsActiveScan().verdict == .remark)
-        #expect(Self.heard { $0.properties = [.legacy] }.judgedAsActiveScan().verdict == .told)
+        #expect(Self.heard { $0.properties = [.legacy] }.judgedAsActiveScan().verdict == .note)
         let both = Self.heard { $0.properties = [.scannable, .scanResponse, .legacy] }
         #expect(both.judgedAsActiveScan().verdict == .fit)
     }
@@ -281,7 +281,7 @@ import Testing
         #expect(Self.heard(1).judgedAsFiltered(without: unfiltered).quirks.isEmpty)
         #expect(unfiltered.judgedAsFiltered(without: unfiltered).quirks == ["W22"])
         #expect(Self.heard(20).judgedAsFiltered(without: unfiltered).quirks == ["W21"])
-        #expect(Self.heard(0).judgedAsFiltered(without: unfiltered).verdict == .told)
+        #expect(Self.heard(0).judgedAsFiltered(without: unfiltered).verdict == .note)
     }
 
     @Test func suspensionIsJudged() {
@@ -302,11 +302,11 @@ import Testing
                 pingAtPart: GatewayPing(sent: sent, times: times), obstacle: obstacle
             ).judged()
         }
-        #expect(duty([.milliseconds(20), .milliseconds(60)], sent: 2).verdict == .told)
+        #expect(duty([.milliseconds(20), .milliseconds(60)], sent: 2).verdict == .note)
         #expect(duty([.milliseconds(20), .milliseconds(260)], sent: 2).quirks == ["W50"])
         #expect(duty([], sent: 30).quirks == ["W50"])
         let none = duty([], sent: 0, obstacle: "no Wi-Fi interface is up")
-        #expect(none.verdict == .told && none.text.contains("not measured: no Wi-Fi interface is up"))
+        #expect(none.verdict == .note && none.text.contains("not measured: no Wi-Fi interface is up"))
     }
 
     /// A line of /proc/net/route: 192.168.1.1 is 0101A8C0 in the memory of a little-endian machine.

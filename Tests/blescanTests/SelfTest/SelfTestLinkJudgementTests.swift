@@ -144,14 +144,14 @@ import Testing
         let reply = SelfTestChannel.Reply(end: .status(0x0C))
         #expect(SelfTestAdvertising(whileLinked: reply).judged().quirks == ["W40"])
         #expect(SelfTestAdvertising(attempt: 0x3C).judged().quirks == ["W39"])
-        #expect(SelfTestAdvertising().judged().verdict == .told)
+        #expect(SelfTestAdvertising().judged().verdict == .note)
     }
 
     @Test func supervisionIsJudged() {
         #expect(SelfTestSupervision(reason: 0x08, time: .milliseconds(2040)).judged().verdict == .fit)
         #expect(SelfTestSupervision(reason: 0x08, time: .seconds(3)).judged().verdict == .remark)
-        #expect(SelfTestSupervision(reason: 0x13, time: .seconds(1)).judged().verdict == .told)
-        #expect(SelfTestSupervision().judged().verdict == .told)
+        #expect(SelfTestSupervision(reason: 0x13, time: .seconds(1)).judged().verdict == .note)
+        #expect(SelfTestSupervision().judged().verdict == .note)
     }
 
     @Test func powerCyclesAreJudged() {

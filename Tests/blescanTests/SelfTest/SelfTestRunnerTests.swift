@@ -130,7 +130,7 @@ import Testing
     }
 
     @Test(arguments: SelfTestCheck.allCases.filter { !$0.needsPeer })
-    func anInterruptedTestLeavesNothingBehind(_ check: SelfTestCheck) async throws {
+    func anInterruptedTestCleansUp(_ check: SelfTestCheck) async throws {
         try await VirtualTime.run { time in
             let radio = VirtualRadio(time: time)
             await radio.add(.heartRate)

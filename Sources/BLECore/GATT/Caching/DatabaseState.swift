@@ -9,6 +9,7 @@
 //   rediscovered. However often a peer announces changes, that happens once in five seconds.
 // - Keeps what was there before, until the change can be reported.
 // - Forgets everything if a response of the peer contradicts it; also once in five seconds.
+// - Decides which calls may be retried after a change of the database, by their `RetryRule`.
 // - Decides what is worth storing.
 //
 // Invariants
@@ -49,7 +50,7 @@ package struct DatabaseState: Sendable {
     /// The next step of a call that needs services.
     package enum DiscoveryStep: Hashable, Sendable {
         /// It continues: all of them are known.
-        case goOn
+        case proceed
         /// It waits until what is stale has been rediscovered.
         case awaitRediscovery
         /// It waits for the end of one of these discoveries.
@@ -226,7 +227,7 @@ extension DatabaseState {
     package func nextStep(toKnow services: [BluetoothUUID]?, to level: DiscoveryLevel) -> DiscoveryStep {
         let wanted: [BluetoothUUID?] = services?.map { Optional($0) } ?? [nil]
         let missing = wanted.filter { !isKnown($0, to: level) }
-        if missing.isEmpty { return isSettled ? .goOn : .awaitRediscovery }
+        if missing.isEmpty { return isSettled ? .proceed : .awaitRediscovery }
         let unsought = missing.filter { uuid in !discoveries.values.contains { $0.finds(uuid, to: level) } }
         if unsought.isEmpty {
             let running = discoveries.filter { discovery in missing.contains { discovery.value.finds($0, to: level) } }
@@ -504,24 +505,24 @@ extension DatabaseState {
     }
 }
 
-// MARK: - Repeating calls
+// MARK: - Retrying calls
 
-/// The assumptions of a call that is repeated after a change of the database.
-package enum Repetition: Hashable, Sendable {
+/// The assumptions of a call that is retried after a change of the database.
+package enum RetryRule: Hashable, Sendable {
     /// It looks everything up again.
     case always
     /// It has a handle from its caller, which must have the same meaning as before.
     case sameHandle(AttributeHandle)
     /// It has several handles from its caller, which must all have the same meaning as before.
     case sameHandles([AttributeHandle])
-    /// It must not be repeated: it could write to another attribute.
+    /// It must not be retried: it could write to another attribute.
     case never
 }
 
 extension DatabaseState {
-    /// Whether a call that relied on `old`, the database known before, may be repeated.
-    package func allows(_ repetition: Repetition, since old: GATTDatabase) -> Bool {
-        switch repetition {
+    /// Whether a call that relied on `old`, the database known before, may be retried.
+    package func allows(_ rule: RetryRule, since old: GATTDatabase) -> Bool {
+        switch rule {
         case .always: true
         case .never: false
         case .sameHandle(let handle): isSame(handle, since: old)

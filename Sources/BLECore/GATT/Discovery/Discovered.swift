@@ -100,7 +100,7 @@ extension Discovered {
     }
 
     /// Returns the handles around `handle` up to the neighbouring services, if it lies in none.
-    func hole(around handle: AttributeHandle) -> ClosedRange<AttributeHandle>? {
+    func gap(around handle: AttributeHandle) -> ClosedRange<AttributeHandle>? {
         let index = services.firstSortedIndex { $0.handles.lowerBound > handle }
         var lower = bounds.lowerBound
         if index > 0 {
@@ -184,7 +184,7 @@ extension Discovered {
         let index = characteristics.firstSortedIndex { $0.declarationHandle >= declaration }
         var limit = next.map(Int.init) ?? Int(AttributeHandle.max) + 1
         if index < characteristics.count { limit = min(limit, Int(characteristics[index].declarationHandle)) }
-        if let region = service(containing: declaration)?.handles ?? hole(around: declaration) {
+        if let region = service(containing: declaration)?.handles ?? gap(around: declaration) {
             limit = min(limit, Int(region.upperBound) + 1)
         }
         guard value > declaration, Int(value) < limit else { return try note(.characteristicDropped(declaration)) }

@@ -44,9 +44,9 @@ struct ServiceSearch: Sendable {
     }
 
     /// The services in a gap of the list.
-    init(isPrimary: Bool, hole: ClosedRange<AttributeHandle>, lastSeen: AttributeHandle? = nil) {
+    init(isPrimary: Bool, gap: ClosedRange<AttributeHandle>, lastSeen: AttributeHandle? = nil) {
         self.isPrimary = isPrimary
-        place = SearchRange(hole)
+        place = SearchRange(gap)
         self.lastSeen = lastSeen
         isWholeList = false
     }

@@ -262,11 +262,11 @@ extension GATTDiscovery {
         var last: ClosedRange<AttributeHandle>?
         for characteristic in found.characteristics {
             let handle = characteristic.declarationHandle
-            guard found.service(containing: handle) == nil, let hole = found.hole(around: handle), hole != last else {
+            guard found.service(containing: handle) == nil, let gap = found.gap(around: handle), gap != last else {
                 continue
             }
-            last = hole
-            pending.append(.services(ServiceSearch(isPrimary: isPrimary, hole: hole)))
+            last = gap
+            pending.append(.services(ServiceSearch(isPrimary: isPrimary, gap: gap)))
         }
     }
 }
@@ -366,8 +366,8 @@ extension GATTDiscovery {
             if mayAskForConfigurations {
                 mayAskForConfigurations = false
                 let wanted = gaps.count + found.inferredCount(in: whole)
-                let perAnswer = max(1, (mtu - 2) / 4)
-                let byType = (wanted + perAnswer - 1) / perAnswer
+                let perResponse = max(1, (mtu - 2) / 4)
+                let byType = (wanted + perResponse - 1) / perResponse
                 if byType < inquiryCount(for: gaps) {
                     return .configurations(ConfigurationSearch(place: SearchRange(whole)))
                 }
@@ -484,7 +484,7 @@ extension GATTDiscovery {
             switch type {
             case .primaryServiceDeclaration, .secondaryServiceDeclaration:
                 let isPrimary = type == .primaryServiceDeclaration
-                searches.append(.services(ServiceSearch(isPrimary: isPrimary, hole: region, lastSeen: seen.last)))
+                searches.append(.services(ServiceSearch(isPrimary: isPrimary, gap: region, lastSeen: seen.last)))
             case .characteristicDeclaration:
                 searches.append(.characteristics(CharacteristicSearch(range: region, lastSeen: seen.last)))
             default:

@@ -32,7 +32,7 @@ package struct ClientSecurity: Hashable, Sendable {
     package var isProven: Bool { isEncrypted && isBonded }
 }
 
-/// What a link must have before a client may read, write or subscribe to an attribute.
+/// The security that a link must have before a client may read, write or subscribe to an attribute.
 ///
 /// Spec: LE security mode 1, Core Vol 3 Part C, 10.2.1 and 10.3.1.
 public struct AccessRequirement: Hashable, Sendable {
@@ -96,7 +96,7 @@ public struct AccessRequirement: Hashable, Sendable {
     }
 }
 
-/// What each way of access to an attribute requires, if its properties permit it at all.
+/// The requirements of each way of access to an attribute, if its properties permit it at all.
 public struct AttributeAccess: Hashable, Sendable {
     /// The requirement for every way to read the value.
     public var read: AccessRequirement

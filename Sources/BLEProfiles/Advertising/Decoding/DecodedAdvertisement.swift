@@ -9,7 +9,7 @@ public struct DecodedAdvertisement: Hashable, Sendable, CustomStringConvertible 
     public let kind: Kind
     /// The display name of the format or device, such as "RuuviTag".
     public let title: String
-    /// How far encrypted parts of the data could be read.
+    /// The extent to which encrypted parts of the data could be read.
     public let encryption: Encryption
     /// A Boolean value that indicates whether parts of the data were not decrypted.
     public var isEncrypted: Bool { encryption == .noKey || encryption == .wrongKey }
@@ -19,7 +19,7 @@ public struct DecodedAdvertisement: Hashable, Sendable, CustomStringConvertible 
     /// %, "voltage" in V, "illuminance" in lx.
     public let fields: [ValueField]
 
-    /// How far encrypted parts of an advertisement could be read.
+    /// The extent to which encrypted parts of an advertisement could be read.
     public enum Encryption: Hashable, Sendable {
         /// Nothing is encrypted.
         case none

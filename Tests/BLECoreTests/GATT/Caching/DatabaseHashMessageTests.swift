@@ -36,7 +36,7 @@ import Testing
 
     /// Each database is served, discovered, and its message compared.
     @Test(arguments: vectors)
-    func agrees(vector: Vector) throws {
+    func theMessageOfADiscoveredDatabaseIsThatOfTheVector(vector: Vector) throws {
         let model = try model(of: vector)
         var server = TestAttributeServer(model, mtu: 247)
         let database = try server.run(GATTDiscovery(level: .full, mtu: 247)).get()

@@ -1,7 +1,7 @@
 import BLECore
 import Testing
 
-/// What calls do next that need services, what is reported of changes, and which calls may be repeated.
+/// What calls do next that need services, what is reported of changes, and which calls may be retried.
 extension DatabaseStateTests {
     // MARK: What to find out first
 
@@ -13,8 +13,8 @@ extension DatabaseStateTests {
 
     @Test func whatIsKnownCostsNothing() throws {
         let state = try known()
-        #expect(state.nextStep(toKnow: nil, to: .subscribable) == .goOn)
-        #expect(state.nextStep(toKnow: [0x1234], to: .structure) == .goOn, "it was looked for and is not there")
+        #expect(state.nextStep(toKnow: nil, to: .subscribable) == .proceed)
+        #expect(state.nextStep(toKnow: [0x1234], to: .structure) == .proceed, "it was looked for and is not there")
         #expect(state.nextStep(toKnow: nil, to: .full) == .discover(nil))
     }
 
@@ -96,17 +96,17 @@ extension DatabaseStateTests {
         #expect(changes.isEmpty)
     }
 
-    // MARK: Which calls may be repeated
+    // MARK: Which calls may be retried
 
     @Test(arguments: [
-        (Repetition.always, true), (.never, false), (.sameHandles([3]), true), (.sameHandles([3, 13]), false),
+        (RetryRule.always, true), (.never, false), (.sameHandles([3]), true), (.sameHandles([3, 13]), false),
         (.sameHandles([0x7777]), true), (.sameHandle(3), true), (.sameHandle(13), false),
     ])
-    func aCallIsRepeatedWhereItsHandlesMeanTheSame(repetition: Repetition, isAllowed: Bool) throws {
+    func aCallIsRetriedWhereItsHandlesMeanTheSame(rule: RetryRule, isAllowed: Bool) throws {
         let old = Self.database()
         var state = DatabaseState()
         state.discoveryBegan()
         try state.found(Self.database([0x1800]), services: nil, level: .subscribable)
-        #expect(state.allows(repetition, since: old) == isAllowed)
+        #expect(state.allows(rule, since: old) == isAllowed)
     }
 }

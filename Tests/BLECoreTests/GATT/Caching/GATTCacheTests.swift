@@ -47,7 +47,7 @@ import Testing
         }
     }
 
-    @Test func goldenBytes() throws {
+    @Test func aCacheHasTheExpectedBytesBothWays() throws {
         #expect(try GATTCache(bytes: Self.goldenBytes) == Self.sample)
         #expect(Self.sample.bytes == (try Self.goldenBytes))
     }

@@ -10,12 +10,12 @@ import Testing
             ("0100ffff", 1...0xFFFF), ("0c001000", 0x0C...0x10), ("07000700", 7...7), ("ffffffff", 0xFFFF...0xFFFF),
             ("0000ffff", 1...0xFFFF), ("00000100", 1...1),
         ] as [(String, ClosedRange<AttributeHandle>)])
-    func reads(hex: String, handles: ClosedRange<AttributeHandle>) throws {
+    func theHandleRangeIsRead(hex: String, handles: ClosedRange<AttributeHandle>) throws {
         #expect(try ServiceChanged(Hex.decode(hex)).handles == handles)
     }
 
     @Test(.row("G19"), arguments: ["", "01", "0100", "0100ff", "0100ffff00", "02000100", "ffff0000", "00000000"])
-    func refusesNonsense(hex: String) throws {
+    func aMalformedHandleRangeIsRefused(hex: String) throws {
         let bytes = try Hex.decode(hex)
         #expect(throws: MalformedPacket.self) { try ServiceChanged(bytes) }
     }

@@ -211,7 +211,7 @@ import Testing
         server.intercept = { packet in
             guard case .readByGroupTypeRequest(let request) = packet else { return nil }
             guard request.startHandle < 200 * 20 else { return nil }
-            // Forty holes of twenty handles in each response at this MTU; every hole costs a request.
+            // Forty gaps of twenty handles in each response at this MTU; every gap costs a request.
             var bytes: [UInt8] = [0x11, 6]
             for index in 0..<40 as Range<UInt16> {
                 let start = request.startHandle + 20 * index

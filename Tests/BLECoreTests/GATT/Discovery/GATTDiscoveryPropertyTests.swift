@@ -59,7 +59,7 @@ import Testing
     }
 
     /// A server that jumps over entries of another length in its lists hides services and characteristics; asking
-    /// about the holes brings them back.
+    /// about the gaps brings them back.
     @Test(arguments: 0..<200 as Range<UInt64>)
     func findsWhatAServerSkips(seed: UInt64) throws {
         let database = RandomDatabase(seed: seed).database

@@ -12,7 +12,7 @@ import Testing
     }
 
     /// An off-by-one test elsewhere loses a characteristic on exactly the last two handles.
-    @Test func fourPackedCharacteristics() throws {
+    @Test func packedCharacteristicsAreAllFound() throws {
         var database = ModelDatabase()
         database.service(0x180A)
         for number in 0..<4 as Range<UInt16> { database.characteristic(BluetoothUUID(0x2A23 + number), .read) }
@@ -37,7 +37,7 @@ import Testing
     }
 
     /// The last descriptor after a full response: another stack stops one handle early.
-    @Test func lastDescriptorAlone() throws {
+    @Test func theLastDescriptorAfterAFullResponseIsFound() throws {
         var database = ModelDatabase()
         database.service(0x180F)
         database.characteristic(0x2A19, .read)
@@ -91,7 +91,7 @@ import Testing
 
     /// A peer without services, and one that does not know what services are.
     @Test(arguments: [ATTErrorCode.attributeNotFound, .unsupportedGroupType])
-    func noServices(code: ATTErrorCode) throws {
+    func aPeerWithoutServicesIsNoFailure(code: ATTErrorCode) throws {
         var server = TestAttributeServer(ModelDatabase())
         server.intercept = { packet in
             ATTErrorResponse(requestOpcode: packet.opcode, handle: 1, code: code).bytes
@@ -107,9 +107,9 @@ import Testing
         #expect(failure == .att(.readByGroupTypeRequest, 1, .insufficientAuthentication))
     }
 
-    /// Characteristics in a hole between services, at every level: they are kept, and the hole is looked into.
+    /// Characteristics in a gap between services, at every level: they are kept, and the gap is searched.
     @Test(arguments: DiscoveryLevel.allCases)
-    func characteristicsOutsideServices(level: DiscoveryLevel) throws {
+    func characteristicsOutsideServicesAreKept(level: DiscoveryLevel) throws {
         var database = ModelDatabase()
         database.service(0x1800)
         database.characteristic(0x2A00, .read)
@@ -125,7 +125,7 @@ import Testing
 
     /// A secondary service shows through its characteristics, also where nobody looks for secondary services.
     @Test(arguments: DiscoveryLevel.allCases)
-    func secondaryServices(level: DiscoveryLevel) throws {
+    func secondaryServicesAreFoundByTheirCharacteristics(level: DiscoveryLevel) throws {
         var database = ModelDatabase()
         database.service(0x1800)
         database.characteristic(0x2A00, .read)
@@ -162,7 +162,7 @@ import Testing
     }
 
     /// Types that nobody may see: the rest is found, and the place is named.
-    @Test func refusedInformation() throws {
+    @Test func refusedTypesAreNamedAndTheRestIsFound() throws {
         var script = try ScriptedAnswers([
             "11 06 0100 0A00 0F18", "01 10 0B00 0A", "09 07 0200 02 0300 192A", "01 04 0400 06",
         ])

@@ -16,7 +16,7 @@ import Testing
     }
 
     @Test(arguments: cases("discover-primary", "discover-primary-by-uuid"))
-    func services(recorded: GATTVectors.Case) throws {
+    func theServicesOfTheVectorAreFound(recorded: GATTVectors.Case) throws {
         let uuid = try recorded.params.uuid.map { try GATTVectors.uuid($0) }
         var script = try responses(recorded)
         let found = try script.run(ServiceDiscovery(uuid, in: recorded.range)).get()
@@ -27,7 +27,7 @@ import Testing
     }
 
     @Test(arguments: cases("discover-includes"))
-    func includes(recorded: GATTVectors.Case) throws {
+    func theIncludedServicesOfTheVectorAreFound(recorded: GATTVectors.Case) throws {
         var script = try responses(recorded)
         let found = try script.run(IncludeDiscovery(in: recorded.range)).get()
         let expected = try #require(recorded.findings.includes)
@@ -38,7 +38,7 @@ import Testing
     }
 
     @Test(arguments: cases("discover-characteristics", "discover-characteristics-by-uuid"))
-    func characteristics(recorded: GATTVectors.Case) throws {
+    func theCharacteristicsOfTheVectorAreFound(recorded: GATTVectors.Case) throws {
         let uuids = try recorded.params.uuid.map { [try GATTVectors.uuid($0)] }
         let limit = recorded.params.limit ?? .max
         var script = try responses(recorded)
@@ -52,7 +52,7 @@ import Testing
     }
 
     @Test(arguments: cases("discover-descriptors"))
-    func descriptors(recorded: GATTVectors.Case) throws {
+    func theDescriptorsOfTheVectorAreFound(recorded: GATTVectors.Case) throws {
         let limit = recorded.params.limit ?? .max
         var script = try responses(recorded)
         let found = try script.run(DescriptorDiscovery(in: recorded.range, limit: limit)).get()
@@ -63,7 +63,7 @@ import Testing
     }
 
     /// Every response cut at every length, and with every byte flipped, ends in a list or in a failure.
-    @Test func damagedResponses() throws {
+    @Test func aDamagedResponseEndsInAListOrAFailure() throws {
         for recorded in GATTVectors.cases where recorded.operation.hasPrefix("discover-") {
             for line in recorded.script.compactMap(\.s2c) {
                 let answer = try Hex.decode(line)
@@ -317,7 +317,7 @@ extension GATTVectors.Case {
         }
     }
 
-    /// Characteristics and descriptors in the order of their handles, with holes.
+    /// Characteristics and descriptors in the order of their handles, with gaps.
     private static func listed(
         _ numbers: inout SeededNumbers
     ) -> (characteristics: [GATTCharacteristic], descriptors: [GATTDescriptor]) {
