@@ -20,6 +20,8 @@ struct LinkProtection {
     /// Whether what is remembered of the peer has been checked on this link.
     private(set) var isValidated = false
     private var failures: [SecurityLevel: BLEError] = [:]
+    /// What is notified of such a failure.
+    private(set) var reportFailure: (@Sendable (BLEError) -> Void)?
 
     init(_ configuration: Configuration, hasRadio: Bool) {
         raiseSecurity = configuration.raiseSecurity
@@ -40,6 +42,8 @@ struct LinkProtection {
     func failure(of level: SecurityLevel) -> BLEError? { failures[level] }
 
     mutating func failed(_ level: SecurityLevel, _ error: BLEError) { failures[level] = error }
+
+    mutating func onFailure(_ report: @escaping @Sendable (BLEError) -> Void) { reportFailure = report }
 }
 
 extension Peripheral {
@@ -139,9 +143,13 @@ extension Peripheral {
             // A peer that keeps no bonds may still have an encrypted link.
             if security.isEncrypted { return true }
             protection.failed(request.level, error)
+            protection.reportFailure?(error)
             return false
         }
     }
+
+    /// Sets what is notified when pairing on demand has failed: before the call fails, and perhaps after the end of the link.
+    func onPairingFailure(_ report: @escaping @Sendable (BLEError) -> Void) { protection.onFailure(report) }
 
     /// Adds to a refusal for lack of security what can be done about it.
     func explained(_ failure: BLEError) -> BLEError {
