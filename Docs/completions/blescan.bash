@@ -723,7 +723,7 @@ _blescan_advertise() {
     repeating_flags=()
     non_repeating_flags=(--extended --json -j --version -h --help)
     repeating_options=(--service)
-    non_repeating_options=(--name --manufacturer --ibeacon --url --interval --adapter -i --for)
+    non_repeating_options=(--name --manufacturer --ibeacon --url --eddystone-uid --eddystone-tlm --measured-power --interval --adapter -i --for)
     __blescan_offer_flags_options 0
 
     # Offer option value completions
@@ -741,6 +741,15 @@ _blescan_advertise() {
         return
         ;;
     '--url')
+        return
+        ;;
+    '--eddystone-uid')
+        return
+        ;;
+    '--eddystone-tlm')
+        return
+        ;;
+    '--measured-power')
         return
         ;;
     '--interval')

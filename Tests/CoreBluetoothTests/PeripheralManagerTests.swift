@@ -319,6 +319,37 @@ import Testing
         }
     }
 
+    /// The updates of a manager share their room, as those of iOS do. What is in it is sent to all others.
+    @Test func aCentralThatTakesNothingHoldsUpNoValueOfOthers() async throws {
+        try await Bench.run { bench in
+            let (manager, recorder, _, dynamic) = try await offer(bench)
+            let (slow, fast) = (try await connect(bench), try await connect(bench))
+            try await slow.subscribe(to: 0xFFF2)
+            try await recorder.wait(for: "didSubscribeTo")
+            try await fast.subscribe(to: 0xFFF2)
+            try await recorder.wait(for: "didSubscribeTo", count: 2)
+            let reading = try #require(dynamic.subscribedCentrals?.last)
+            await slow.pause()
+            var sent = 0
+            while sent < 100_000,
+                manager.updateValue(Data([UInt8(sent & 0xFF)]), for: dynamic, onSubscribedCentrals: nil)
+            {
+                sent += 1
+                await bench.time.settle()
+            }
+            #expect(sent < 100_000)
+            for number in 0..<sent { #expect(try await fast.nextValue().bytes == [UInt8(number & 0xFF)]) }
+            #expect(!manager.updateValue(Data([1]), for: dynamic, onSubscribedCentrals: [reading]))
+            #expect(recorder.count(of: "isReadyToUpdate") == 0)
+            // Its link ends after the supervision timeout, and so do the updates for it.
+            await bench.radio.move(slow, to: .outOfRange)
+            try await recorder.wait(for: "isReadyToUpdate")
+            #expect(manager.updateValue(Data([2]), for: dynamic, onSubscribedCentrals: [reading]))
+            #expect(try await fast.nextValue().bytes == [2])
+            #expect(recorder.count(of: "isReadyToUpdate") == 1)
+        }
+    }
+
     /// The part of a long update for a central that takes nothing waits. That for another one does not, so that the next
     /// update comes after it.
     @Test func noPartOfALongUpdateIsOvertaken() async throws {

@@ -167,6 +167,20 @@ package struct PairingExchange: ~Copyable {
             default: false
             }
         }
+
+        /// Returns what the peer has said no to. The kernel has one status for all of it.
+        ///
+        /// - Parameters:
+        ///   - method: The method of the question that was asked last.
+        ///   - isAnswered: Whether the agent has replied to it.
+        static func refusal(of method: PairingMethod, isAnswered: Bool) -> Failure {
+            switch method {
+            case .passkeyTyped where isAnswered: .wrongPasskey
+            case .passkeyShown: .passkeyNotEntered
+            case .numericComparison: .numberRejected
+            case .justWorks, .passkeyTyped, .outOfBand: .refusedByPeer
+            }
+        }
     }
 
     /// A command of this machine.
@@ -229,16 +243,6 @@ package struct PairingExchange: ~Copyable {
 
         /// The peer's identity, as far as it is known.
         var identity: PeerID { keys.identity }
-
-        /// What the peer has said no to. The kernel has one status for all of it.
-        var refusalByPeer: Failure {
-            switch method {
-            case .passkeyTyped where question == nil: .wrongPasskey
-            case .passkeyShown: .passkeyNotEntered
-            case .numericComparison: .numberRejected
-            case .justWorks, .passkeyTyped, .outOfBand: .refusedByPeer
-            }
-        }
 
         func concerns(_ peer: ManagementPeer) -> Bool {
             guard let peer = peer.id else { return false }
@@ -620,7 +624,7 @@ extension PairingExchange {
             pairing.hasRemovedKeys = true
             return prepare(pairing, [.removeKeys(disconnects: false)])
         case .failure(.authenticationFailed) where failure == nil || failure == .linkLost:
-            return leave(pairing, pairing.refusalByPeer)
+            return leave(pairing, .refusal(of: pairing.method, isAnswered: pairing.question == nil))
         case .failure(.timeout) where failure == nil:
             return leave(pairing, .timedOut(nil))
         case .failure, .noResponse, .lost:

@@ -133,6 +133,8 @@ package struct PairingResponder: ~Copyable {
         /// The event that has asked last, and waits for a reply.
         var event: ManagementEvent.Content?
         var question: PairingExchange.Question
+        /// Whether the agent has replied to the question with a yes, or a passkey.
+        var isAnswered = false
         var keys: PairingKeys
         var method = PairingMethod.justWorks
         var isEncrypted: Bool
@@ -312,6 +314,7 @@ extension PairingResponder {
         default: return leave(pairing, .pairing(.refusedHere(pairing.question)), at: now)
         }
         pairing.event = nil
+        pairing.isAnswered = true
         state = .pairing(pairing)
         return [send(command, pairing)]
     }
@@ -468,7 +471,12 @@ extension PairingResponder {
     /// The kernel has given up the pairing: this side has not, or the end is under way.
     private mutating func givenUp(at now: BootInstant) -> [Action] {
         switch state {
-        case .waiting(var pairing), .pairing(var pairing), .ending(var pairing, _), .settling(var pairing, _):
+        case .waiting(var pairing), .pairing(var pairing), .ending(var pairing, _):
+            pairing.event = nil
+            let refusal = PairingExchange.Failure.refusal(of: pairing.method, isAnswered: pairing.isAnswered)
+            return leave(pairing, .pairing(refusal), at: now, isOver: true)
+        case .settling(var pairing, _):
+            // The link is encrypted, or has keys: what was compared or entered was right.
             pairing.event = nil
             return leave(pairing, .pairing(.refusedByPeer), at: now, isOver: true)
         case .idle, .checking, .storing, .leaving:
@@ -535,6 +543,7 @@ extension PairingResponder {
 
     private mutating func ask(_ pairing: Pairing) -> [Action] {
         var pairing = pairing
+        pairing.isAnswered = false
         pairing.method =
             switch pairing.question {
             case .justWorks: .justWorks

@@ -178,14 +178,16 @@ extension ReconnectMachine {
         return [.report(.paused)]
     }
 
-    /// The connect or the preparation of the link has failed, or the link was lost.
+    /// The connect or the preparation of the link has failed, or the link was lost. What is final may be known only after that.
     package mutating func failed(_ kind: FailureKind, _ verdict: Verdict, at now: BootInstant) -> [Action] {
         switch state {
         case .connecting, .preparing:
             break
         case .ready(let since):
             if now - since >= resetBackoffAfter { startOver() }
-        case .idle, .waiting, .waitingForAdapter, .gaveUp, .paused, .ending, .ended:
+        case .waiting, .waitingForAdapter:
+            guard kind == .final else { return [] }
+        case .idle, .gaveUp, .paused, .ending, .ended:
             return []
         }
         switch kind {

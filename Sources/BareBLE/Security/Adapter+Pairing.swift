@@ -197,7 +197,7 @@ extension Adapter {
         guard bonds.configuration != nil, !bonds.isOpen else { return }
         guard let address, address != .zero else { throw downError(during: operation) }
         guard let damage = try await bonds.open(adapter: address, during: operation, until: limit) else { return }
-        securityEvents.report(.bondsDamaged("\(damage)"))
+        securityEvents.report(.bondsDamaged(damage))
     }
 
     /// Finds the adapter and reads its bonds.

@@ -199,8 +199,18 @@ extension BLEError {
             (code, reason) = (.pairingFailed, "the central claims to be another one that is connected")
             hint = "If it is the same device, pair again after the other link has ended. Otherwise do not trust it."
         case .pairing(.refusedByPeer):
-            (code, reason) = (.pairingRefused, "the central refused, or the passkey was wrong")
-            hint = "Pair again at the central."
+            (code, reason, hint) = (.pairingRefused, "the central refused", "Pair again at the central.")
+        case .pairing(.wrongPasskey):
+            (code, reason) = (.wrongPasskey, "the passkey that was entered here is not the central's")
+            hint = "Pair again at the central, and enter the one that it shows then."
+        case .pairing(.passkeyNotEntered):
+            (code, reason) = (.pairingRefused, "another passkey was entered at the central, or none")
+            hint = "Pair again at the central, and enter the passkey there that is shown here."
+        case .pairing(.numberRejected):
+            (code, reason) = (.pairingRefused, "the number was rejected at the central")
+            hint =
+                "Pair again at the central, and confirm the number on both sides. If they differ, another device is "
+                + "between the two."
         case .pairing(.refusedHere(.justWorks)) where options.agent.confirm == nil && !options.acceptsUnconfirmed:
             (code, reason) = (.pairingRefused, "nothing could be compared with it, and nobody may confirm that")
             hint = "Set the agent's closure `confirm`, or `acceptsUnconfirmed`."
@@ -219,7 +229,7 @@ extension BLEError {
                 during: operation)
             return
         }
-        let isPeers = failure == .pairing(.refusedByPeer)
+        let isPeers = if case .pairing(let failure) = failure { failure.isRefusalByPeer } else { false }
         self.init(
             code, subject: "\(central)", during: operation, because: reason, hint: hint,
             origin: isPeers ? .peer : nil)

@@ -22,6 +22,8 @@ struct LinkProtection {
     private var failures: [SecurityLevel: BLEError] = [:]
     /// Called once the link is encrypted.
     private var observer: (@Sendable (LinkSecurity) -> Void)?
+    /// What is notified of such a failure.
+    private(set) var reportFailure: (@Sendable (BLEError) -> Void)?
 
     init(_ configuration: Configuration, hasRadio: Bool) {
         raiseSecurity = configuration.raiseSecurity
@@ -49,6 +51,8 @@ struct LinkProtection {
     func failure(of level: SecurityLevel) -> BLEError? { failures[level] }
 
     mutating func failed(_ level: SecurityLevel, _ error: BLEError) { failures[level] = error }
+
+    mutating func onFailure(_ report: @escaping @Sendable (BLEError) -> Void) { reportFailure = report }
 }
 
 extension Peripheral {
@@ -153,9 +157,13 @@ extension Peripheral {
             // A peer that keeps no bonds may still have an encrypted link. What its key is worth is not known.
             if security.satisfies(options.require) { return true }
             protection.failed(request.level, error)
+            protection.reportFailure?(error)
             return false
         }
     }
+
+    /// Sets what is notified when pairing on demand has failed: before the call fails, and perhaps after the end of the link.
+    func onPairingFailure(_ report: @escaping @Sendable (BLEError) -> Void) { protection.onFailure(report) }
 
     /// Adds to a refusal for lack of security what can be done about it.
     func explained(_ failure: BLEError) -> BLEError {

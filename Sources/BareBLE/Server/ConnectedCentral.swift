@@ -43,7 +43,8 @@ public struct AuthorizationRequest: Sendable {
 
 /// What an update does for a central whose queue has no room: its radio takes fewer values than are sent.
 public enum WhenFull: Hashable, Sendable {
-    /// The call waits; values are sent in the order of the calls.
+    /// The call waits; values are sent in the order of the calls. For a central for which 1,024 calls wait, it does not: the
+    /// value is not sent there, and the outcome is ``UpdateOutcome/full``.
     case wait
     /// The call waits, and a later update of the same characteristic takes its place: the newest value counts.
     case replace
@@ -59,7 +60,7 @@ public enum UpdateOutcome: Hashable, Sendable {
     case confirmed
     /// The central has not subscribed, or ended its subscription before the value was sent.
     case notSubscribed
-    /// There was no room.
+    /// There was no room; with ``WhenFull/wait``, as many updates as may wait for room did so.
     case full
     /// A later update took its place.
     case replaced

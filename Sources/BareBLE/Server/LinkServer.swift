@@ -12,6 +12,7 @@ internal import BLELinux
 //
 // Invariants
 // - Every update ends exactly once, at the latest with the link.
+// - A client that takes nothing has a bounded number of updates waiting; further ones end at once, as `.full`.
 // - At most one handler runs for a link. Its result is used if the machine still has the question.
 // - Between a look at the machine and its next action no other code runs: all of it runs on the event loop's thread.
 
@@ -341,6 +342,9 @@ extension LinkServer {
         case goesOn(UInt64)
     }
 
+    /// The number of updates of one client that may wait for room.
+    static let pendingLimit = 1024
+
     /// Begins to send a value: its place among the updates of this client is settled when the call returns.
     func beginUpdate(_ value: [UInt8], of handle: AttributeHandle, whenFull: WhenFull) -> Begun {
         guard !isHandingOver else { return .ended(.disconnected) }
@@ -413,6 +417,10 @@ extension LinkServer {
                 updateEnded(replaced.number, .replaced)
             }
             pending.removeAll { $0.handle == update.handle }
+        }
+        guard pending.count < Self.pendingLimit else {
+            begun[update.number] = nil
+            return .ended(.full)
         }
         pending.append(update)
         return .goesOn(update.number)

@@ -462,10 +462,10 @@ extension Session {
 
 extension Session {
     /// The codes of failures that would recur at each attempt, and of those that must not be hidden by attempts: a device
-    /// that rejects a bond's key may be another one.
+    /// that rejects a bond's key may be another one, and one that gets wrong passkeys may lock all others out.
     private static let finalCodes: Set<BLEError.Code> = [
         .unsupported, .notPermitted, .invalidArgument, .notSupported, .bondRejected, .keyTooShort, .notBonded,
-        .bondNotStored, .unusableState, .adapterMismatch,
+        .bondNotStored, .unusableState, .adapterMismatch, .wrongPasskey,
     ]
     /// The codes that report that the adapter is off or absent.
     private static let adapterCodes: Set<BLEError.Code> = [.noAdapter, .adapterDown, .blocked]
@@ -644,7 +644,10 @@ extension Session {
     // MARK: The link
 
     private func watch(_ link: Peripheral) -> CurrentLink {
-        let changes = link.assumeIsolated { $0.announcedServiceChanges() }
+        let changes = link.assumeIsolated { link in
+            link.onPairingFailure { [weak self] error in self?.assumeIsolated { $0.pairingFailed(error) } }
+            return link.announcedServiceChanges()
+        }
         let watch = Task.detached(executorPreference: loop) { [weak self] in
             var changes = changes.makeAsyncIterator()
             while let change = try? await changes.next() { await self?.servicesChanged(change, of: link) }
@@ -680,6 +683,11 @@ extension Session {
     }
 
     // MARK: Failures
+
+    /// Pairing on demand has failed. The kernel ends the link too, and reports that first or last.
+    private func pairingFailed(_ error: BLEError) {
+        if error.code == .wrongPasskey { fail(.final, error) }
+    }
 
     private func kind(of error: BLEError) -> ReconnectMachine.FailureKind {
         if Self.adapterCodes.contains(error.code), target.awaitAdapter != nil { return .adapterLost }

@@ -12,11 +12,14 @@ struct Advertise: AsyncParsableCommand {
               sudo blescan advertise --manufacturer 0x0059=0102ff
               sudo blescan advertise --ibeacon 1b9d1c68-37c1-45f5-8c1f-46be7dd8f9c5/1/7
               sudo blescan advertise --url https://example.org --for 10m
+              sudo blescan advertise --eddystone-uid 8b0ca750095477cb3e77/000000000007
+              sudo blescan advertise --eddystone-tlm 2950/21.5
 
             Nobody can connect: `blescan serve` does that. The parts are placed in the
             order above, first in the 31 bytes of the advertisement, then in the 31 of
             its scan response. What does not fit is an error. The advertisement is
-            kept on air until ^C, also after other programs have disturbed it.
+            kept on air until ^C, also after other programs have disturbed it. It does
+            not change: the counters of a telemetry frame stay as they are given.
             """)
 
     @Option(help: ArgumentHelp("The device's name.", valueName: "text"))
@@ -35,11 +38,38 @@ struct Advertise: AsyncParsableCommand {
     @Option(
         name: .customLong("ibeacon"),
         help: ArgumentHelp("An iBeacon: its UUID, major and minor numbers.", valueName: "uuid/major/minor"),
-        transform: BeaconArgument.init(argument:))
-    var beacon: BeaconArgument?
+        transform: IBeaconArgument.init(argument:))
+    var iBeacon: IBeaconArgument?
 
-    @Option(help: ArgumentHelp("A web address, as an Eddystone-URL beacon.", valueName: "url"))
-    var url: String?
+    @Option(
+        help: ArgumentHelp("A web address, as an Eddystone-URL beacon.", valueName: "url"),
+        transform: EddystoneArgument.parseURL)
+    var url: EddystoneArgument?
+
+    @Option(
+        name: .customLong("eddystone-uid"),
+        help: ArgumentHelp(
+            "An Eddystone-UID beacon: 20 and 12 hexadecimal digits.", valueName: "namespace/instance"),
+        transform: EddystoneArgument.parseIdentifier)
+    var eddystoneUID: EddystoneArgument?
+
+    @Option(
+        name: .customLong("eddystone-tlm"), parsing: .unconditional,
+        help: ArgumentHelp(
+            "Eddystone telemetry: millivolts/degrees Celsius, - for what is not measured; with "
+                + "/advertisements/seconds since power-on, 0/0 by default.",
+            valueName: "battery/temperature"),
+        transform: EddystoneArgument.parseTelemetry)
+    var eddystoneTLM: EddystoneArgument?
+
+    @Option(
+        parsing: .unconditional,
+        help: ArgumentHelp(
+            "The power that the beacon states: that of an iBeacon at 1 m, -59 by default; that of Eddystone-URL and "
+                + "Eddystone-UID at 0 m, -20 by default.",
+            valueName: "dBm"),
+        transform: MeasuredPowerArgument.parse)
+    var measuredPower: Int8?
 
     @Option(
         parsing: .unconditional,
@@ -67,10 +97,32 @@ struct Advertise: AsyncParsableCommand {
     var json = false
 
     func validate() throws {
-        if name == nil, service.isEmpty, manufacturer == nil, beacon == nil, url == nil {
+        if name == nil, service.isEmpty, manufacturer == nil, iBeacon == nil, frames.isEmpty {
             throw ValidationError("there is nothing to advertise; give a --name, for example.")
         }
+        if frames.count > 1 {
+            throw ValidationError(
+                "an advertisement has one Eddystone frame: give one of --url, --eddystone-uid and --eddystone-tlm, and "
+                    + "the other to a second `blescan advertise`.")
+        }
+        if let measuredPower { try validate(measuredPower) }
     }
+
+    private func validate(_ measuredPower: Int8) throws {
+        let frame = frames.first { $0.statesPower }
+        if iBeacon == nil, frame == nil {
+            throw ValidationError("--measured-power needs --ibeacon, --url or --eddystone-uid.")
+        }
+        if iBeacon != nil, frame != nil {
+            throw ValidationError(
+                "--measured-power is for one beacon: an iBeacon states its power at 1 m, Eddystone at 0 m.")
+        }
+        if frame != nil, measuredPower < EddystoneArgument.lowestPower {
+            throw ValidationError("the --measured-power of Eddystone is \(EddystoneArgument.lowestPower) to 20 dBm.")
+        }
+    }
+
+    private var frames: [EddystoneArgument] { [url, eddystoneUID, eddystoneTLM].compactMap(\.self) }
 
     func run() async throws {
         var configuration = Configuration()
@@ -97,25 +149,17 @@ struct Advertise: AsyncParsableCommand {
         }
     }
 
-    private func advertisement() throws(BLEError) -> Advertisement {
+    /// Returns the advertisement that the options describe.
+    func advertisement() throws(AdvertisementData.Invalid) -> Advertisement {
         var elements: [AdvertisementData.Element] = []
-        if let beacon {
+        if let iBeacon {
             elements.append(.flags([.generalDiscoverable, .classicNotSupported]))
-            elements.append(
-                .iBeacon(beacon.uuid, major: beacon.major, minor: beacon.minor, measuredPower: -59))
+            elements.append(iBeacon.element(measuredPower: measuredPower))
         }
         if let name { elements.append(.localName(name)) }
         if !service.isEmpty { elements.append(.services(service.map(\.uuid))) }
         if let manufacturer { elements.append(.manufacturerData(manufacturer.data, company: manufacturer.company)) }
-        if let url {
-            do throws(AdvertisementData.Invalid) {
-                elements.append(try .eddystoneURL(url, txPower: -20))
-            } catch {
-                throw BLEError(
-                    .invalidArgument, subject: url, during: "advertise", because: "\(error)",
-                    hint: "Give a short address that begins with http:// or https://.")
-            }
-        }
+        for frame in frames { elements.append(try frame.element(power: measuredPower)) }
         let time = interval?.duration ?? .milliseconds(100)
         return Advertisement(
             AdvertisementData(elements), kind: extended ? .nonconnectable : .scannable,
@@ -142,25 +186,5 @@ struct CompanyDataArgument: Hashable, Sendable {
         else { throw BadValue(description: "write the company's number and its data in hexadecimal: 0x0059=0102ff.") }
         self.company = company
         self.data = data
-    }
-}
-
-/// An iBeacon on the command line.
-struct BeaconArgument: Hashable, Sendable {
-    let uuid: BluetoothUUID
-    let major: UInt16
-    let minor: UInt16
-
-    /// Parses an argument.
-    ///
-    /// - Throws: `BadValue`, which describes valid values.
-    init(argument: String) throws(BadValue) {
-        let parts = argument.split(separator: "/", omittingEmptySubsequences: false)
-        guard parts.count == 3, let uuid = BluetoothUUID(String(parts[0])), uuid.short == nil,
-            let major = UInt16(parts[1]), let minor = UInt16(parts[2])
-        else { throw BadValue(description: "write a UUID of 32 digits and two numbers: UUID/1/7.") }
-        self.uuid = uuid
-        self.major = major
-        self.minor = minor
     }
 }

@@ -369,17 +369,51 @@ import Testing
 
     // MARK: Ends
 
+    /// The kernel has one status for all of them. Wrong passkeys, and refusals, end the link as well, before or after it.
+    @Test(
+        arguments: [
+            (PairingEvent.confirmation, .yes, .refusedByPeer),
+            (PairingEvent.passkeyRequest, .passkey(1), .wrongPasskey),
+            // It has not waited for the passkey.
+            (PairingEvent.passkeyRequest, nil, .refusedByPeer),
+            (PairingEvent.passkeyNotification, nil, .passkeyNotEntered),
+            (PairingEvent.passkeyNotification, .yes, .passkeyNotEntered),
+            (PairingEvent.comparison, .yes, .numberRejected), (PairingEvent.comparison, nil, .numberRejected),
+        ] as [(String, PairingExchange.Reply?, PairingExchange.Failure)])
+    func theCentralsNoIsKnownByItsQuestion(
+        event: String, reply: PairingExchange.Reply?, failure: PairingExchange.Failure
+    ) throws {
+        for isLinkFirst in [true, false] {
+            let run = ResponderRun()
+            run.allow()
+            try run.begin(event)
+            if let reply { run.reply(reply) }
+            if isLinkFirst { run.endLink() }
+            try run.receive(PairingEvent.failed)
+            #expect(run.failure == .pairing(failure) && run.ends.count == 1 && !run.isRunning)
+        }
+    }
+
+    @Test func aPasskeyIsWrongOnlyWhereItDecided() throws {
+        // The central has begun again, and nothing was entered since.
+        let again = ResponderRun()
+        again.allow()
+        try again.begin(PairingEvent.passkeyRequest)
+        again.reply(.passkey(1))
+        try again.ask(PairingEvent.passkeyRequest)
+        try again.receive(PairingEvent.failed)
+        #expect(again.failure == .pairing(.refusedByPeer))
+        // With a wrong one the link is not encrypted.
+        let encrypted = ResponderRun()
+        encrypted.allow()
+        try encrypted.begin(PairingEvent.passkeyRequest)
+        encrypted.reply(.passkey(1))
+        encrypted.encrypt()
+        try encrypted.receive(PairingEvent.failed)
+        #expect(encrypted.failure == .pairing(.refusedByPeer))
+    }
+
     @Test func eachEndHasItsReason() throws {
-        try check(.pairing(.refusedByPeer), sends: []) { run in
-            run.reply(.yes)
-            try run.receive(PairingEvent.failed)
-        }
-        // Wrong passkeys, and refusals, end the link as well; the kernel says which it was.
-        try check(.pairing(.refusedByPeer), sends: []) { run in
-            run.reply(.yes)
-            run.endLink()
-            try run.receive(PairingEvent.failed)
-        }
         try check(.pairing(.linkLost), sends: []) { run in
             run.endLink()
             run.passDeadline()

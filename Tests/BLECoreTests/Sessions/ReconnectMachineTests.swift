@@ -115,6 +115,18 @@ import Testing
             machine.failed(.final, policy, at: start) == [.tearDown, .report(.disconnected(.never)), .report(.gaveUp)])
     }
 
+    /// The end of the link may be known before its reason.
+    @Test(arguments: [ReconnectMachine.FailureKind.passing, .adapterLost]) func whatIsFinalMayComeLate(
+        _ kind: ReconnectMachine.FailureKind
+    ) {
+        var machine = readyMachine()
+        _ = machine.failed(kind, policy, at: start)
+        #expect(machine.failed(.passing, policy, at: start) == [])
+        #expect(
+            machine.failed(.final, policy, at: start) == [.tearDown, .report(.disconnected(.never)), .report(.gaveUp)])
+        #expect(machine.deadlineNow() == nil && machine.adapterReturned(at: start) == [])
+    }
+
     @Test func theProgramMayDecide() {
         var machine = machine(.custom)
         _ = machine.want()

@@ -162,9 +162,9 @@ actor StandInController {
     /// Looks again who can be called.
     func answerCall() {
         guard let call = controller.call else { return }
-        if !callFailures.isEmpty { return perform(controller.answer(callFailures.removeFirst(), rssi: 0).actions) }
+        if !callFailures.isEmpty { return perform(controller.respond(callFailures.removeFirst(), rssi: 0).actions) }
         guard let handle = peers[call.peer.address] else { return }
-        let actions = controller.answer(.success, rssi: -56, as: handle).actions
+        let actions = controller.respond(.success, rssi: -56, as: handle).actions
         controller.links[handle]?.transmit = .le2M
         perform(actions)
         if !earlyEnds.isEmpty { endLink(handle, earlyEnds.removeFirst()) }

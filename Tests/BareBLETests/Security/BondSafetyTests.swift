@@ -1,6 +1,7 @@
 import BLECore
 import BLELinux
 import BareBLECrypto
+import Foundation
 import TestSupport
 import Testing
 
@@ -278,6 +279,29 @@ import Testing
             #expect(try await bench.central.bonds().map(\.peer) == [bench.id])
             let link = try await bench.central.connect(bench.id)
             #expect(await link.security.isEncrypted)
+            await link.disconnect()
+        }
+    }
+
+    @Test func theEventOfDamagedBondsSaysWhereTheyAre() async throws {
+        try await VirtualTime.run { time in
+            let (intact, damaged) = (try Folder(), try Folder())
+            let first = try await SecurityBench(time, bonds: try BondStore(directory: intact.path))
+            try await first.pair()
+            let file = try #require(intact.names.first { $0.hasSuffix(".bonds") })
+            let isWritten = FileManager.default.createFile(
+                atPath: "\(damaged.path)/\(file)", contents: Data("no bonds".utf8),
+                attributes: [.posixPermissions: 0o600])
+            #expect(isWritten)
+            let bench = try await SecurityBench(time, bonds: try BondStore(directory: damaged.path))
+            var events = bench.central.securityEvents.makeAsyncIterator()
+            let link = try await bench.central.connect(bench.id)
+            guard case .bondsDamaged(let error)? = try await events.next() else {
+                Issue.record("no such event")
+                return
+            }
+            #expect(error.code == .unusableState && error.subject == "\(damaged.path)/\(file)")
+            #expect(error.hint?.contains("\(damaged.path)/\(file).damaged") == true)
             await link.disconnect()
         }
     }

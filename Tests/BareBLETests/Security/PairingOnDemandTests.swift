@@ -63,6 +63,50 @@ import Testing
         }
     }
 
+    /// How a session comes to pair.
+    enum Occasion: CaseIterable, Sendable { case connect, preparation, subscription, call }
+
+    /// Each attempt with the same passkey would bring the peer nearer to refusing everybody.
+    @Test(.row("S20"), arguments: Occasion.allCases) func aWrongPasskeyEndsASession(at occasion: Occasion) async throws
+    {
+        try await VirtualTime.run { time in
+            let entered = Lock(0)
+            let pairing = PairingOptions(
+                agent: PairingAgent(enter: { _ in
+                    entered.withLock { $0 += 1 }
+                    return Passkey(654_321)
+                }))
+            let bench = try await SecurityBench(
+                time, VirtualSecurity(capability: .displayOnly, passkey: 123_456),
+                configure: { if occasion != .connect { $0.onDemand = pairing } })
+            var options = SessionOptions()
+            if occasion == .connect { options.connect.security = .pairing(pairing) }
+            let session = try await bench.central.session(
+                with: bench.id, options,
+                onReady: { link in if occasion == .preparation { _ = try await link.read(0xFFF1) } })
+            switch occasion {
+            case .connect, .preparation:
+                await #expect(throws: error(.wrongPasskey)) { _ = try await session.ready() }
+            case .subscription:
+                await #expect(throws: error(.wrongPasskey)) {
+                    for try await _ in await session.subscribe(to: 0xFFF1) {}
+                }
+            case .call:
+                let link = try await session.ready()
+                // The link may end before the reason is known.
+                await #expect(throws: BLEError.self) { _ = try await link.read(0xFFF1) }
+            }
+            try await bench.central.clock.sleep(for: .seconds(600))
+            #expect(entered.withLock { $0 } == 1)
+            guard case .gaveUp(let reason) = session.state else {
+                Issue.record("\(session.state)")
+                return
+            }
+            #expect(reason.code == .wrongPasskey && reason.hint?.contains("the one that the peer shows") == true)
+            await session.disconnect()
+        }
+    }
+
     @Test(.row("T26")) func aBondThatIsNotEnoughIsNotReplaced() async throws {
         try await VirtualTime.run { time in
             let bench = try await SecurityBench(

@@ -61,6 +61,8 @@ import Testing
             (.bondExists, .pairingRefused), (.tooManyFailures, .pairingRefused), (.busy, .busy),
             (.tooManyUnconfirmed, .pairingRefused), (.identityConnected, .pairingFailed),
             (.pairing(.refusedByPeer), .pairingRefused), (.pairing(.refusedHere(.justWorks)), .pairingRefused),
+            (.pairing(.wrongPasskey), .wrongPasskey), (.pairing(.passkeyNotEntered), .pairingRefused),
+            (.pairing(.numberRejected), .pairingRefused),
             (.pairing(.timedOut(nil)), .timedOut), (.pairing(.linkLost), .disconnected),
             (.pairing(.notProtected), .pairingFailed), (.pairing(.keyTooShort(7)), .keyTooShort),
         ]
@@ -70,6 +72,9 @@ import Testing
             #expect(error.code == code && error.hint != nil && error.subject == "\(Self.central)", "\(error)")
             // Those of a pairing that this side begins name the peer's pairing mode.
             #expect(error.hint?.contains("pairing mode") == false, "\(error)")
+            if case .pairing(let reason) = failure {
+                #expect((error.origin == .peer) == reason.isRefusalByPeer, "\(error)")
+            }
         }
     }
 }

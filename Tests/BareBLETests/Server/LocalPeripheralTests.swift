@@ -345,6 +345,34 @@ import Testing
         }
     }
 
+    @Test(.row("P13")) func theUpdatesThatWaitForOneCentralAreLimited() async throws {
+        try await ServerBench.run { bench in
+            let (values, slow) = try await bench.subscribers()
+            let id = slow.id
+            _ = try await fill(slow, bench)
+            // One more than the limit: the first one waits for the kernel.
+            let waiting = (0..<1_025).map { _ in
+                bench.time.task { try await bench.local.update([2], of: 0xFFF1).outcomes[id] }
+            }
+            await bench.time.settle()
+            let refused = try await bench.local.update([3], of: 0xFFF1, timeout: .seconds(1))
+            #expect(refused.outcomes[id] == .full && refused.sentCount == 1, "the other central is sent it")
+            let several = try await bench.local.update([(0xFFF1, [4]), (0xFFF1, [5])], timeout: .seconds(1))
+            #expect(several.map { $0.outcomes[id] } == [.full, .full])
+            for try await value in values where value.bytes == [5] { break }
+            // The newest value takes the place of those that wait.
+            let newest = bench.time.task {
+                try await bench.local.update([6], of: 0xFFF1, whenFull: .replace).outcomes[id]
+            }
+            await bench.time.settle()
+            await bench.local.disconnect(id)
+            #expect(try await newest.value == .disconnected)
+            var outcomes: [UpdateOutcome?] = []
+            for task in waiting { outcomes.append(try await task.value) }
+            #expect(outcomes.count { $0 == .replaced } == 1_024 && outcomes.count { $0 == .disconnected } == 1)
+        }
+    }
+
     @Test func theEndOfALinkEndsItsSubscriptionsFirst() async throws {
         try await ServerBench.run { bench in
             try await bench.local.publish(bench.sensor)

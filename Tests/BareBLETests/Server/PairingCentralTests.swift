@@ -198,6 +198,30 @@ import Testing
         }
     }
 
+    /// The passkey is entered on this side, on that of the central, or the numbers of both are compared.
+    @Test(
+        arguments: [
+            (.displayOnly, PairingAgent(enter: { _ in Passkey(654_321) }), .wrongPasskey, "entered here"),
+            (.keyboardOnly, PairingAgent(show: { _, _ in }), .pairingRefused, "entered at the central"),
+            (.displayYesNo, PairingAgent(compare: { _, _ in true }), .pairingRefused, "the number"),
+        ] as [(VirtualSecurity.Capability, PairingAgent, BLEError.Code, String)])
+    func theFailureIsThatOfTheQuestion(
+        _ capability: VirtualSecurity.Capability, _ agent: PairingAgent, _ code: BLEError.Code, _ reason: String
+    ) async throws {
+        try await PairingBench.run { bench in
+            try await bench.local.allowPairing(CentralPairingOptions(agent: agent))
+            let phone = try await bench.connect()
+            var security = VirtualSecurity(capability: capability, passkey: 123_456)
+            if code != .wrongPasskey { security.response = .reject }
+            try await bench.pair(phone, security)
+            try await bench.sleep(.seconds(20))
+            let failures = await bench.failures()
+            #expect(failures.map(\.code) == [code] && failures.allSatisfy { $0.origin == .peer }, "\(failures)")
+            #expect(failures.first?.reason.contains(reason) == true, "\(failures)")
+            #expect(await bench.paired().isEmpty)
+        }
+    }
+
     @Test(.row("P17")) func aCentralWhosePairingsFailIsRefusedForAMinute() async throws {
         try await PairingBench.run { bench in
             let asked = Lock<[PeerID: Int]>([:])

@@ -92,6 +92,40 @@ import Testing
         try Golden.expect(session, matches: "wrong-usage.txt")
     }
 
+    /// No adapter is used for these.
+    @Test func impossibleAdvertisements() async throws {
+        let identifier = "8b0ca750095477cb3e77/000000000007"
+        let session = try await Golden.session([
+            ["advertise"],
+            ["advertise", "--measured-power", "-60"],
+            ["advertise", "--eddystone-tlm", "2950/21.5", "--measured-power", "-60"],
+            ["advertise", "--ibeacon", "1809/1/7"],
+            ["advertise", "--ibeacon", "1b9d1c68-37c1-45f5-8c1f-46be7dd8f9c5/1/65536"],
+            ["advertise", "--url", "ftp://example.org"],
+            ["advertise", "--url", "https://a-much-longer.example.org/page"],
+            ["advertise", "--eddystone-uid", "8b0ca750095477cb3e77"],
+            ["advertise", "--eddystone-uid", "8b0ca750095477cb3e/000000000007"],
+            ["advertise", "--eddystone-uid", "8b0ca750095477cb3e77/00000000000g"],
+            ["advertise", "--eddystone-tlm", "2950"],
+            ["advertise", "--eddystone-tlm", "65536/21.5"],
+            ["advertise", "--eddystone-tlm", "-1/21.5"],
+            ["advertise", "--eddystone-tlm", "2950/warm"],
+            ["advertise", "--eddystone-tlm", "2950/128"],
+            ["advertise", "--eddystone-tlm", "2950/nan"],
+            ["advertise", "--eddystone-tlm", "2950/21.5/1"],
+            ["advertise", "--eddystone-tlm", "2950/21.5/1/429496730"],
+            ["advertise", "--url", "https://example.org", "--measured-power", "21"],
+            ["advertise", "--url", "https://example.org", "--measured-power", "-101"],
+            ["advertise", "--url", "https://example.org", "--measured-power", "strong"],
+            ["advertise", "--url", "https://example.org", "--eddystone-uid", identifier],
+            [
+                "advertise", "--ibeacon", "1b9d1c68-37c1-45f5-8c1f-46be7dd8f9c5/1/7", "--eddystone-uid", identifier,
+                "--measured-power", "-60",
+            ],
+        ])
+        try Golden.expect(session, matches: "impossible-advertisements.txt")
+    }
+
     /// The connection works, but the request fails.
     @Test func unknownOrRefusedAttributesPrintAsRecorded() async throws {
         let session = try await Golden.session([
