@@ -1,4 +1,4 @@
-/// What a central manager reports. All methods are called on the queue that the manager was created with, one at a time.
+/// The events of a central manager. All methods are called on the queue that the manager was created with, one at a time.
 ///
 /// All but `centralManagerDidUpdateState(_:)` have an empty default. A method whose name or types differ from those here is
 /// never called, without a warning; nor is one that only a subclass of the conforming class declares.

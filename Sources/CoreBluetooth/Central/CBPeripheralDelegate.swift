@@ -1,4 +1,4 @@
-/// What a peripheral reports. All methods are called on the queue of the peripheral's manager, one at a time.
+/// The events of a peripheral. All methods are called on the queue of the peripheral's manager, one at a time.
 ///
 /// Each call of a method of `CBPeripheral` is followed by one callback, in the order of the calls, with an error if it
 /// failed; unless the link ends first, after which no callback comes but the manager's. All methods have an empty default.

@@ -1,4 +1,4 @@
-/// What a peripheral manager reports. All methods are called on the queue that the manager was created with, one at a time.
+/// The events of a peripheral manager. All methods are called on the queue that the manager was created with, one at a time.
 ///
 /// All but `peripheralManagerDidUpdateState(_:)` have an empty default.
 @preconcurrency public protocol CBPeripheralManagerDelegate: NSObjectProtocol {
