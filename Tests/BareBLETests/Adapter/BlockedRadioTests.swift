@@ -98,7 +98,7 @@ import Testing
                 reconnect: .backoff(initial: .seconds(1), jitter: 0, attempts: 2))
             let session = try await central.session(with: peer, options)
             let device = try await session.ready()
-            async let error = { () async -> BLEError? in
+            async let readError = { () async -> BLEError? in
                 do throws(BLEError) {
                     _ = try await device.read(.handle(3))
                     return nil
@@ -108,7 +108,7 @@ import Testing
             }()
             try await time.clock.sleep(for: .seconds(1))
             await block(bench, true)
-            #expect(await error?.code == .disconnected)
+            #expect(await readError?.code == .disconnected)
             // However long that lasts, no attempt is used up by it.
             try await isQuiet(bench, time)
             guard case .waiting(let loss) = session.state else { throw error(.cancelled) }
