@@ -152,7 +152,7 @@ import Testing
                 let error = await #expect(throws: BLEError.self) {
                     _ = try await bench.local.listenForChannels(psm: UInt16(psm), options)
                 }
-                #expect(error?.code == .invalidArgument && error?.subject == "hci0" && error?.hint != nil)
+                #expect(error?.code == .invalidArgument && error?.subject != nil && error?.hint != nil)
             }
         }
     }
