@@ -148,11 +148,13 @@ import Testing
 
     @Test func whatAListenerCannotHaveIsRefusedForTheAdapter() async throws {
         try await ServerBench.run { bench in
-            for (psm, options) in [(0x7F, ChannelListenerOptions()), (0x80, ChannelListenerOptions(mtu: 22))] {
+            for (psm, options) in [(0x0100, ChannelListenerOptions()), (0x80, ChannelListenerOptions(mtu: 22))] {
                 let error = await #expect(throws: BLEError.self) {
                     _ = try await bench.local.listenForChannels(psm: UInt16(psm), options)
                 }
-                #expect(error?.code == .invalidArgument && error?.subject != nil && error?.hint != nil)
+                #expect(
+                    error?.code == .invalidArgument && error?.subject == "the first adapter" && error?.hint != nil,
+                    "\(psm) \(error as Any)")
             }
         }
     }
