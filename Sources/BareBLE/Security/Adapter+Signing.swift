@@ -8,8 +8,8 @@ internal import Logging
 extension Adapter {
     /// Makes sure that a write to a bonded peer can be signed.
     ///
-    /// - Throws: `BLEError` with `.notBonded`; `.adapterMismatch`; `.notSupported` if the pairing has given this side no key, or all counters
-    ///   are used; `.bondNotStored` if the counters could not be reserved.
+    /// - Throws: `BLEError` with `.notBonded`; `.adapterMismatch`; `.notSupported` if the pairing has given this side no key,
+    ///   or all counters are used; `.bondNotStored` if the counters could not be reserved.
     func prepareSignature(
         for peer: PeerID, during operation: String, _ code: @escaping BondSigners.Code
     ) async throws(BLEError) {

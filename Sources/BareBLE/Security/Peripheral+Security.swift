@@ -22,7 +22,7 @@ struct LinkProtection {
     private var failures: [SecurityLevel: BLEError] = [:]
     /// Called once the link is encrypted.
     private var observer: (@Sendable (LinkSecurity) -> Void)?
-    /// What is notified of such a failure.
+    /// Called when pairing on demand has failed.
     private(set) var reportFailure: (@Sendable (BLEError) -> Void)?
 
     init(_ configuration: Configuration, hasRadio: Bool) {

@@ -1,7 +1,8 @@
 internal import BLECore
 internal import BLELinux
 
-// The kernel's state of one link: the peer's name, how the link is encrypted, the pairing on it, and who waits for what.
+// The kernel's state of one link: the peer's name, how the link is encrypted, the pairing on it, and the
+// sockets and commands that wait for either.
 //
 // Invariants
 // - A link has one pairing at a time, and one encryption that was begun.
@@ -134,7 +135,7 @@ struct VirtualKernelLink {
     /// The pairing has ended, with keys that were reported, or without.
     mutating func endPairing(isSuccess: Bool) {
         pairing = nil
-        // A socket that waits for one that has failed waits for ever.
+        // A socket that waits for a failed encryption is never writable.
         if isSuccess { isWaiting = false }
     }
 
