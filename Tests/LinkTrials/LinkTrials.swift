@@ -12,6 +12,7 @@ import Glibc
 ///     link-trials serve-handed NUMBER         serves a value that begins with the number, from what the service manager has; ends
 ///                                             at a line of its input
 ///     link-trials rights PEER PSM             says which features of a link it may use
+///     link-trials roles PEER...               `idle`, `serve` and a scan in one process
 ///     link-trials serve                       is a peripheral that does what its central writes to it
 ///     link-trials serve BONDS HOW             the same, and its centrals may pair
 ///
@@ -43,6 +44,7 @@ enum LinkTrials {
             try await HandedServeTrial(central: central, run: UInt8(clamping: number(words[1]))).serve()
         case ("rights", 3):
             try await RightsTrial(peer: peer(words[1]), psm: UInt16(clamping: number(words[2]))).run()
+        case ("roles", 2...): try await RolesTrial(peers: words.dropFirst().map(peer)).run(central)
         case ("serve", 1): try await ServeTrial(central: central).run()
         case ("serve", 3):
             guard let pairing = ServeTrial.pairing(words[2]) else { fail("not so paired: \(words[2])", 64) }

@@ -36,7 +36,8 @@ from cache import (
     ROOT, BedError, one_at_a_time, output_of, prepare_bumble, prepare_decoder, prepare_kernel, prepare_tools, require)
 
 HERE = Path(__file__).resolve().parent
-BOOTS = 3  # of one command, when the guest's kernel dies
+BOOTS = 3  # of one command, when the guest's kernel dies or the emulator stands still
+STANDSTILL = 180  # seconds without a thousandth of them on a processor, which an idle guest needs many times over
 ALSO_IN_MEMORY = ("/etc/passwd", "/etc/group", "/etc/nsswitch.conf", "/usr/bin/dbus-daemon")  # where they are
 # Kernels without counted instructions: 6.1 does not boot with them, and 7.2 stalls for up to minutes, because the emulator then runs the
 # processors in turns and one waits in a loop for a lock that the other holds.
@@ -93,6 +94,29 @@ def build_boot_image(kernel):
         file.write(b"".join(parts))
     fresh.rename(image)
     return image
+
+
+class Standstill(Exception):
+    """The emulator was ended because it had stopped."""
+
+
+def end_a_standstill(emulator, stood_still):
+    """Ends an emulator that no longer runs its guest, and sets `stood_still`."""
+    used, since = -1.0, time.monotonic()
+    while emulator.poll() is None:
+        try:
+            # The times in user and system mode, as proc(5) numbers the fields; the name before them may have spaces.
+            fields = Path(f"/proc/{emulator.pid}/stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            return
+        now = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        if now - used >= STANDSTILL / 1000:
+            used, since = now, time.monotonic()
+        elif time.monotonic() - since >= STANDSTILL:
+            stood_still.set()
+            emulator.kill()
+            return
+        time.sleep(5)
 
 
 def wake_up_in_the_morning(monitor, emulator):
@@ -176,7 +200,7 @@ class Bed:
                 self.pack(in_memory, exchange / "system.tar")
             kernel_log = Path(log) if log else exchange / "kernel.log"
             # Under emulation a kernel now and then dies of itself, as often while it boots as later: nothing in the guest can have
-            # killed it without a fault of its own. Repetitions of the next boot are not reported twice.
+            # killed it without a fault of its own. More seldom the emulator itself stops. Repetitions of the next boot are not reported twice.
             told = set()
             for attempt in range(BOOTS):
                 names = []
@@ -186,10 +210,14 @@ class Bed:
                     if names[-1] not in told:
                         show(line)
 
-                status = self.emulate(exchange, kernel_log, limit, tell, host_time)
-                if status is not None or "Kernel panic" not in kernel_log.read_text(errors="replace"):
-                    break
-                print(f"bed.py: the guest's kernel died, time {attempt + 1} of {BOOTS}", file=sys.stderr)
+                try:
+                    status = self.emulate(exchange, kernel_log, limit, tell, host_time)
+                    what = "the guest's kernel died"
+                    if status is not None or "Kernel panic" not in kernel_log.read_text(errors="replace"):
+                        break
+                except Standstill as standstill:
+                    status, what = None, standstill
+                print(f"bed.py: {what}, time {attempt + 1} of {BOOTS}", file=sys.stderr)
                 told.update(names)
             radio_log = exchange / "radio.log"
             if log and radio_log.exists():
@@ -254,6 +282,8 @@ class Bed:
             text=True, errors="replace")
         timer = threading.Timer(limit, child.kill)
         timer.start()
+        stood_still = threading.Event()
+        threading.Thread(target=end_a_standstill, args=(child, stood_still), daemon=True).start()
         threading.Thread(target=wake_up_in_the_morning, args=(exchange / "monitor", child), daemon=True).start()
         try:
             for line in child.stdout:
@@ -263,6 +293,8 @@ class Bed:
             expired = not timer.is_alive()
             timer.cancel()
             child.kill()
+        if stood_still.is_set():
+            raise Standstill(f"the emulator used no processor for {STANDSTILL} s")
         if expired:
             raise BedError(f"the guest was still busy after {limit} s")
         answer = exchange / "status"

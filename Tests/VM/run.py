@@ -32,7 +32,7 @@ GROUPS = {
     "dual": ("dual", 2, ()),
     "recovery": ("extended", 1, ("belt", "crowd", "lock")),
     "pairing": ("extended", 1, ("lock",)),
-    "centrals": ("extended", 2, ("caller",)),
+    "centrals": ("extended", 2, ("caller", "crowd")),
     "corebluetooth": ("extended", 2, ("belt", "caller")),
 }
 # The programs that a group needs, where it does not need all of them.

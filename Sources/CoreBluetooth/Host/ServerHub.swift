@@ -418,6 +418,15 @@ actor ServerHub {
         }
     }
 
+    /// Returns the object of a central that has opened a channel. The end of its link may have been reported before, which is when
+    /// what is kept of it ends.
+    private func object(forChannelOf central: ConnectedCentral) -> CBCentral {
+        let object = object(for: central)
+        let isConnected = local?.assumeIsolated { $0.centrals.contains { $0.id == central.id } } ?? false
+        if !isConnected { centrals[central.id] = nil }
+        return object
+    }
+
     private func object(for central: ConnectedCentral) -> CBCentral {
         if let known = centrals[central.id] {
             known.update(central)
@@ -567,7 +576,7 @@ actor ServerHub {
         Task(executorPreference: loop) { [weak self, loop] in
             do throws(BLEError) {
                 for try await incoming in listener.channels {
-                    guard let central = await self?.object(for: incoming.central) else { return }
+                    guard let central = await self?.object(forChannelOf: incoming.central) else { return }
                     let channel = CBL2CAPChannel(incoming.channel, to: central, loop: loop)
                     entry.post { $0.delegate?.peripheralManager($0, didOpen: channel, error: nil) }
                 }

@@ -364,14 +364,15 @@ import Testing
         #expect(run.events.last == .resumed(id))
     }
 
-    @Test(.row("P11", "W40")) func withoutRoomForLinksASetWaitsForTheEndOfOne() throws {
+    @Test(.row("P11", "W40"), arguments: [HCIStatus.connectionLimitExceeded, .commandDisallowed])
+    func withoutRoomForLinksASetWaitsForTheEndOfOne(refusal: HCIStatus) throws {
         let run = AdvertiseRun(hasSets: true, setLimit: 1, at: start)
         let id = run.started(try Self.plan())
         run.perform(run.session.received(try AdvertiseRun.link(isCentral: false), at: run.now))
         run.connect(0xE0)
-        run.respond(.status(.connectionLimitExceeded))
-        #expect(run.events.last == .interrupted(id, .noRoom(.connectionLimitExceeded)))
-        #expect(run.session.status(of: id) == .paused(.noRoom(.connectionLimitExceeded)))
+        run.respond(.status(refusal))
+        #expect(run.events.last == .interrupted(id, .noRoom(refusal)))
+        #expect(run.session.status(of: id) == .paused(.noRoom(refusal)))
         var pauses: [Duration] = []
         for _ in 0..<8 {
             let due = try #require(run.deadline)
@@ -380,7 +381,7 @@ import Testing
             run.respond(while: {
                 $0 != LESetExtendedAdvertisingEnable(isEnabled: true, handles: [0xE0]).bytes
             })
-            run.respond(.status(.connectionLimitExceeded))
+            run.respond(.status(refusal))
         }
         #expect(pauses.first == .milliseconds(500) && pauses.last == .seconds(30))
         run.perform(run.session.linkEnded(at: run.now))

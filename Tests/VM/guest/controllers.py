@@ -36,6 +36,7 @@ class VirtualController(Controller):
     strength = -50  # dBm at which all others receive this one
     is_off = False
     is_extended_scan = False  # by the command that has switched it on
+    advertisements_begun = 0  # how often the host has switched sets on
 
     def __init__(self, *arguments, legacy=False, **more):
         self.accept_list, self.reported, self.deaf, self.is_cured_by_reset = set(), set(), False, False
@@ -176,6 +177,7 @@ class VirtualController(Controller):
     def on_hci_le_set_extended_advertising_enable_command(self, command):
         if command.enable and not set(command.advertising_handles) <= set(self.advertising_sets):
             return result(Status.UNKNOWN_ADVERTISING_IDENTIFIER_ERROR)
+        self.advertisements_begun += bool(command.enable)
         return super().on_hci_le_set_extended_advertising_enable_command(command)
 
     def on_hci_le_remove_advertising_set_command(self, command):

@@ -151,7 +151,9 @@ def radio(command):
 
 
 def doing(index=0):
-    """Returns the state that the virtual controller reports: whether it scans or connects, and its links."""
+    """Returns the state that the virtual controller reports: whether it scans, connects or advertises, how often it was told to advertise,
+    and its links.
+    """
     answer = Path(f"/run/vm/peers/hci{index}.json")
     answer.unlink(missing_ok=True)
     radio(f"show {index}")

@@ -80,6 +80,7 @@ class Machine:
         controller = self.plugged[index][0]
         doing = {
             "scanning": bool(controller.le_scan_enable), "connecting": controller.pending_le_connection is not None,
+            "advertising": controller.is_advertising, "begun": controller.advertisements_begun,
             "links": [str(address) for address in controller.le_connections]}
         fresh = PEERS / "fresh"
         fresh.write_text(json.dumps(doing))

@@ -10,6 +10,7 @@ import signal
 import bluez
 from harness import *
 from listening import SO_RXQ_OVFL, Controller, Listener
+from belts import CROWD
 from test_serving import events, serving
 
 TRIALS = os.environ["LINK_TRIALS"]
@@ -592,6 +593,40 @@ def centrals_that_come_and_go_leave_nothing_behind():
         same(count(server, "unsubscribed fff2"), (rounds + 2) // 3, "ended subscriptions")
         same(len(list(folder.iterdir())), before, "descriptors")
         return f"{count(server, 'connected')} of {rounds + 2} links, {memory(server) - kept} KiB more memory"
+
+
+@test
+def both_roles_and_a_scan_share_one_adapter():
+    """Three links to peripherals, three of centrals, an advertisement and a scan, in one process; one link of each kind ends in
+    each round and comes back.
+    """
+    outgoing, advertiser = CROWD[:3], CROWD[3].split("/")[0]
+    radio("on Crowd")
+    program = Program("roles", *outgoing, program=TRIALS, timeout=2000)
+    try:
+        program.wait_for(lambda lines: "serving" in lines, "it serves")
+        for peer in outgoing:
+            wait_for_count(program, f"began {peer}", 1)
+        connected(FIRST, SECOND_ONE, THIRD)
+        rounds = max(2, int(os.environ.get("VM_CYCLES", "60")) // 20)
+        for number in range(rounds):
+            for caller in (FIRST, SECOND_ONE, THIRD):
+                same(do(caller, "read", uuid="FFF1"), LONG.hex(), f"value of {caller}")
+            same(len(doing()["links"]), 6, "links")
+            wait_for_count(program, f"heard {advertiser}", count(program, f"heard {advertiser}") + 1)
+            peer = outgoing[number % 3]
+            began = count(program, f"began {peer}")
+            radio(f"off Crowd {number % 3}")
+            radio(f"on Crowd {number % 3}")
+            wait_for_count(program, f"began {peer}", began + 1)
+            do(FIRST, "drop")
+            connected(FIRST)
+        same(count(program, "missed"), 0, "lines about loss")
+        return f"{rounds} rounds, {count(program, 'heard')} scan results"
+    finally:
+        program.child.kill()
+        program.finish()
+        radio("off Crowd")
 
 
 @row("P34")

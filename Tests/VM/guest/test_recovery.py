@@ -9,9 +9,11 @@ import subprocess
 import bluez
 import locks
 from belts import *
+from test_serving import serving
 
 HCI_RESET_IOCTL, HCI_RESET = 0x400448CB, bytes([1, 0x03, 0x0C, 0])
 NIGHT = 8 * 3600  # seconds
+tests.clear()
 
 
 def recovers(program, link, what, seconds=WAIT):
@@ -128,6 +130,42 @@ def the_daemon_goes_on_after_the_machine_went_to_sleep():
             scan.child.kill()
             scan.finish()
             radio("off Crowd 0")
+
+
+@contextlib.contextmanager
+def on_air_again(what):
+    """Waits until hci0 advertises as a peripheral has begun it once more since."""
+    until(lambda: doing()["advertising"], f"it is not on air before {what}")
+    begun = doing()["begun"]
+    yield
+    until(lambda: doing()["advertising"] and doing()["begun"] > begun, f"it is not on air after {what}")
+
+
+@row("H15", "O05")
+@test
+def a_peripheral_is_on_air_again_after_resets_and_rfkill():
+    """The kernel's own reset is included: for advertisements no switch of the adapter has to follow it."""
+    switch = rfkill_switches()[0]
+    with serving("demo:heart-rate"):
+        with on_air_again("a reset by a raw command"):
+            send_to_controller(HCI_RESET)
+        with on_air_again("a hardware error"):
+            radio("error 0 0x42")
+        with on_air_again("a reset by the kernel"):
+            control(HCI_RESET_IOCTL)
+        with on_air_again("rfkill"):
+            switch.write_text("1")
+            until(lambda: not doing()["advertising"], "the kernel does not switch it off")
+            switch.write_text("0")
+            set_powered(True)
+
+
+@row("O19")
+@test
+def a_peripheral_is_on_air_again_after_a_night():
+    with serving("demo:heart-rate"), on_air_again("the night"):
+        slept = sleep_for_a_night()
+    return f"{slept:.0f} s"
 
 
 @row("O19")
