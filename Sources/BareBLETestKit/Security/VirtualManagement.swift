@@ -102,10 +102,10 @@ package struct VirtualManagement {
     package static let timeout: Duration = .seconds(30)
 
     /// The order of results; `nil` for a random one.
-    package var order: ResultOrder? = .encryptionFirst
+    private var order: ResultOrder? = .encryptionFirst
     /// Whether a socket that asked for more than the kernel's keys provide is connected at once, at level 1, while the
     /// kernel pairs; else never. Kernels do the one or the other, depending on the moment of the call.
-    package var connectsWhilePairing = false
+    private var connectsWhilePairing = false
 
     private var outbox = VirtualManagementOutbox()
     private var hosts: [UInt16: Host] = [:]
@@ -115,6 +115,15 @@ package struct VirtualManagement {
 
     package init(seed: UInt64 = 0) {
         numbers = VirtualNumbers(seed: seed)
+    }
+
+    /// Sets the order in which programs see the results of a pairing; `nil` for a random one.
+    mutating func orderResults(_ order: ResultOrder?) {
+        self.order = order
+    }
+
+    mutating func connectWhilePairing(_ isConnected: Bool) {
+        connectsWhilePairing = isConnected
     }
 
     /// The kernel's state of an adapter.

@@ -270,7 +270,7 @@ struct VirtualReconnectTests {
     func rawEncryption() async throws {
         try await VirtualTime.run { time in
             let bench = try await bonded(time)
-            let key = await bench.device.bonds.keys.values.first?.key.value
+            let key = await bench.device.bondKeys.first?.value
             let hex = key?.withBytes { bytes in Hex.encode((0..<bytes.count).map { bytes[$0] }) } ?? ""
             _ = try await bench.exchange("13000000 0200 0000")
             try await bench.initiate()

@@ -297,7 +297,7 @@ import Testing
             // The right is taken away between two commands.
             await peripheral.disconnect()
             await bench.radio.observe { [radio = bench.radio] isCommand in
-                let links = radio.assumeIsolated { $0.controllers[0]?.links.count }
+                let links = radio.assumeIsolated { $0.links.names(of: 0).count }
                 if !isCommand, links == 1 { radio.assumeIsolated { $0.setPermissions([]) } }
             }
             await #expect(throws: error(.notPermitted)) { _ = try await restricted.central.connect(bench.id) }
@@ -314,7 +314,7 @@ import Testing
             let count = Lock(0)
             await bench.radio.observe { [radio = bench.radio, device = bench.device] _ in
                 radio.assumeIsolated { radio in
-                    guard radio.controllers[0]?.links.isEmpty == false else { return }
+                    guard !radio.links.names(of: 0).isEmpty else { return }
                     let isDue = count.withLock { count in
                         count += 1
                         return count == packet
