@@ -58,7 +58,7 @@ import Testing
             let copies = Lock<[TemporaryFolder]>([])
             await absence.begin(bench.radio)
             try await bench.runAgain(Self.settings(rest)) { bench in
-                let recorder = Recorder(bench.time)
+                let recorder = CallbackRecorder(bench.time)
                 let manager = CBCentralManager(delegate: recorder, queue: bench.queue, options: Self.central)
                 try await recorder.wait(for: "state \(absence.state)")
                 try await bench.time.clock.sleep(for: .seconds(60))
@@ -93,7 +93,7 @@ import Testing
     {
         let folder = try TemporaryFolder()
         try await Bench.run(Self.settings(folder)) { bench in
-            let recorder = Recorder(bench.time)
+            let recorder = CallbackRecorder(bench.time)
             let manager = CBPeripheralManager(delegate: recorder, queue: bench.queue, options: Self.peripheral)
             try await recorder.wait(for: "state 5")
             let inner = CBMutableService(type: CBUUID(string: "FFE0"), primary: false)
@@ -116,7 +116,7 @@ import Testing
             let copies = Lock<[TemporaryFolder]>([])
             await absence.begin(bench.radio)
             try await bench.runAgain(Self.settings(rest)) { bench in
-                let recorder = Recorder(bench.time)
+                let recorder = CallbackRecorder(bench.time)
                 let manager = CBPeripheralManager(delegate: recorder, queue: bench.queue, options: Self.peripheral)
                 try await recorder.wait(for: "state \(absence.state)")
                 try await bench.time.clock.sleep(for: .seconds(60))
@@ -132,7 +132,7 @@ import Testing
             }
             let copy = try #require(copies.withLock { $0.first })
             try await bench.runAgain(Self.settings(copy)) { bench in
-                let recorder = Recorder(bench.time)
+                let recorder = CallbackRecorder(bench.time)
                 let manager = CBPeripheralManager(delegate: recorder, queue: bench.queue, options: Self.peripheral)
                 try await recorder.wait(for: "state 5")
                 let restored = try #require(recorder.restored.first)
@@ -153,7 +153,7 @@ import Testing
             try await bench.runAgain(Self.settings(rest)) { bench in
                 let (other, others) = try await bench.manager()
                 let used = try await bench.connect(other, others)
-                let recorder = Recorder(bench.time)
+                let recorder = CallbackRecorder(bench.time)
                 let manager = CBCentralManager(delegate: recorder, queue: bench.queue, options: Self.central)
                 try await recorder.wait(for: "didConnect")
                 #expect(

@@ -64,7 +64,7 @@ import Testing
                 let isScanning = manager.isScanning
                 let rest = try TemporaryFolder(copyOf: folder)
                 try await bench.runAgain(Self.settings(rest)) { bench in
-                    let recorder = Recorder(bench.time)
+                    let recorder = CallbackRecorder(bench.time)
                     let again = CBCentralManager(delegate: recorder, queue: bench.queue, options: Self.options())
                     try await recorder.wait(for: "state 5")
                     let services = recorder.restored.first?[CBCentralManagerRestoredStateScanServicesKey]
@@ -98,7 +98,7 @@ import Testing
         let folder = try TemporaryFolder()
         let options = [CBPeripheralManagerOptionRestoreIdentifierKey: "sample"]
         try await Bench.run(Self.settings(folder)) { bench in
-            let recorder = Recorder(bench.time)
+            let recorder = CallbackRecorder(bench.time)
             let manager = CBPeripheralManager(delegate: recorder, queue: bench.queue, options: options)
             try await recorder.wait(for: "state 5")
             let offered = CBMutableService(type: CBUUID(string: "FFF0"), primary: true)
@@ -117,7 +117,7 @@ import Testing
             await bench.time.settle()
 
             try await bench.runAgain(Self.settings(rest)) { bench in
-                let recorder = Recorder(bench.time)
+                let recorder = CallbackRecorder(bench.time)
                 let manager = CBPeripheralManager(delegate: recorder, queue: bench.queue, options: options)
                 try await recorder.wait(for: "state 5")
                 recorder.react { line in
@@ -135,7 +135,7 @@ import Testing
     @Test func oneManagerHasAnIdentifier() async throws {
         let folder = try TemporaryFolder()
         try await Bench.run(Self.settings(folder)) { bench in
-            var (first, recorder): (CBCentralManager?, Recorder) = try await bench.manager(options: Self.options())
+            var (first, recorder): (CBCentralManager?, CallbackRecorder) = try await bench.manager(options: Self.options())
             first?.scanForPeripherals(withServices: nil)
             await bench.time.settle()
             let before = try version(folder)
@@ -161,7 +161,7 @@ import Testing
         let current = Lock<CBCentralManager?>(nil)
         let reports = Lock(0)
         try await Bench.run(Self.settings(folder)) { bench in
-            let recorder = Recorder(bench.time)
+            let recorder = CallbackRecorder(bench.time)
             @Sendable func replace() {
                 let new = CBCentralManager(delegate: recorder, queue: bench.queue, options: Self.options())
                 let old = current.withLock { current in
@@ -198,7 +198,7 @@ import Testing
         let folder = try TemporaryFolder()
         try await Bench.run(Self.settings(folder)) { bench in
             for round in 0..<20 {
-                let recorder = Recorder(bench.time)
+                let recorder = CallbackRecorder(bench.time)
                 var manager: CBCentralManager? = CBCentralManager(
                     delegate: recorder, queue: bench.queue, options: Self.options())
                 try await recorder.wait(for: "state 5")

@@ -14,8 +14,8 @@ import Testing
     /// A service with a fixed value, and one that the program returns, takes and sends.
     private func offer(
         _ bench: Bench
-    ) async throws -> (CBPeripheralManager, Recorder, CBMutableService, CBMutableCharacteristic) {
-        let recorder = Recorder(bench.time)
+    ) async throws -> (CBPeripheralManager, CallbackRecorder, CBMutableService, CBMutableCharacteristic) {
+        let recorder = CallbackRecorder(bench.time)
         let manager = CBPeripheralManager(delegate: recorder, queue: bench.queue)
         try await recorder.wait(for: "state 5")
         let offered = CBMutableService(type: service, primary: true)
@@ -61,7 +61,7 @@ import Testing
     @Test func aThousandManagersThatWereDroppedLeaveNothing() async throws {
         try await Bench.run { bench in
             for number in 0..<1_000 {
-                let recorder = Recorder(bench.time)
+                let recorder = CallbackRecorder(bench.time)
                 let manager = CBPeripheralManager(delegate: recorder, queue: bench.queue)
                 if number % 2 == 0 { try await recorder.wait(for: "state 5") }
                 let offered = CBMutableService(type: CBUUID(string: "FFE0"), primary: true)
@@ -188,7 +188,7 @@ import Testing
     @Test(arguments: [[.readable, .writeable], .readable, .writeable, []] as [CBAttributePermissions])
     func whatIsNotPermittedIsRefused(_ permissions: CBAttributePermissions) async throws {
         try await Bench.run { bench in
-            let recorder = Recorder(bench.time)
+            let recorder = CallbackRecorder(bench.time)
             let manager = CBPeripheralManager(delegate: recorder, queue: bench.queue)
             try await recorder.wait(for: "state 5")
             let offered = CBMutableService(type: service, primary: true)
@@ -420,7 +420,7 @@ import Testing
 
     @Test(arguments: 0..<3) func aServiceThatCannotBeIsRefused(_ number: Int) async throws {
         try await Bench.run { bench in
-            let recorder = Recorder(bench.time)
+            let recorder = CallbackRecorder(bench.time)
             let manager = CBPeripheralManager(delegate: recorder, queue: bench.queue)
             try await recorder.wait(for: "state 5")
             let offered = CBMutableService(type: service, primary: true)
@@ -471,7 +471,7 @@ import Testing
     /// The host finds the calls at once, so that the first start ends after the second one has begun.
     @Test func eachStartOfAdvertisingIsReportedOnce() async throws {
         try await Bench.run { bench in
-            let recorder = Recorder(bench.time)
+            let recorder = CallbackRecorder(bench.time)
             let manager = CBPeripheralManager(delegate: recorder, queue: bench.queue)
             try await recorder.wait(for: "state 5")
             recorder.clear()

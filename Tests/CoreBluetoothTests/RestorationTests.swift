@@ -35,7 +35,7 @@ import Testing
             manager.stopScan()
 
             try await bench.runAgain(Self.settings(rest)) { bench in
-                let recorder = Recorder(bench.time)
+                let recorder = CallbackRecorder(bench.time)
                 let manager = CBCentralManager(delegate: recorder, queue: bench.queue, options: Self.central)
                 try await recorder.wait(for: "didConnect 2")
                 #expect(recorder.lines.prefix(2) == ["willRestoreState 0", "state 5"])
@@ -74,7 +74,7 @@ import Testing
             try await recorder.wait(for: "didDisconnect")
 
             try await bench.runAgain(Self.settings(rest)) { bench in
-                let recorder = Recorder(bench.time)
+                let recorder = CallbackRecorder(bench.time)
                 let manager = CBCentralManager(delegate: recorder, queue: bench.queue, options: Self.central)
                 try await recorder.wait(for: "state 5")
                 let restored = try #require(recorder.restored.first)
@@ -106,7 +106,7 @@ import Testing
 
             for folder in [rest, nothing] {
                 try await bench.runAgain(Self.settings(folder)) { bench in
-                    let recorder = Recorder(bench.time)
+                    let recorder = CallbackRecorder(bench.time)
                     let manager = CBCentralManager(delegate: recorder, queue: bench.queue, options: Self.central)
                     try await recorder.wait(for: "state 4")
                     let key = CBCentralManagerRestoredStatePeripheralsKey
@@ -145,7 +145,7 @@ import Testing
     @Test func s15ServicesAndAdvertisingContinue() async throws {
         let folder = try TemporaryFolder()
         try await Bench.run(Self.settings(folder)) { bench in
-            let recorder = Recorder(bench.time)
+            let recorder = CallbackRecorder(bench.time)
             let manager = CBPeripheralManager(delegate: recorder, queue: bench.queue, options: Self.peripheral)
             try await recorder.wait(for: "state 5")
             #expect(recorder.lines == ["state 5"])
@@ -172,7 +172,7 @@ import Testing
             #expect(await bench.radio.advertisements().isEmpty)
 
             try await bench.runAgain(Self.settings(rest)) { bench in
-                let recorder = Recorder(bench.time)
+                let recorder = CallbackRecorder(bench.time)
                 let manager = CBPeripheralManager(delegate: recorder, queue: bench.queue, options: Self.peripheral)
                 try await recorder.wait(for: "state 5")
                 recorder.react { line in
@@ -228,7 +228,7 @@ import Testing
                         contentsOfFile: rest.path + "/com.example_2fcentral.central", encoding: .utf8
                     ).contains(identifier)
                 }
-                let recorder = Recorder(bench.time)
+                let recorder = CallbackRecorder(bench.time)
                 let manager = CBCentralManager(delegate: recorder, queue: bench.queue, options: Self.central)
                 try await recorder.wait(for: "didFailToConnect")
                 #expect(try await kept())
@@ -249,7 +249,7 @@ import Testing
     @Test func s15AnAdvertisementThatFailsIsKept() async throws {
         let folder = try TemporaryFolder()
         try await Bench.run(Self.settings(folder)) { bench in
-            let recorder = Recorder(bench.time)
+            let recorder = CallbackRecorder(bench.time)
             let manager = CBPeripheralManager(delegate: recorder, queue: bench.queue, options: Self.peripheral)
             try await recorder.wait(for: "state 5")
             manager.startAdvertising([CBAdvertisementDataLocalNameKey: "Sample"])
@@ -266,7 +266,7 @@ import Testing
                     return try String(contentsOfFile: rest.path + "/sample.peripheral", encoding: .utf8)
                         .contains("Sample")
                 }
-                let recorder = Recorder(bench.time)
+                let recorder = CallbackRecorder(bench.time)
                 let manager = CBPeripheralManager(delegate: recorder, queue: bench.queue, options: Self.peripheral)
                 try await recorder.wait(for: "state 5")
                 try await bench.time.clock.sleep(for: .seconds(60))

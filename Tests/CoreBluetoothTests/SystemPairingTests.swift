@@ -40,7 +40,7 @@ import Testing
         return settings
     }
 
-    private func connect(_ bench: Bench) async throws -> (CBCentralManager, Recorder, CBPeripheral, CBCharacteristic) {
+    private func connect(_ bench: Bench) async throws -> (CBCentralManager, CallbackRecorder, CBPeripheral, CBCharacteristic) {
         let (manager, recorder) = try await bench.manager()
         let peripheral = try await bench.connect(manager, recorder)
         let value = try #require(try await bench.discover(peripheral, recorder)[sealed])
@@ -156,7 +156,7 @@ import Testing
     @Test(arguments: [true, false]) func s12ACentralPairsForAnEncryptedCharacteristic(_ isAllowed: Bool) async throws {
         let folder = try TemporaryFolder()
         try await Bench.run(Self.settings(folder) { $0.allowsCentrals = isAllowed }) { bench in
-            let recorder = Recorder(bench.time)
+            let recorder = CallbackRecorder(bench.time)
             let manager = CBPeripheralManager(delegate: recorder, queue: bench.queue)
             try await recorder.wait(for: "state 5")
             let service = CBMutableService(type: CBUUID(string: "FFF0"), primary: true)
@@ -204,7 +204,7 @@ import Testing
     @Test func s12CentralsPairWhileThatIsNeeded() async throws {
         let folder = try TemporaryFolder()
         try await Bench.run(Self.settings(folder) { $0.allowsCentrals = true }) { bench in
-            let recorder = Recorder(bench.time)
+            let recorder = CallbackRecorder(bench.time)
             let manager = CBPeripheralManager(delegate: recorder, queue: bench.queue)
             try await recorder.wait(for: "state 5")
             func service(_ type: String, _ permissions: CBAttributePermissions) -> CBMutableService {

@@ -67,7 +67,7 @@ private struct FuzzedPairings: ~Copyable, FuzzedRun {
     private static let otherBond = ManagementPeer(address: BluetoothAddress(rawValue: 0x0102_0304_0506), rawType: 1)
     private static let stranger = ManagementPeer(address: BluetoothAddress(rawValue: 0xC712_3456_789A), rawType: 2)
 
-    var script: Script
+    var script: FuzzInput
     private var queue = ManagementCommandQueue(largestPacket: 0xFFFF)
     private var setup: ManagementSetup
     private var exchange = PairingExchange()
@@ -82,7 +82,7 @@ private struct FuzzedPairings: ~Copyable, FuzzedRun {
     private var lastQuestion: UInt64 = 0
 
     init(_ input: [UInt8]) {
-        script = Script(input)
+        script = FuzzInput(input)
         setup = ManagementSetup(adapter: Self.index, at: BootInstant(nanoseconds: 0))
         manage()
     }

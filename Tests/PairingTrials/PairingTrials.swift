@@ -32,9 +32,9 @@ enum PairingTrials {
     static func main() async {
         var words = Array(CommandLine.arguments.dropFirst())
         guard !words.isEmpty else { fail("no directory") }
-        let trial: Trial
+        let trial: PairingTrial
         do {
-            trial = try Trial(directory: words.removeFirst(), shortestKey: words.first.flatMap { Int($0) } ?? 16)
+            trial = try PairingTrial(directory: words.removeFirst(), shortestKey: words.first.flatMap { Int($0) } ?? 16)
         } catch {
             fail("\(error)")
         }

@@ -43,7 +43,7 @@ open class CBCentralManager: CBManager, @unchecked Sendable {
     }
 
     private let own = Lock(State())
-    private let keeper: StateKeeper<CentralManagerState>?
+    private let keeper: ManagerStateFile<CentralManagerState>?
 
     /// Creates a manager without a delegate, on the main queue.
     public convenience init() {
@@ -176,7 +176,7 @@ open class CBCentralManager: CBManager, @unchecked Sendable {
     ///     others have no effect on Linux.
     open func connect(_ peripheral: CBPeripheral, options: [String: Any]? = nil) {
         guard isPoweredOn(), isOwn(peripheral) else { return }
-        var link = LinkOptions()
+        var link = PeripheralLinkOptions()
         if let delay = (options?[CBConnectPeripheralOptionStartDelayKey] as? NSNumber)?.doubleValue, delay > 0 {
             // A longer one could exceed what a `Duration` holds.
             link.startDelay = .seconds(min(delay, 31_536_000))
@@ -280,7 +280,7 @@ open class CBCentralManager: CBManager, @unchecked Sendable {
             guard let peer = PeerIdentifier.peer(of: device.identifier) else { return nil }
             if let name = device.name, host.names[peer] == nil { host.names[peer] = name }
             let peripheral = peripheral(peer)
-            peripheral.connect(LinkOptions(reconnects: device.reconnects, isRestored: true))
+            peripheral.connect(PeripheralLinkOptions(reconnects: device.reconnects, isRestored: true))
             return peripheral
         }
         restored[CBCentralManagerRestoredStatePeripheralsKey] = peripherals

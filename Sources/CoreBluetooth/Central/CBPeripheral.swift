@@ -23,7 +23,7 @@ open class CBPeripheral: CBPeer, @unchecked Sendable {
         weak var delegate: (any CBPeripheralDelegate)?
         var name: String?
         var state = CBPeripheralState.disconnected
-        var link: VirtualLink?
+        var link: PeripheralLink?
         var mtu = 23
     }
 
@@ -335,8 +335,8 @@ open class CBPeripheral: CBPeer, @unchecked Sendable {
 
 extension CBPeripheral {
     /// Has the manager's hub connect the device.
-    func connect(_ options: LinkOptions) {
-        let link = VirtualLink(weakSelf, to: peer, of: managerID, on: callbacks, options, host: host)
+    func connect(_ options: PeripheralLinkOptions) {
+        let link = PeripheralLink(weakSelf, to: peer, of: managerID, on: callbacks, options, host: host)
         let old = own.withLock { state -> CBPeripheralState? in
             guard state.state == .disconnected || state.state == .disconnecting else { return nil }
             defer { state.state = .connecting }
@@ -351,7 +351,7 @@ extension CBPeripheral {
 
     /// Has the manager's hub end the connection, or the attempt.
     func disconnect() {
-        let change = own.withLock { state -> (VirtualLink, CBPeripheralState)? in
+        let change = own.withLock { state -> (PeripheralLink, CBPeripheralState)? in
             guard let link = state.link, state.state == .connected || state.state == .connecting else { return nil }
             defer { state.state = .disconnecting }
             return (link, state.state)
@@ -364,7 +364,7 @@ extension CBPeripheral {
 
     private func perform(
         isAlone: Bool = false, bytes: Int = 0, isCommand: Bool = false,
-        _ run: @escaping @Sendable (Peripheral, VirtualLink) async -> VirtualLink.Report?
+        _ run: @escaping @Sendable (Peripheral, PeripheralLink) async -> PeripheralLink.Report?
     ) {
         guard let link = own.withLock({ $0.state == .connected ? $0.link : nil }) else {
             return Misuse.log("\(self) can only accept commands while in the connected state", host: host)
@@ -375,7 +375,7 @@ extension CBPeripheral {
                 "\(self) has too many calls waiting: this one is dropped. Wait for callbacks before making more",
                 host: host)
         }
-        let call = VirtualLink.Call(cost: cost, isAlone: isAlone, run: run)
+        let call = PeripheralLink.Call(cost: cost, isAlone: isAlone, run: run)
         host.hub.post { _ in link.assumeIsolated { $0.add(call) } }
     }
 
@@ -394,7 +394,7 @@ extension CBPeripheral {
     private static func report<Value: Sendable>(
         _ result: Result<Value, BLEError>, _ apply: @escaping @Sendable (CBPeripheral, Value) -> Void = { _, _ in },
         finish: @escaping @Sendable (CBPeripheral, (any Error)?) -> Void
-    ) -> VirtualLink.Report? {
+    ) -> PeripheralLink.Report? {
         switch result {
         case .success(let value):
             return { peripheral in
@@ -449,7 +449,7 @@ extension CBPeripheral {
 
 extension CBPeripheral {
     /// Changes the state, if the link is still the current one; returns whether it is.
-    private func change(to new: CBPeripheralState, by link: VirtualLink, mtu: Int? = nil) -> Bool {
+    private func change(to new: CBPeripheralState, by link: PeripheralLink, mtu: Int? = nil) -> Bool {
         let old = own.withLock { state -> CBPeripheralState? in
             guard state.link === link else { return nil }
             defer { state.state = new }
@@ -471,7 +471,7 @@ extension CBPeripheral {
             identifier: identifier, name: name, reconnects: link.options.reconnects)
     }
 
-    func connected(_ link: VirtualLink, mtu: Int) {
+    func connected(_ link: PeripheralLink, mtu: Int) {
         // A connection that the program has cancelled in the meantime is reported as cancelled alone.
         let isAwaited = own.withLock { $0.link === link && $0.state == .connecting }
         guard isAwaited, change(to: .connected, by: link, mtu: mtu) else { return }
@@ -479,7 +479,7 @@ extension CBPeripheral {
         if let manager { manager.delegate?.centralManager(manager, didConnect: self) }
     }
 
-    func failedToConnect(_ link: VirtualLink, _ error: CBError, isOfThisMachine: Bool) {
+    func failedToConnect(_ link: PeripheralLink, _ error: CBError, isOfThisMachine: Bool) {
         let (isCurrent, isCancelled) = own.withLock {
             ($0.link === link, $0.link === link && $0.state == .disconnecting)
         }
@@ -495,7 +495,7 @@ extension CBPeripheral {
         }
     }
 
-    func disconnected(_ link: VirtualLink, _ error: CBError?, isReconnecting: Bool) {
+    func disconnected(_ link: PeripheralLink, _ error: CBError?, isReconnecting: Bool) {
         // A link that the program has cancelled, and asked for again, reports its end with the new state.
         let isCancelled = own.withLock { $0.link === link && $0.state == .disconnecting }
         // The end of the new attempt is on its way.
@@ -508,7 +508,7 @@ extension CBPeripheral {
             isReconnecting: isReconnecting, error: isCancelled ? nil : error)
     }
 
-    func abandoned(_ link: VirtualLink) {
+    func abandoned(_ link: PeripheralLink) {
         if change(to: .disconnected, by: link) { setServices(nil) }
     }
 

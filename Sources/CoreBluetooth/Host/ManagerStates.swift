@@ -45,7 +45,7 @@ final class ManagerStates: Sendable {
     /// - Returns: Where to keep the next state, and the state of the run before; `nil` if there was none.
     func open<State: Codable & Sendable & Equatable>(
         _ identifier: String, kind: String, as type: State.Type
-    ) -> (keeper: StateKeeper<State>, former: State?)? {
+    ) -> (keeper: ManagerStateFile<State>, former: State?)? {
         guard let directory else {
             logger.warning(
                 """
@@ -70,7 +70,7 @@ final class ManagerStates: Sendable {
 
     private func openFile<State>(
         of identifier: String, _ name: String, kind: String, in directory: String, as type: State.Type
-    ) -> (keeper: StateKeeper<State>, former: State?)? {
+    ) -> (keeper: ManagerStateFile<State>, former: State?)? {
         let others = keepers(of: name + kind, as: type)
         if others.contains(where: \.hasFile) {
             // A program that replaces its manager creates the new one first.
@@ -85,7 +85,7 @@ final class ManagerStates: Sendable {
             let store = StateStore(directory: directory, identifier: name)
             let file = try store.openFile(".\(kind)", longest: Self.nameLimit)
             let loaded: StateFile.Loaded<State> = try file.load(
-                limit: StateKeeper<State>.byteLimit, what: "state of a manager", otherwise: "nothing is restored",
+                limit: ManagerStateFile<State>.byteLimit, what: "state of a manager", otherwise: "nothing is restored",
                 isOtherVersion: { _ in false }
             ) { bytes throws(MalformedPacket) in
                 guard let state = try? JSONDecoder().decode(State.self, from: Data(bytes)) else {
@@ -101,14 +101,14 @@ final class ManagerStates: Sendable {
         }
     }
 
-    private func keepers<State>(of file: String, as type: State.Type) -> [StateKeeper<State>] {
-        keepers.withLock { $0[file] ?? [] }.compactMap { $0.keeper as? StateKeeper<State> }
+    private func keepers<State>(of file: String, as type: State.Type) -> [ManagerStateFile<State>] {
+        keepers.withLock { $0[file] ?? [] }.compactMap { $0.keeper as? ManagerStateFile<State> }
     }
 
     private func keeper<State>(
-        _ kept: State?, in opened: StateFile?, _ name: String, after others: [StateKeeper<State>]
-    ) -> StateKeeper<State> {
-        let keeper = StateKeeper(kept, in: opened, queue, loop: loop, logger: logger) { [weak self] in
+        _ kept: State?, in opened: StateFile?, _ name: String, after others: [ManagerStateFile<State>]
+    ) -> ManagerStateFile<State> {
+        let keeper = ManagerStateFile(kept, in: opened, queue, loop: loop, logger: logger) { [weak self] in
             self?.keepers(of: name, as: State.self).first { $0.isWaiting }
         }
         keepers.withLock { $0[name] = (others + [keeper]).map(WeakKeeper.init) }
@@ -132,7 +132,7 @@ final class ManagerStates: Sendable {
 }
 
 /// The file with the state of one manager.
-final class StateKeeper<State: Codable & Sendable & Equatable>: Sendable {
+final class ManagerStateFile<State: Codable & Sendable & Equatable>: Sendable {
     static var byteLimit: Int { 1 << 20 }
 
     private struct Pending {
@@ -157,12 +157,12 @@ final class StateKeeper<State: Codable & Sendable & Equatable>: Sendable {
     /// Only the queue uses it.
     private let disk: Lock<Disk>
     /// Returns the keeper that takes over the file at the end; `nil` if there is none.
-    private let next: @Sendable () -> StateKeeper?
+    private let next: @Sendable () -> ManagerStateFile?
 
     /// Creates a keeper; without a file, it waits for the one of another keeper.
     init(
         _ kept: State?, in file: StateFile?, _ queue: DispatchQueue, loop: EventLoop, logger: Logger,
-        next: @escaping @Sendable () -> StateKeeper?
+        next: @escaping @Sendable () -> ManagerStateFile?
     ) {
         disk = Lock(Disk(file: file, kept: kept))
         self.queue = queue

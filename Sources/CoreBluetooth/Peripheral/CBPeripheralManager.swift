@@ -31,7 +31,7 @@ open class CBPeripheralManager: CBManager, @unchecked Sendable {
     private static let (updateLimit, updateLow) = (20, 4)
 
     private let own = Lock(State())
-    private let keeper: StateKeeper<PeripheralManagerState>?
+    private let keeper: ManagerStateFile<PeripheralManagerState>?
 
     /// Creates a manager without a delegate, on the main queue.
     public convenience init() {

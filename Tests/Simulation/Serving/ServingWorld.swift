@@ -42,7 +42,7 @@ actor ServingWorld {
     }
 
     /// Plays a seed to its end, or to the first thing that is wrong.
-    static func play(seed: UInt64, keepsLines: Bool = false) async -> Outcome {
+    static func play(seed: UInt64, keepsLines: Bool = false) async -> SimulationResult {
         await VirtualTime.run { time in
             var numbers = Numbers(seed: seed, .serving)
             let radio = VirtualRadio(time: time)
@@ -84,8 +84,8 @@ actor ServingWorld {
         self.numbers = numbers
     }
 
-    private var outcome: Outcome {
-        Outcome(
+    private var outcome: SimulationResult {
+        SimulationResult(
             hash: log.hash, events: log.count, failure: failure, eventCounts: eventCounts, lines: log.lines,
             duration: loop.now() - BootInstant(nanoseconds: 0))
     }

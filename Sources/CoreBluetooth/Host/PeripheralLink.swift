@@ -18,7 +18,7 @@ internal import BareBLE
 internal import Logging
 
 /// The options of a connection.
-struct LinkOptions: Sendable {
+struct PeripheralLinkOptions: Sendable {
     var startDelay: Duration = .zero
     /// Whether the link is established again after a loss.
     var reconnects = false
@@ -27,7 +27,7 @@ struct LinkOptions: Sendable {
 }
 
 /// The link of one peripheral object.
-actor VirtualLink {
+actor PeripheralLink {
     /// What a call reports on the delegate's queue.
     typealias Report = @Sendable (CBPeripheral) -> Void
 
@@ -37,7 +37,7 @@ actor VirtualLink {
         /// Whether it runs alone.
         let isAlone: Bool
         /// Makes the call; `nil` if there is nothing to report.
-        let run: @Sendable (Peripheral, VirtualLink) async -> Report?
+        let run: @Sendable (Peripheral, PeripheralLink) async -> Report?
     }
 
     private enum Phase {
@@ -58,7 +58,7 @@ actor VirtualLink {
 
     nonisolated let manager: ManagerID
     nonisolated let peer: PeerID
-    nonisolated let options: LinkOptions
+    nonisolated let options: PeripheralLinkOptions
     nonisolated let host: CoreBluetoothHost
     nonisolated let flow = WriteFlow()
     private nonisolated let callbacks: CallbackQueue
@@ -81,7 +81,7 @@ actor VirtualLink {
 
     init(
         _ owner: WeakPeripheral, to peer: PeerID, of manager: ManagerID, on callbacks: CallbackQueue,
-        _ options: LinkOptions,
+        _ options: PeripheralLinkOptions,
         host: CoreBluetoothHost
     ) {
         self.owner = owner
