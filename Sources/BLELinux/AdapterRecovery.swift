@@ -296,7 +296,7 @@ extension RecoveryFailure {
 package struct RecoveryRequest: Hashable, Sendable {
     package let step: RecoveryStep
     package let adapter: BluetoothAddress
-    /// Whether links may end.
+    /// A Boolean value that indicates whether links may end.
     package let endsLinks: Bool
 
     /// The largest number of bytes in a request or a response.

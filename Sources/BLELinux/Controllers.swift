@@ -11,7 +11,7 @@ package enum Controllers {
     private static let lowEnergyLink: UInt8 = 0x80
     private static let connected: UInt16 = 1
 
-    /// Whether the kernel offers Bluetooth sockets to this process: it has them, and this is the first network
+    /// A Boolean value that indicates whether the kernel offers Bluetooth sockets to this process: it has them, and this is the first network
     /// namespace.
     package static var isAddressFamilyAvailable: Bool {
         do throws(SystemCallError) {
@@ -105,7 +105,7 @@ package enum Controllers {
         return addresses
     }
 
-    /// Whether the kernel can pair with the adapter of this address; `nil` without permission to see that, or if its list
+    /// Returns a Boolean value that indicates whether the kernel can pair with the adapter of this address; `nil` without permission to see that, or if its list
     /// is too long.
     package static func canPair(_ address: BluetoothAddress) -> Bool? {
         SystemFiles.text(channelsPath).flatMap { pairingAddresses(inChannels: $0)?.contains(address) }

@@ -18,6 +18,6 @@ package enum CoreDumps {
         ble_process_option(PR_SET_DUMPABLE, 0) == 0
     }
 
-    /// Whether the kernel may write the memory of this process to a core dump.
+    /// A Boolean value that indicates whether the kernel may write the memory of this process to a core dump.
     package static var mayBeWritten: Bool { ble_process_option(PR_GET_DUMPABLE, 0) == 1 }
 }

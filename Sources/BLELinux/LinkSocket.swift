@@ -52,7 +52,7 @@ package struct LinkSocket: ~Copyable, Sendable {
     /// The number of packets that the kernel has dropped because they were not read in time. It is updated with the
     /// next packet that arrives after a loss.
     package private(set) var droppedPackets: UInt32 = 0
-    /// Whether `finishConnect` has yet to report the outcome of the connect.
+    /// A Boolean value that indicates whether `finishConnect` has yet to report the outcome of the connect.
     package var isConnecting = false
 
     /// The reason of the link's end from a simulated radio, because the other end of a socketpair cannot report one.
@@ -194,11 +194,11 @@ package struct LinkSocket: ~Copyable, Sendable {
         return result < 0 ? nil : mtu
     }
 
-    /// Whether the kernel would take a packet now: it has memory for one, and the peer of a channel has granted
+    /// A Boolean value that indicates whether the kernel would take a packet now: it has memory for one, and the peer of a channel has granted
     /// credits.
     package var hasRoom: Bool { ble_poll(descriptor) & BLE_WRITABLE != 0 }
 
-    /// Whether the link has ended, as far as the kernel knows; what arrived before may still be read.
+    /// A Boolean value that indicates whether the link has ended, as far as the kernel knows; what arrived before may still be read.
     package var isHungUp: Bool { ble_poll(descriptor) & BLE_HANG_UP != 0 }
 
     // MARK: Inside

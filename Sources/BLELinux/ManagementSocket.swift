@@ -15,7 +15,7 @@ package import BLECore
 internal import CBluetooth
 internal import Glibc
 
-/// What the management interface had to offer.
+/// The result of reading the management interface.
 package enum ManagementInput: Hashable, Sendable {
     /// A response, or news.
     case event(ManagementEvent)

@@ -1,4 +1,4 @@
-/// Whether Bluetooth and Wi-Fi use one antenna: while a controller listens without a break, the Wi-Fi beside it gets no
+/// A check whether Bluetooth and Wi-Fi use one antenna: while a controller listens without a break, the Wi-Fi beside it gets no
 /// time, and the reverse (row W50).
 ///
 /// The kernel does not say so. A controller that is built in, and a Wi-Fi radio that is built in too, are one chip on

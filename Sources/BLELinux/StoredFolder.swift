@@ -10,7 +10,7 @@ package struct StoredFolder: ~Copyable {
     package struct File: Hashable, Sendable {
         /// The name in the directory.
         package let name: String
-        /// Whether it was marked.
+        /// A Boolean value that indicates whether it was marked.
         package let isMarked: Bool
         fileprivate let seconds: Int
         fileprivate let nanoseconds: Int

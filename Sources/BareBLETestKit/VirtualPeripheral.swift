@@ -240,7 +240,7 @@ public actor VirtualPeripheral {
 
     // MARK: Security
 
-    /// How the device pairs; `nil` if it cannot.
+    /// The way in which the device pairs; `nil` if it cannot.
     public var security: VirtualSecurity? { device.security }
 
     /// Changes how the device pairs from now on; `nil` if it no longer can. Bonds are kept.

@@ -99,11 +99,11 @@ package struct AdvertiseSession: ~Copyable {
 
     /// Counts since the session began.
     package struct Counts: Hashable, Sendable {
-        /// How often a set came on air.
+        /// The number of times that a set came on air.
         package var enabled = 0
-        /// How often a central connected.
+        /// The number of times that a central connected.
         package var connections = 0
-        /// How often another program or the kernel took a set off air.
+        /// The number of times that another program or the kernel took a set off air.
         package var disturbances = 0
         /// Commands that failed, those included whose failure is expected to pass.
         package var failedCommands = 0
@@ -248,7 +248,7 @@ package struct AdvertiseSession: ~Copyable {
         }
     }
 
-    /// Whether nothing runs and no command is out.
+    /// A Boolean value that indicates whether nothing runs and no command is out.
     package var isResting: Bool { entries.isEmpty && !hasCommandOut }
 
     private var hasCommandOut: Bool {
@@ -816,11 +816,11 @@ extension AdvertiseSession {
 extension AdvertiseSession {
     /// The properties of the controller that the session needs.
     package struct Controller: Hashable, Sendable {
-        /// Whether the controller has advertising sets, and extended PDUs.
+        /// A Boolean value that indicates whether the controller has advertising sets, and extended PDUs.
         package let hasSets: Bool
-        /// How many sets the session may have.
+        /// The number of sets that the session may have.
         package let setLimit: Int
-        /// How many bytes of data an extended advertisement may have.
+        /// The number of bytes of data that an extended advertisement may have.
         package let maximumDataLength: Int
         private let phys: LEPHYs
 

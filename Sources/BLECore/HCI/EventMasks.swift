@@ -34,7 +34,7 @@ package struct EventMasks: ~Copyable {
     private var repeated: Set<HCIOpcode> = []
     /// When other programs' commands were followed by one of these, in the last minute.
     private var repeats: [BootInstant] = []
-    /// How many commands of other programs were followed by one of these.
+    /// The number of commands of other programs that were followed by one of these.
     package private(set) var repeatCount = 0
 
     package init() {}
@@ -132,12 +132,12 @@ package struct EventMasks: ~Copyable {
         return true
     }
 
-    /// How many commands of other programs are followed by one of these in a minute.
+    /// The number of commands of other programs that are followed by one of these in a minute.
     package static let repeatLimit = 4
 }
 
 extension LEEventMask {
-    /// What the kernel switches on, by the same rule (`hci_le_set_event_mask_sync`), and the reports of the scans and the
+    /// Creates the mask that the kernel switches on, by the same rule (`hci_le_set_event_mask_sync`), and the reports of the scans and the
     /// completions of the connects that this program makes.
     package init(features: LEFeatures, commands: HCISupportedCommands?) {
         self = [.connectionComplete, .advertisingReport, .connectionUpdateComplete, .readRemoteFeaturesComplete]

@@ -35,7 +35,7 @@ package struct LinkEncryption: ~Copyable {
         case noKey
     }
 
-    /// What to do now.
+    /// An action for the owner to take now.
     package enum Action: Hashable, Sendable {
         /// Send LE Enable Encryption for this link, and call `commandFinished` with the number.
         case send(ConnectionHandle, number: UInt64)
@@ -58,7 +58,7 @@ package struct LinkEncryption: ~Copyable {
 
     package init() {}
 
-    /// How long it may take in all. The kernel drops a link without a socket after 2 s.
+    /// The time that it may take in all. The kernel drops a link without a socket after 2 s.
     package static let timeout: Duration = .seconds(5)
 
     /// When `timePassed` is to be called at the latest.

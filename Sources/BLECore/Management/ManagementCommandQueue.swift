@@ -109,7 +109,7 @@ package struct ManagementCommandQueue: ~Copyable {
         fileprivate let number: UInt64
     }
 
-    /// What to do now.
+    /// An action for the owner to take now.
     package enum Action: Hashable, Sendable {
         /// Write this packet to the socket; call `notSent` with the ticket if that fails.
         case send(Ticket, SecretBytes)
@@ -176,7 +176,7 @@ package struct ManagementCommandQueue: ~Copyable {
         self.largestPacket = largestPacket
     }
 
-    /// How many commands wait to be written.
+    /// The number of commands that wait to be written.
     package var count: Int { entries.count }
 
     /// When `timePassed` is to be called at the latest.
@@ -333,7 +333,7 @@ package struct ManagementCommandQueue: ~Copyable {
         }
     }
 
-    /// Whether a command of this code is out for an adapter, whether or not anybody waits for it.
+    /// Returns a Boolean value that indicates whether a command of this code is out for an adapter, whether or not anybody waits for it.
     package func isOut(_ code: ManagementCommandCode, adapter: UInt16?) -> Bool {
         pending.contains { $0.key == Key(code: code, adapter: adapter) }
     }
@@ -358,7 +358,7 @@ package struct ManagementCommandQueue: ~Copyable {
 
     // MARK: Limits
 
-    /// How many commands may wait.
+    /// The number of commands that may wait.
     package static let capacity = 64
 
     /// Returns how long the kernel may take for a command by default.

@@ -98,7 +98,7 @@ package struct RecoveryLadder: ~Copyable {
 
     package init(_ policy: RecoveryPolicy) { self.policy = policy }
 
-    /// Whether reports and responses matter.
+    /// A Boolean value that indicates whether reports and responses matter.
     package var isInTrouble: Bool {
         if case .healthy = state { false } else { true }
     }
@@ -344,7 +344,7 @@ extension RecoveryLadder {
         return max(next, runs[runs.count - Self.runLimit] + Self.hour)
     }
 
-    /// How long it takes until a step can have helped.
+    /// Returns the time until a step can have helped.
     package static func timeLimit(after step: RecoveryStep) -> Duration {
         switch step {
         case .rescan, .eventMasks: .seconds(15)
@@ -353,18 +353,18 @@ extension RecoveryLadder {
         }
     }
 
-    /// How many commands without a response are trouble, and within what time.
+    /// The number of commands without a response that are trouble, and the time for that.
     package static let timeoutLimit = 3
     package static let timeoutWindow: Duration = .seconds(30)
     /// The pauses after runs in a row.
     package static let pauses: [Duration] = [.seconds(60), .seconds(300), .seconds(1800)]
     /// The pause after a step that was refused because of other programs.
     package static let refusalPause: Duration = .seconds(300)
-    /// How many runs there are in an hour at most.
+    /// The maximum number of runs in an hour.
     package static let runLimit = 4
-    /// How many runs of a row are remembered.
+    /// The number of runs of a row that are remembered.
     package static let runMemory = 8
-    /// How long nothing was heard before links are ended for it.
+    /// The time without reports before links are ended for it.
     package static let silenceBeforePower: Duration = .seconds(120)
     package static let hour: Duration = .seconds(3600)
 }

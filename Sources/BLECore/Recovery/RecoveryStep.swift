@@ -122,7 +122,7 @@ public struct RecoveryPolicy: Hashable, Sendable {
     /// The device is also set up again.
     public static let usb = RecoveryPolicy(.usb)
 
-    /// Whether a step may be taken at all.
+    /// Returns a Boolean value that indicates whether a step may be taken at all.
     package func permits(_ step: RecoveryStep) -> Bool {
         switch step {
         case .rescan, .eventMasks: limit >= .rescan

@@ -124,22 +124,22 @@ package struct ScanSession: ~Copyable {
         claimed = controller
     }
 
-    /// Whether the legacy commands are in use on a controller that lists the extended ones. It refuses the extended
+    /// A Boolean value that indicates whether the legacy commands are in use on a controller that lists the extended ones. It refuses the extended
     /// ones for connects as well then.
     package var hasFallenBack: Bool {
         claimed.hasExtendedScan && (!controller.hasExtendedScan || foreignSet == .legacy)
     }
 
-    /// Whether reports can come in.
+    /// A Boolean value that indicates whether reports can come in.
     package var isScanning: Bool {
         if case .scanning = state { return true }
         return false
     }
 
-    /// Whether the radio listens for this session, or for another program that has just changed the scan.
+    /// A Boolean value that indicates whether the radio listens for this session, or for another program that has just changed the scan.
     package var isListening: Bool { isScanning || quietSince != nil }
 
-    /// Whether nothing runs and no command is out.
+    /// A Boolean value that indicates whether nothing runs and no command is out.
     package var isResting: Bool {
         switch state {
         case .resting, .asleep: true
@@ -469,7 +469,7 @@ extension ScanSession {
         return min(pause, Self.longestPause)
     }
 
-    /// How many attempts are made with a set of commands that the controller refuses, before the other has its turn.
+    /// The number of attempts with a set of commands that the controller refuses, before the other has its turn.
     package static let attemptsOfOneSet = 6
     /// The longest time without data of a running scan before it is re-armed, and where much was heard before.
     package static let stallTimeout: Duration = .seconds(90)

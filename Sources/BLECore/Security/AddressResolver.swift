@@ -75,7 +75,7 @@ package struct AddressResolver {
         others = RecentAddresses(capacity: capacity)
     }
 
-    /// Whether there are no keys, so that no address is resolved.
+    /// A Boolean value that indicates whether there are no keys, so that no address is resolved.
     package var isEmpty: Bool { keys.isEmpty }
 
     /// Returns whether the identity has a key that no other has.

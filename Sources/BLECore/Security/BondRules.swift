@@ -175,7 +175,7 @@ package enum BondRules {
         return try check(bond)
     }
 
-    /// What the kernel is given of all bonds.
+    /// The lists of keys of all bonds that the kernel is given.
     package struct KeyLists: Hashable, Sendable {
         /// Something of a bond that the kernel is not given.
         package struct Omission: Hashable, Sendable {

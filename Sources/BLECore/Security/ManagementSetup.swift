@@ -46,13 +46,13 @@ package struct ManagementSetup: ~Copyable {
         case longTermKeys
     }
 
-    /// What `begin` may do.
+    /// The actions that `begin` may take.
     package struct Plan: Hashable, Sendable {
-        /// Whether an adapter that is off is switched on in the end.
+        /// A Boolean value that indicates whether an adapter that is off is switched on in the end.
         package var powersOn: Bool
-        /// Whether an adapter that may be unable to pair is switched off and on once, which ends its links.
+        /// A Boolean value that indicates whether an adapter that may be unable to pair is switched off and on once, which ends its links.
         package var mayCyclePower: Bool
-        /// Whether the kernel can pair with the adapter as it is now, where the owner knows that.
+        /// A Boolean value that indicates whether the kernel can pair with the adapter as it is now, where the owner knows that.
         package var canPair: Bool?
 
         package init(powersOn: Bool, mayCyclePower: Bool = true, canPair: Bool? = nil) {
@@ -73,9 +73,9 @@ package struct ManagementSetup: ~Copyable {
     package struct Managed: Hashable, Sendable {
         /// The settings in the end.
         package let settings: ManagementSettings
-        /// Whether the kernel can pair whenever the adapter is on; `nil` if that is not known.
+        /// A Boolean value that indicates whether the kernel can pair whenever the adapter is on; `nil` if that is not known.
         package let canPair: Bool?
-        /// Whether the power was switched off and on.
+        /// A Boolean value that indicates whether the power was switched off and on.
         package let hasCycledPower: Bool
 
         package init(settings: ManagementSettings, canPair: Bool?, hasCycledPower: Bool) {
@@ -113,7 +113,7 @@ package struct ManagementSetup: ~Copyable {
         case command(ManagementCommandFailure)
     }
 
-    /// What to do now.
+    /// An action for the owner to take now.
     package enum Action: Hashable, Sendable {
         /// Put this command into the queue, and call `commandFinished` with its result.
         case send(ManagementPacket)
@@ -244,7 +244,7 @@ package struct ManagementSetup: ~Copyable {
         graceEnd = now + Self.grace
     }
 
-    /// Whether the adapter is set up.
+    /// A Boolean value that indicates whether the adapter is set up.
     package var isManaged: Bool {
         switch state {
         case .unmanaged, .held, .settingUp: false
@@ -252,19 +252,19 @@ package struct ManagementSetup: ~Copyable {
         }
     }
 
-    /// Whether a setup is under way.
+    /// A Boolean value that indicates whether a setup is under way.
     package var isSettingUp: Bool { if case .settingUp = state { true } else { false } }
 
     /// The management interface is open again: the adapter with this index may have been plugged in at this moment.
     package mutating func interfaceOpened(at now: BootInstant) { graceEnd = now + Self.grace }
 
-    /// Whether the kernel has both lists as they were stored at some time.
+    /// A Boolean value that indicates whether the kernel has both lists as they were stored at some time.
     package var hasKeys: Bool { hasLists }
 
-    /// Whether a pairing runs: lists are not loaded until it ends.
+    /// A Boolean value that indicates whether a pairing runs: lists are not loaded until it ends.
     package var isPairing: Bool { pairing == .running }
 
-    /// Whether the kernel can pair whenever the adapter is on; `nil` if that is not known.
+    /// A Boolean value that indicates whether the kernel can pair whenever the adapter is on; `nil` if that is not known.
     package var canPair: Bool? { hasBeenOff ? true : knownToPair }
 
     /// When `timePassed` is to be called at the latest.
@@ -825,15 +825,15 @@ extension ManagementSetup {
 
     // MARK: Limits
 
-    /// How long the kernel has an adapter on that was plugged in, while it reports it as off: `HCI_AUTO_OFF_TIMEOUT` with
+    /// The time for which the kernel has an adapter on that was plugged in, while it reports it as off: `HCI_AUTO_OFF_TIMEOUT` with
     /// as much again for a slow machine.
     package static let grace: Duration = .seconds(4)
-    /// How often a command is sent that the kernel is too busy for, because another program changes the same, or that has not
+    /// The number of times that a command is sent that the kernel is too busy for, because another program changes the same, or that has not
     /// changed the power.
     package static let tries = 10
     /// The pause before each further time.
     package static let pause: Duration = .milliseconds(500)
-    /// How often the bondable setting is set again in `clearingTime` that another program clears.
+    /// The number of times that the bondable setting is set again in `clearingTime` that another program clears.
     package static let clearingLimit = 3
     package static let clearingTime: Duration = .seconds(60)
 }

@@ -7,7 +7,7 @@ package struct AdapterLink: ~Copyable, Sendable {
     package var socket: LinkSocket
     /// The link; its peer is named as the link is filed, a bonded one by its identity.
     package let identity: LinkIdentity
-    /// Whether packets were discarded that had arrived before the link was encrypted.
+    /// A Boolean value that indicates whether packets were discarded that had arrived before the link was encrypted.
     package var hasDiscarded = false
     /// Signal strength, an end at once, and the reason of the end.
     package let controls: LinkControls

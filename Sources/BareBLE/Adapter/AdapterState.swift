@@ -99,7 +99,7 @@ extension Adapter {
         }
     }
 
-    /// Whether the adapter is looked at every two seconds.
+    /// A Boolean value that indicates whether the adapter is looked at every two seconds.
     package var isWatched: Bool { monitor.isTimerSet }
 
     fileprivate func observeState() -> (number: UInt64, buffer: StreamBuffer<AdapterState>) {

@@ -5,7 +5,7 @@ package struct ScanID: Hashable, Sendable {
     let number: UInt64
 }
 
-/// What a scan receives, on the event loop, in order.
+/// A delivery to a scan, on the event loop, in order.
 package enum ScanDelivery: Hashable, Sendable {
     /// A device that matches was heard for the first time, or again after it was lost.
     case found(ScanResult)
@@ -18,7 +18,7 @@ package enum ScanDelivery: Hashable, Sendable {
     case notice(ScanNotice)
 }
 
-/// What may happen to a scan without ending it.
+/// An event of a scan that does not end it.
 package enum ScanNotice: Hashable, Sendable {
     /// The adapter went down, was unplugged or was reset; the scan continues when it is back.
     case adapterLost

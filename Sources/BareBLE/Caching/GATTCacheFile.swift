@@ -74,7 +74,7 @@ public struct GATTCacheFile: Hashable, Sendable {
         owner == nil ? GATTCache.isEnvelope(bytes) : bytes.starts(with: heading)
     }
 
-    /// Whether saving a cache here loses nothing else: there is no file, or an empty one, or one with a cache of the
+    /// A Boolean value that indicates whether saving a cache here loses nothing else: there is no file, or an empty one, or one with a cache of the
     /// same peer, damaged or not.
     package var mayBeReplaced: Bool {
         do throws(SystemCallError) {

@@ -41,7 +41,7 @@ public struct ChannelListenerOptions: Hashable, Sendable {
     }
 }
 
-/// What an adapter's listener for channels requires.
+/// The requirements of an adapter's listener for channels.
 package struct ChannelListenRequest: Hashable, Sendable {
     /// The PSM; 0 has the kernel choose one.
     package let psm: UInt16

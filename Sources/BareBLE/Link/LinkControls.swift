@@ -37,7 +37,7 @@ package struct LinkControls: Sendable {
     /// Reads what the controller has reported, so that it is not known later than what the socket has received. To be
     /// called on the loop.
     let readEvents: @Sendable () -> Void
-    /// Whether the controller still has the link, as the kernel reports it.
+    /// Returns a Boolean value that indicates whether the controller still has the link, as the kernel reports it.
     package let isUp: @Sendable () async -> Bool
     /// The security of the link, by the descriptor of its socket. To be called on the loop.
     let security: @Sendable (Int32) -> LinkSecurity

@@ -41,7 +41,7 @@ public struct AuthorizationRequest: Sendable {
     public let isWrite: Bool
 }
 
-/// What an update does for a central whose queue has no room: its radio takes fewer values than are sent.
+/// The treatment of a central whose queue has no room for an update: its radio takes fewer values than are sent.
 public enum WhenFull: Hashable, Sendable {
     /// The call waits; values are sent in the order of the calls. For a central for which 1,024 calls wait, it does not: the
     /// value is not sent there, and the outcome is ``UpdateOutcome/full``.
@@ -52,7 +52,7 @@ public enum WhenFull: Hashable, Sendable {
     case fail
 }
 
-/// What became of an update for one central.
+/// The outcome of an update for one central.
 public enum UpdateOutcome: Hashable, Sendable {
     /// The kernel has taken the value, in a notification.
     case notified
@@ -82,7 +82,7 @@ public enum UpdateOutcome: Hashable, Sendable {
     public var isSent: Bool { self == .notified || self == .confirmed }
 }
 
-/// What became of an update.
+/// The outcome of an update.
 public struct UpdateResult: Hashable, Sendable {
     /// The outcome for each central that had subscribed.
     public let outcomes: [ConnectedCentral.ID: UpdateOutcome]

@@ -50,7 +50,7 @@ public actor LocalPeripheral {
         /// The maximum number of links that others make. If a further central connects, the unbonded one that was not heard
         /// for the longest time is disconnected; without such a one, the newcomer is.
         public var maximumCentrals = 16
-        /// How long a central may send nothing before it is disconnected, at least 1 s; `nil`, the default, for as long as it
+        /// The time for which a central may send nothing before it is disconnected, at least 1 s; `nil`, the default, for as long as it
         /// likes, as the protocol permits.
         ///
         /// It counts whatever a central sends on its link: requests, commands, confirmations, and responses to requests of this
@@ -266,7 +266,7 @@ extension LocalPeripheral {
     /// The centrals that are connected.
     public var centrals: [ConnectedCentral] { links.inOrder.map(links.snapshot) }
 
-    /// What happens to the links and their subscriptions.
+    /// The events of the links and their subscriptions.
     public nonisolated var events: LocalPeripheralEventSequence { serverEvents.all }
 
     /// Accepts the links that centrals make to the central's adapter, from now on until `stop()`.

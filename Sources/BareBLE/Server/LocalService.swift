@@ -182,7 +182,7 @@ public struct CentralWriteRequest: Sendable {
     public let offset: Int
     /// The value.
     public let value: [UInt8]
-    /// Whether the central waits for no response, so that a refusal has no effect.
+    /// A Boolean value that indicates whether the central waits for no response, so that a refusal has no effect.
     package let isCommand: Bool
 }
 

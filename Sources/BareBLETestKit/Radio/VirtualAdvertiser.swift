@@ -17,15 +17,15 @@ package struct VirtualAdvertiser: Sendable {
     package struct AdvertisingSet: Hashable, Sendable {
         /// The advertising handle.
         package let handle: UInt8
-        /// Whether centrals may connect.
+        /// A Boolean value that indicates whether centrals may connect.
         package fileprivate(set) var isConnectable = true
-        /// Whether there is a scan response.
+        /// A Boolean value that indicates whether there is a scan response.
         package fileprivate(set) var isScannable = true
-        /// Whether it uses extended PDUs, which have room for more data.
+        /// A Boolean value that indicates whether it uses extended PDUs, which have room for more data.
         package fileprivate(set) var isExtended = false
         /// The interval between two advertising events.
         package fileprivate(set) var interval = Duration.milliseconds(1280)
-        /// Whether it advertises a random address.
+        /// A Boolean value that indicates whether it advertises a random address.
         package fileprivate(set) var usesRandomAddress = false
         package fileprivate(set) var randomAddress: BluetoothAddress?
         package fileprivate(set) var data: [UInt8] = []
@@ -80,7 +80,7 @@ package struct VirtualAdvertiser: Sendable {
     /// The sets on air, in the order of their handles.
     package var setsOnAir: [AdvertisingSet] { sets.values.filter(\.isOnAir).sorted { $0.handle < $1.handle } }
 
-    /// Whether a connectable set is on air.
+    /// A Boolean value that indicates whether a connectable set is on air.
     package var isConnectable: Bool { sets.values.contains { $0.isOnAir && $0.isConnectable } }
 
     /// Takes a set off air, by which a central has connected.

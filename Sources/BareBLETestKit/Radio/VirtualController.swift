@@ -52,7 +52,7 @@ package struct VirtualController: Sendable {
     /// An established link.
     package struct Link: Hashable, Sendable {
         package let peer: PeerID
-        /// Whether this side has initiated it.
+        /// A Boolean value that indicates whether this side has initiated it.
         package let isCentral: Bool
         package fileprivate(set) var parameters: ConnectionParameters
         package fileprivate(set) var rssi: Int8
@@ -111,7 +111,7 @@ package struct VirtualController: Sendable {
 
     private var isExtended: Bool { personality.listsExtendedCommands }
 
-    /// Whether a link that comes up now breaks on 2M.
+    /// A Boolean value that indicates whether a link that comes up now breaks on 2M.
     package var losesLinks: Bool { personality.losesLinksOn2M && preferredPHYs?.contains(.le2M) ?? true }
 
     /// The number of links that may be up.
@@ -463,7 +463,7 @@ extension VirtualController {
         return eventCount.isMultiple(of: period) ? nil : packet
     }
 
-    /// How much later an event comes than it should.
+    /// Returns the delay of an event.
     package mutating func delay(of packet: [UInt8]) -> Duration? {
         guard packet.count > 4, packet[0] == HCIPacketType.event.rawValue, packet[1] != 0x0E, packet[1] != 0x0F else {
             return nil
@@ -484,7 +484,7 @@ extension VirtualController {
         return ConnectionHandle(packet[5]) | ConnectionHandle(packet[6]) << 8
     }
 
-    /// Whether the beginning of the next link is lost for everybody.
+    /// Returns a Boolean value that indicates whether the beginning of the next link is lost for everybody.
     package mutating func hidesLink() -> Bool {
         guard hiddenLinks > 0 else { return false }
         hiddenLinks -= 1

@@ -226,7 +226,7 @@ extension VirtualManagement {
         hosts[adapter]?.settings.lowEnergyChanged(isOn)
     }
 
-    /// Whether others may bond with an adapter.
+    /// Returns a Boolean value that indicates whether others may bond with an adapter.
     package func isBondable(_ adapter: UInt16) -> Bool { hosts[adapter]?.settings.isBondable ?? false }
 
     /// Makes an adapter, which is under management from then on, bondable or not; no program is notified.
@@ -234,7 +234,7 @@ extension VirtualManagement {
         hosts[adapter]?.settings.bondableChanged(isOn)
     }
 
-    /// Whether the adapter has a Security Manager.
+    /// Returns a Boolean value that indicates whether the adapter has a Security Manager.
     package func hasSecurityManager(_ adapter: UInt16) -> Bool {
         hosts[adapter]?.settings.hasSecurityManager ?? false
     }
@@ -738,10 +738,10 @@ extension VirtualManagement {
         link(name).map { SocketSecurity(level: $0.level, keySize: $0.keySize) }
     }
 
-    /// Whether a pairing runs on a link.
+    /// Returns a Boolean value that indicates whether a pairing runs on a link.
     package func isPairing(_ name: LinkName) -> Bool { link(name)?.pairing != nil }
 
-    /// Whether the link's socket waits for a level.
+    /// Returns a Boolean value that indicates whether the link's socket waits for a level.
     package func isWaiting(_ name: LinkName) -> Bool { link(name)?.isWaiting ?? false }
 
     /// A connected socket requests a level; `nil` if the kernel refuses that with `EINVAL`: there is no Security

@@ -157,7 +157,7 @@ extension ClientTable {
         }
     }
 
-    /// Whether `error` says that the bytes are intact, but of a version that this library does not know.
+    /// Returns a Boolean value that indicates whether `error` says that the bytes are intact, but of a version that this library does not know.
     package static func isOtherVersion(_ error: MalformedPacket) -> Bool {
         FileEnvelope.isOtherVersion(error)
     }

@@ -72,7 +72,7 @@ package struct GATTServer: Sendable {
 // MARK: - Types
 
 extension GATTServer {
-    /// What one client may take.
+    /// The limits for one client.
     package struct Limits: Hashable, Sendable {
         /// The largest packet that the server receives, which it offers to the client; 23 to 517.
         package var mtu: UInt16
@@ -119,19 +119,19 @@ extension GATTServer {
         package let handle: AttributeHandle
         package let offset: Int
         package let value: [UInt8]
-        /// Whether the client waits for no response.
+        /// A Boolean value that indicates whether the client waits for no response.
         package var isCommand = false
     }
 
-    /// What the application is asked.
+    /// A question to the application.
     package enum Question: Hashable, Sendable {
         /// The whole value of an attribute; the client wants it from `offset`.
         case read(AttributeHandle, offset: Int)
-        /// Whether to write these values: all or none.
+        /// Asks whether to write these values: all or none.
         case write([WrittenValue])
-        /// Whether the client may read or write an attribute.
+        /// Asks whether the client may read or write an attribute.
         case authorize(AttributeHandle, isWrite: Bool)
-        /// Whether the signature of a packet is that of the client's key.
+        /// Asks whether the signature of a packet is that of the client's key.
         case verify(ATTSignedWriteCommand)
     }
 
@@ -188,7 +188,7 @@ extension GATTServer {
         case closed
     }
 
-    /// What became of a value at once.
+    /// The immediate outcome of an update.
     package enum UpdateOutcome: Hashable, Sendable {
         /// It goes out as a notification, now or once the system has room. `.notified` follows, exactly once, unless it is
         /// cancelled.
@@ -265,7 +265,7 @@ extension GATTServer {
         case blocked
     }
 
-    /// Whether the client knows the services. The numbers are part of the form in which a link is handed over.
+    /// The client's knowledge of the services. The numbers are part of the form in which a link is handed over.
     package enum Awareness: UInt8, Hashable, Sendable {
         case aware
         case unaware
@@ -1607,7 +1607,7 @@ extension GATTServer {
         /// An indication that the client has not confirmed.
         package struct Indication: Hashable, Sendable {
             package var handle: AttributeHandle
-            /// Whether it reports a change of the services.
+            /// A Boolean value that indicates whether it reports a change of the services.
             package var isServiceChanged: Bool
             /// The handles of that change.
             package var change: ClosedRange<AttributeHandle>?
@@ -1630,7 +1630,7 @@ extension GATTServer {
         /// The largest packet that the client was offered to send.
         package var offeredMTU = ATTQueue.largestMTU
         package var isMTUExchanged = false
-        /// Whether the link is encrypted.
+        /// A Boolean value that indicates whether the link is encrypted.
         package var isEncrypted = false
         /// The configurations that are not 0, by the handles of the descriptors.
         package var configurations: [AttributeHandle: ClientCharacteristicConfiguration] = [:]
@@ -1641,14 +1641,14 @@ extension GATTServer {
         package var pendingChange: ClosedRange<AttributeHandle>?
         package var signCounter: UInt32 = 0
         package var prepared: [ATTPrepareWriteRequest] = []
-        /// Whether the services have changed since the first prepared write.
+        /// A Boolean value that indicates whether the services have changed since the first prepared write.
         package var isPreparedStale = false
         package var indication: Indication?
 
         package init() {}
     }
 
-    /// Whether the link can be handed over: no response is due, no command is unfinished, and nothing waits for room.
+    /// A Boolean value that indicates whether the link can be handed over: no response is due, no command is unfinished, and nothing waits for room.
     package var isSettled: Bool {
         guard !isClosed, outbox.isEmpty, commands.isEmpty, case .free = slot else { return false }
         return true

@@ -11,7 +11,7 @@
 
 /// One attribute of a `ServerDatabase`.
 package struct ServerAttribute: Hashable, Sendable {
-    /// What the server does with an attribute beyond keeping its value.
+    /// The duty that the server has for an attribute beyond keeping its value.
     package enum Role: Hashable, Sendable {
         case plain
         /// The declaration of a service, with the last handle of its group.
@@ -56,11 +56,11 @@ package struct ServerAttribute: Hashable, Sendable {
     package var value: [UInt8]
     package var role = Role.plain
     package var reading = Reading.stored
-    /// Whether the application decides about writes. A value that is read from the database is stored once it agrees.
+    /// A Boolean value that indicates whether the application decides about writes. A value that is read from the database is stored once it agrees.
     package var asksToWrite = false
     /// The PDUs that may write the attribute.
     package var writeMethods: WriteMethods = []
-    /// Whether writes must not change the length of the value.
+    /// A Boolean value that indicates whether writes must not change the length of the value.
     package var isFixedLength = false
     /// The maximum length of what clients write, in bytes.
     package var longestValue = ServerDatabase.longestValue
