@@ -226,16 +226,6 @@ import Testing
         }
     }
 
-    private func refusal(_ body: () async throws(VirtualCentralError) -> Void) async -> ATTErrorCode? {
-        do throws(VirtualCentralError) {
-            try await body()
-        } catch {
-            if case .refused(_, _, let code) = error { return code }
-            Issue.record(error)
-        }
-        return nil
-    }
-
     @Test func subscribersGetTheValues() async throws {
         try await Bench.run { bench in
             let (manager, recorder, _, dynamic) = try await offer(bench)

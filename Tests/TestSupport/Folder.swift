@@ -12,9 +12,18 @@ package final class Folder: Sendable {
     ///   files to the disk costs nothing.
     package init(inMemory: Bool = false) throws {
         let isInMemory = inMemory && FileManager.default.isWritableFile(atPath: Self.memory)
-        let parent = isInMemory ? URL(filePath: Self.memory) : FileManager.default.temporaryDirectory
-        path = parent.appending(path: "bareble-\(UUID().uuidString)").path
+        path = Self.newPath(in: isInMemory ? URL(filePath: Self.memory) : FileManager.default.temporaryDirectory)
         try make()
+    }
+
+    /// Creates a copy of another directory as it is now.
+    package init(copyOf other: Folder) throws {
+        path = Self.newPath(in: FileManager.default.temporaryDirectory)
+        try FileManager.default.copyItem(atPath: other.path, toPath: path)
+    }
+
+    private static func newPath(in parent: URL) -> String {
+        parent.appending(path: "bareble-\(UUID().uuidString)").path
     }
 
     deinit { try? FileManager.default.removeItem(atPath: path) }

@@ -76,7 +76,8 @@ struct VirtualManagementFuzzTests {
                 var security = VirtualSecurity(capability: VirtualSecurity.Capability.allCases[below(5)])
                 security.hasSecureConnections = below(2) == 0
                 security.response = [.accept, .accept, .accept, .refuse, .reject, .ignore][below(6)]
-                security.identity = below(2) == 0 ? VirtualIdentity(KernelSecurityBench.id, key: [UInt8(below(3))]) : nil
+                security.identity =
+                    below(2) == 0 ? VirtualIdentity(KernelSecurityBench.id, key: [UInt8(below(3))]) : nil
                 let described = security
                 owner.perform(owner.machine.linkBegan(link, KernelSecurityBench.id) { described })
             case 1 where !owner.links.isEmpty && below(4) == 0:

@@ -4,6 +4,7 @@ import BareBLE
 import BareBLETestKit
 import CoreBluetooth
 import Logging
+import Testing
 
 /// A virtual radio with the managers' host on it, in virtual time, and a queue for delegates.
 struct Bench: Sendable {
@@ -54,7 +55,8 @@ struct Bench: Sendable {
 
     /// Finds and connects a device.
     func connect(
-        _ manager: CBCentralManager, _ recorder: CallbackRecorder, services: [CBUUID]? = nil, options: [String: Any]? = nil
+        _ manager: CBCentralManager, _ recorder: CallbackRecorder, services: [CBUUID]? = nil,
+        options: [String: Any]? = nil
     ) async throws -> CBPeripheral {
         manager.scanForPeripherals(withServices: services)
         try await recorder.wait(for: "didDiscover")
@@ -85,6 +87,17 @@ struct Bench: Sendable {
 extension Central {
     /// Makes calls on the loop, so that the managers' host finds all of them at once.
     func makeCalls(_ body: @Sendable () -> Void) { body() }
+}
+
+/// Returns the error with which an attribute was refused to a central; `nil` if it was not.
+func refusal(_ body: () async throws(VirtualCentralError) -> Void) async -> ATTErrorCode? {
+    do throws(VirtualCentralError) {
+        try await body()
+    } catch {
+        if case .refused(_, _, let code) = error { return code }
+        Issue.record(error)
+    }
+    return nil
 }
 
 /// Keeps what is logged.
