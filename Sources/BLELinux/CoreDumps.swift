@@ -9,8 +9,8 @@ package enum CoreDumps {
     /// Excludes this process from core dumps until it executes another program, and other processes of its user from
     /// its memory.
     ///
-    /// The kernel then ignores RLIMIT_CORE and `/proc/sys/kernel/core_pattern` for this process, and only root may trace
-    /// it.
+    /// The kernel then ignores RLIMIT_CORE and `/proc/sys/kernel/core_pattern` for this process, and only root may
+    /// trace it.
     ///
     /// - Returns: Whether the kernel has done so.
     @discardableResult

@@ -42,8 +42,8 @@ package struct Privileges: Hashable, Sendable {
             isInInitialUserNamespace: SystemFiles.text("\(root)/uid_map").map(isWholeRange) ?? true)
     }
 
-    /// A Boolean value that indicates whether the program has rights that the user who started it lacks, by a set-user-ID bit or capabilities of its file.
-    /// Its environment and its directories are that user's.
+    /// A Boolean value that indicates whether the program has rights that the user who started it lacks, by a
+    /// set-user-ID bit or capabilities of its file. Its environment and its directories are that user's.
     package static var areFromFile: Bool { ble_is_secure_execution() != 0 }
 
     /// Returns whether the process has a capability that Bluetooth accepts.

@@ -155,8 +155,8 @@ package struct StoredFolder: ~Copyable {
         return try Self.secrets(of: file, limit: limit)
     }
 
-    /// Returns the bytes of a file that belongs to this user or to root, and that no other user can read; `nil` if there
-    /// is none.
+    /// Returns the bytes of a file that belongs to this user or to root, and that no other user can read; `nil` if
+    /// there is none.
     ///
     /// - Throws: As `readSecrets(_:limit:)`; a symbolic link is followed.
     package static func readSecrets(at path: String, limit: Int) throws(Exposure) -> [UInt8]? {

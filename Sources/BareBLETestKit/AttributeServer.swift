@@ -1,14 +1,16 @@
-// The server role of a virtual device: the library's own `GATTServer` and `ServerDatabase`, and the application that they ask.
+// The server role of a virtual device: the library's own `GATTServer` and `ServerDatabase`,
+// and the application that they ask.
 //
-// Responsibilities: make the decisions that a server leaves to its application, as the `VirtualDevice` describes them; turn the
-// actions of the server into PDUs; keep values and counters over links.
+// Responsibilities: make the decisions that a server leaves to its application, as the `VirtualDevice` describes them;
+// turn the actions of the server into PDUs; keep values and counters over links.
 //
 // Invariants:
-// - Requests, permissions, prepared writes, client configurations and indications are the `GATTServer`'s. Nothing here reads a
-//   PDU or makes one, so what a client under test meets is what a client of the library meets. Peers that violate the protocol
-//   change the PDUs outside of it (`VirtualPeripheral.behave`).
+// - Requests, permissions, prepared writes, client configurations and indications are the `GATTServer`'s. Nothing here
+//   reads a PDU or makes one, so what a client under test meets is what a client of the library meets. Peers that
+//   violate the protocol change the PDUs outside of it (`VirtualPeripheral.behave`).
 // - There is one link at a time. `disconnected` replaces the server of the link.
-// - It knows neither time nor sockets: decisions and the room to send come at once, and a client may take any time to confirm.
+// - It knows neither time nor sockets: decisions and the room to send come at once,
+//   and a client may take any time to confirm.
 
 public import BLECore
 
@@ -60,8 +62,8 @@ public struct AttributeServer: Sendable {
         perform(server.received(pdu, in: &device.database, at: .zero))
     }
 
-    /// Returns the PDU that notifies or indicates `value`, depending on the client's configuration. What the client cannot
-    /// receive of the value is cut off.
+    /// Returns the PDU that notifies or indicates `value`, depending on the client's configuration. What the client
+    /// cannot receive of the value is cut off.
     ///
     /// `nil` if the client has not subscribed, or if an earlier indication is unconfirmed; in the latter case, the
     /// value is sent after the confirmation.

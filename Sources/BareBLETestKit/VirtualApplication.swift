@@ -123,8 +123,9 @@ struct VirtualApplication: Sendable {
     }
 }
 
-/// Assigns handles in order. Unlike `ServerDatabase.publish`, it lays out any device, also one that no server should be: with
-/// gaps, without Generic Attribute, or with descriptors that do not belong together. Attributes beyond 0xFFFF are omitted.
+/// Assigns handles in order. Unlike `ServerDatabase.publish`, it lays out any device, also one that no server should
+/// be: with gaps, without Generic Attribute, or with descriptors that do not belong together.
+/// Attributes beyond 0xFFFF are omitted.
 private struct Layout {
     var attributes: [ServerAttribute] = []
     /// By the handles of their values.

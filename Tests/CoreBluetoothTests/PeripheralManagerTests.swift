@@ -251,7 +251,8 @@ import Testing
         }
     }
 
-    /// Ten centrals subscribe and unsubscribe 61 times each before anything else runs: more events than wait for the managers.
+    /// Ten centrals subscribe and unsubscribe 61 times each before anything else runs:
+    /// more events than wait for the managers.
     @Test func subscriptionsAreKnownAfterAFlood() async throws {
         try await Bench.run { bench in
             let (manager, recorder, _, dynamic) = try await offer(bench)
@@ -340,8 +341,8 @@ import Testing
         }
     }
 
-    /// The part of a long update for a central that takes nothing waits. That for another one does not, so that the next
-    /// update comes after it.
+    /// The part of a long update for a central that takes nothing waits. That for another one does not, so that the
+    /// next update comes after it.
     @Test func noPartOfALongUpdateIsOvertaken() async throws {
         try await Bench.run { bench in
             let (manager, recorder, _, dynamic) = try await offer(bench)

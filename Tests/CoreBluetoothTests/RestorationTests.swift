@@ -6,8 +6,8 @@ import CoreBluetooth
 import TestSupport
 import Testing
 
-/// What managers with restore identifiers find after the end of the program: here after a copy of their files, as it is when
-/// a process is killed.
+/// What managers with restore identifiers find after the end of the program: here after a copy of their files, as it is
+/// when a process is killed.
 @Suite(.timeLimit(.minutes(10))) struct RestorationTests {
     private static let central = [CBCentralManagerOptionRestoreIdentifierKey: "com.example/central"]
     private static let peripheral = [CBPeripheralManagerOptionRestoreIdentifierKey: "sample"]

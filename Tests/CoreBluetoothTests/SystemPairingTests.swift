@@ -6,8 +6,8 @@ import CoreBluetooth
 import TestSupport
 import Testing
 
-/// Pairing by the system, as a program finds it: an operation that a device refuses for lack of security is repeated after
-/// pairing, where the host is configured for it.
+/// Pairing by the system, as a program finds it: an operation that a device refuses for lack of security is repeated
+/// after pairing, where the host is configured for it.
 @Suite(.timeLimit(.minutes(10))) struct SystemPairingTests {
     private let sealed = CBUUID(string: "FFF1")
 
@@ -193,7 +193,8 @@ import Testing
         }
     }
 
-    /// Nobody can pair with a program that neither advertises nor has a central, or that has nothing that would need it.
+    /// Nobody can pair with a program that neither advertises nor has a central,
+    /// or that has nothing that would need it.
     @Test func s12CentralsPairWhileThatIsNeeded() async throws {
         let folder = try Folder()
         try await Bench.run(Self.settings(folder) { $0.allowsCentrals = true }) { bench in

@@ -9,8 +9,8 @@ import Testing
 
 @testable import BareBLE
 
-/// A machine without descriptors for the links and channels that others make. What connects waits in the kernel's queue, so
-/// that the listening socket stays readable.
+/// A machine without descriptors for the links and channels that others make. What connects waits in the kernel's
+/// queue, so that the listening socket stays readable.
 @Suite(.serialized, .timeLimit(.minutes(10))) struct AcceptFaultTests {
     enum Listener: CaseIterable, Sendable {
         case unixSocket, adapter, channels

@@ -1,10 +1,11 @@
-// The server side of a link as the input tells it: packets of the client, results of the application, values to send, changes of
-// security and services, delays of the kernel, and how time passes.
+// The server side of a link as the input tells it: packets of the client, results of the application, values to send,
+// changes of security and services, delays of the kernel, and how time passes.
 //
 // What holds in every run:
 // - a request gets at most one response, and nothing else gets any; no packet is longer than the MTU;
 // - an attribute that demands a pairing is never read, written or sent;
-// - every notification and indication ends once, every subscription that began ends, and nothing is kept after the link.
+// - every notification and indication ends once, every subscription that began ends,
+//   and nothing is kept after the link.
 
 @testable import BLECore
 

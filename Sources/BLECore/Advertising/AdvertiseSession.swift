@@ -8,8 +8,8 @@
 // Invariants:
 // - One command of the session is out at a time. `advance` alone sends, and it looks at all sets afresh: what is
 //   requested meanwhile changes the goal of a set, and takes effect with the response.
-// - `start` ends exactly once, by `started` or `failed`, and so does `stop`, by `stopped`; a stop also ends a start that
-//   is under way. After `failed` and `stopped` the identifier means nothing.
+// - `start` ends exactly once, by `started` or `failed`, and so does `stop`, by `stopped`; a stop also ends a start
+//   that is under way. After `failed` and `stopped` the identifier means nothing.
 // - A set that has started never ends by itself. Whatever fails afterwards is retried after a pause that doubles up to
 //   30 s, and is short again after the set was on air for 10 s.
 // - The kernel disables all sets before each of its connection attempts and never enables them again. The response to
@@ -20,7 +20,8 @@
 //   disturbance is uncertain, so that it is disabled all the same when it is stopped.
 // - A set whose end was not confirmed is disabled again until it is; `stopped` reports the failure at the first time.
 // - On a controller with sets, ours have the handles 0xE0 to 0xEF: the kernel counts its own from 0. Sets of other
-//   programs are never touched. Of other processes with this library the owner knows the handles, if the system permits it.
+//   programs are never touched. Of other processes with this library the owner knows the handles,
+//   if the system permits it.
 //
 // The session never acts; it returns commands to send and events to report, in order.
 

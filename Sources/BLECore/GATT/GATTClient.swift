@@ -335,7 +335,8 @@ extension GATTClient {
         package var queue = ATTQueue.Remains()
         /// The MTU that was offered to the peer.
         package var largestMTU = ATTQueue.largestMTU
-        /// A Boolean value that indicates whether the peer's queue may hold parts of an unfinished write, which the next long write would execute.
+        /// A Boolean value that indicates whether the peer's queue may hold parts of an unfinished write, which the
+        /// next long write would execute.
         package var mayHoldPreparedWrites = false
 
         package init() {}

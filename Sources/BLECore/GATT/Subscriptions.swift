@@ -86,7 +86,8 @@ package struct Subscriptions: ~Copyable {
         entries[valueHandle].map { !$0.subscribers.isEmpty } ?? false
     }
 
-    /// Returns a Boolean value that indicates whether the descriptor at `handle` is in use for a subscriber: no other task may write it meanwhile.
+    /// Returns a Boolean value that indicates whether the descriptor at `handle` is in use for a subscriber: no other
+    /// task may write it meanwhile.
     package func ownsConfiguration(at handle: AttributeHandle) -> Bool {
         entries.contains { $0.value.configuration.handle == handle }
     }

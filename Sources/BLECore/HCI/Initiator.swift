@@ -17,13 +17,14 @@
 //   over.
 // - Completions of other peers' links are not ours, and a link in which this host is the peripheral never is. A failed
 //   attempt may be reported without an address.
-// - Cancel refused with Command Disallowed says that no attempt is pending: its completion is on its way, or was lost. Where it
-//   does not come, the attempt ends as `endUnreported`: a link may be up that neither the kernel nor any program knows (row W52).
+// - Cancel refused with Command Disallowed says that no attempt is pending: its completion is on its way, or was lost.
+//   Where it does not come, the attempt ends as `endUnreported`: a link may be up that neither the kernel nor any
+//   program knows (row W52).
 // - A cancel without a response is retried once, unless Create Connection had no response either. A silent controller
-//   may then continue: the attempt ends as `cancelUnconfirmed`, and so does the state. The controller refuses every other
-//   attempt for as long as it initiates, which may be until the peer is heard. So the cancel is sent again before the
-//   next attempt, which waits for it (`confirmCancel`), and after each other response. The response to it, the end of
-//   the attempt, a reset and the adapter's loss each leave that state.
+//   may then continue: the attempt ends as `cancelUnconfirmed`, and so does the state. The controller refuses every
+//   other attempt for as long as it initiates, which may be until the peer is heard. So the cancel is sent again before
+//   the next attempt, which waits for it (`confirmCancel`), and after each other response. The response to it, the end
+//   of the attempt, a reset and the adapter's loss each leave that state.
 
 /// Initiates connections, one at a time.
 package struct Initiator: ~Copyable {
@@ -32,7 +33,8 @@ package struct Initiator: ~Copyable {
         package var initiation: LEInitiation
         /// The PHYs to initiate on with the extended command.
         package var phys: LEPHYs
-        /// A Boolean value that indicates whether the controller has the extended command; the legacy one must then not be used.
+        /// A Boolean value that indicates whether the controller has the extended command;
+        /// the legacy one must then not be used.
         package var isExtended: Bool
         package var deadline: BootInstant
 
@@ -76,8 +78,8 @@ package struct Initiator: ~Copyable {
         case adapterLost
         /// The attempt was cancelled, for the reason given, and the controller did not confirm that: it may continue.
         indirect case cancelUnconfirmed(Failure)
-        /// The attempt was cancelled, for the reason given, and the controller says that none is pending. It has not reported the
-        /// end: a link to the peer may be up that nobody holds.
+        /// The attempt was cancelled, for the reason given, and the controller says that none is pending. It has not
+        /// reported the end: a link to the peer may be up that nobody holds.
         indirect case endUnreported(Failure)
 
         /// The controller's status, when it gave one.

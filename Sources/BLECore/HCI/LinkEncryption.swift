@@ -1,8 +1,8 @@
-// The encryption of one link by a command of this program, for processes that cannot give the kernel its keys: LE Enable
-// Encryption, and the event that proves its success.
+// The encryption of one link by a command of this program, for processes that cannot give the kernel its keys: LE
+// Enable Encryption, and the event that proves its success.
 //
-// Duties: send the command for one link at a time, wait for the event of that very link, keep the deadline. The owner has
-// made the link, attaches a socket to it only after a success, and disconnects it after each failure.
+// Duties: send the command for one link at a time, wait for the event of that very link, keep the deadline. The owner
+// has made the link, attaches a socket to it only after a success, and disconnects it after each failure.
 //
 // Invariants:
 // - `begin` ends exactly once, in `finish`.

@@ -1,5 +1,5 @@
-// Controllers that the kernel does not switch on before something is set, mostly an address. They have an index, but the
-// other commands do not know it.
+// Controllers that the kernel does not switch on before something is set, mostly an address. They have an index, but
+// the other commands do not know it.
 
 // MARK: - Read Unconfigured Controller Index List
 

@@ -165,7 +165,8 @@ package struct ManagementPasskeyNotify: Hashable, Sendable {
 ///
 /// Spec: MGMT_EV_NEW_LONG_TERM_KEY; Bluetooth Management API, New Long Term Key Event.
 package struct ManagementNewLongTermKey: Hashable, Sendable {
-    /// A Boolean value that indicates whether the key is to be kept: the pairing left a bond, and the peer told its identity.
+    /// A Boolean value that indicates whether the key is to be kept: the pairing left a bond,
+    /// and the peer told its identity.
     package let isForStorage: Bool
     package let key: ManagementLongTermKey
 

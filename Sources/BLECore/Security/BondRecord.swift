@@ -61,8 +61,8 @@ package struct BondRecord: Hashable, Sendable {
     /// The key by which one side signs writes.
     package struct Signing: Hashable, Sendable {
         package var key: Secret128
-        /// The counter of the next signature of this side, or the lowest one that is accepted of the peer; `nil` when all have
-        /// been used.
+        /// The counter of the next signature of this side, or the lowest one that is accepted of the peer; `nil` when
+        /// all have been used.
         package var counter: UInt32?
 
         package init(key: Secret128, counter: UInt32?) {
@@ -130,7 +130,8 @@ package struct BondRecord: Hashable, Sendable {
         keys.first { $0.isCentral || $0.kind.isSecureConnections }
     }
 
-    /// A Boolean value that indicates whether the pairing excluded a man in the middle by today's standard: LE Secure Connections, and not Just Works.
+    /// A Boolean value that indicates whether the pairing excluded a man in the middle by today's standard: LE Secure
+    /// Connections, and not Just Works.
     package var isAuthenticated: Bool { centralKey?.kind == .secureConnectionsAuthenticated }
 
     /// The key for the list of the kernel, or for resolving addresses; `nil` if there is none that can be used.
@@ -139,7 +140,8 @@ package struct BondRecord: Hashable, Sendable {
         return ManagementIdentityResolvingKey(peer: ManagementPeer(identity), key: key)
     }
 
-    /// Returns a Boolean value that indicates whether the keys may be used on the adapter with this bus identifier; `nil` if it is not known.
+    /// Returns a Boolean value that indicates whether the keys may be used on the adapter with this bus identifier;
+    /// `nil` if it is not known.
     package func isFor(adapter: String?) -> Bool {
         guard let adapterPin else { return true }
         return adapter.map { Self.text($0, fitting: Self.adapterPinLimit) } == adapterPin

@@ -56,8 +56,8 @@ package enum BondRules {
 
     /// Returns the record to store after a pairing.
     ///
-    /// An Identity Resolving Key that would match strangers is not part of it; `identityKey` then says why. One that another
-    /// bond has too is kept: it is used again when the other bond is forgotten.
+    /// An Identity Resolving Key that would match strangers is not part of it; `identityKey` then says why. One that
+    /// another bond has too is kept: it is used again when the other bond is forgotten.
     ///
     /// - Parameters:
     ///   - isForStorage: Whether the kernel's hint says so for each of the keys.

@@ -26,8 +26,8 @@
 package struct PairingExchange: ~Copyable {
     /// The goal of a pairing, and the means for it.
     package struct Demand: Hashable, Sendable {
-        /// The peer, as the kernel names its link: by its identity, where the kernel had the key to resolve the address on
-        /// the air when the link came up.
+        /// The peer, as the kernel names its link: by its identity, where the kernel had the key to resolve the address
+        /// on the air when the link came up.
         package var peer: PeerID
         /// The peer, by the address that its link was made to.
         package var onAir: PeerID
@@ -370,8 +370,8 @@ package struct PairingExchange: ~Copyable {
         }
     }
 
-    /// Both say it only together: kernel 6.1 reports a key size before the link is encrypted, and every kernel the level
-    /// that was requested after its end.
+    /// Both say it only together: kernel 6.1 reports a key size before the link is encrypted, and every kernel the
+    /// level that was requested after its end.
     private static func isEncrypted(_ security: (level: UInt8, keySize: UInt8)) -> Bool {
         security.level >= encryptedLevel && security.keySize >= shortestKey
     }
@@ -467,8 +467,8 @@ package struct PairingExchange: ~Copyable {
     package mutating func linkEnded(at now: BootInstant) -> [Action] {
         switch state {
         case .pairing(let pairing):
-            // Its status follows at once, and a refusal by the peer ends the link too. Without a link, Pair Device would
-            // make one: then it has to be cancelled.
+            // Its status follows at once, and a refusal by the peer ends the link too. Without a link, Pair Device
+            // would make one: then it has to be cancelled.
             state = .stopping(pairing, .linkLost, isCancelled: false, until: now + Self.linkLossTimeout)
             return []
         case .preparing(let pairing, let commands, nil):
@@ -633,8 +633,8 @@ extension PairingExchange {
     }
 
     private mutating func settle(_ pairing: Pairing, until: BootInstant) -> [Action] {
-        // Nothing of the other bond is removed. The kernel has the link under its identity now, so that it could be taken
-        // for a link to that peer. The owner loads the lists again.
+        // Nothing of the other bond is removed. The kernel has the link under its identity now, so that it could be
+        // taken for a link to that peer. The owner loads the lists again.
         if pairing.demand.otherBonds.contains(pairing.identity) {
             return leave(pairing, [.disconnect], .failure(.identityTaken))
         }

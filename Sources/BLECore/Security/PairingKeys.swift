@@ -28,7 +28,8 @@ package struct PairingKeys: Hashable, Sendable {
     /// A Boolean value that indicates whether there is a key for links whose Central is the peer.
     package var hasPeripheralKey: Bool { longTermKeys.contains { !$0.isCentral || $0.kind.isSecureConnections } }
 
-    /// A Boolean value that indicates whether no further key can come: LE Secure Connections has one for both roles, legacy pairing one for each.
+    /// A Boolean value that indicates whether no further key can come: LE Secure Connections has one for both roles,
+    /// legacy pairing one for each.
     package var isComplete: Bool {
         longTermKeys.count == 2 || longTermKeys.contains { $0.kind.isSecureConnections }
     }

@@ -9,20 +9,21 @@
 // - One central pairs at a time. A question of another one is refused at once, and does not disturb the first.
 // - A central with a bond is refused, unless the owner asks the application about the replacement.
 // - A central whose pairings have failed three times in 60 s is refused until the first of these is 60 s ago.
-// - Where nobody confirms pairings with nothing to compare, at most three centrals get a bond in 60 s: whoever is in range could
-//   fill the store of bonds otherwise, with another address each time.
-// - A pairing ends exactly once, in `finish`, and is paired only after the bond is stored. A failure after keys may exist
-//   removes them from the kernel first; those of another bond are left to the next load of the lists.
+// - Where nobody confirms pairings with nothing to compare, at most three centrals get a bond in 60 s: whoever is in
+//   range could fill the store of bonds otherwise, with another address each time.
+// - A pairing ends exactly once, in `finish`, and is paired only after the bond is stored. A failure after keys may
+//   exist removes them from the kernel first; those of another bond are left to the next load of the lists.
 // - Each question is asked once, with a number that no other question has had.
-// - The bond of a central never has the identity of another bond, or of another device that is connected: the links of that
-//   one would be taken for links to the bonded one. Links come and go, so the owner looks right before it stores the bond.
+// - The bond of a central never has the identity of another bond, or of another device that is connected: the links of
+//   that one would be taken for links to the bonded one. Links come and go,
+//   so the owner looks right before it stores the bond.
 // - A link is ended by its handle: the kernel may have several links under the identity that a central claims.
 // - A pairing keeps the permission that it began with: the end of the time in which centrals may pair does not end it.
 //   `refuse` does.
 //
-// Nothing says that a pairing begins, and no command ends in its success: it begins with the kernel's first question, and
-// is done when the link is encrypted and the keys are reported. The kernel distributes keys for some connection intervals
-// after the encryption, and reports all of them together.
+// Nothing says that a pairing begins, and no command ends in its success: it begins with the kernel's first question,
+// and is done when the link is encrypted and the keys are reported. The kernel distributes keys for some connection
+// intervals after the encryption, and reports all of them together.
 
 /// Pairs with the centrals of links that others have made.
 package struct PairingResponder: ~Copyable {
@@ -116,7 +117,8 @@ package struct PairingResponder: ~Copyable {
         case stopAsking
         /// Read the security level and the key size of the link's socket, and call `securityRead`.
         case readSecurity(Client)
-        /// Store the bond, and call `stored`; or `identityIsConnected`, if another device that is connected has its identity.
+        /// Store the bond, and call `stored`; or `identityIsConnected`, if another device that is connected has its
+        /// identity.
         case store(PairingExchange.Outcome, Client)
         /// The pairing has ended.
         case finish(Client, Result<PairingExchange.Outcome, Failure>)
@@ -190,7 +192,8 @@ package struct PairingResponder: ~Copyable {
     /// Returns a Boolean value that indicates whether the central on the link from this address pairs.
     package func isRunning(onAir peer: PeerID) -> Bool { pairing?.client.onAir == peer }
 
-    /// Returns a Boolean value that indicates whether events of the kernel about this peer belong to the pairing that runs.
+    /// Returns a Boolean value that indicates whether events of the kernel about this peer belong to the pairing that
+    /// runs.
     package func concerns(_ peer: ManagementPeer) -> Bool { pairing?.concerns(peer) ?? false }
 
     /// When `timePassed` is to be called at the latest.
@@ -224,7 +227,8 @@ extension PairingResponder {
         return [.rest(permission.capability)]
     }
 
-    /// Lets no central pair from now on. A pairing that runs ends, unless its bond is being stored, or it is to be kept.
+    /// Lets no central pair from now on. A pairing that runs ends, unless its bond is being stored,
+    /// or it is to be kept.
     package mutating func refuse(keepingCurrent: Bool = false, at now: BootInstant) -> [Action] {
         guard permission != nil || isRunning else { return [] }
         permission = nil
@@ -615,7 +619,8 @@ extension PairingResponder {
     private static let rememberedFailures = 64
     /// The number of centrals that may get a bond in `failureTime` that nobody has confirmed.
     package static let unconfirmedLimit = 3
-    /// How long the keys of an encrypted link are awaited: the central sends its own with some connection intervals each.
+    /// How long the keys of an encrypted link are awaited: the central sends its own with some connection intervals
+    /// each.
     private static let keyTime: Duration = .seconds(5)
     /// How long further keys are awaited: the kernel reports all of them at once.
     private static let furtherKeyTime: Duration = .milliseconds(200)

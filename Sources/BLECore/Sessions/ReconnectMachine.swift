@@ -178,7 +178,8 @@ extension ReconnectMachine {
         return [.report(.paused)]
     }
 
-    /// The connect or the preparation of the link has failed, or the link was lost. What is final may be known only after that.
+    /// The connect or the preparation of the link has failed, or the link was lost.
+    /// What is final may be known only after that.
     package mutating func failed(_ kind: FailureKind, _ verdict: Verdict, at now: BootInstant) -> [Action] {
         switch state {
         case .connecting, .preparing:

@@ -35,8 +35,8 @@ extension Central {
 
     /// The state of the adapter: first the present one, then each change.
     ///
-    /// With CAP_NET_RAW the kernel announces changes, and nothing wakes up in between. Without it the adapter is polled every
-    /// two seconds while a task iterates, and changes are reported as late.
+    /// With CAP_NET_RAW the kernel announces changes, and nothing wakes up in between. Without it the adapter is polled
+    /// every two seconds while a task iterates, and changes are reported as late.
     public nonisolated var adapterStates: AdapterStateSequence {
         BLESequence { [self] in
             let observer = AdapterObserver(self)

@@ -25,8 +25,8 @@ public struct Advertisement: Hashable, Sendable, ExpressibleByArrayLiteral {
     public var kind: Kind
     /// The bounds of the time between two advertisements: 20 ms to 10.24 s. The radio adds up to 10 ms to each.
     public var interval: ClosedRange<Duration>
-    /// A Boolean value that indicates whether extended PDUs are sent, which have room for more data, and which older devices
-    /// do not receive.
+    /// A Boolean value that indicates whether extended PDUs are sent, which have room for more data, and which older
+    /// devices do not receive.
     public var usesExtendedPDUs: Bool
 
     /// Creates an advertisement.

@@ -2,8 +2,8 @@ internal import BLECore
 internal import BLELinux
 internal import Glibc
 
-// One adapter of a virtual radio: its controller, the programs that use it, the kernel's own connection attempts, and the
-// times of its advertising events. What it does on the air is up to the radio.
+// One adapter of a virtual radio: its controller, the programs that use it, the kernel's own connection attempts, and
+// the times of its advertising events. What it does on the air is up to the radio.
 //
 // Invariants:
 // - Its controller changes by what is here only.

@@ -1,7 +1,8 @@
 internal import BLECore
 internal import BLELinux
 
-/// The sockets of programs that listen on the ATT channels of a virtual radio's adapters, and the links that wait there.
+/// The sockets of programs that listen on the ATT channels of a virtual radio's adapters,
+/// and the links that wait there.
 ///
 /// Of several sockets on one adapter, the newest one gets each new link. Only the radio uses it, on its event loop.
 final class RadioListeners {

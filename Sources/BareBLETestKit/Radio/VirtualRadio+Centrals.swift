@@ -2,8 +2,8 @@ public import BLECore
 internal import BLELinux
 internal import Glibc
 
-// The other role: what the adapters advertise, the centrals that hear it, the links that they make, and the sockets that
-// listen for them.
+// The other role: what the adapters advertise, the centrals that hear it, the links that they make, and the sockets
+// that listen for them.
 
 extension VirtualRadio {
     /// The time for which the kernel keeps a link of a central that no socket has.
@@ -83,11 +83,11 @@ extension VirtualRadio {
         }
     }
 
-    /// Makes a central begin to pair, as phones do after an attribute was refused to them; does nothing without a link, or
-    /// while a pairing runs on it.
+    /// Makes a central begin to pair, as phones do after an attribute was refused to them; does nothing without a link,
+    /// or while a pairing runs on it.
     ///
-    /// The adapter refuses it unless `LocalPeripheral.allowPairing` lets centrals pair. Its results follow; the key is in
-    /// the library's store then, and the use of the central's own on later links is up to `encrypt(_:_:)`.
+    /// The adapter refuses it unless `LocalPeripheral.allowPairing` lets centrals pair. Its results follow; the key is
+    /// in the library's store then, and the use of the central's own on later links is up to `encrypt(_:_:)`.
     ///
     /// - Parameters:
     ///   - central: The central.
@@ -137,8 +137,8 @@ extension VirtualRadio {
 
     // MARK: Adapters
 
-    /// Returns the advertisements that an adapter has on air, of all programs, in the order of their sets. They outlive a
-    /// program that does not end them.
+    /// Returns the advertisements that an adapter has on air, of all programs, in the order of their sets. They outlive
+    /// a program that does not end them.
     public func advertisements(of name: String = "hci0") -> [HeardAdvertisement] {
         guard let adapter = adapter(name), isUp(adapter.index) else { return [] }
         return adapter.setsOnAir.map { HeardAdvertisement($0, of: adapter.address, adapter: name) }

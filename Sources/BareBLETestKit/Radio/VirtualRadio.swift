@@ -5,15 +5,15 @@
 // | owner | what it owns |
 // |---|---|
 // | `VirtualMachine` | the kernel's view of the adapters and permissions, behind a lock |
-// | `RadioAdapters`, `RadioAdapter` | the adapters, plugged in or not; of each the controller, the programs, the times of its advertising |
+// | `RadioAdapters`, `RadioAdapter` | the adapters; of each its controller, its programs, the times of its advertising |
 // | `RadioLinks` | the links, the sockets and the timers that they have |
 // | `RadioListeners` | the listening sockets, and the links that wait there |
 // | `PlacedPeripherals`, `PlacedCentrals` | the devices in the air, and when they are heard or hear |
 // | `AdapterAnnouncements` | the sockets on which changes of adapters are announced |
 // | `VirtualManagement`, `ManagementSockets`, `SecurityTimers` | the kernel's Security Manager, its sockets and times |
 //
-// What is left here: deliver each advertisement to the listening controllers; connect attempts with their peers; end the
-// links as the air, the peer, the adapter or the program does; report the adapters' state like the kernel.
+// What is left here: deliver each advertisement to the listening controllers; connect attempts with their peers; end
+// the links as the air, the peer, the adapter or the program does; report the adapters' state like the kernel.
 //
 // Invariants:
 // - Everything runs on the loop of the centrals that use it. Only kernel requests from any thread are behind a lock.
@@ -21,8 +21,10 @@
 // - Advertising events are at multiples of the interval after the peripheral was placed; without a listener there is
 //   no timer.
 // - A link ends once. Its event is sent before its descriptor closes, as in the kernel.
-// - A link without a socket for 2 s ends, and so does one whose socket is closed; one that a central has made, after 4.2 s.
-// - While a program listens, each new link is handed to its socket. Of several listening sockets the newest one gets it.
+// - A link without a socket for 2 s ends, and so does one whose socket is closed; one that a central has made,
+//   after 4.2 s.
+// - While a program listens, each new link is handed to its socket. Of several listening sockets the newest one gets
+//   it.
 
 internal import BLECore
 package import BLELinux
@@ -41,8 +43,8 @@ public import BareBLE
 ///
 /// It starts with one adapter, `hci0`, which is switched on. Peripherals advertise, accept connections, disappear and
 /// return; the adapter can be switched off, reset and unplugged. Several centrals may share it, or have one adapter
-/// each. For the peripheral role, it has centrals of its own (`addCentral(as:proximity:)`), which hear what the adapters
-/// advertise and connect.
+/// each. For the peripheral role, it has centrals of its own (`addCentral(as:proximity:)`), which hear what the
+/// adapters advertise and connect.
 public actor VirtualRadio {
     typealias LinkName = VirtualManagement.LinkName
 

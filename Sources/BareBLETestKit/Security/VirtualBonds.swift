@@ -35,7 +35,8 @@ package struct VirtualBond: Hashable, Sendable {
 struct VirtualBonds {
     /// The result of looking up the key of a central.
     enum Lookup {
-        /// The security of the link that the key encrypts, and the record of the client, unless the link has it already.
+        /// The security of the link that the key encrypts, and the record of the client,
+        /// unless the link has it already.
         case found(VirtualLinkSecurity, ClientRecord?)
         case keyMissing
         case otherKey

@@ -1,6 +1,6 @@
 // The kernel's management interface and its Security Manager, for all adapters of a virtual machine: packets of the
-// management sockets, links and requests in, packets and actions on links out. It does what kernels 6.1 to 7.2 were seen
-// to do, their traps included, at the level of management packets: there are no Security Manager PDUs.
+// management sockets, links and requests in, packets and actions on links out. It does what kernels 6.1 to 7.2 were
+// seen to do, their traps included, at the level of management packets: there are no Security Manager PDUs.
 //
 // | owner | what it owns |
 // |---|---|
@@ -678,8 +678,8 @@ extension VirtualManagement {
         return outbox.flush()
     }
 
-    /// A program has a Security Request sent to the central of a link; `nil` if none is sent: one is out, the central pairs,
-    /// or the link is encrypted.
+    /// A program has a Security Request sent to the central of a link; `nil` if none is sent: one is out, the central
+    /// pairs, or the link is encrypted.
     mutating func requestSecurity(_ name: LinkName) -> [Action]? {
         guard hosts[name.adapter]?.settings.hasSecurityManager == true, let link = link(name), link.pairing == nil,
             link.request == nil, !link.has(.medium)

@@ -15,9 +15,10 @@ public enum CBPeripheralState: Int, Sendable {
 
 /// A device that a central manager has found, or is connected to.
 ///
-/// A manager has one object for each device. The program keeps it: the connection is cancelled when the last reference to it
-/// goes away. Methods may be called on any thread, never wait, and are reported to the delegate on the manager's queue in
-/// the order of the calls. A method that is called while the device is not connected does nothing but log one line.
+/// A manager has one object for each device. The program keeps it: the connection is cancelled when the last reference
+/// to it goes away. Methods may be called on any thread, never wait, and are reported to the delegate on the manager's
+/// queue in the order of the calls. A method that is called while the device is not connected does nothing but log one
+/// line.
 open class CBPeripheral: CBPeer, @unchecked Sendable {
     private struct State {
         weak var delegate: (any CBPeripheralDelegate)?
@@ -69,15 +70,16 @@ open class CBPeripheral: CBPeer, @unchecked Sendable {
         }
     }
 
-    /// The name that the device has advertised, or else its Device Name, which is read after connecting; `nil` while neither
-    /// is known.
+    /// The name that the device has advertised, or else its Device Name, which is read after connecting; `nil` while
+    /// neither is known.
     open var name: String? { own.withLock { $0.name } }
 
-    /// The state of the connection. `.connecting` and `.disconnecting` begin within the call, the others with a callback.
+    /// The state of the connection. `.connecting` and `.disconnecting` begin within the call,
+    /// the others with a callback.
     open var state: CBPeripheralState { own.withLock { $0.state } }
 
-    /// The services that have been discovered, in the order of their handles; `nil` before, and after the link has ended.
-    /// Generic Access and Generic Attribute are the system's, and not among them.
+    /// The services that have been discovered, in the order of their handles; `nil` before, and after the link has
+    /// ended. Generic Access and Generic Attribute are the system's, and not among them.
     open var services: [CBService]? { attributes.services }
 
     /// The strength of the signal; always `nil`.
@@ -93,8 +95,8 @@ open class CBPeripheral: CBPeer, @unchecked Sendable {
     /// A Boolean value that indicates whether the device may use Apple's notification service; always `false`.
     open var ancsAuthorized: Bool { false }
 
-    /// Returns the largest value that one write can carry: 512 bytes with response, and what fits into one packet of the link
-    /// without.
+    /// Returns the largest value that one write can carry: 512 bytes with response, and what fits into one packet of
+    /// the link without.
     open func maximumWriteValueLength(for type: CBCharacteristicWriteType) -> Int {
         type == .withResponse ? 512 : own.withLock { $0.mtu } - 3
     }
@@ -110,7 +112,8 @@ open class CBPeripheral: CBPeer, @unchecked Sendable {
 
     /// Discovers services of the device.
     ///
-    /// - Parameter serviceUUIDs: The types; `nil` or an empty array for all. Services that the device lacks are no error.
+    /// - Parameter serviceUUIDs: The types; `nil` or an empty array for all.
+    ///   Services that the device lacks are no error.
     open func discoverServices(_ serviceUUIDs: [CBUUID]?) {
         let uuids = Self.filter(serviceUUIDs)
         perform(isAlone: true) { peripheral, link in
@@ -218,9 +221,10 @@ open class CBPeripheral: CBPeer, @unchecked Sendable {
 
     /// Writes the value of a characteristic.
     ///
-    /// With response, a value of up to 512 bytes is written whole or not at all, and the peer's response is reported. Without
-    /// response, nothing is reported: what is longer than `maximumWriteValueLength(for:)` is not sent, which the log states.
-    /// Writes while `canSendWriteWithoutResponse` is `false` wait for their turn, up to 4,096 calls or 1 MiB.
+    /// With response, a value of up to 512 bytes is written whole or not at all, and the peer's response is reported.
+    /// Without response, nothing is reported: what is longer than `maximumWriteValueLength(for:)` is not sent, which
+    /// the log states. Writes while `canSendWriteWithoutResponse` is `false` wait for their turn,
+    /// up to 4,096 calls or 1 MiB.
     open func writeValue(_ data: Data, for characteristic: CBCharacteristic, type: CBCharacteristicWriteType) {
         guard let remote = remote(of: characteristic) else { return }
         let bytes = [UInt8](data)
@@ -267,7 +271,8 @@ open class CBPeripheral: CBPeer, @unchecked Sendable {
 
     /// Has the device send the values of a characteristic, or stop sending them.
     ///
-    /// Notifications are preferred to indications. If that is so already, nothing is sent, and the callback comes at once.
+    /// Notifications are preferred to indications. If that is so already, nothing is sent,
+    /// and the callback comes at once.
     open func setNotifyValue(_ enabled: Bool, for characteristic: CBCharacteristic) {
         guard let remote = remote(of: characteristic) else { return }
         perform(isAlone: true) { peripheral, link in
@@ -389,8 +394,8 @@ extension CBPeripheral {
         }
     }
 
-    /// Returns what is reported of a result: `apply` records a value, then `finish` informs the delegate. What ended with the
-    /// link is not reported.
+    /// Returns what is reported of a result: `apply` records a value, then `finish` informs the delegate. What ended
+    /// with the link is not reported.
     private static func report<Value: Sendable>(
         _ result: Result<Value, BLEError>, _ apply: @escaping @Sendable (CBPeripheral, Value) -> Void = { _, _ in },
         finish: @escaping @Sendable (CBPeripheral, (any Error)?) -> Void

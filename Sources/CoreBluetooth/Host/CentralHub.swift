@@ -1,8 +1,8 @@
 // What the central managers of a process share: the adapter's state, the scans, and the links.
 //
 // Duties
-// - Take the managers' calls in the order in which they were made, on whatever threads: through one mailbox, which one task
-//   on the loop empties.
+// - Take the managers' calls in the order in which they were made, on whatever threads: through one mailbox, which one
+//   task on the loop empties.
 // - Keep one `SharedLink` for each device that a manager wants to be connected to, however many managers want it.
 // - Report the adapter's state to each manager, and when it can no longer be used, end scans and connections without
 //   further callbacks.
@@ -294,8 +294,8 @@ private struct ReportedDevices {
     private static let limit = 16_384
     private var hasScanResponse: [PeerID: Bool] = [:]
 
-    /// Returns whether to report a result, as news; without duplicates a device is reported once, and once more when its
-    /// scan response comes later.
+    /// Returns whether to report a result, as news; without duplicates a device is reported once, and once more when
+    /// its scan response comes later.
     mutating func isNews(_ result: ScanResult, of peer: PeerID) -> Bool {
         let isComplete = result.scanResponse != nil
         guard let wasComplete = hasScanResponse[peer] else {

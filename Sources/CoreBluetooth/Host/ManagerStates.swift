@@ -1,11 +1,13 @@
-// What managers with restore identifiers keep from one run of the program to the next: a file for each, which one process
-// holds at a time, and one manager of it. A manager that replaces another one takes over its file when that one ends.
+// What managers with restore identifiers keep from one run of the program to the next: a file for each, which one
+// process holds at a time, and one manager of it. A manager that replaces another one takes over its file when that one
+// ends.
 //
 // Duties
-// - Read the state of the run before within the call that creates the manager, so that it is reported before anything else.
-// - Write what has changed on a queue of its own, so that neither the loop nor the program waits for the disk. The state is
-//   looked at when it is written, so that a file never gets an older one after a newer one; changes that come while
-//   another one is written are written together, and what the file has already is not written again.
+// - Read the state of the run before within the call that creates the manager,
+//   so that it is reported before anything else.
+// - Write what has changed on a queue of its own, so that neither the loop nor the program waits for the disk. The
+//   state is looked at when it is written, so that a file never gets an older one after a newer one; changes that come
+//   while another one is written are written together, and what the file has already is not written again.
 //
 // Invariants
 // - Files are opened, passed on and written on the queue alone, so that no manager misses the end of the one before.
@@ -21,8 +23,8 @@ internal import Logging
 final class ManagerStates: Sendable {
     private struct WeakKeeper { weak var keeper: AnyObject? }
 
-    /// The number of bytes that a restore identifier may take in the name of a file: the file system permits 255 in all, with
-    /// the endings of the file, its lock and its temporary file.
+    /// The number of bytes that a restore identifier may take in the name of a file: the file system permits 255 in
+    /// all, with the endings of the file, its lock and its temporary file.
     private static let nameLimit = 200
 
     private let directory: String?
@@ -216,7 +218,8 @@ final class ManagerStateFile<State: Codable & Sendable & Equatable>: Sendable {
         disk.withLock { $0.file = nil }
     }
 
-    /// Takes over the file of a manager that has ended, and writes what this one does, or else the last state of that one.
+    /// Takes over the file of a manager that has ended, and writes what this one does,
+    /// or else the last state of that one.
     private func takeOver(_ other: Disk, otherwise last: State) {
         disk.withLock { $0 = other }
         pending.withLock { pending in

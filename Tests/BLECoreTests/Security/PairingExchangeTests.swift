@@ -2,7 +2,8 @@ import BLECore
 import TestSupport
 import Testing
 
-/// The sequences that kernels 6.1, 6.12 and 7.2 showed with Bumble as the peer: events by their bytes, commands by name.
+/// The sequences that kernels 6.1, 6.12 and 7.2 showed with Bumble as the peer: events by their bytes,
+/// commands by name.
 @Suite struct PairingExchangeTests {
     // MARK: Success
 

@@ -359,7 +359,8 @@ import Testing
 
     // MARK: Ends
 
-    /// The kernel has one status for all of them. Wrong passkeys, and refusals, end the link as well, before or after it.
+    /// The kernel has one status for all of them. Wrong passkeys, and refusals, end the link as well,
+    /// before or after it.
     @Test(
         arguments: [
             (PairingEvent.confirmation, .yes, .refusedByPeer),

@@ -5,8 +5,8 @@ import Testing
 
 @testable import BareBLETestKit
 
-/// Packets of any kind, in any order, with links that begin and end: nothing traps, commands have one response each, and
-/// nothing is due for a link that has ended.
+/// Packets of any kind, in any order, with links that begin and end: nothing traps, commands have one response each,
+/// and nothing is due for a link that has ended.
 @Suite("Virtual management with any input", .timeLimit(.minutes(5)))
 struct VirtualManagementFuzzTests {
     /// What a machine's actions come to, without a radio.

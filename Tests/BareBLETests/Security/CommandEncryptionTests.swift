@@ -7,8 +7,8 @@ import Testing
 @testable import BareBLE
 @testable import BareBLETestKit
 
-/// Links to bonded peers in a process that may not manage the adapter: encrypted by a command to the controller, with the
-/// stored key, before a socket attaches.
+/// Links to bonded peers in a process that may not manage the adapter: encrypted by a command to the controller, with
+/// the stored key, before a socket attaches.
 @Suite(.virtualTime, .timeLimit(.minutes(5))) struct CommandEncryptionTests {
     /// A notification in clear.
     private let forged: [UInt8] = [0x1B, 0x03, 0x00, 0x66]
@@ -305,8 +305,8 @@ import Testing
         }
     }
 
-    /// The moments of the end: the packet with which it comes, counted from the Connection Complete. A link that ends with
-    /// the first one is initiated again, as any other.
+    /// The moments of the end: the packet with which it comes, counted from the Connection Complete. A link that ends
+    /// with the first one is initiated again, as any other.
     @Test(.row("S19"), arguments: 2...4) func theLinkMayEndInEachPhase(packet: Int) async throws {
         try await VirtualTime.run { time in
             let restricted = try await Restricted(try await SecurityBench(time))
@@ -336,7 +336,8 @@ import Testing
         }
     }
 
-    /// The kernel makes a link of its own where ours has ended before the socket attaches: in clear, with the same handle.
+    /// The kernel makes a link of its own where ours has ended before the socket attaches: in clear,
+    /// with the same handle.
     @Test(.row("S19")) func aLinkThatTheKernelMakesInItsPlaceIsNotUsed() async throws {
         try await VirtualTime.run { time in
             let bench = try await SecurityBench(time)

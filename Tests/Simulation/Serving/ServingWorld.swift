@@ -1,12 +1,13 @@
-// One simulation of the peripheral role: a local peripheral on a virtual radio, an application that uses it, and centrals
-// that are honest, unlucky or hostile. All of it comes from one seed, in a stream of its own.
+// One simulation of the peripheral role: a local peripheral on a virtual radio, an application that uses it, and
+// centrals that are honest, unlucky or hostile. All of it comes from one seed, in a stream of its own.
 //
 // Duties
 // - Everything that crosses the links, and every event, is in the log and looked at.
 // - In the end a newcomer must be served as if nothing had happened, and nothing may be left.
 //
 // Invariants
-// - Everything is on one loop, and nothing goes by a hash's order or another clock: a seed makes the same log each time.
+// - Everything is on one loop, and nothing goes by a hash's order or another clock:
+//   a seed makes the same log each time.
 
 import BLECore
 import BLELinux

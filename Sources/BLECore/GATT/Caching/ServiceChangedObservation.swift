@@ -66,10 +66,12 @@ package struct ServiceChangedObservation: Sendable {
         isCallUnderWay = false
     }
 
-    /// A Boolean value that indicates whether an indication from an unknown handle is a reason to enable announcements at once, as `begin` does.
+    /// A Boolean value that indicates whether an indication from an unknown handle is a reason to enable announcements
+    /// at once, as `begin` does.
     package var isWorthAsking: Bool { isWanted && isMissing }
 
-    /// A Boolean value that indicates whether the announcements must be enabled at once for the observers, whose tasks may send no further request.
+    /// A Boolean value that indicates whether the announcements must be enabled at once for the observers, whose tasks
+    /// may send no further request.
     package var isLost: Bool { state == .lost }
 
     /// Called when the peer is known to have no Service Changed characteristic.

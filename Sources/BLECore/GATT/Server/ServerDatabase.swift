@@ -4,8 +4,8 @@
 // handles a change affects. What a single client has written or may do belongs to its `GATTServer`.
 //
 // Invariants:
-// - Attributes are sorted by handle. A handle is never used twice in the life of a database, not even after its service was
-//   withdrawn: a client with a cache would mistake one attribute for the other.
+// - Attributes are sorted by handle. A handle is never used twice in the life of a database, not even after its service
+//   was withdrawn: a client with a cache would mistake one attribute for the other.
 // - The same services, published in the same order, have the same handles.
 // - Generic Access and Generic Attribute come first, so that their handles are the same in every database.
 
@@ -16,7 +16,8 @@ package struct ServerAttribute: Hashable, Sendable {
         case plain
         /// The declaration of a service, with the last handle of its group.
         case group(end: AttributeHandle)
-        /// The client configuration of a value, with the bits that the value's properties permit. Each client has its own.
+        /// The client configuration of a value, with the bits that the value's properties permit.
+        /// Each client has its own.
         case clientConfiguration(value: AttributeHandle, permitted: ClientCharacteristicConfiguration)
         /// Client Supported Features. Each client has its own.
         case clientFeatures
@@ -56,7 +57,8 @@ package struct ServerAttribute: Hashable, Sendable {
     package var value: [UInt8]
     package var role = Role.plain
     package var reading = Reading.stored
-    /// A Boolean value that indicates whether the application decides about writes. A value that is read from the database is stored once it agrees.
+    /// A Boolean value that indicates whether the application decides about writes. A value that is read from the
+    /// database is stored once it agrees.
     package var asksToWrite = false
     /// The PDUs that may write the attribute.
     package var writeMethods: WriteMethods = []
