@@ -151,7 +151,7 @@ final class RadioAdapter {
         for (_, client) in sortedClients { (isLowEnergy ? client.reports : client.commands).send(packet) }
     }
 
-    /// Returns what programs receive of a packet of the controller, each packet with its delay; `nil` for none.
+    /// Returns what programs receive of a packet of the controller, in order, each with its delay; `nil` for none.
     func shape(_ packet: [UInt8]) -> [(delay: Duration?, packet: [UInt8])] {
         guard let packet = controller.shape(packet) else { return [] }
         guard let delay = controller.delay(of: packet) else { return [(nil, packet)] }
@@ -195,11 +195,12 @@ final class RadioAdapter {
         return true
     }
 
-    /// The kernel begins an attempt, which takes all advertisements off air.
+    /// The kernel begins an attempt.
     func begin(_ call: KernelCall) {
         calls.append(call)
     }
 
+    /// The kernel takes all advertisements off air before it initiates.
     func kernelInitiates() -> [VirtualController.Action] { controller.kernelInitiates() }
 
     func end(_ call: KernelCall) {
@@ -213,7 +214,7 @@ final class RadioAdapter {
     /// Registers a link that the kernel has established by itself.
     func accept(_ peer: PeerID, rssi: Int8) -> ConnectionHandle { controller.accept(peer, rssi: rssi) }
 
-    /// A central connects by an advertisement; `nil` if that is no longer on air.
+    /// A central connects by an advertisement that is on air.
     func centralConnects(
         _ peer: PeerID, by advertisement: UInt8, _ parameters: ConnectionParameters, rssi: Int8
     ) -> (handle: ConnectionHandle, actions: [VirtualController.Action]) {

@@ -5,7 +5,7 @@
 // | owner | what it owns |
 // |---|---|
 // | `VirtualMachine` | the kernel's view of the adapters and permissions, behind a lock |
-// | `RadioAdapters`, `RadioAdapter` | the adapters; of each its controller, its programs, the times of its advertising |
+// | `RadioAdapters`, `RadioAdapter` | the adapters; of each its controller, programs, and times of advertising |
 // | `RadioLinks` | the links, the sockets and the timers that they have |
 // | `RadioListeners` | the listening sockets, and the links that wait there |
 // | `PlacedPeripherals`, `PlacedCentrals` | the devices in the air, and when they are heard or hear |
