@@ -1,8 +1,8 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
-// Modules that code written for iOS imports next to CoreBluetooth. Never a dependency of BareBLE: once they are part of a build,
-// `canImport(os)` is true for each package in it.
+// Modules that code written for iOS imports next to CoreBluetooth. Never a dependency of BareBLE: once they are part of
+// a build, `canImport(os)` is true for each package in it.
 let package = Package(
     name: "corebluetooth-companions",
     products: [

@@ -1,10 +1,10 @@
-/// What an adapter's hardware is, as far as the kernel tells any program: its bus, and on that bus its vendor and product.
+/// The hardware of an adapter, as far as the kernel tells any program: its bus, and on that bus its vendor and product.
 package enum AdapterHardware {
-    /// Returns the identifier of an adapter's hardware: `usb:v0A12p0001` for a USB device, the kernel's alias for the device on
-    /// another bus, or the name of the bus where the device has none, such as `virtual`.
+    /// Returns the identifier of an adapter's hardware: `usb:v0A12p0001` for a USB device, the kernel's alias for the
+    /// device on another bus, or the name of the bus where the device has none, such as `virtual`.
     ///
-    /// It does not contain the port, which changes when the same dongle is plugged in elsewhere, nor the revision, which an
-    /// update of the firmware may change.
+    /// It does not contain the port, which changes when the same dongle is plugged in elsewhere, nor the revision,
+    /// which an update of the firmware may change.
     ///
     /// - Parameter root: The folder in which `/sys` is; empty for this machine.
     package static func identifier(of adapter: ControllerInfo, root: String = "") -> String {

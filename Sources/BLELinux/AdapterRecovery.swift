@@ -2,14 +2,15 @@ package import BLECore
 internal import CBluetooth
 internal import Glibc
 
-// The steps of recovery that the kernel's files and calls offer, and the way to the helper program that takes them with rights
-// that a daemon does not have.
+// The steps of recovery that the kernel's files and calls offer, and the way to the helper program that takes them with
+// rights that a daemon does not have.
 //
 // Invariants
 // - The adapter is named by its address: a name such as `hci0` may belong to another one by the time of the step.
 // - A step leaves nothing switched off: what it has blocked, unauthorized or unbound it restores, also after a failure.
-// - A reset of the port that loses the adapter takes its folders away with it. Where the port is was read before, so the step is
-//   finished by the port: the device there is authorized again, and where there is none, the port is disabled and enabled.
+// - A reset of the port that loses the adapter takes its folders away with it. Where the port is was read before, so
+//   the step is finished by the port: the device there is authorized again, and where there is none, the port is
+//   disabled and enabled.
 // - Another device that has been plugged in there meanwhile is left as it is.
 // - The calls block: 10 s and one call of the kernel after a step, until the adapter is back, and twice as long after a
 //   port that has lost it; the helper is waited for longer than its unit lets it run.
@@ -121,7 +122,8 @@ package struct AdapterRecovery: Sendable {
         try awaitReturn(of: adapter)
     }
 
-    /// Has the kernel set up the device at a port again: the one that is there, or what the port finds when it is enabled.
+    /// Has the kernel set up the device at a port again: the one that is there,
+    /// or what the port finds when it is enabled.
     private func enumerateAgain(
         _ device: String, _ identity: USBIdentity, at port: String?
     ) throws(RecoveryFailure) {
@@ -296,7 +298,7 @@ extension RecoveryFailure {
 package struct RecoveryRequest: Hashable, Sendable {
     package let step: RecoveryStep
     package let adapter: BluetoothAddress
-    /// Whether links may end.
+    /// A Boolean value that indicates whether links may end.
     package let endsLinks: Bool
 
     /// The largest number of bytes in a request or a response.

@@ -48,8 +48,8 @@ package struct ControllerLink: Hashable, Sendable {
     package let handle: UInt16
     /// The peer's address; the kernel does not report its type here.
     package let address: BluetoothAddress
-    /// Whether this host made the link, and so is its central.
+    /// A Boolean value that indicates whether this host made the link, and so is its central.
     package let isCentral: Bool
-    /// Whether the link is up, rather than being made or ended.
+    /// A Boolean value that indicates whether the link is up, rather than being made or ended.
     package let isConnected: Bool
 }

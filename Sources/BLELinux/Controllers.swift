@@ -11,8 +11,8 @@ package enum Controllers {
     private static let lowEnergyLink: UInt8 = 0x80
     private static let connected: UInt16 = 1
 
-    /// Whether the kernel offers Bluetooth sockets to this process: it has them, and this is the first network
-    /// namespace.
+    /// A Boolean value that indicates whether the kernel offers Bluetooth sockets to this process: it has them, and
+    /// this is the first network namespace.
     package static var isAddressFamilyAvailable: Bool {
         do throws(SystemCallError) {
             _ = try OwnedDescriptor.hciSocket()
@@ -76,7 +76,8 @@ package enum Controllers {
         return request
     }
 
-    /// Returns the handles of all links that are up on an adapter, of both kinds of Bluetooth, whichever program uses them.
+    /// Returns the handles of all links that are up on an adapter, of both kinds of Bluetooth,
+    /// whichever program uses them.
     package static func handlesOfLinks(of index: UInt16) throws(SystemCallError) -> [ConnectionHandle] {
         handlesOfLinks(try linkRecord(of: index))
     }
@@ -85,11 +86,11 @@ package enum Controllers {
     /// debugfs has to be mounted.
     package static let channelsPath = "/sys/kernel/debug/bluetooth/l2cap"
 
-    /// Returns the addresses of the adapters that the kernel can pair with, by its list of channels; `nil` for a list that
-    /// may have been cut, because any user can fill it.
+    /// Returns the addresses of the adapters that the kernel can pair with, by its list of channels; `nil` for a list
+    /// that may have been cut, because any user can fill it.
     ///
-    /// The kernel opens a channel of the Security Manager when an adapter is switched on under management. A line has the
-    /// own address and the peer's, on newer kernels each with a type in brackets, the state, the PSM, and the own
+    /// The kernel opens a channel of the Security Manager when an adapter is switched on under management. A line has
+    /// the own address and the peer's, on newer kernels each with a type in brackets, the state, the PSM, and the own
     /// channel.
     package static func pairingAddresses(inChannels list: String) -> Set<BluetoothAddress>? {
         // The newline at the end may be missing.
@@ -105,8 +106,8 @@ package enum Controllers {
         return addresses
     }
 
-    /// Whether the kernel can pair with the adapter of this address; `nil` without permission to see that, or if its list
-    /// is too long.
+    /// Returns a Boolean value that indicates whether the kernel can pair with the adapter of this address; `nil`
+    /// without permission to see that, or if its list is too long.
     package static func canPair(_ address: BluetoothAddress) -> Bool? {
         SystemFiles.text(channelsPath).flatMap { pairingAddresses(inChannels: $0)?.contains(address) }
     }

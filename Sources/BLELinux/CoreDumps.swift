@@ -9,8 +9,8 @@ package enum CoreDumps {
     /// Excludes this process from core dumps until it executes another program, and other processes of its user from
     /// its memory.
     ///
-    /// The kernel then ignores RLIMIT_CORE and `/proc/sys/kernel/core_pattern` for this process, and only root may trace
-    /// it.
+    /// The kernel then ignores RLIMIT_CORE and `/proc/sys/kernel/core_pattern` for this process, and only root may
+    /// trace it.
     ///
     /// - Returns: Whether the kernel has done so.
     @discardableResult
@@ -18,6 +18,6 @@ package enum CoreDumps {
         ble_process_option(PR_SET_DUMPABLE, 0) == 0
     }
 
-    /// Whether the kernel may write the memory of this process to a core dump.
+    /// A Boolean value that indicates whether the kernel may write the memory of this process to a core dump.
     package static var mayBeWritten: Bool { ble_process_option(PR_GET_DUMPABLE, 0) == 1 }
 }

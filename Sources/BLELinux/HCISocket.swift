@@ -97,7 +97,8 @@ package struct HCISocket: ~Copyable, Sendable {
     }
 
     deinit {
-        // A stand-in's other end sees it at once; see `OwnedDescriptor.closeSocket`. The kernel's own sockets refuse it.
+        // A stand-in's other end sees it at once; see `OwnedDescriptor.closeSocket`.
+        // The kernel's own sockets refuse it.
         _ = ble_shutdown(descriptor)
     }
 

@@ -4,8 +4,9 @@ internal import Glibc
 
 /// The claim of this process to one advertising handle of an adapter, among the processes with this library.
 ///
-/// It is an abstract Unix socket. The kernel releases the name when the process ends, in whatever way, so a handle that can be
-/// reserved is one whose set, if there is one, a killed program has left. Any user of the machine can take the names.
+/// It is an abstract Unix socket. The kernel releases the name when the process ends, in whatever way, so a handle that
+/// can be reserved is one whose set, if there is one, a killed program has left.
+/// Any user of the machine can take the names.
 package struct HandleReservation: ~Copyable, Sendable {
     /// The reason that a handle is not reserved.
     package enum Failure: Error, Hashable, Sendable {

@@ -55,15 +55,15 @@ extension LinkSocket {
             sendTimeout: sendTimeout)
     }
 
-    /// Has the kernel send a Security Request to the central of a link to the adapter with the address `own`; does nothing if
-    /// the link is encrypted.
+    /// Has the kernel send a Security Request to the central of a link to the adapter with the address `own`; does
+    /// nothing if the link is encrypted.
     ///
-    /// A channel that demands encryption makes it do that, and is given up before it is opened. The same demand of the link's
-    /// own socket would take that away until the central has reacted, for good if it refuses; and the management interface
-    /// demands nothing of peers that have a bond.
+    /// A channel that demands encryption makes it do that, and is given up before it is opened. The same demand of the
+    /// link's own socket would take that away until the central has reacted, for good if it refuses; and the management
+    /// interface demands nothing of peers that have a bond.
     ///
-    /// A link that becomes encrypted right before this is called gets the channel: the kernel sends a request for it at once. So
-    /// its PSM is one that no service has; the central refuses the request, and nothing else happens.
+    /// A link that becomes encrypted right before this is called gets the channel: the kernel sends a request for it at
+    /// once. So its PSM is one that no service has; the central refuses the request, and nothing else happens.
     ///
     /// Without a reaction the kernel ends the link 30 s later.
     package static func requestSecurity(

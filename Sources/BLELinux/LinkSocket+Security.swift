@@ -52,14 +52,14 @@ extension LinkSocket {
         return SocketSecurity(level: .init(rawValue: value.level), keySize: value.key_size)
     }
 
-    /// Requests a level of security. Before the connect it makes the kernel report the socket as connected once the link
-    /// is encrypted with a key that it has; on a connected socket it begins at once.
+    /// Requests a level of security. Before the connect it makes the kernel report the socket as connected once the
+    /// link is encrypted with a key that it has; on a connected socket it begins at once.
     ///
     /// A key that is missing, or not worth the level, makes the kernel pair. On a connected socket nothing can be read
     /// or written until that has succeeded; if it fails, the socket is of no more use, and the kernel does not say so.
     ///
-    /// - Throws: `SystemCallError`, with `EINVAL` on a connected socket whose link has the level already, or whose adapter
-    ///   has no Security Manager, because it was not powered on under management.
+    /// - Throws: `SystemCallError`, with `EINVAL` on a connected socket whose link has the level already, or whose
+    ///   adapter has no Security Manager, because it was not powered on under management.
     package static func setSecurity(
         _ level: SocketSecurity.Level, of descriptor: Int32
     ) throws(SystemCallError) {

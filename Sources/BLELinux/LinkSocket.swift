@@ -9,9 +9,9 @@
 // - The kernel returns the reason of the end once, to whichever of SO_ERROR, read and write comes first, and before
 //   the packets that arrived earlier. So the reason is kept here, and `receive` reports it after the last packet.
 // - `receive` reports `.ended` at the end and from then on. After `.ended` nothing is sent.
-// - The kernel looks for a packet first, then for the end. If both arrive between the two, a read returns 0 bytes although a
-//   packet waits. So a read of 0 bytes from a socket that has hung up is never an empty packet: one that arrives right before
-//   the end is not reported.
+// - The kernel looks for a packet first, then for the end. If both arrive between the two, a read returns 0 bytes
+//   although a packet waits. So a read of 0 bytes from a socket that has hung up is never an empty packet: one that
+//   arrives right before the end is not reported.
 
 package import BLECore
 internal import CBluetooth
@@ -52,7 +52,7 @@ package struct LinkSocket: ~Copyable, Sendable {
     /// The number of packets that the kernel has dropped because they were not read in time. It is updated with the
     /// next packet that arrives after a loss.
     package private(set) var droppedPackets: UInt32 = 0
-    /// Whether `finishConnect` has yet to report the outcome of the connect.
+    /// A Boolean value that indicates whether `finishConnect` has yet to report the outcome of the connect.
     package var isConnecting = false
 
     /// The reason of the link's end from a simulated radio, because the other end of a socketpair cannot report one.
@@ -163,7 +163,8 @@ package struct LinkSocket: ~Copyable, Sendable {
             "SO_RCVBUF", unsafe ble_set_option(descriptor, SOL_SOCKET, SO_RCVBUF, &size, 4))
     }
 
-    /// Has the kernel report when each packet arrived; also of those that wait, except at a stand-in's socket, which needs it before.
+    /// Has the kernel report when each packet arrived; also of those that wait, except at a stand-in's socket, which
+    /// needs it before.
     ///
     /// Only for links of an adapter: the other end of a Unix socket could pass descriptors then.
     package mutating func reportArrivals() throws(SystemCallError) {
@@ -194,11 +195,12 @@ package struct LinkSocket: ~Copyable, Sendable {
         return result < 0 ? nil : mtu
     }
 
-    /// Whether the kernel would take a packet now: it has memory for one, and the peer of a channel has granted
-    /// credits.
+    /// A Boolean value that indicates whether the kernel would take a packet now: it has memory for one, and the peer
+    /// of a channel has granted credits.
     package var hasRoom: Bool { ble_poll(descriptor) & BLE_WRITABLE != 0 }
 
-    /// Whether the link has ended, as far as the kernel knows; what arrived before may still be read.
+    /// A Boolean value that indicates whether the link has ended, as far as the kernel knows;
+    /// what arrived before may still be read.
     package var isHungUp: Bool { ble_poll(descriptor) & BLE_HANG_UP != 0 }
 
     // MARK: Inside

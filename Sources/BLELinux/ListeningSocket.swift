@@ -11,11 +11,11 @@ internal import Glibc
 // - No capability is needed, and an adapter that is off can be listened on.
 // - The level of security of a listener is not enforced on the ATT channel, so it is left at the lowest.
 // - An accepted socket keeps 222 unread packets; later ones are dropped, so it must be read at once.
-// - A PSM has one listener on an adapter. Below 0x0080 it takes CAP_NET_BIND_SERVICE. For PSM 0 the kernel chooses a free one
-//   from 0x0080 to 0x00FF.
+// - A PSM has one listener on an adapter. Below 0x0080 it takes CAP_NET_BIND_SERVICE. For PSM 0 the kernel chooses a
+//   free one from 0x0080 to 0x00FF.
 // - The level of security of a listener for channels is enforced, other than that of the ATT channel.
-// - With BT_DEFER_SETUP a channel can be refused before the peer has it. It is not used: the kernel does not stop the timer
-//   of such a channel when the program agrees to it, and closes the channel 40 s after the peer has asked for it.
+// - With BT_DEFER_SETUP a channel can be refused before the peer has it. It is not used: the kernel does not stop the
+//   timer of such a channel when the program agrees to it, and closes the channel 40 s after the peer has asked for it.
 
 /// A link that a `ListeningSocket` has accepted.
 package struct AcceptedLink: ~Copyable, Sendable {
@@ -265,7 +265,8 @@ package struct ListeningSocket: ~Copyable, Sendable {
         }
     }
 
-    /// Accepts the next channel; `nil` if none waits. To be called until then each time that the descriptor is readable.
+    /// Accepts the next channel; `nil` if none waits. To be called until then each time that the descriptor is
+    /// readable.
     ///
     /// - Throws: `SystemCallError`, with `EMFILE` where this process has no descriptor left: the channel waits on.
     package borrowing func acceptChannel() throws(SystemCallError) -> AcceptedChannel? {

@@ -1,11 +1,11 @@
 // The control channel: a socket to the kernel's management interface, which belongs to no adapter.
 //
 // Traps, all of them observed on kernels 6.1 and 6.12
-// - A packet to the kernel may have 1,028 bytes, which hold 28 Long Term Keys; a longer one is refused with `EINVAL`, as
-//   a malformed one is. `BT_SNDMTU` lifts the limit to 65,535 bytes, which hold 1,820. Older kernels do not have it.
-// - What the process may do is decided when the socket is opened: it keeps CAP_NET_ADMIN when the process gives that up.
-//   Without it, information about adapters may be read, other commands return Permission Denied, and events about peers
-//   and keys do not arrive.
+// - A packet to the kernel may have 1,028 bytes, which hold 28 Long Term Keys; a longer one is refused with `EINVAL`,
+//   as a malformed one is. `BT_SNDMTU` lifts the limit to 65,535 bytes, which hold 1,820. Older kernels do not have it.
+// - What the process may do is decided when the socket is opened: it keeps CAP_NET_ADMIN when the process gives that
+//   up. Without it, information about adapters may be read, other commands return Permission Denied, and events about
+//   peers and keys do not arrive.
 // - The kernel drops what does not fit into the receive buffer, without notice. It is enlarged, and `droppedPackets`
 //   counts.
 // - Responses come only to the socket that sent the command. New Settings goes to all others.
@@ -15,7 +15,7 @@ package import BLECore
 internal import CBluetooth
 internal import Glibc
 
-/// What the management interface had to offer.
+/// The result of reading the management interface.
 package enum ManagementInput: Hashable, Sendable {
     /// A response, or news.
     case event(ManagementEvent)

@@ -24,8 +24,8 @@ struct OwnedDescriptor: ~Copyable, Sendable {
 
     /// Ends a socket at once, and closes it.
     ///
-    /// To close it is not enough: a child process of this program has a copy until it executes its own program, and the other
-    /// end would not see the end before that.
+    /// To close it is not enough: a child process of this program has a copy until it executes its own program, and the
+    /// other end would not see the end before that.
     static func closeSocket(_ number: Int32) {
         _ = ble_shutdown(number)
         close(number)

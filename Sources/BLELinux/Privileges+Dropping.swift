@@ -67,7 +67,7 @@ extension Privileges {
         }
     }
 
-    /// Whether this process is root.
+    /// A Boolean value that indicates whether this process is root.
     package static var isRoot: Bool { geteuid() == 0 }
 
     /// Keeps `capabilities`, as far as the process has them, and drops all others permanently, also for every program

@@ -27,7 +27,7 @@ package struct Privileges: Hashable, Sendable {
 
     /// The effective capabilities, a bit each.
     package let effective: UInt64
-    /// Whether the process is in the machine's initial user namespace.
+    /// A Boolean value that indicates whether the process is in the machine's initial user namespace.
     package let isInInitialUserNamespace: Bool
 
     package init(effective: UInt64, isInInitialUserNamespace: Bool = true) {
@@ -42,8 +42,8 @@ package struct Privileges: Hashable, Sendable {
             isInInitialUserNamespace: SystemFiles.text("\(root)/uid_map").map(isWholeRange) ?? true)
     }
 
-    /// Whether the program has rights that the user who started it lacks, by a set-user-ID bit or capabilities of its file.
-    /// Its environment and its directories are that user's.
+    /// A Boolean value that indicates whether the program has rights that the user who started it lacks, by a
+    /// set-user-ID bit or capabilities of its file. Its environment and its directories are that user's.
     package static var areFromFile: Bool { ble_is_secure_execution() != 0 }
 
     /// Returns whether the process has a capability that Bluetooth accepts.

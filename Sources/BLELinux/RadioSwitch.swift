@@ -4,9 +4,9 @@ internal import Glibc
 package struct RadioSwitch: Hashable, Sendable {
     /// The adapter's name, such as `hci0`; the drivers of some machines use other names.
     package let name: String
-    /// Whether software blocks the radio: `rfkill unblock bluetooth` reverses that.
+    /// A Boolean value that indicates whether software blocks the radio: `rfkill unblock bluetooth` reverses that.
     package let isSoftBlocked: Bool
-    /// Whether a hardware switch blocks the radio.
+    /// A Boolean value that indicates whether a hardware switch blocks the radio.
     package let isHardBlocked: Bool
 
     package var isBlocked: Bool { isSoftBlocked || isHardBlocked }

@@ -2,8 +2,8 @@ package import BLECore
 internal import CBluetooth
 internal import Glibc
 
-/// The steps that were taken for one adapter on this machine, in a file that every run of the helper program reads: one step at
-/// a time, and so many in an hour.
+/// The steps that were taken for one adapter on this machine, in a file that every run of the helper program reads: one
+/// step at a time, and so many in an hour.
 package struct RecoveryRecord: ~Copyable {
     private let lock: FileLock
     private let path: String
@@ -43,7 +43,8 @@ package struct RecoveryRecord: ~Copyable {
         }
     }
 
-    /// The times of the last hour. The folder is emptied at each start of the machine, so that later ones are not of this record.
+    /// The times of the last hour. The folder is emptied at each start of the machine,
+    /// so that later ones are not of this record.
     private borrowing func times(until seconds: Int64) throws(RecoveryFailure) -> [Int64] {
         do throws(SystemCallError) {
             let text = try StoredFile.read(path, limit: Self.byteLimit).map { String(decoding: $0, as: UTF8.self) }

@@ -10,7 +10,7 @@ package struct StoredFolder: ~Copyable {
     package struct File: Hashable, Sendable {
         /// The name in the directory.
         package let name: String
-        /// Whether it was marked.
+        /// A Boolean value that indicates whether it was marked.
         package let isMarked: Bool
         fileprivate let seconds: Int
         fileprivate let nanoseconds: Int
@@ -155,8 +155,8 @@ package struct StoredFolder: ~Copyable {
         return try Self.secrets(of: file, limit: limit)
     }
 
-    /// Returns the bytes of a file that belongs to this user or to root, and that no other user can read; `nil` if there
-    /// is none.
+    /// Returns the bytes of a file that belongs to this user or to root, and that no other user can read; `nil` if
+    /// there is none.
     ///
     /// - Throws: As `readSecrets(_:limit:)`; a symbolic link is followed.
     package static func readSecrets(at path: String, limit: Int) throws(Exposure) -> [UInt8]? {

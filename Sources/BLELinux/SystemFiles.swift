@@ -59,7 +59,8 @@ package final class SystemFile: Sendable {
         file = OwnedDescriptor(number)
     }
 
-    /// The text as it is now, without the newline at its end; `nil` if it cannot be read. A longer one is cut at 64 KiB.
+    /// The text as it is now, without the newline at its end; `nil` if it cannot be read.
+    /// A longer one is cut at 64 KiB.
     package var text: String? {
         _ = lseek(file.number, 0, SEEK_SET)
         var bytes: [UInt8] = []

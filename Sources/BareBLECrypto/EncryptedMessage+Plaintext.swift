@@ -16,7 +16,8 @@ extension EncryptedMessage {
         }
     }
 
-    /// Spec: Authenticated Decryption, RFC 3610, 2.5; the formatting of the first block and of the associated data, 2.2.
+    /// Spec: Authenticated Decryption, RFC 3610, 2.5; the formatting of the first block and of the associated data,
+    /// 2.2.
     private func opened(
         _ nonce: [UInt8], _ associatedData: [UInt8], _ tag: [UInt8], _ key: SymmetricKey
     ) -> [UInt8]? {

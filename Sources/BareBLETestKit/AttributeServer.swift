@@ -1,14 +1,16 @@
-// The server role of a virtual device: the library's own `GATTServer` and `ServerDatabase`, and the application that they ask.
+// The server role of a virtual device: the library's own `GATTServer` and `ServerDatabase`,
+// and the application that they ask.
 //
-// Responsibilities: make the decisions that a server leaves to its application, as the `VirtualDevice` describes them; turn the
-// actions of the server into PDUs; keep values and counters over links.
+// Responsibilities: make the decisions that a server leaves to its application, as the `VirtualDevice` describes them;
+// turn the actions of the server into PDUs; keep values and counters over links.
 //
 // Invariants:
-// - Requests, permissions, prepared writes, client configurations and indications are the `GATTServer`'s. Nothing here reads a
-//   PDU or makes one, so what a client under test meets is what a client of the library meets. Peers that violate the protocol
-//   change the PDUs outside of it (`VirtualPeripheral.behave`).
+// - Requests, permissions, prepared writes, client configurations and indications are the `GATTServer`'s. Nothing here
+//   reads a PDU or makes one, so what a client under test meets is what a client of the library meets. Peers that
+//   violate the protocol change the PDUs outside of it (`VirtualPeripheral.behave`).
 // - There is one link at a time. `disconnected` replaces the server of the link.
-// - It knows neither time nor sockets: decisions and the room to send come at once, and a client may take any time to confirm.
+// - It knows neither time nor sockets: decisions and the room to send come at once,
+//   and a client may take any time to confirm.
 
 public import BLECore
 
@@ -16,27 +18,27 @@ public import BLECore
 ///
 /// Spec: Core Vol 3 Part F, 3.4.
 public struct AttributeServer: Sendable {
-    private var device: ServedDevice
+    private var device: VirtualApplication
     private var server: GATTServer
     private let limits: GATTServer.Limits
     /// The counters of the links that have ended.
     private var earlier = (requests: 0, errors: 0)
     /// The security of the client's link.
     package private(set) var linkSecurity = VirtualLinkSecurity.none
-    /// Whether the server has closed the link: the client has broken the protocol.
+    /// A Boolean value that indicates whether the server has closed the link: the client has broken the protocol.
     package private(set) var hasClosed = false
 
     /// Creates a server of `device`.
     public init(_ device: VirtualDevice) {
-        self.init(ServedDevice(device), maximumMTU: device.maximumMTU)
+        self.init(VirtualApplication(device), maximumMTU: device.maximumMTU)
     }
 
     /// Creates a server of any attributes, which are kept and written as they are.
     package init(_ database: ServerDatabase, maximumMTU: UInt16) {
-        self.init(ServedDevice(database: database), maximumMTU: maximumMTU)
+        self.init(VirtualApplication(database: database), maximumMTU: maximumMTU)
     }
 
-    private init(_ device: ServedDevice, maximumMTU: UInt16) {
+    private init(_ device: VirtualApplication, maximumMTU: UInt16) {
         self.device = device
         var limits = GATTServer.Limits(mtu: maximumMTU)
         limits.waitingIndications = .max
@@ -60,8 +62,8 @@ public struct AttributeServer: Sendable {
         perform(server.received(pdu, in: &device.database, at: .zero))
     }
 
-    /// Returns the PDU that notifies or indicates `value`, depending on the client's configuration. What the client cannot
-    /// receive of the value is cut off.
+    /// Returns the PDU that notifies or indicates `value`, depending on the client's configuration. What the client
+    /// cannot receive of the value is cut off.
     ///
     /// `nil` if the client has not subscribed, or if an earlier indication is unconfirmed; in the latter case, the
     /// value is sent after the confirmation.
@@ -73,7 +75,7 @@ public struct AttributeServer: Sendable {
     /// Performs the actions of the server. Returns the PDUs to send.
     private mutating func perform(_ actions: [GATTServer.Action]) -> [[UInt8]] {
         var packets: [[UInt8]] = []
-        var echoes: [ServedDevice.Echo] = []
+        var echoes: [VirtualApplication.Echo] = []
         var actions = actions[...]
         while let action = actions.popFirst() {
             switch action {
@@ -140,7 +142,7 @@ public struct AttributeServer: Sendable {
     mutating func changeServices(
         to device: VirtualDevice, isAnnounced: Bool
     ) -> (range: ClosedRange<AttributeHandle>, packets: [[UInt8]])? {
-        guard let range = self.device.change(to: ServedDevice(device)) else { return nil }
+        guard let range = self.device.change(to: VirtualApplication(device)) else { return nil }
         let actions = server.databaseChanged(range, isAnnounced: isAnnounced, in: self.device.database, at: .zero)
         return (range, perform(actions))
     }
@@ -186,7 +188,7 @@ public struct AttributeServer: Sendable {
 
     /// Restores the initial values of the device; the counters are preserved.
     mutating func restart(_ device: VirtualDevice) {
-        self.device = ServedDevice(device)
+        self.device = VirtualApplication(device)
         disconnected()
     }
 }

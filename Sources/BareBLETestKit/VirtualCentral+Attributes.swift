@@ -125,7 +125,8 @@ extension VirtualCentral {
         return found
     }
 
-    /// Returns the characteristic with this UUID, the first one if there are several; discovers if nothing is known yet.
+    /// Returns the characteristic with this UUID, the first one if there are several;
+    /// discovers if nothing is known yet.
     ///
     /// - Throws: `VirtualCentralError.noSuchAttribute`, and the failures of `discover()`.
     public func characteristic(_ uuid: BluetoothUUID) async throws(VirtualCentralError) -> Characteristic {

@@ -1,5 +1,5 @@
-// A central that uses a server under test: it hears advertisements, connects, and exchanges ATT packets. It has encoders and
-// parsers of its own, apart from those of the library's client, so that one does not prove the other.
+// A central that uses a server under test: it hears advertisements, connects, and exchanges ATT packets. It has
+// encoders and parsers of its own, apart from those of the library's client, so that one does not prove the other.
 //
 // Responsibilities: one link at a time, over a descriptor or through a `VirtualRadio`; requests with their responses;
 // confirmations, unless they are switched off; what was received without a request; the transcript.
@@ -190,8 +190,8 @@ extension VirtualCentral {
         if let ending { ending(reason) } else { linkEnded(.remoteUserTerminated, isForgotten: false) }
     }
 
-    /// Waits for the end of the link, and returns the reason that this side's controller reports: Remote User Terminated
-    /// Connection where the server has ended it. Without a link, it is that of the last one.
+    /// Waits for the end of the link, and returns the reason that this side's controller reports: Remote User
+    /// Terminated Connection where the server has ended it. Without a link, it is that of the last one.
     public func disconnected() async -> HCIStatus {
         guard link != nil else { return lastReason ?? .unknownConnection }
         let end = await ends.wait { _ in link == nil ? lastReason ?? .unknownConnection : nil }
@@ -366,8 +366,8 @@ extension VirtualCentral {
 
     /// Returns the next value that has come without a request.
     ///
-    /// - Throws: `VirtualCentralError.notConnected`, `.timedOut`, `.disconnected`, `.cancelled`. Values that came before the
-    ///   end of the link are returned first.
+    /// - Throws: `VirtualCentralError.notConnected`, `.timedOut`, `.disconnected`, `.cancelled`. Values that came
+    ///   before the end of the link are returned first.
     public func nextValue(within timeout: Duration = responseTime) async throws(VirtualCentralError) -> Value {
         let deadline = loop.now() + timeout
         while received.isEmpty {

@@ -23,26 +23,26 @@ public actor VirtualPeripheral {
 
     package nonisolated let loop: EventLoop
     private let latency: Duration
-    var server: AttributeServer
-    var device: VirtualDevice
-    var link: PeerLink?
+    private var server: AttributeServer
+    private var device: VirtualDevice
+    private var link: PeerLink?
     /// A link that the device forgot on reset, which the client does not know yet.
-    var forgottenLink: PeerLink?
+    private var forgottenLink: PeerLink?
     /// Called before the device ends its link.
-    var hangingUp: (@Sendable () -> Void)?
+    private var hangingUp: (@Sendable () -> Void)?
     /// Called when the client's end is closed.
-    var clientGone: (@Sendable () -> Void)?
+    private var clientGone: (@Sendable () -> Void)?
     private var isResponding = true
     /// Called when the device sends a Security Request.
-    var requestingSecurity: (@Sendable (VirtualSecurityRequest) -> Void)?
-    var bonds = VirtualBonds()
-    var plans: [AttributeHandle: RunningPlan] = [:]
+    private var requestingSecurity: (@Sendable (VirtualSecurityRequest) -> Void)?
+    private var bonds = VirtualBonds()
+    private var plans: [AttributeHandle: RunningPlan] = [:]
     private var steps: [Dialogue.Step] = []
     private var keepsTranscript = true
     /// Overrides the PDUs that are sent in response to a client's PDU.
     private var behaviour: Behaviour?
     /// Called with each PDU that the client has sent, before the response, and with each PDU that was sent to it.
-    var exchanged: (@Sendable (_ isClients: Bool) -> Void)?
+    private var exchanged: (@Sendable (_ isClients: Bool) -> Void)?
     /// The number of links so far.
     public private(set) var connectionCount = 0
     /// The number of PDUs received from clients, over all connections.
@@ -53,7 +53,7 @@ public actor VirtualPeripheral {
     package typealias Behaviour =
         @Sendable (_ pdu: [UInt8], _ respond: @Sendable ([UInt8]) -> [[UInt8]]) -> [(delay: Duration, pdu: [UInt8])]
 
-    struct RunningPlan {
+    private struct RunningPlan {
         var sent = 0
         var timer: TimerID?
     }
@@ -94,7 +94,7 @@ public actor VirtualPeripheral {
         return other
     }
 
-    func begin(_ link: PeerLink) {
+    private func begin(_ link: PeerLink) {
         self.link = link
         connectionCount += 1
         isResponding = true
@@ -119,8 +119,7 @@ public actor VirtualPeripheral {
         guard self.link != nil else { return }
         link.close()
         self.link = nil
-        for plan in plans.values { plan.timer.map(loop.cancel) }
-        plans = [:]
+        endPlans()
         endSecurity()
         renewServer()
         record(.linkLost)
@@ -130,12 +129,12 @@ public actor VirtualPeripheral {
     public var isConnected: Bool { link != nil }
 
     /// Prepares the server for the next link, whose client may have bonded.
-    func renewServer() {
+    private func renewServer() {
         server.disconnected()
         _ = server.secure(.none, isBonded: isBonded)
     }
 
-    /// Whether there is a link; a radio may encrypt one that has no socket yet.
+    /// True if there is a link; a radio may encrypt one that has no socket yet.
     private var isLinked: Bool { link != nil || server.linkSecurity.isEncrypted }
 
     /// Stops responding; requests are still read.
@@ -239,6 +238,140 @@ public actor VirtualPeripheral {
         Dialogue(steps: steps)
     }
 
+    // MARK: Security
+
+    /// The way in which the device pairs; `nil` if it cannot.
+    public var security: VirtualSecurity? { device.security }
+
+    /// Changes how the device pairs from now on; `nil` if it no longer can. Bonds are kept.
+    public func setSecurity(_ security: VirtualSecurity?) {
+        device.security = security
+    }
+
+    /// A Boolean value that indicates whether the device keeps the key of a central.
+    public var isBonded: Bool { !bonds.isEmpty }
+
+    /// The keys of the bonds, in the order of the addresses of the centrals.
+    package var bondKeys: [VirtualKey] { bonds.stored }
+
+    /// The security of the link.
+    public var linkSecurity: VirtualLinkSecurity { server.linkSecurity }
+
+    /// The passkey or the number that the device showed, or its user entered, in the last pairing: at most six digits.
+    public var shownNumber: UInt32? { bonds.shownNumber }
+
+    /// The number of pairings that have encrypted a link.
+    public var pairingCount: Int { bonds.pairings }
+
+    /// The number of times that the key of a bond has encrypted a link.
+    public var encryptionCount: Int { bonds.encryptions }
+
+    /// Removes all bonds, as the device's own "forget" does. The link stays as it is.
+    public func forgetBonds() {
+        bonds.forgetAll()
+        send(server.secure(server.linkSecurity, isBonded: false))
+    }
+
+    /// Replaces the key of each bond with another one, so that no central's key fits any more.
+    public func replaceBondKeys() {
+        bonds.replaceKeys()
+    }
+
+    /// Sends a Security Request to the central; it has an effect on a virtual radio only.
+    public func requestSecurity(_ request: VirtualSecurityRequest = VirtualSecurityRequest()) {
+        requestingSecurity?(request)
+    }
+
+    /// Sets the security of the link, as if the central had encrypted it: for devices without a virtual radio.
+    public func setLinkSecurity(_ security: VirtualLinkSecurity) {
+        send(server.secure(security, isBonded: isBonded))
+    }
+
+    /// Stores what a bond keeps over links.
+    private func endSecurity() {
+        requestingSecurity = nil
+        bonds.linkEnded(server.record, keepsConfigurations: device.security?.keepsConfigurations ?? true)
+    }
+
+    // MARK: For the radio
+
+    /// Adopts one end of a link that a virtual radio has established.
+    package func connect(
+        over descriptor: Int32, hangingUp: @Sendable @escaping () -> Void, clientGone: @Sendable @escaping () -> Void
+    ) {
+        self.hangingUp = hangingUp
+        self.clientGone = clientGone
+        begin(PeerLink(adopting: descriptor, on: loop))
+    }
+
+    /// Handles the end of the link by the radio.
+    package func connectionLost() {
+        hangingUp = nil
+        clientGone = nil
+        disconnect()
+        // A link without a socket may have been encrypted as well.
+        endSecurity()
+        renewServer()
+    }
+
+    /// Handles the end, by the radio, of the link that `restart` forgot.
+    package func forgottenConnectionLost() {
+        forgottenLink?.close()
+        forgottenLink = nil
+    }
+
+    /// Suspends the link because the peripheral is out of range, or resumes it.
+    package func hold(_ isHeld: Bool) {
+        if isHeld { link?.hold() } else { link?.release() }
+    }
+
+    /// Loses all state but the description, as without a battery: the link is dead but not disconnected.
+    package func restart() {
+        hangingUp = nil
+        clientGone = nil
+        forgottenLink?.close()
+        forgottenLink = link.take()
+        forgottenLink?.hold()
+        endPlans()
+        endSecurity()
+        server.restart(device)
+        renewServer()
+        record(.linkLost)
+    }
+
+    /// A pairing has encrypted the link.
+    package func paired(_ security: VirtualLinkSecurity, with central: BluetoothAddress, _ bond: VirtualBond?) {
+        bonds.paired(with: central, bond)
+        send(server.secure(security, isBonded: bond != nil))
+    }
+
+    /// A central encrypts the link with this key.
+    package func encrypted(with key: VirtualKey, by central: BluetoothAddress) -> VirtualEncryption {
+        switch bonds.encrypt(with: key, by: central) {
+        case .found(let security, let record):
+            send(server.secure(security, isBonded: true, record: record))
+            updatePlans()
+            return .encrypted
+        case .keyMissing: return .keyMissing
+        case .otherKey: return .otherKey
+        }
+    }
+
+    package func show(_ number: UInt32) {
+        bonds.show(number)
+    }
+
+    /// Calls a handler with each Security Request of the device, until the link ends.
+    package func onSecurityRequest(_ handler: @escaping @Sendable (VirtualSecurityRequest) -> Void) {
+        requestingSecurity = handler
+    }
+
+    /// Calls a handler on the loop with each PDU: before the response to a client's, and after the peripheral's own was
+    /// sent.
+    package func observe(_ handler: (@Sendable (_ isClients: Bool) -> Void)?) {
+        exchanged = handler
+    }
+
     // MARK: Internals
 
     private func handle(of uuid: BluetoothUUID) throws(TestLinkError) -> AttributeHandle {
@@ -288,7 +421,7 @@ public actor VirtualPeripheral {
         if server.hasClosed { disconnect() } else { updatePlans() }
     }
 
-    func send(_ pdus: [[UInt8]]) {
+    private func send(_ pdus: [[UInt8]]) {
         for pdu in pdus { send(pdu) }
     }
 
@@ -299,7 +432,7 @@ public actor VirtualPeripheral {
         exchanged?(false)
     }
 
-    func record(_ event: Dialogue.Event) {
+    private func record(_ event: Dialogue.Event) {
         if keepsTranscript, steps.count < Self.transcriptLength { steps.append(Dialogue.Step(event)) }
     }
 
@@ -308,7 +441,12 @@ public actor VirtualPeripheral {
         keepsTranscript = false
     }
 
-    func updatePlans() {
+    private func endPlans() {
+        for plan in plans.values { plan.timer.map(loop.cancel) }
+        plans = [:]
+    }
+
+    private func updatePlans() {
         for handle in server.plannedHandles {
             let isWanted = server.isSubscribed(to: handle)
             if isWanted, plans[handle] == nil {

@@ -2,8 +2,8 @@ import BLECore
 import BLELinux
 import Glibc
 
-/// Takes one step of recovery, with rights that a daemon does not have: for a service manager, which starts it with each
-/// connection to its socket as the standard input, and for root by hand.
+/// Takes one step of recovery, with rights that a daemon does not have: for a service manager, which starts it with
+/// each connection to its socket as the standard input, and for root by hand.
 @main enum RecoveryProgram {
     private static let usage = """
         Usage: bareble-recover STEP ADAPTER [--with-links]

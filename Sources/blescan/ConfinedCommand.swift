@@ -139,8 +139,8 @@ extension Serve: ConfinedCommand {
     /// Root may have been asked for to create the socket where only root may.
     var namesSocket: Bool { socket != nil }
 
-    /// Accepting and serving need none. Advertising needs CAP_NET_RAW. So do bonds: the end of a link of a central that may not
-    /// have its key is a command to the controller, and so is proven that it has it.
+    /// Accepting and serving need none. Advertising needs CAP_NET_RAW. So do bonds: the end of a link of a central that
+    /// may not have its key is a command to the controller, and so is proven that it has it.
     var keptForRadio: [Privileges.Capability] { isAdvertising || usesBonds ? [.netRaw] : [] }
     var forRadio: [Privileges.Capability] { keptForRadio + [.netAdmin] }
 

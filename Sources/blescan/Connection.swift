@@ -19,7 +19,8 @@ enum Connection {
     /// Returns the peer of a command, and searches for it first if only what it advertises is known. The device that is
     /// found is reported on standard error.
     ///
-    /// - Throws: `Failure` if no device matches, or several do, or the device is to be paired; `BLEError` of the adapter.
+    /// - Throws: `Failure` if no device matches, or several do, or the device is to be paired;
+    ///   `BLEError` of the adapter.
     static func find(_ peer: PeerDesignation, _ options: ConnectionOptions) async throws -> PeerArgument {
         let wanted: AdvertisedPeer
         switch peer {
@@ -53,8 +54,8 @@ enum Connection {
     /// A peer with a bond is encrypted before the first byte; one without is paired first, if `--pair` is given.
     ///
     /// - Parameters:
-    ///   - changesPeer: Whether the command changes something on the peer. It then goes on if the reader of the recording
-    ///     goes away.
+    ///   - changesPeer: Whether the command changes something on the peer. It then goes on if the reader of the
+    ///     recording goes away.
     ///   - switchesOn: Whether an adapter that is off is switched on, if this process may.
     ///   - found: Called when the peer has been found, and the connection attempt begins.
     static func run<Value: Sendable>(

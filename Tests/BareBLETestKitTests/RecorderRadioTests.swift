@@ -2,6 +2,7 @@ import BLECore
 import BareBLE
 import BareBLETestKit
 import Foundation
+import TestSupport
 import Testing
 
 /// Recordings of a whole radio: what the controller says, and what links carry, in one file.

@@ -2,6 +2,7 @@ import BLECore
 import BareBLE
 import BareBLETestKit
 import Foundation
+import TestSupport
 import Testing
 
 @Suite("Recorder", .timeLimit(.minutes(10)))
@@ -156,18 +157,4 @@ final class Count: Sendable {
     func add() { lock.withLock { unsafe number += 1 } }
 
     var value: Int { lock.withLock { unsafe number } }
-}
-
-/// A folder that goes with its owner.
-final class Folder: Sendable {
-    private let path: String
-
-    init() throws {
-        path = NSTemporaryDirectory() + "bareble-recorder-" + UUID().uuidString
-        try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false)
-    }
-
-    deinit { try? FileManager.default.removeItem(atPath: path) }
-
-    subscript(name: String) -> String { path + "/" + name }
 }

@@ -2,6 +2,7 @@ import BLECore
 import BareBLE
 import BareBLETestKit
 import Foundation
+import TestSupport
 import Testing
 
 @Suite("Replay", .timeLimit(.minutes(10)))

@@ -2,6 +2,7 @@ import BLECore
 import BareBLE
 import BareBLETestKit
 import Foundation
+import TestSupport
 import Testing
 
 /// Recordings of served links, played to a server as a central.

@@ -13,7 +13,7 @@ import Testing
     @Test func aDeviceIsFoundReadAndDisconnected() async throws {
         try await Bench.run { bench in
             _ = await bench.radio.add(.heartRate)
-            let recorder = Recorder(bench.time)
+            let recorder = CallbackRecorder(bench.time)
             let manager = CBCentralManager(delegate: recorder, queue: bench.queue)
             #expect(manager.state == .unknown)
             try await recorder.wait(for: "state 5")

@@ -5,6 +5,7 @@ import BareBLETestKit
 import ClientInSwift5
 import ClientInSwift6
 import CoreBluetooth
+import TestSupport
 import Testing
 
 /// Code in the manner of iOS programs, which imports CoreBluetooth alone, over a virtual radio.
@@ -83,7 +84,7 @@ import Testing
     }
 
     @Test func aHeartRateApplicationContinuesAfterARestart() async throws {
-        let folder = try TemporaryFolder()
+        let folder = try Folder()
         var settings = CoreBluetoothHost.Settings(environment: [:])
         settings.stateDirectory = folder.path
         let first = settings
@@ -97,7 +98,7 @@ import Testing
             while view.rates.count < 6 { try await bench.time.clock.sleep(for: .milliseconds(100)) }
             #expect(view.states == ["connected", "lost", "connected"])
             #expect(view.places.last == "chest")
-            let rest = try TemporaryFolder(copyOf: folder)
+            let rest = try Folder(copyOf: folder)
             monitor.end()
             while view.states.last != "ended" { try await bench.time.clock.sleep(for: .milliseconds(100)) }
             var second = first

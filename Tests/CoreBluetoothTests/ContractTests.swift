@@ -57,7 +57,7 @@ import Testing
 
     @Test func s2TheStateIsReportedOnceAfterInit() async throws {
         try await Bench.run { bench in
-            let recorder = Recorder(bench.time)
+            let recorder = CallbackRecorder(bench.time)
             let manager = CBCentralManager(delegate: recorder, queue: bench.queue)
             #expect(recorder.lines == [])
             try await recorder.wait(for: "state 5")
@@ -72,7 +72,7 @@ import Testing
             let manager = CBCentralManager(delegate: nil, queue: bench.queue)
             try await bench.time.clock.sleep(for: .seconds(5))
             #expect(manager.state == .poweredOn)
-            let recorder = Recorder(bench.time)
+            let recorder = CallbackRecorder(bench.time)
             manager.delegate = recorder
             try await recorder.wait(for: "state 5")
             // It is notified once.
@@ -87,7 +87,7 @@ import Testing
     @Test func s3CommandsBeforePoweredOnLogALine() async throws {
         try await Bench.run { bench in
             await bench.radio.powerOff()
-            let recorder = Recorder(bench.time)
+            let recorder = CallbackRecorder(bench.time)
             let manager = CBCentralManager(delegate: recorder, queue: bench.queue)
             manager.scanForPeripherals(withServices: nil)
             #expect(!manager.isScanning)
@@ -764,7 +764,7 @@ import Testing
             let device = await bench.radio.add(.uart)
             let (first, one) = try await bench.manager()
             let mine = try await bench.connect(first, one)
-            let other = Recorder(bench.time)
+            let other = CallbackRecorder(bench.time)
             let second = CBCentralManager(delegate: other, queue: DispatchQueue(label: "other"))
             try await other.wait(for: "state 5")
             let yours = try #require(second.retrievePeripherals(withIdentifiers: [mine.identifier]).first)
@@ -798,7 +798,7 @@ import Testing
     @Test func s13AManagerThatIsDroppedEndsItsConnections() async throws {
         try await Bench.run { bench in
             let device = await bench.radio.add(.heartRate)
-            let recorder = Recorder(bench.time)
+            let recorder = CallbackRecorder(bench.time)
             var kept: CBPeripheral?
             do {
                 let manager = CBCentralManager(delegate: recorder, queue: bench.queue)
@@ -922,7 +922,7 @@ import Testing
             for number in 0..<1_000 {
                 let reference = WeakReference()
                 do {
-                    let recorder = Recorder(bench.time)
+                    let recorder = CallbackRecorder(bench.time)
                     let manager = CBCentralManager(delegate: recorder, queue: bench.queue)
                     reference.object = manager
                     try await recorder.wait(for: "state 5")

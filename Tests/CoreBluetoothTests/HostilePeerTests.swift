@@ -6,8 +6,8 @@ import CoreBluetooth
 import TestSupport
 import Testing
 
-/// Peers that respond wrongly, as a program on CoreBluetooth meets them: each call is reported once, or the link ends, which is reported
-/// once and last; and the next link works.
+/// Peers that respond wrongly, as a program on CoreBluetooth meets them: each call is reported once, or the link ends,
+/// which is reported once and last; and the next link works.
 @Suite(.timeLimit(.minutes(10))) struct HostilePeerTests {
     /// What a peer does to its responses.
     struct Manner: Sendable, CustomTestStringConvertible {

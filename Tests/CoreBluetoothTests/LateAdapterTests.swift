@@ -3,6 +3,7 @@ import BLELinux
 import BareBLE
 import BareBLETestKit
 import CoreBluetooth
+import TestSupport
 import Testing
 
 /// What managers with restore identifiers do while the adapter is not there yet, and before they were notified of it.
@@ -10,7 +11,7 @@ import Testing
     private static let central = [CBCentralManagerOptionRestoreIdentifierKey: "late"]
     private static let peripheral = [CBPeripheralManagerOptionRestoreIdentifierKey: "late"]
 
-    private static func settings(_ folder: TemporaryFolder) -> CoreBluetoothHost.Settings {
+    private static func settings(_ folder: Folder) -> CoreBluetoothHost.Settings {
         var settings = CoreBluetoothHost.Settings(environment: [:])
         settings.stateDirectory = folder.path
         return settings
@@ -38,13 +39,13 @@ import Testing
     }
 
     /// A folder with what a program has left that scanned and was connected.
-    private func leaveAConnection(_ bench: Bench, _ folder: TemporaryFolder) async throws -> TemporaryFolder {
+    private func leaveAConnection(_ bench: Bench, _ folder: Folder) async throws -> Folder {
         _ = await bench.radio.add(.heartRate)
         let (manager, recorder) = try await bench.manager(options: Self.central)
         let peripheral = try await bench.connect(manager, recorder)
         manager.scanForPeripherals(withServices: nil)
         await bench.time.settle()
-        let rest = try TemporaryFolder(copyOf: folder)
+        let rest = try Folder(copyOf: folder)
         manager.cancelPeripheralConnection(peripheral)
         try await recorder.wait(for: "didDisconnect")
         manager.stopScan()
@@ -52,13 +53,13 @@ import Testing
     }
 
     @Test(arguments: Absence.allCases) func s15AConnectionAndAScanWaitForTheAdapter(_ absence: Absence) async throws {
-        let folder = try TemporaryFolder()
+        let folder = try Folder()
         try await Bench.run(Self.settings(folder)) { bench in
             let rest = try await leaveAConnection(bench, folder)
-            let copies = Lock<[TemporaryFolder]>([])
+            let copies = Lock<[Folder]>([])
             await absence.begin(bench.radio)
             try await bench.runAgain(Self.settings(rest)) { bench in
-                let recorder = Recorder(bench.time)
+                let recorder = CallbackRecorder(bench.time)
                 let manager = CBCentralManager(delegate: recorder, queue: bench.queue, options: Self.central)
                 try await recorder.wait(for: "state \(absence.state)")
                 try await bench.time.clock.sleep(for: .seconds(60))
@@ -66,7 +67,7 @@ import Testing
                 let belt = try #require((recorder.restored.first?[key] as? [CBPeripheral])?.first)
                 #expect(belt.state == .connecting)
                 #expect(manager.isScanning)
-                let copy = try TemporaryFolder(copyOf: rest)
+                let copy = try Folder(copyOf: rest)
                 copies.withLock { $0.append(copy) }
                 await absence.end(bench.radio)
                 try await recorder.wait(for: "didConnect 2")
@@ -91,9 +92,9 @@ import Testing
 
     @Test(arguments: Absence.allCases) func s15ServicesAndAdvertisingWaitForTheAdapter(_ absence: Absence) async throws
     {
-        let folder = try TemporaryFolder()
+        let folder = try Folder()
         try await Bench.run(Self.settings(folder)) { bench in
-            let recorder = Recorder(bench.time)
+            let recorder = CallbackRecorder(bench.time)
             let manager = CBPeripheralManager(delegate: recorder, queue: bench.queue, options: Self.peripheral)
             try await recorder.wait(for: "state 5")
             let inner = CBMutableService(type: CBUUID(string: "FFE0"), primary: false)
@@ -108,19 +109,19 @@ import Testing
             manager.startAdvertising([CBAdvertisementDataLocalNameKey: "Sample"])
             try await recorder.wait(for: "didStartAdvertising nil")
             await bench.time.settle()
-            let rest = try TemporaryFolder(copyOf: folder)
+            let rest = try Folder(copyOf: folder)
             manager.removeAllServices()
             manager.stopAdvertising()
             await bench.time.settle()
 
-            let copies = Lock<[TemporaryFolder]>([])
+            let copies = Lock<[Folder]>([])
             await absence.begin(bench.radio)
             try await bench.runAgain(Self.settings(rest)) { bench in
-                let recorder = Recorder(bench.time)
+                let recorder = CallbackRecorder(bench.time)
                 let manager = CBPeripheralManager(delegate: recorder, queue: bench.queue, options: Self.peripheral)
                 try await recorder.wait(for: "state \(absence.state)")
                 try await bench.time.clock.sleep(for: .seconds(60))
-                let copy = try TemporaryFolder(copyOf: rest)
+                let copy = try Folder(copyOf: rest)
                 copies.withLock { $0.append(copy) }
                 await absence.end(bench.radio)
                 try await recorder.wait(for: "state 5")
@@ -132,7 +133,7 @@ import Testing
             }
             let copy = try #require(copies.withLock { $0.first })
             try await bench.runAgain(Self.settings(copy)) { bench in
-                let recorder = Recorder(bench.time)
+                let recorder = CallbackRecorder(bench.time)
                 let manager = CBPeripheralManager(delegate: recorder, queue: bench.queue, options: Self.peripheral)
                 try await recorder.wait(for: "state 5")
                 let restored = try #require(recorder.restored.first)
@@ -147,13 +148,13 @@ import Testing
     }
 
     @Test func s15AConnectionFollowsTheStateWhereTheLinkIsUpAlready() async throws {
-        let folder = try TemporaryFolder()
+        let folder = try Folder()
         try await Bench.run(Self.settings(folder)) { bench in
             let rest = try await leaveAConnection(bench, folder)
             try await bench.runAgain(Self.settings(rest)) { bench in
                 let (other, others) = try await bench.manager()
                 let used = try await bench.connect(other, others)
-                let recorder = Recorder(bench.time)
+                let recorder = CallbackRecorder(bench.time)
                 let manager = CBCentralManager(delegate: recorder, queue: bench.queue, options: Self.central)
                 try await recorder.wait(for: "didConnect")
                 #expect(

@@ -4,11 +4,12 @@ import BareBLE
 import BareBLETestKit
 import CoreBluetooth
 import Foundation
+import TestSupport
 import Testing
 
 /// The files of managers with restore identifiers: what is written to them, and when; and which manager has which.
 @Suite(.timeLimit(.minutes(10))) struct ManagerStateTests {
-    private static func settings(_ folder: TemporaryFolder) -> CoreBluetoothHost.Settings {
+    private static func settings(_ folder: Folder) -> CoreBluetoothHost.Settings {
         var settings = CoreBluetoothHost.Settings(environment: [:])
         settings.stateDirectory = folder.path
         return settings
@@ -19,17 +20,17 @@ import Testing
     }
 
     /// A file that is replaced has another number, or at least another time.
-    private func version(_ folder: TemporaryFolder) throws -> [String] {
+    private func version(_ folder: Folder) throws -> [String] {
         let attributes = try FileManager.default.attributesOfItem(atPath: folder.path + "/sample.central")
         return ["\(attributes[.systemFileNumber] ?? "")", "\(attributes[.modificationDate] ?? "")"]
     }
 
-    private func contents(_ folder: TemporaryFolder) throws -> String {
+    private func contents(_ folder: Folder) throws -> String {
         try String(contentsOfFile: folder.path + "/sample.central", encoding: .utf8)
     }
 
     @Test func whatTheFileHasIsNotWrittenAgain() async throws {
-        let folder = try TemporaryFolder()
+        let folder = try Folder()
         try await Bench.run(Self.settings(folder)) { bench in
             let (manager, _) = try await bench.manager(options: Self.options())
             manager.scanForPeripherals(withServices: nil)
@@ -47,7 +48,7 @@ import Testing
     }
 
     @Test func theFileHasTheNewestStateOfSeveralThreads() async throws {
-        let folder = try TemporaryFolder()
+        let folder = try Folder()
         try await Bench.run(Self.settings(folder)) { bench in
             let (manager, _) = try await bench.manager(options: Self.options())
             for round in 0..<5 {
@@ -62,9 +63,9 @@ import Testing
                 }
                 await bench.time.settle()
                 let isScanning = manager.isScanning
-                let rest = try TemporaryFolder(copyOf: folder)
+                let rest = try Folder(copyOf: folder)
                 try await bench.runAgain(Self.settings(rest)) { bench in
-                    let recorder = Recorder(bench.time)
+                    let recorder = CallbackRecorder(bench.time)
                     let again = CBCentralManager(delegate: recorder, queue: bench.queue, options: Self.options())
                     try await recorder.wait(for: "state 5")
                     let services = recorder.restored.first?[CBCentralManagerRestoredStateScanServicesKey]
@@ -76,7 +77,7 @@ import Testing
     }
 
     @Test func droppedPeripheralsDoNotBlockTheirManager() async throws {
-        let folder = try TemporaryFolder()
+        let folder = try Folder()
         try await Bench.run(Self.settings(folder)) { bench in
             let (manager, recorder) = try await bench.manager(options: Self.options())
             DispatchQueue.concurrentPerform(iterations: 4) { thread in
@@ -95,10 +96,10 @@ import Testing
     }
 
     @Test func aValueOfTheProgramIsNotRestoredAsAFixedOne() async throws {
-        let folder = try TemporaryFolder()
+        let folder = try Folder()
         let options = [CBPeripheralManagerOptionRestoreIdentifierKey: "sample"]
         try await Bench.run(Self.settings(folder)) { bench in
-            let recorder = Recorder(bench.time)
+            let recorder = CallbackRecorder(bench.time)
             let manager = CBPeripheralManager(delegate: recorder, queue: bench.queue, options: options)
             try await recorder.wait(for: "state 5")
             let offered = CBMutableService(type: CBUUID(string: "FFF0"), primary: true)
@@ -111,13 +112,13 @@ import Testing
             manager.startAdvertising(nil)
             try await recorder.wait(for: "didStartAdvertising nil")
             await bench.time.settle()
-            let rest = try TemporaryFolder(copyOf: folder)
+            let rest = try Folder(copyOf: folder)
             manager.removeAllServices()
             manager.stopAdvertising()
             await bench.time.settle()
 
             try await bench.runAgain(Self.settings(rest)) { bench in
-                let recorder = Recorder(bench.time)
+                let recorder = CallbackRecorder(bench.time)
                 let manager = CBPeripheralManager(delegate: recorder, queue: bench.queue, options: options)
                 try await recorder.wait(for: "state 5")
                 recorder.react { line in
@@ -133,9 +134,10 @@ import Testing
     }
 
     @Test func oneManagerHasAnIdentifier() async throws {
-        let folder = try TemporaryFolder()
+        let folder = try Folder()
         try await Bench.run(Self.settings(folder)) { bench in
-            var (first, recorder): (CBCentralManager?, Recorder) = try await bench.manager(options: Self.options())
+            var (first, recorder): (CBCentralManager?, CallbackRecorder) = try await bench.manager(
+                options: Self.options())
             first?.scanForPeripherals(withServices: nil)
             await bench.time.settle()
             let before = try version(folder)
@@ -157,11 +159,11 @@ import Testing
 
     /// A program that replaces its manager creates the new one before the old one ends: here within a callback.
     @Test(arguments: [1, 3]) func aManagerThatReplacesAnotherTakesOverItsFile(_ replacements: Int) async throws {
-        let folder = try TemporaryFolder()
+        let folder = try Folder()
         let current = Lock<CBCentralManager?>(nil)
         let reports = Lock(0)
         try await Bench.run(Self.settings(folder)) { bench in
-            let recorder = Recorder(bench.time)
+            let recorder = CallbackRecorder(bench.time)
             @Sendable func replace() {
                 let new = CBCentralManager(delegate: recorder, queue: bench.queue, options: Self.options())
                 let old = current.withLock { current in
@@ -195,10 +197,10 @@ import Testing
     }
 
     @Test func anIdentifierIsFreeOnceItsManagerWasDropped() async throws {
-        let folder = try TemporaryFolder()
+        let folder = try Folder()
         try await Bench.run(Self.settings(folder)) { bench in
             for round in 0..<20 {
-                let recorder = Recorder(bench.time)
+                let recorder = CallbackRecorder(bench.time)
                 var manager: CBCentralManager? = CBCentralManager(
                     delegate: recorder, queue: bench.queue, options: Self.options())
                 try await recorder.wait(for: "state 5")
@@ -212,7 +214,7 @@ import Testing
     }
 
     @Test func eachIdentifierHasAFileOfItsOwn() async throws {
-        let folder = try TemporaryFolder()
+        let folder = try Folder()
         let identifiers = [
             "a", "a b", "a\u{1}2", "a\u{12}", "a_12", "ä", ".x", "x", "", "_", String(repeating: "x", count: 66),
             String(repeating: "x", count: 200),
@@ -226,7 +228,7 @@ import Testing
             }
             await bench.time.settle()
             #expect(bench.log.all == [])
-            #expect(folder.files.count { $0.hasSuffix(".central") } == identifiers.count)
+            #expect(folder.names.count { $0.hasSuffix(".central") } == identifiers.count)
             let (tooLong, _) = try await bench.manager(options: Self.options(String(repeating: "y", count: 201)))
             #expect(bench.log.all.count == 1)
             #expect(bench.log.all.first?.contains("takes 201 bytes in the name of a file") == true)

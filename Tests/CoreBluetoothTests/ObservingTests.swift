@@ -10,7 +10,7 @@ import Testing
     @Test func statesAreObserved() async throws {
         try await Bench.run { bench in
             _ = await bench.radio.add(.heartRate)
-            let recorder = Recorder(bench.time)
+            let recorder = CallbackRecorder(bench.time)
             let manager = CBCentralManager(delegate: recorder, queue: bench.queue)
             let states = Lock<[String]>([])
             let observation = manager.observe(\.state, options: [.initial, .new, .old]) { manager, change in
@@ -44,7 +44,7 @@ import Testing
 
     @Test func anObservationEndsWithItsLastReference() async throws {
         try await Bench.run { bench in
-            let recorder = Recorder(bench.time)
+            let recorder = CallbackRecorder(bench.time)
             let manager = CBCentralManager(delegate: recorder, queue: bench.queue)
             let count = Lock(0)
             do { _ = manager.observe(\.state) { _, _ in count.withLock { $0 += 1 } } }

@@ -14,8 +14,8 @@ import Testing
     /// A service with a fixed value, and one that the program returns, takes and sends.
     private func offer(
         _ bench: Bench
-    ) async throws -> (CBPeripheralManager, Recorder, CBMutableService, CBMutableCharacteristic) {
-        let recorder = Recorder(bench.time)
+    ) async throws -> (CBPeripheralManager, CallbackRecorder, CBMutableService, CBMutableCharacteristic) {
+        let recorder = CallbackRecorder(bench.time)
         let manager = CBPeripheralManager(delegate: recorder, queue: bench.queue)
         try await recorder.wait(for: "state 5")
         let offered = CBMutableService(type: service, primary: true)
@@ -61,7 +61,7 @@ import Testing
     @Test func aThousandManagersThatWereDroppedLeaveNothing() async throws {
         try await Bench.run { bench in
             for number in 0..<1_000 {
-                let recorder = Recorder(bench.time)
+                let recorder = CallbackRecorder(bench.time)
                 let manager = CBPeripheralManager(delegate: recorder, queue: bench.queue)
                 if number % 2 == 0 { try await recorder.wait(for: "state 5") }
                 let offered = CBMutableService(type: CBUUID(string: "FFE0"), primary: true)
@@ -188,7 +188,7 @@ import Testing
     @Test(arguments: [[.readable, .writeable], .readable, .writeable, []] as [CBAttributePermissions])
     func whatIsNotPermittedIsRefused(_ permissions: CBAttributePermissions) async throws {
         try await Bench.run { bench in
-            let recorder = Recorder(bench.time)
+            let recorder = CallbackRecorder(bench.time)
             let manager = CBPeripheralManager(delegate: recorder, queue: bench.queue)
             try await recorder.wait(for: "state 5")
             let offered = CBMutableService(type: service, primary: true)
@@ -226,16 +226,6 @@ import Testing
         }
     }
 
-    private func refusal(_ body: () async throws(VirtualCentralError) -> Void) async -> ATTErrorCode? {
-        do throws(VirtualCentralError) {
-            try await body()
-        } catch {
-            if case .refused(_, _, let code) = error { return code }
-            Issue.record(error)
-        }
-        return nil
-    }
-
     @Test func subscribersGetTheValues() async throws {
         try await Bench.run { bench in
             let (manager, recorder, _, dynamic) = try await offer(bench)
@@ -261,7 +251,8 @@ import Testing
         }
     }
 
-    /// Ten centrals subscribe and unsubscribe 61 times each before anything else runs: more events than wait for the managers.
+    /// Ten centrals subscribe and unsubscribe 61 times each before anything else runs:
+    /// more events than wait for the managers.
     @Test func subscriptionsAreKnownAfterAFlood() async throws {
         try await Bench.run { bench in
             let (manager, recorder, _, dynamic) = try await offer(bench)
@@ -350,8 +341,8 @@ import Testing
         }
     }
 
-    /// The part of a long update for a central that takes nothing waits. That for another one does not, so that the next
-    /// update comes after it.
+    /// The part of a long update for a central that takes nothing waits. That for another one does not, so that the
+    /// next update comes after it.
     @Test func noPartOfALongUpdateIsOvertaken() async throws {
         try await Bench.run { bench in
             let (manager, recorder, _, dynamic) = try await offer(bench)
@@ -420,7 +411,7 @@ import Testing
 
     @Test(arguments: 0..<3) func aServiceThatCannotBeIsRefused(_ number: Int) async throws {
         try await Bench.run { bench in
-            let recorder = Recorder(bench.time)
+            let recorder = CallbackRecorder(bench.time)
             let manager = CBPeripheralManager(delegate: recorder, queue: bench.queue)
             try await recorder.wait(for: "state 5")
             let offered = CBMutableService(type: service, primary: true)
@@ -471,7 +462,7 @@ import Testing
     /// The host finds the calls at once, so that the first start ends after the second one has begun.
     @Test func eachStartOfAdvertisingIsReportedOnce() async throws {
         try await Bench.run { bench in
-            let recorder = Recorder(bench.time)
+            let recorder = CallbackRecorder(bench.time)
             let manager = CBPeripheralManager(delegate: recorder, queue: bench.queue)
             try await recorder.wait(for: "state 5")
             recorder.clear()

@@ -3,22 +3,23 @@ import BLELinux
 import BareBLE
 import BareBLETestKit
 import CoreBluetooth
+import TestSupport
 import Testing
 
-/// What managers with restore identifiers find after the end of the program: here after a copy of their files, as it is when
-/// a process is killed.
+/// What managers with restore identifiers find after the end of the program: here after a copy of their files, as it is
+/// when a process is killed.
 @Suite(.timeLimit(.minutes(10))) struct RestorationTests {
     private static let central = [CBCentralManagerOptionRestoreIdentifierKey: "com.example/central"]
     private static let peripheral = [CBPeripheralManagerOptionRestoreIdentifierKey: "sample"]
 
-    private static func settings(_ folder: TemporaryFolder?) -> CoreBluetoothHost.Settings {
+    private static func settings(_ folder: Folder?) -> CoreBluetoothHost.Settings {
         var settings = CoreBluetoothHost.Settings(environment: [:])
         settings.stateDirectory = folder?.path
         return settings
     }
 
     @Test func s15AConnectionAndAScanContinue() async throws {
-        let folder = try TemporaryFolder()
+        let folder = try Folder()
         try await Bench.run(Self.settings(folder)) { bench in
             let device = await bench.radio.add(.heartRate)
             let (manager, recorder) = try await bench.manager(options: Self.central)
@@ -29,13 +30,13 @@ import Testing
             manager.scanForPeripherals(
                 withServices: services, options: [CBCentralManagerScanOptionAllowDuplicatesKey: true])
             await bench.time.settle()
-            let rest = try TemporaryFolder(copyOf: folder)
+            let rest = try Folder(copyOf: folder)
             manager.cancelPeripheralConnection(peripheral)
             try await recorder.wait(for: "didDisconnect")
             manager.stopScan()
 
             try await bench.runAgain(Self.settings(rest)) { bench in
-                let recorder = Recorder(bench.time)
+                let recorder = CallbackRecorder(bench.time)
                 let manager = CBCentralManager(delegate: recorder, queue: bench.queue, options: Self.central)
                 try await recorder.wait(for: "didConnect 2")
                 #expect(recorder.lines.prefix(2) == ["willRestoreState 0", "state 5"])
@@ -58,7 +59,7 @@ import Testing
     }
 
     @Test func s15APendingConnectionIsResumed() async throws {
-        let folder = try TemporaryFolder()
+        let folder = try Folder()
         try await Bench.run(Self.settings(folder)) { bench in
             let device = await bench.radio.add(.heartRate)
             let (manager, recorder) = try await bench.manager(options: Self.central)
@@ -69,12 +70,12 @@ import Testing
             let peripheral = try recorder.peripheral()
             manager.connect(peripheral, options: [CBConnectPeripheralOptionEnableAutoReconnect: true])
             await bench.time.settle()
-            let rest = try TemporaryFolder(copyOf: folder)
+            let rest = try Folder(copyOf: folder)
             manager.cancelPeripheralConnection(peripheral)
             try await recorder.wait(for: "didDisconnect")
 
             try await bench.runAgain(Self.settings(rest)) { bench in
-                let recorder = Recorder(bench.time)
+                let recorder = CallbackRecorder(bench.time)
                 let manager = CBCentralManager(delegate: recorder, queue: bench.queue, options: Self.central)
                 try await recorder.wait(for: "state 5")
                 let restored = try #require(recorder.restored.first)
@@ -92,21 +93,21 @@ import Testing
     }
 
     @Test func s15WhatThePowerHasEndedIsNotRestored() async throws {
-        let folder = try TemporaryFolder()
+        let folder = try Folder()
         try await Bench.run(Self.settings(folder)) { bench in
             let device = await bench.radio.add(.heartRate)
             let (manager, recorder) = try await bench.manager(options: Self.central)
             let peripheral = try await bench.connect(manager, recorder)
             await bench.time.settle()
-            let rest = try TemporaryFolder(copyOf: folder)
+            let rest = try Folder(copyOf: folder)
             await bench.radio.powerOff()
             try await recorder.wait(for: "state 4")
             await bench.time.settle()
-            let nothing = try TemporaryFolder(copyOf: folder)
+            let nothing = try Folder(copyOf: folder)
 
             for folder in [rest, nothing] {
                 try await bench.runAgain(Self.settings(folder)) { bench in
-                    let recorder = Recorder(bench.time)
+                    let recorder = CallbackRecorder(bench.time)
                     let manager = CBCentralManager(delegate: recorder, queue: bench.queue, options: Self.central)
                     try await recorder.wait(for: "state 4")
                     let key = CBCentralManagerRestoredStatePeripheralsKey
@@ -123,7 +124,7 @@ import Testing
     }
 
     @Test func s15AManagerThatIsDroppedIsNotRestored() async throws {
-        let folder = try TemporaryFolder()
+        let folder = try Folder()
         try await Bench.run(Self.settings(folder)) { bench in
             let device = await bench.radio.add(.heartRate)
             do {
@@ -143,9 +144,9 @@ import Testing
     }
 
     @Test func s15ServicesAndAdvertisingContinue() async throws {
-        let folder = try TemporaryFolder()
+        let folder = try Folder()
         try await Bench.run(Self.settings(folder)) { bench in
-            let recorder = Recorder(bench.time)
+            let recorder = CallbackRecorder(bench.time)
             let manager = CBPeripheralManager(delegate: recorder, queue: bench.queue, options: Self.peripheral)
             try await recorder.wait(for: "state 5")
             #expect(recorder.lines == ["state 5"])
@@ -165,14 +166,14 @@ import Testing
             ])
             try await recorder.wait(for: "didStartAdvertising nil")
             await bench.time.settle()
-            let rest = try TemporaryFolder(copyOf: folder)
+            let rest = try Folder(copyOf: folder)
             manager.removeAllServices()
             manager.stopAdvertising()
             await bench.time.settle()
             #expect(await bench.radio.advertisements().isEmpty)
 
             try await bench.runAgain(Self.settings(rest)) { bench in
-                let recorder = Recorder(bench.time)
+                let recorder = CallbackRecorder(bench.time)
                 let manager = CBPeripheralManager(delegate: recorder, queue: bench.queue, options: Self.peripheral)
                 try await recorder.wait(for: "state 5")
                 recorder.react { line in
@@ -208,14 +209,14 @@ import Testing
 
     /// A disk that is mounted late is no reason to forget what the run before had.
     @Test func s15ADeviceIsKeptWhileTheBondsCannotBeOpened() async throws {
-        let folder = try TemporaryFolder()
+        let folder = try Folder()
         try await Bench.run(Self.settings(folder)) { bench in
             _ = await bench.radio.add(.heartRate)
             let (manager, recorder) = try await bench.manager(options: Self.central)
             let peripheral = try await bench.connect(manager, recorder)
             let identifier = peripheral.identifier.uuidString
             await bench.time.settle()
-            let rest = try TemporaryFolder(copyOf: folder)
+            let rest = try Folder(copyOf: folder)
             manager.cancelPeripheralConnection(peripheral)
             try await recorder.wait(for: "didDisconnect")
 
@@ -228,7 +229,7 @@ import Testing
                         contentsOfFile: rest.path + "/com.example_2fcentral.central", encoding: .utf8
                     ).contains(identifier)
                 }
-                let recorder = Recorder(bench.time)
+                let recorder = CallbackRecorder(bench.time)
                 let manager = CBCentralManager(delegate: recorder, queue: bench.queue, options: Self.central)
                 try await recorder.wait(for: "didFailToConnect")
                 #expect(try await kept())
@@ -247,15 +248,15 @@ import Testing
     }
 
     @Test func s15AnAdvertisementThatFailsIsKept() async throws {
-        let folder = try TemporaryFolder()
+        let folder = try Folder()
         try await Bench.run(Self.settings(folder)) { bench in
-            let recorder = Recorder(bench.time)
+            let recorder = CallbackRecorder(bench.time)
             let manager = CBPeripheralManager(delegate: recorder, queue: bench.queue, options: Self.peripheral)
             try await recorder.wait(for: "state 5")
             manager.startAdvertising([CBAdvertisementDataLocalNameKey: "Sample"])
             try await recorder.wait(for: "didStartAdvertising nil")
             await bench.time.settle()
-            let rest = try TemporaryFolder(copyOf: folder)
+            let rest = try Folder(copyOf: folder)
             manager.stopAdvertising()
             await bench.time.settle()
 
@@ -266,7 +267,7 @@ import Testing
                     return try String(contentsOfFile: rest.path + "/sample.peripheral", encoding: .utf8)
                         .contains("Sample")
                 }
-                let recorder = Recorder(bench.time)
+                let recorder = CallbackRecorder(bench.time)
                 let manager = CBPeripheralManager(delegate: recorder, queue: bench.queue, options: Self.peripheral)
                 try await recorder.wait(for: "state 5")
                 try await bench.time.clock.sleep(for: .seconds(60))
@@ -290,13 +291,13 @@ import Testing
     }
 
     @Test func s15ADamagedStateIsMovedAside() async throws {
-        let folder = try TemporaryFolder()
+        let folder = try Folder()
         try "{\"devices\": 7".write(
             toFile: folder.path + "/com.example_2fcentral.central", atomically: true, encoding: .utf8)
         try await Bench.run(Self.settings(folder)) { bench in
             let (manager, recorder) = try await bench.manager(options: Self.central)
             #expect(recorder.restored.isEmpty)
-            #expect(folder.files.contains("com.example_2fcentral.central.damaged"))
+            #expect(folder.names.contains("com.example_2fcentral.central.damaged"))
             #expect(bench.log.all.contains { $0.contains("nothing is restored") })
             _ = manager
         }

@@ -159,7 +159,8 @@ import Testing
     }
 }
 
-/// The raw values of deprecated names. A test that used them directly would have to be deprecated too, so a protocol has them.
+/// The raw values of deprecated names. A test that used them directly would have to be deprecated too,
+/// so a protocol has them.
 private protocol FormerNames {
     var states: [(Int, Int)] { get }
     var authorizations: [Int] { get }

@@ -3,10 +3,11 @@ import BLELinux
 import BareBLE
 import BareBLETestKit
 import CoreBluetooth
+import TestSupport
 import Testing
 
-/// Pairing by the system, as a program finds it: an operation that a device refuses for lack of security is repeated after
-/// pairing, where the host is configured for it.
+/// Pairing by the system, as a program finds it: an operation that a device refuses for lack of security is repeated
+/// after pairing, where the host is configured for it.
 @Suite(.timeLimit(.minutes(10))) struct SystemPairingTests {
     private let sealed = CBUUID(string: "FFF1")
 
@@ -29,7 +30,7 @@ import Testing
     }
 
     private static func settings(
-        _ folder: TemporaryFolder, _ change: (inout CoreBluetoothHost.Pairing) -> Void = { _ in }
+        _ folder: Folder, _ change: (inout CoreBluetoothHost.Pairing) -> Void = { _ in }
     ) -> CoreBluetoothHost.Settings {
         var settings = CoreBluetoothHost.Settings(environment: [:])
         settings.pairing = CoreBluetoothHost.Pairing(directory: folder.path)
@@ -40,7 +41,9 @@ import Testing
         return settings
     }
 
-    private func connect(_ bench: Bench) async throws -> (CBCentralManager, Recorder, CBPeripheral, CBCharacteristic) {
+    private func connect(_ bench: Bench) async throws -> (
+        CBCentralManager, CallbackRecorder, CBPeripheral, CBCharacteristic
+    ) {
         let (manager, recorder) = try await bench.manager()
         let peripheral = try await bench.connect(manager, recorder)
         let value = try #require(try await bench.discover(peripheral, recorder)[sealed])
@@ -48,7 +51,7 @@ import Testing
     }
 
     @Test func s12ARefusedOperationPairsAndIsRepeated() async throws {
-        let folder = try TemporaryFolder()
+        let folder = try Folder()
         try await Bench.run(Self.settings(folder)) { bench in
             let device = await bench.radio.add(Self.lock())
             let (manager, recorder, peripheral, value) = try await connect(bench)
@@ -87,7 +90,7 @@ import Testing
     }
 
     @Test(arguments: [true, false]) func s12TheHostAsksForThePasskey(_ isRight: Bool) async throws {
-        let folder = try TemporaryFolder()
+        let folder = try Folder()
         let asked = Lock<[UUID]>([])
         let settings = Self.settings(folder) { pairing in
             pairing.enter = { device in
@@ -108,7 +111,7 @@ import Testing
     }
 
     @Test(arguments: [true, false]) func s12TheHostAsksToCompareNumbers(_ isSame: Bool) async throws {
-        let folder = try TemporaryFolder()
+        let folder = try Folder()
         let numbers = Lock<[String]>([])
         let settings = Self.settings(folder) { pairing in
             pairing.show = { _, _ in }
@@ -128,7 +131,7 @@ import Testing
     }
 
     @Test func s12ABondedDeviceKeepsItsIdentifier() async throws {
-        let folder = try TemporaryFolder()
+        let folder = try Folder()
         try await Bench.run(Self.settings(folder)) { bench in
             let identity = PeerID(address: BluetoothAddress(rawValue: 0x1122_3344_55C6), type: .public)
             var security = VirtualSecurity()
@@ -154,9 +157,9 @@ import Testing
     }
 
     @Test(arguments: [true, false]) func s12ACentralPairsForAnEncryptedCharacteristic(_ isAllowed: Bool) async throws {
-        let folder = try TemporaryFolder()
+        let folder = try Folder()
         try await Bench.run(Self.settings(folder) { $0.allowsCentrals = isAllowed }) { bench in
-            let recorder = Recorder(bench.time)
+            let recorder = CallbackRecorder(bench.time)
             let manager = CBPeripheralManager(delegate: recorder, queue: bench.queue)
             try await recorder.wait(for: "state 5")
             let service = CBMutableService(type: CBUUID(string: "FFF0"), primary: true)
@@ -176,12 +179,12 @@ import Testing
             let phone = await bench.radio.addCentral()
             try await phone.connect()
             await bench.time.settle()
-            let before = await code { () async throws(VirtualCentralError) in _ = try await phone.read(0xFFF1) }
+            let before = await refusal { () async throws(VirtualCentralError) in _ = try await phone.read(0xFFF1) }
             #expect(before == .insufficientAuthentication)
             #expect(recorder.count(of: "didReceiveRead") == 0)
             await bench.radio.pair(phone)
             try await bench.time.clock.sleep(for: .seconds(1))
-            let after = await code { () async throws(VirtualCentralError) in
+            let after = await refusal { () async throws(VirtualCentralError) in
                 _ = try await phone.read(0xFFF1)
                 try await phone.subscribe(to: 0xFFF1)
             }
@@ -190,21 +193,12 @@ import Testing
         }
     }
 
-    private func code(_ body: () async throws(VirtualCentralError) -> Void) async -> ATTErrorCode? {
-        do throws(VirtualCentralError) {
-            try await body()
-        } catch {
-            if case .refused(_, _, let code) = error { return code }
-            Issue.record(error)
-        }
-        return nil
-    }
-
-    /// Nobody can pair with a program that neither advertises nor has a central, or that has nothing that would need it.
+    /// Nobody can pair with a program that neither advertises nor has a central,
+    /// or that has nothing that would need it.
     @Test func s12CentralsPairWhileThatIsNeeded() async throws {
-        let folder = try TemporaryFolder()
+        let folder = try Folder()
         try await Bench.run(Self.settings(folder) { $0.allowsCentrals = true }) { bench in
-            let recorder = Recorder(bench.time)
+            let recorder = CallbackRecorder(bench.time)
             let manager = CBPeripheralManager(delegate: recorder, queue: bench.queue)
             try await recorder.wait(for: "state 5")
             func service(_ type: String, _ permissions: CBAttributePermissions) -> CBMutableService {
@@ -254,7 +248,7 @@ import Testing
 
     /// Without its bonds a program does not know which links must be encrypted.
     @Test func s12WithoutTheBondsNothingIsConnected() async throws {
-        let folder = try TemporaryFolder()
+        let folder = try Folder()
         let path = folder.path + "/missing/bonds"
         var settings = CoreBluetoothHost.Settings(environment: [:])
         settings.pairing = CoreBluetoothHost.Pairing(directory: path)

@@ -9,8 +9,8 @@ import Testing
 
 @testable import BareBLE
 
-/// A machine without descriptors for the links and channels that others make. What connects waits in the kernel's queue, so
-/// that the listening socket stays readable.
+/// A machine without descriptors for the links and channels that others make. What connects waits in the kernel's
+/// queue, so that the listening socket stays readable.
 @Suite(.serialized, .timeLimit(.minutes(10))) struct AcceptFaultTests {
     enum Listener: CaseIterable, Sendable {
         case unixSocket, adapter, channels
@@ -20,7 +20,7 @@ import Testing
         "nothing spins while no link can be accepted, and the next one is", .row("O12"), arguments: Listener.allCases,
         [EMFILE, ENFILE])
     func shortage(_ listener: Listener, errno: Int32) async throws {
-        let folder = try Folder()
+        let folder = try Folder(inMemory: true)
         try await VirtualTime.run { time in
             let plan = try FaultPlan()
             await plan.join(time.loop)

@@ -41,7 +41,7 @@ import Testing
         var refusals = 0
         // One of these calls opens the lock.
         for index in 0..<6 {
-            let folder = try Folder()
+            let folder = try Folder(inMemory: true)
             var former: OpenBondStore? = try open(folder)
             _ = try former?.save(Self.bond, isForStorage: true)
             let records = try #require(try former?.load().records)
@@ -72,7 +72,7 @@ import Testing
         var failures = 0
         var index = 0
         while true {
-            let folder = try Folder()
+            let folder = try Folder(inMemory: true)
             let store = try open(folder)
             _ = try store.save(Self.bond, isForStorage: true)
             let former = try store.load().records
@@ -103,7 +103,7 @@ import Testing
 
     /// The kernel keeps no key of it, and the next pairing is like the first.
     @Test("a pairing on a full disk leaves nothing", .row("O24")) func pairingOnAFullDisk() async throws {
-        let folder = try Folder()
+        let folder = try Folder(inMemory: true)
         let store = try BondStore(directory: folder.path)
         try await VirtualTime.run { time in
             let radio = VirtualRadio(time: time)
@@ -149,7 +149,7 @@ import Testing
     @Test("killed while it sets a line aside", .row("O22", "O25")) func killedWhileSettingAside() throws {
         var index = 0
         while true {
-            let folder = try Folder()
+            let folder = try Folder(inMemory: true)
             try put(damaged, in: folder)
             let store = try open(folder)
             let plan = try FaultPlan()
@@ -161,7 +161,7 @@ import Testing
             let text = folder.names.filter { $0.contains(".bonds") && !$0.hasSuffix(".tmp") }
                 .compactMap { try? String(contentsOfFile: "\(folder.path)/\($0)", encoding: .utf8) }.joined()
             #expect(text.contains("\nnonsense\n"), "call \(index)")
-            let copy = try Folder()
+            let copy = try Folder(inMemory: true)
             for name in folder.names where !name.hasSuffix(".lock") {
                 try FileManager.default.copyItem(atPath: "\(folder.path)/\(name)", toPath: "\(copy.path)/\(name)")
             }
@@ -176,7 +176,7 @@ import Testing
 
     /// The other bonds are of use without a disk that can be written to.
     @Test("a damaged line on a read-only disk", .row("O25")) func readOnly() throws {
-        let folder = try Folder()
+        let folder = try Folder(inMemory: true)
         try put(damaged, in: folder)
         let store = try open(folder)
         let plan = try FaultPlan()
@@ -202,7 +202,7 @@ import Testing
         var index = 0
         var isHit = true
         while isHit {
-            let folder = try Folder()
+            let folder = try Folder(inMemory: true)
             let store = try BondStore(directory: folder.path)
             isHit = try await VirtualTime.run { [index] time in
                 let radio = VirtualRadio(time: time)

@@ -32,7 +32,7 @@ import Testing
     )
         throws
     {
-        let folder = try Folder()
+        let folder = try Folder(inMemory: true)
         let bytes = thing.bytes(.old)
         for count in 0..<bytes.count { #expect(try isRefused(thing, Array(bytes.prefix(count)), in: folder)) }
         for index in bytes.indices {
@@ -49,7 +49,7 @@ import Testing
     @Test("100 MB, of which little is read", .row("O25"), arguments: StoredThing.all) func huge(thing: StoredThing)
         throws
     {
-        let folder = try Folder()
+        let folder = try Folder(inMemory: true)
         let path = thing.path(in: folder)
         try thing.put(thing.bytes(.old), in: folder)
         let grown = unsafe truncate(path, 100_000_000)
@@ -68,7 +68,7 @@ import Testing
     }
 
     @Test("the same peer twice", .row("O25")) func duplicates() throws {
-        let folder = try Folder()
+        let folder = try Folder(inMemory: true)
         let peer = PersistedPeer(PeerID(address: BluetoothAddress(rawValue: 0xC000_0000_0001), type: .random))
         let store = try StateStore(directory: folder.path, identifier: "hub").open()
         try store.save(RestorationState(peers: [peer, peer]))
@@ -81,7 +81,7 @@ import Testing
         "a file that cannot be moved aside is an error, not a loss", .row("O25"),
         arguments: [StoredThing.state, .bonds])
     func notMovable(thing: StoredThing) throws {
-        let folder = try Folder()
+        let folder = try Folder(inMemory: true)
         try thing.put([1, 2, 3], in: folder)
         let plan = try FaultPlan()
         plan.take(path: folder.path)
@@ -93,7 +93,7 @@ import Testing
 
     @Test("reading fails at each call", .row("O25"), arguments: StoredThing.all, [EIO, EACCES, EMFILE, ENOMEM])
     func unreadable(thing: StoredThing, errno: Int32) throws {
-        let folder = try Folder()
+        let folder = try Folder(inMemory: true)
         try thing.save(.old, in: folder)
         let kinds = SystemCalls(.open, .read, .fstat, .flock)
         var index = 0
@@ -122,7 +122,7 @@ import Testing
     )
         throws
     {
-        let folder = try Folder()
+        let folder = try Folder(inMemory: true)
         try thing.save(.old, in: folder)
         let opened = unsafe chmod(thing.path(in: folder), 0o644)
         #expect(opened == 0)
@@ -134,7 +134,7 @@ import Testing
     @Test("the mode of a new file is not the umask's", .row("O26"), arguments: StoredThing.all) func creation(
         thing: StoredThing
     ) throws {
-        let folder = try Folder()
+        let folder = try Folder(inMemory: true)
         let plan = try FaultPlan()
         plan.take(path: folder.path)
         try thing.save(.new, in: folder)
@@ -145,7 +145,7 @@ import Testing
     }
 
     @Test("a lock that is a symbolic link is refused", .row("O26")) func link() throws {
-        let folder = try Folder()
+        let folder = try Folder(inMemory: true)
         try FileManager.default.createSymbolicLink(
             atPath: folder.path + "/hub.lock", withDestinationPath: folder.path + "/elsewhere")
         do throws(BLEError) {
@@ -161,7 +161,7 @@ import Testing
     @Test("an older file that is sound is used", .row("O27"), arguments: StoredThing.all) func older(thing: StoredThing)
         throws
     {
-        let folder = try Folder()
+        let folder = try Folder(inMemory: true)
         try thing.save(.old, in: folder)
         let backup = try Data(contentsOf: URL(filePath: thing.path(in: folder)))
         try thing.save(.new, in: folder)
@@ -170,7 +170,7 @@ import Testing
     }
 
     @Test("the second writer fails, until the first has gone", .row("O28", "O08")) func twoWriters() throws {
-        let folder = try Folder()
+        let folder = try Folder(inMemory: true)
         let store = StateStore(directory: folder.path, identifier: "hub")
         var first: OpenStateStore? = try store.open()
         let plan = try FaultPlan()
@@ -195,7 +195,7 @@ import Testing
     /// A process that is being started has a copy of each descriptor for a moment, and a lock would last as long as
     /// that.
     @Test("the store is free as soon as it is released", .row("O28", "O08")) func releasingTheStoreFreesIt() throws {
-        let folder = try Folder()
+        let folder = try Folder(inMemory: true)
         let store = StateStore(directory: folder.path, identifier: "hub")
         let plan = try FaultPlan()
         plan.take(path: folder.path)
@@ -211,7 +211,7 @@ import Testing
 
     @Test("a file system without locks", .row("O28"), arguments: [ENOLCK, EOPNOTSUPP]) func noLocks(errno: Int32) throws
     {
-        let folder = try Folder()
+        let folder = try Folder(inMemory: true)
         let plan = try FaultPlan()
         plan.take(path: folder.path)
         plan.set(SystemCalls(.flock), .fail(errno))

@@ -1,6 +1,7 @@
 import BLELinux
 import FaultySystem
 import Foundation
+import TestSupport
 import Testing
 
 /// The layer itself: that it is in front of all calls, and that a plan sees its own ones only.
@@ -29,7 +30,7 @@ import Testing
     }
 
     @Test func theCallsOfSwiftAreReached() throws {
-        let folder = try Folder()
+        let folder = try Folder(inMemory: true)
         let plan = try FaultPlan()
         plan.take(path: folder.path)
         plan.set(SystemCalls(.rename), .fail(EIO))
@@ -45,7 +46,7 @@ import Testing
     }
 
     @Test func twoPlansDoNotMeet() throws {
-        let folder = try Folder()
+        let folder = try Folder(inMemory: true)
         let (one, other) = (try FaultPlan(), try FaultPlan())
         one.take(path: folder.path + "/one")
         other.take(path: folder.path + "/other")
@@ -57,22 +58,4 @@ import Testing
         #expect(one.count() == 1)
         #expect(other.count() == 1)
     }
-}
-
-/// A directory of one test.
-final class Folder: Sendable {
-    /// In memory where there is such a place, so that bringing it to the disk costs nothing.
-    private static let root =
-        FileManager.default.isWritableFile(atPath: "/dev/shm")
-        ? "/dev/shm" : FileManager.default.temporaryDirectory.path
-
-    let path = "\(Folder.root)/faults-\(UUID().uuidString)"
-
-    init() throws {
-        try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
-    }
-
-    deinit { try? FileManager.default.removeItem(atPath: path) }
-
-    var names: [String] { ((try? FileManager.default.contentsOfDirectory(atPath: path)) ?? []).sorted() }
 }

@@ -8,7 +8,7 @@ import Testing
 @Suite(.serialized) struct KilledWriterTests {
     /// A directory with `before` in it, and a plan for what happens there from now on.
     private func disk(_ thing: StoredThing, _ before: StoredThing.Version) throws -> (Folder, FaultPlan) {
-        let folder = try Folder()
+        let folder = try Folder(inMemory: true)
         if before != .nothing { try thing.save(before, in: folder) }
         let plan = try FaultPlan()
         plan.take(path: folder.path)
@@ -58,7 +58,7 @@ import Testing
     private func restarted(
         _ thing: StoredThing, in folder: Folder, _ check: (StoredThing.Version?) -> Void
     ) throws {
-        let copy = try Folder()
+        let copy = try Folder(inMemory: true)
         for name in folder.names {
             try FileManager.default.copyItem(atPath: "\(folder.path)/\(name)", toPath: "\(copy.path)/\(name)")
         }
@@ -73,7 +73,7 @@ import Testing
     @Test("what killed writers left goes, and nothing else", .row("O22"), arguments: StoredThing.all) func remains(
         thing: StoredThing
     ) throws {
-        let folder = try Folder()
+        let folder = try Folder(inMemory: true)
         let path = thing.path(in: folder)
         let strange = [".1.tmp", ".x.1.tmp", ".1.2.tmp.old", ".1.2"].map { path + $0 }
         for name in strange { try Data([1]).write(to: URL(filePath: name)) }
@@ -94,7 +94,7 @@ import Testing
 
     /// A peer that never comes back has no next writer.
     @Test("a directory of caches keeps no temporary files", .row("O22")) func remainsOfOthers() throws {
-        let folder = try Folder()
+        let folder = try Folder(inMemory: true)
         for number in 0..<50 {
             try Data([1]).write(to: URL(filePath: "\(folder.path)/C0000000\(1_000 + number)-random.gatt.9.1.tmp"))
         }

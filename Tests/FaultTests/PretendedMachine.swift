@@ -144,7 +144,9 @@ actor PretendedMachine {
                 guard let command = try? HCICommandPacket(buffer.span.extracting(1..<count)) else { continue }
                 received.append(command.opcode)
                 if isSilent { continue }
-                if command.opcode == .leCreateConnection { controller.links = [:] }
+                if command.opcode == .leCreateConnection {
+                    for handle in controller.links.keys { controller.linkEnded(handle) }
+                }
                 perform(controller.received(command))
             case .wouldBlock: return
             case .ended: return unplug()
@@ -157,7 +159,7 @@ actor PretendedMachine {
             switch action {
             case .send(let packet): tell(packet)
             case .disconnect(let handle):
-                controller.links[handle] = nil
+                controller.linkEnded(handle)
                 tell(VirtualController.disconnectionComplete(handle, .localHostTerminated))
                 disconnect()
             case .listeningChanged:

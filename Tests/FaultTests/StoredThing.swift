@@ -6,8 +6,8 @@ import TestSupport
 
 /// Something that the library keeps on the disk, in two versions that differ.
 ///
-/// There are four: the state of a daemon, the cache of a peer's services, the bonds of an adapter, and what bonded centrals have
-/// configured.
+/// There are four: the state of a daemon, the cache of a peer's services, the bonds of an adapter, and what bonded
+/// centrals have configured.
 struct StoredThing: Sendable, CustomStringConvertible {
     enum Version: Hashable, Sendable {
         case nothing, old, new

@@ -18,7 +18,7 @@ private struct FuzzedAdapter: ~Copyable, FuzzedRun {
         case nobody
     }
 
-    var script: Script
+    var script: FuzzInput
     private var queue = HCICommandQueue()
     private var scan: ScanSession
     private var initiator = Initiator()
@@ -37,7 +37,7 @@ private struct FuzzedAdapter: ~Copyable, FuzzedRun {
     private let peer = PeerID(address: BluetoothAddress(rawValue: 0xC0FF_EE12_3456), type: .random)
 
     init(_ input: [UInt8]) {
-        script = Script(input)
+        script = FuzzInput(input)
         let hasExtended = script.byte() & 1 == 1
         scan = ScanSession(.init(features: hasExtended ? [.extendedAdvertising, .coded] : []))
     }

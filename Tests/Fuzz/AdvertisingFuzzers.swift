@@ -34,7 +34,7 @@ func fuzzHCIEvent(_ input: [UInt8]) {
 
 /// Several events in a row, through everything that a scan does with them.
 func fuzzReports(_ input: [UInt8]) {
-    var script = Script(input)
+    var script = FuzzInput(input)
     var assembler = ReportAssembler()
     var table = DeviceTable(capacity: 4)
     var gate = ScanGate(.passive.duplicates([.changed, .all, .every(.seconds(1))][Int(script.byte() % 3)]))

@@ -47,7 +47,7 @@ func fuzzGATTClient(_ input: [UInt8]) {
 /// However it answers, the procedure has to end by itself. That takes thousands of requests at times, so that most runs
 /// look at the first ones only.
 func fuzzLists(_ input: [UInt8]) {
-    var script = Script(input)
+    var script = FuzzInput(input)
     let mtu = max(23, min(517, script.word()))
     let range = AttributeHandle(1)...0xFFFF
     switch script.byte() % 8 {
@@ -62,7 +62,7 @@ func fuzzLists(_ input: [UInt8]) {
     }
 }
 
-private func runToEnd<Procedure: GATTProcedure>(_ first: Procedure, _ mtu: UInt16, _ script: inout Script) {
+private func runToEnd<Procedure: GATTProcedure>(_ first: Procedure, _ mtu: UInt16, _ script: inout FuzzInput) {
     let goesToTheEnd = script.byte() == 0xFF
     // Some responses that come once, then those that come forever.
     var opening: [ListedAnswer] = []

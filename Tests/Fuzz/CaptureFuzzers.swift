@@ -4,7 +4,7 @@
 
 /// Two bytes of a characteristic's UUID, then a value that claims to be of this kind.
 func fuzzValues(_ input: [UInt8]) {
-    var script = Script(input)
+    var script = FuzzInput(input)
     let uuid = script.word()
     use(ValueDescription.of(uuid: BluetoothUUID(uuid), value: script.rest())?.text)
 }
@@ -30,7 +30,7 @@ func fuzzCapture(_ input: [UInt8]) {
 
 /// Packets without a file around them: one byte says what each is, then its length and its bytes.
 func fuzzTraffic(_ input: [UInt8]) {
-    var script = Script(input)
+    var script = FuzzInput(input)
     var tools = CaptureTools()
     var air = LinkLayerDecoder()
     var time = Duration.zero

@@ -41,7 +41,7 @@ struct ListedAnswer {
         0x1801, 0x180D, 0x2800, 0x2801, 0x2802, 0x2803, 0x2900, 0x2902, 0x2A00, 0x2A05, 0x2A37, 0x2B29, 0x2B2A, 0x0000,
     ]
 
-    init(_ script: inout Script) {
+    init(_ script: inout FuzzInput) {
         style = script.byte()
         count = Int(script.byte())
         let shifts: [UInt16] = [0, 1, 2, 3, 0xFFFF, 0xFF00, 7, 0x7FFF]

@@ -18,7 +18,7 @@ func require(_ condition: Bool, _ promise: StaticString) {
 
 /// A step-by-step run of an input.
 protocol FuzzedRun: ~Copyable {
-    var script: Script { get }
+    var script: FuzzInput { get }
 
     init(_ input: [UInt8])
     mutating func step()
@@ -40,7 +40,7 @@ extension FuzzedRun where Self: ~Copyable {
 }
 
 /// Walks over an input; after its end there are only zeros.
-struct Script {
+struct FuzzInput {
     private let bytes: [UInt8]
     private var place = 0
 
@@ -94,7 +94,7 @@ struct Script {
 
 /// Cuts the input into packets: a length byte, then so many bytes.
 func packets(_ input: [UInt8]) -> [[UInt8]] {
-    var script = Script(input)
+    var script = FuzzInput(input)
     var result: [[UInt8]] = []
     while !script.isAtEnd { result.append(script.piece()) }
     return result

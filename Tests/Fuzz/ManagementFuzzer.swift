@@ -45,7 +45,7 @@ private struct FuzzedManagement: ~Copyable, FuzzedRun {
         var until: BootInstant
     }
 
-    var script: Script
+    var script: FuzzInput
     private var queue: ManagementCommandQueue
     private var setup = ManagementSetup(adapter: 0, at: BootInstant(nanoseconds: 1_000_000_000))
     private var now = BootInstant(nanoseconds: 1_000_000_000)
@@ -62,7 +62,7 @@ private struct FuzzedManagement: ~Copyable, FuzzedRun {
     private var pairingRuns = false
 
     init(_ input: [UInt8]) {
-        script = Script(input)
+        script = FuzzInput(input)
         queue = ManagementCommandQueue(largestPacket: script.byte() & 1 == 1 ? 1_028 : 0xFFFF)
     }
 

@@ -1,12 +1,14 @@
-// Pairings of one adapter, one after the other, as the input tells them: the kernel's questions, keys and responses in any
-// order, the agent's replies, cancels, deadlines, ends of links and of the adapter, and what other programs do meanwhile. The
-// exchange, the setup of the adapter and the queue of commands are put together as `SecurityCoordinator` has them.
+// Pairings of one adapter, one after the other, as the input tells them: the kernel's questions, keys and responses in
+// any order, the agent's replies, cancels, deadlines, ends of links and of the adapter, and what other programs do
+// meanwhile. The exchange, the setup of the adapter and the queue of commands are put together as `SecurityCoordinator`
+// has them.
 //
 // What holds in every run:
 // - a pairing ends exactly once; nothing is asked, read or stored before it has begun or after it has ended;
-// - a success has had Pair Device, a key for storage, encryption, and a stored bond of the level and size that were demanded;
-// - the agent is asked only while Pair Device is out, with a new number each time, and only what the kernel has asked about this
-//   peer; the kernel gets a yes or a passkey only as the reply to the last question;
+// - a success has had Pair Device, a key for storage, encryption, and a stored bond of the level and size that were
+//   demanded;
+// - the agent is asked only while Pair Device is out, with a new number each time, and only what the kernel has asked
+//   about this peer; the kernel gets a yes or a passkey only as the reply to the last question;
 // - the adapter is bondable neither when a bond is stored nor when the pairing has ended, unless it is gone;
 // - what a failed pairing has left is removed from the kernel, and nothing of another bond is;
 // - no list is loaded while a pairing runs, or while its Pair Device is out;
@@ -67,7 +69,7 @@ private struct FuzzedPairings: ~Copyable, FuzzedRun {
     private static let otherBond = ManagementPeer(address: BluetoothAddress(rawValue: 0x0102_0304_0506), rawType: 1)
     private static let stranger = ManagementPeer(address: BluetoothAddress(rawValue: 0xC712_3456_789A), rawType: 2)
 
-    var script: Script
+    var script: FuzzInput
     private var queue = ManagementCommandQueue(largestPacket: 0xFFFF)
     private var setup: ManagementSetup
     private var exchange = PairingExchange()
@@ -82,7 +84,7 @@ private struct FuzzedPairings: ~Copyable, FuzzedRun {
     private var lastQuestion: UInt64 = 0
 
     init(_ input: [UInt8]) {
-        script = Script(input)
+        script = FuzzInput(input)
         setup = ManagementSetup(adapter: Self.index, at: BootInstant(nanoseconds: 0))
         manage()
     }

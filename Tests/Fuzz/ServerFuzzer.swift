@@ -1,10 +1,11 @@
-// The server side of a link as the input tells it: packets of the client, results of the application, values to send, changes of
-// security and services, delays of the kernel, and how time passes.
+// The server side of a link as the input tells it: packets of the client, results of the application, values to send,
+// changes of security and services, delays of the kernel, and how time passes.
 //
 // What holds in every run:
 // - a request gets at most one response, and nothing else gets any; no packet is longer than the MTU;
 // - an attribute that demands a pairing is never read, written or sent;
-// - every notification and indication ends once, every subscription that began ends, and nothing is kept after the link.
+// - every notification and indication ends once, every subscription that began ends,
+//   and nothing is kept after the link.
 
 @testable import BLECore
 
@@ -35,7 +36,7 @@ private struct FuzzedServer: FuzzedRun {
     /// The value that only an authenticated link may see; no link here is. No other value has such bytes in a row.
     private static let secret: [UInt8] = [0xA5, 0x5A, 0xC3, 0x3C, 0x96, 0x69, 0xF0, 0x0F]
 
-    var script: Script
+    var script: FuzzInput
     private var database: ServerDatabase
     private var server: GATTServer
     private var now = BootInstant(nanoseconds: 1_000_000_000)
@@ -53,7 +54,7 @@ private struct FuzzedServer: FuzzedRun {
     private let mayEcho: Bool
 
     init(_ input: [UInt8]) {
-        script = Script(input)
+        script = FuzzInput(input)
         mayEcho = input.contains(0xA5)
         var limits = GATTServer.Limits(mtu: script.word())
         limits.waitingIndications = 3

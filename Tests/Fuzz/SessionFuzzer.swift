@@ -25,7 +25,7 @@ struct FuzzedSession: ~Copyable, FuzzedRun {
         case hash
     }
 
-    var script: Script
+    var script: FuzzInput
     var client: GATTClient
     var subscriptions = Subscriptions()
     var knowledge = DatabaseState()
@@ -50,7 +50,7 @@ struct FuzzedSession: ~Copyable, FuzzedRun {
     var refusesPackets = false
 
     init(_ input: [UInt8]) {
-        script = Script(input)
+        script = FuzzInput(input)
         var limits = ATTQueue.Limits()
         let options = script.byte()
         limits.isStrict = options & 1 == 1

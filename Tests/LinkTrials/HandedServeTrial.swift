@@ -1,8 +1,8 @@
 import BareBLE
 import Glibc
 
-/// Serves one value that counts, and hands everything over to the next run when it reads a line: `serving`, and what the
-/// centrals do.
+/// Serves one value that counts, and hands everything over to the next run when it reads a line: `serving`, and what
+/// the centrals do.
 struct HandedServeTrial {
     let central: Central
     /// The first byte of each value.
@@ -19,8 +19,8 @@ struct HandedServeTrial {
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask { try await count(local) }
             group.addTask {
-                // It blocks a thread: this is a program for tests. `readLine()` would also keep the lock of its stream, for
-                // which the flush of each line waits.
+                // It blocks a thread: this is a program for tests. `readLine()` would also keep the lock of its stream,
+                // for which the flush of each line waits.
                 await Task.detached {
                     var byte: UInt8 = 0
                     _ = unsafe read(0, &byte, 1)

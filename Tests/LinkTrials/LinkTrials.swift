@@ -33,7 +33,7 @@ enum LinkTrials {
     private static func run(_ words: [String], _ central: Central) async throws {
         switch (words.first, words.count) {
         case ("cycles", 4):
-            try await CycleTrial(count: number(words[1]), pause: number(words[2]), peer: peer(words[3])).run()
+            try await RepeatedVisits(count: number(words[1]), pause: number(words[2]), peer: peer(words[3])).run()
         case ("idle", 2...): try await IdleTrial(peers: words.dropFirst().map(peer)).run(central)
         case ("execute", 4...5):
             let trial = HandOverTrial(central: central, after: number(words[1]), peer: peer(words[3]))

@@ -10,10 +10,11 @@ import BareBLE
 /// | 5 | notifies so many numbered values of 0xFFF2, one in 50 ms, the newest of which counts |
 /// | 6 | requests security of the central, within so many seconds |
 ///
-/// With a directory for bonds, centrals may pair: by `just-works`, `show` or `compare`, whose number is confirmed at once.
+/// With a directory for bonds, centrals may pair: by `just-works`, `show` or `compare`,
+/// whose number is confirmed at once.
 ///
-/// 0xFFF1 keeps 512 bytes, 0xFFF5 takes 10 ms for a command and says how many it has taken, 0xFFF6 demands encryption and
-/// 0xFFF7 authentication. 0xFFF8 accepts signed writes.
+/// 0xFFF1 keeps 512 bytes, 0xFFF5 takes 10 ms for a command and says how many it has taken, 0xFFF6 demands encryption
+/// and 0xFFF7 authentication. 0xFFF8 accepts signed writes.
 struct ServeTrial {
     let central: Central
     var pairing: CentralPairingOptions?

@@ -1,8 +1,8 @@
 import BareBLE
 import Glibc
 
-/// A program for the kernel tests that pairs as a test tells it: each line of standard input is a command, and each line
-/// of the output says one thing.
+/// A program for the kernel tests that pairs as a test tells it: each line of standard input is a command, and each
+/// line of the output says one thing.
 ///
 ///     pairing-trials DIRECTORY [SHORTEST-KEY]    keeps the bonds in this directory
 ///
@@ -32,9 +32,9 @@ enum PairingTrials {
     static func main() async {
         var words = Array(CommandLine.arguments.dropFirst())
         guard !words.isEmpty else { fail("no directory") }
-        let trial: Trial
+        let trial: PairingTrial
         do {
-            trial = try Trial(directory: words.removeFirst(), shortestKey: words.first.flatMap { Int($0) } ?? 16)
+            trial = try PairingTrial(directory: words.removeFirst(), shortestKey: words.first.flatMap { Int($0) } ?? 16)
         } catch {
             fail("\(error)")
         }

@@ -1,7 +1,7 @@
 package import BLECore
 
-/// Separates the links of a capture and extracts the ATT packets of those that its host has initiated, or of those in which
-/// it was the peripheral; the others are omitted.
+/// Separates the links of a capture and extracts the ATT packets of those that its host has initiated, or of those in
+/// which it was the peripheral; the others are omitted.
 ///
 /// If a capture begins in the middle of a link, the roles, the
 /// peer and the MTU of that link are unknown.
@@ -37,7 +37,8 @@ package struct AttributeTraffic: Sendable {
     /// The number of links so far.
     package private(set) var linkCount = 0
 
-    /// Creates an empty collection: of the links that the host has initiated, or of those in which it was the peripheral.
+    /// Creates an empty collection: of the links that the host has initiated,
+    /// or of those in which it was the peripheral.
     package init(isServed: Bool = false) {
         self.isServed = isServed
     }

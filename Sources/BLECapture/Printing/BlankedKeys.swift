@@ -4,7 +4,8 @@ internal import BLECore
 enum BlankedKeys {
     /// Overwrites the key in a packet of the Security Manager with zeros: the whole packet after its code.
     ///
-    /// Spec: Core Vol 3 Part H, 3.6.2 (Encryption Information), 3.6.4 (Identity Information), 3.6.6 (Signing Information).
+    /// Spec: Core Vol 3 Part H, 3.6.2 (Encryption Information), 3.6.4 (Identity Information), 3.6.6
+    /// (Signing Information).
     static func blank(securityManager payload: inout [UInt8]) {
         guard isKey(payload) else { return }
         for index in payload.indices.dropFirst() { payload[index] = 0 }
@@ -33,8 +34,8 @@ enum BlankedKeys {
 
     /// Overwrites the parameters of a management command, or event, that has keys.
     ///
-    /// - Parameter record: The cookie of the program, 4 bytes, the code, 2 bytes, and the parameters, as the kernel's monitor
-    ///   writes them.
+    /// - Parameter record: The cookie of the program, 4 bytes, the code, 2 bytes, and the parameters, as the kernel's
+    ///   monitor writes them.
     static func blank(management record: inout [UInt8], isCommand: Bool) {
         var reader = ByteReader(record.span)
         guard reader.skip(4), let code = reader.u16() else { return }
@@ -44,8 +45,8 @@ enum BlankedKeys {
         for index in record.indices.dropFirst(6) { record[index] = 0 }
     }
 
-    /// Load Link Keys, Load Long Term Keys, PIN Code Reply, User Passkey Reply, Add Remote Out Of Band Data, Set Privacy, Load
-    /// Identity Resolving Keys, Set Blocked Keys.
+    /// Load Link Keys, Load Long Term Keys, PIN Code Reply, User Passkey Reply, Add Remote Out Of Band Data, Set
+    /// Privacy, Load Identity Resolving Keys, Set Blocked Keys.
     ///
     /// Spec: BlueZ, doc/mgmt-api.
     private static let commands: Set<UInt16> = [0x12, 0x13, 0x16, 0x1E, 0x21, 0x2F, 0x30, 0x46]

@@ -36,8 +36,8 @@ package struct CapturedLinks {
     private var traffic: AttributeTraffic
     private var number = 0
 
-    /// Creates an empty collection for a file called `source`: of the links that its host has initiated, or of those in which
-    /// it was the peripheral.
+    /// Creates an empty collection for a file called `source`: of the links that its host has initiated, or of those in
+    /// which it was the peripheral.
     package init(source: String, isServed: Bool = false) {
         self.source = source
         self.isServed = isServed

@@ -16,8 +16,8 @@ public struct RecordedLink: Hashable, Sendable {
     public let peer: PeerID?
     /// A Boolean value that indicates whether the recorded program served the link as the peripheral.
     public let isServed: Bool
-    /// The packets exchanged; `<` is what the recorded program sent. A step's `line` is the line in the file, or the packet
-    /// number in a capture.
+    /// The packets exchanged; `<` is what the recorded program sent. A step's `line` is the line in the file, or the
+    /// packet number in a capture.
     public let dialogue: Dialogue
     /// The file, or a name.
     public let source: String

@@ -1,7 +1,7 @@
 extension ATTPacket {
-    /// What a packet is for, in the terms of GATT's procedures, and which part of which attribute it concerns.
+    /// The purpose of a packet, in the terms of GATT's procedures, and which part of which attribute it concerns.
     package struct Summary: Hashable, Sendable {
-        /// What a packet is for.
+        /// The purpose of a packet.
         package enum Purpose: Hashable, Sendable {
             /// Agreeing on the MTU.
             case mtuExchange
@@ -19,7 +19,7 @@ extension ATTPacket {
             case unknown
         }
 
-        /// What the packet is for.
+        /// The purpose of the packet.
         package let purpose: Purpose
         /// The attribute, or the first one of a range; `nil` where the packet names none, or several.
         package var handle: AttributeHandle?
@@ -29,7 +29,7 @@ extension ATTPacket {
         package var type: BluetoothUUID?
     }
 
-    /// What the packet is for.
+    /// The purpose of the packet.
     package var summary: Summary {
         switch self {
         case .errorResponse(let pdu): Summary(purpose: .error, handle: pdu.handle == 0 ? nil : pdu.handle)

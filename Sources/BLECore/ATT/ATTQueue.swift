@@ -42,7 +42,7 @@ package struct ATTQueue: ~Copyable {
         package var valueLength = 512
         /// The largest packet that this side accepts; the response to the peer's MTU request contains it.
         package var mtu: UInt16 = 517
-        /// Whether the first unexpected response closes the link.
+        /// A Boolean value that indicates whether the first unexpected response closes the link.
         package var isStrict = false
 
         package init() {}
@@ -78,7 +78,7 @@ package struct ATTQueue: ~Copyable {
     /// The largest packet that may be sent.
     package var mtu: UInt16 { packetSize.mtu }
 
-    /// Whether the link has ended; nothing is sent or received any more.
+    /// A Boolean value that indicates whether the link has ended; nothing is sent or received any more.
     package var isClosed: Bool {
         if case .closed = slot { true } else { false }
     }
@@ -564,7 +564,7 @@ extension ATTQueue {
         }
     }
 
-    /// Whether this side's own exchange of the MTU is pending.
+    /// A Boolean value that indicates whether this side's own exchange of the MTU is pending.
     package var isExchangingMTU: Bool {
         if case .taken(let request) = slot { request.offeredMTU != nil } else { false }
     }

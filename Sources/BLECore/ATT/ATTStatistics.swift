@@ -147,7 +147,7 @@ extension ATTStatistics {
         body(flood(peerCommandsIgnored), "commands that were ignored")
     }
 
-    /// Whether `forEachProblem` has a count that is not zero.
+    /// A Boolean value that indicates whether `forEachProblem` has a count that is not zero.
     package var hasProblems: Bool {
         var all = 0
         forEachProblem { count, _ in all |= count }

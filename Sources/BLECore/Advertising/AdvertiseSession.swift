@@ -8,8 +8,8 @@
 // Invariants:
 // - One command of the session is out at a time. `advance` alone sends, and it looks at all sets afresh: what is
 //   requested meanwhile changes the goal of a set, and takes effect with the response.
-// - `start` ends exactly once, by `started` or `failed`, and so does `stop`, by `stopped`; a stop also ends a start that
-//   is under way. After `failed` and `stopped` the identifier means nothing.
+// - `start` ends exactly once, by `started` or `failed`, and so does `stop`, by `stopped`; a stop also ends a start
+//   that is under way. After `failed` and `stopped` the identifier means nothing.
 // - A set that has started never ends by itself. Whatever fails afterwards is retried after a pause that doubles up to
 //   30 s, and is short again after the set was on air for 10 s.
 // - The kernel disables all sets before each of its connection attempts and never enables them again. The response to
@@ -20,7 +20,8 @@
 //   disturbance is uncertain, so that it is disabled all the same when it is stopped.
 // - A set whose end was not confirmed is disabled again until it is; `stopped` reports the failure at the first time.
 // - On a controller with sets, ours have the handles 0xE0 to 0xEF: the kernel counts its own from 0. Sets of other
-//   programs are never touched. Of other processes with this library the owner knows the handles, if the system permits it.
+//   programs are never touched. Of other processes with this library the owner knows the handles,
+//   if the system permits it.
 //
 // The session never acts; it returns commands to send and events to report, in order.
 
@@ -99,11 +100,11 @@ package struct AdvertiseSession: ~Copyable {
 
     /// Counts since the session began.
     package struct Counts: Hashable, Sendable {
-        /// How often a set came on air.
+        /// The number of times that a set came on air.
         package var enabled = 0
-        /// How often a central connected.
+        /// The number of times that a central connected.
         package var connections = 0
-        /// How often another program or the kernel took a set off air.
+        /// The number of times that another program or the kernel took a set off air.
         package var disturbances = 0
         /// Commands that failed, those included whose failure is expected to pass.
         package var failedCommands = 0
@@ -248,7 +249,7 @@ package struct AdvertiseSession: ~Copyable {
         }
     }
 
-    /// Whether nothing runs and no command is out.
+    /// A Boolean value that indicates whether nothing runs and no command is out.
     package var isResting: Bool { entries.isEmpty && !hasCommandOut }
 
     private var hasCommandOut: Bool {
@@ -816,11 +817,11 @@ extension AdvertiseSession {
 extension AdvertiseSession {
     /// The properties of the controller that the session needs.
     package struct Controller: Hashable, Sendable {
-        /// Whether the controller has advertising sets, and extended PDUs.
+        /// A Boolean value that indicates whether the controller has advertising sets, and extended PDUs.
         package let hasSets: Bool
-        /// How many sets the session may have.
+        /// The number of sets that the session may have.
         package let setLimit: Int
-        /// How many bytes of data an extended advertisement may have.
+        /// The number of bytes of data that an extended advertisement may have.
         package let maximumDataLength: Int
         private let phys: LEPHYs
 

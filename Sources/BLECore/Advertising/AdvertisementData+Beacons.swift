@@ -44,7 +44,8 @@ extension AdvertisementData.Element {
     /// - Parameters:
     ///   - url: A URL that begins with `http://` or `https://`, of printable ASCII characters without blanks.
     ///   - txPower: The transmit power at 0 m, in dBm.
-    /// - Throws: `Invalid.eddystoneURL` for any other URL, and for one with more than 17 encoded bytes after its scheme.
+    /// - Throws: `Invalid.eddystoneURL` for any other URL, and for one with more than 17 encoded bytes after its
+    ///   scheme.
     public static func eddystoneURL(
         _ url: String, txPower: Int8
     ) throws(AdvertisementData.Invalid) -> AdvertisementData.Element {

@@ -1,4 +1,4 @@
-/// How one advertising set is sent: its kind, its PDUs, its timing and its payload.
+/// The plan of one advertising set: its kind, its PDUs, its timing and its payload.
 package struct AdvertisingPlan: Hashable, Sendable {
     /// The rule that invalid values violate.
     package enum Invalid: Error, Hashable, Sendable {
@@ -12,7 +12,7 @@ package struct AdvertisingPlan: Hashable, Sendable {
 
     package typealias Kind = LESetAdvertisingParameters.Kind
 
-    /// Whether centrals may connect, and whether there is a scan response.
+    /// The kind, which says whether centrals may connect and whether there is a scan response.
     package let kind: Kind
     /// A Boolean value that indicates whether to use extended PDUs, which older devices do not receive. A connectable
     /// advertisement then has no scan response, and a scannable one has all of its data there.

@@ -13,7 +13,7 @@
 
 /// Decides how a link recovers from refusals.
 package struct CallRecovery: ~Copyable {
-    /// What can be done before a refused call is retried.
+    /// An action that is taken before a refused call is retried.
     package enum Action: Hashable, Sendable {
         /// Request the application to secure the link.
         case upgradeSecurity(SecurityLevel, for: AttributeHandle)
@@ -29,7 +29,7 @@ package struct CallRecovery: ~Copyable {
         case invalidHandle
     }
 
-    /// What has been done for one call.
+    /// The recovery actions that were taken for one call.
     package struct Attempts: Sendable {
         fileprivate var hasUpgraded = false
         fileprivate var hasResynchronized = false

@@ -167,7 +167,7 @@ package struct GATTClient: ~Copyable {
         return actions
     }
 
-    /// Whether this side has requested an exchange of the MTU that is not over.
+    /// A Boolean value that indicates whether this side has requested an exchange of the MTU that is not over.
     package var isExchangingMTU: Bool { queue.isExchangingMTU }
 
     /// Takes over the MTU that the peer has requested from the server side of the link.
@@ -335,7 +335,8 @@ extension GATTClient {
         package var queue = ATTQueue.Remains()
         /// The MTU that was offered to the peer.
         package var largestMTU = ATTQueue.largestMTU
-        /// Whether the peer's queue may hold parts of an unfinished write, which the next long write would execute.
+        /// A Boolean value that indicates whether the peer's queue may hold parts of an unfinished write, which the
+        /// next long write would execute.
         package var mayHoldPreparedWrites = false
 
         package init() {}

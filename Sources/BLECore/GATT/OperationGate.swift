@@ -140,7 +140,8 @@ package struct OperationGate {
 
     private var root = ScopeState(outer: nil)
     private var inner: [Scope: ScopeState] = [:]
-    /// Whether the calls inside are being ended, so that no call may enter before they have left.
+    /// A Boolean value that indicates whether the calls inside are being ended,
+    /// so that no call may enter before they have left.
     package private(set) var isClearing = false
     /// Whether a call may pass without a check: no caller has, or requests, more than that.
     private var isFree = true

@@ -81,12 +81,13 @@ package struct Subscriptions: ~Copyable {
         entries.filter { !$0.value.subscribers.isEmpty }.map { $0.key }
     }
 
-    /// Whether the value at `valueHandle` has a subscriber.
+    /// Returns a Boolean value that indicates whether the value at `valueHandle` has a subscriber.
     package func isWanted(_ valueHandle: AttributeHandle) -> Bool {
         entries[valueHandle].map { !$0.subscribers.isEmpty } ?? false
     }
 
-    /// Whether the descriptor at `handle` is in use for a subscriber: no other task may write it meanwhile.
+    /// Returns a Boolean value that indicates whether the descriptor at `handle` is in use for a subscriber: no other
+    /// task may write it meanwhile.
     package func ownsConfiguration(at handle: AttributeHandle) -> Bool {
         entries.contains { $0.value.configuration.handle == handle }
     }

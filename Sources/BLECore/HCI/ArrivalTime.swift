@@ -1,7 +1,7 @@
 /// When the driver passed a packet to the kernel, by the kernel's wall clock.
 ///
-/// It is only compared: events and the data of links reach a process by different sockets, and this is their order at the
-/// controller's driver.
+/// It is only compared: events and the data of links reach a process by different sockets, and this is their order at
+/// the controller's driver.
 package struct ArrivalTime: Hashable, Comparable, Sendable {
     private let nanoseconds: Int64
 

@@ -6,15 +6,15 @@
 // Invariants:
 // - A connect with a time-out has one turn; one without has turns of 10 s until it succeeds, is cancelled or fails for
 //   another reason than that the peer was not heard.
-// - In a turn, four attempts are made, with pauses: a link that broke down before it was usable is likely to succeed the
-//   next time, and rarely at once.
+// - In a turn, four attempts are made, with pauses: a link that broke down before it was usable is likely to succeed
+//   the next time, and rarely at once.
 // - A link that came up and to which no socket could be attached is disconnected before the next attempt, which would
 //   otherwise find it.
 // - A bonded peer with private addresses may have changed its address since it was heard. It is initiated to for a
 //   limited time, twice as long each time, and then listened for again.
 // - The keys that the kernel did not have are loaded again once.
-// - Another program (bluetoothd) may be handed the channel of each link that comes up by command: nobody else can have it
-//   on a new link. Then the kernel connects: its socket has the channel from the start.
+// - Another program (bluetoothd) may be handed the channel of each link that comes up by command: nobody else can have
+//   it on a new link. Then the kernel connects: its socket has the channel from the start.
 // - A link that was there, and whose channel another socket has, is tried again after a pause: the kernel still lists a
 //   link for some time after the controller has reported its end.
 
@@ -40,7 +40,7 @@ package struct ConnectRetry {
         }
     }
 
-    /// What to do now.
+    /// The next step of a connect.
     package enum Step: Hashable, Sendable {
         /// Initiate a connection unless there is a link to the peer, and call `initiated` or `notInitiated`.
         case initiate
@@ -62,7 +62,7 @@ package struct ConnectRetry {
         case failChannelTaken
     }
 
-    /// What follows a turn in which the peer was not heard.
+    /// The step after a turn in which the peer was not heard.
     package enum Turn: Hashable, Sendable {
         case none
         /// Another one, once the peer was heard again: it may use another address by now.
@@ -229,22 +229,23 @@ package struct ConnectRetry {
         return .connectByKernel(scanning: scanning)
     }
 
-    /// How many attempts are made in a turn.
+    /// The number of attempts in a turn.
     package static let attempts = 4
     /// The pause before the second attempt; each further one is twice as long.
     package static let firstPause: Duration = .milliseconds(250)
-    /// How many times the kernel is asked.
+    /// The number of times that the kernel is asked.
     package static let kernelAttempts = 3
-    /// How long attaching to a link that is up may take: the kernel drops an unattached one after this time.
+    /// The time that attaching to a link that is up may take: the kernel drops an unattached one after this time.
     package static let attachTimeout: Duration = .seconds(2)
     /// The pause before the kernel is asked again; each further one is this much longer.
     package static let kernelPause: Duration = .milliseconds(200)
-    /// How long a private address is initiated to before the peer is listened for again; each time twice as long.
+    /// The time for which a private address is initiated to before the peer is listened for again;
+    /// each time twice as long.
     package static let firstAddressTimeout: Duration = .seconds(5)
     /// A connect without a timeout has any number of turns.
     private static let longestAddressTimeout: Duration = .seconds(160)
-    /// How long a connect without a time-out has the adapter before others have their turn.
+    /// The time for which a connect without a time-out has the adapter before others have their turn.
     package static let turnTime: Duration = .seconds(10)
-    /// How long running scans listen between two such turns.
+    /// The time for which running scans listen between two such turns.
     package static let restTime: Duration = .seconds(2)
 }

@@ -15,9 +15,9 @@ package struct LEInitiation: Hashable, Sendable {
     /// The connection parameters.
     package let parameters: ConnectionParameters
 
-    /// Creates initiation parameters. By default, the controller listens half of the time (30 ms of every 60 ms): one that
-    /// listens without a break leaves a Wi-Fi radio on the same antenna no time. Where there is one, 15 ms of every 60 ms
-    /// (`windowBesideWiFi`) leave it more (row W50).
+    /// Creates initiation parameters. By default, the controller listens half of the time (30 ms of every 60 ms): one
+    /// that listens without a break leaves a Wi-Fi radio on the same antenna no time. Where there is one, 15 ms of
+    /// every 60 ms (`windowBesideWiFi`) leave it more (row W50).
     package init(
         peer: PeerID, ownAddressType: AddressType = .public, scanInterval: UInt16 = 96,
         scanWindow: UInt16 = usualWindow,

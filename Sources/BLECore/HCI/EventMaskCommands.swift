@@ -10,7 +10,7 @@ package struct HCIEventMask: OptionSet, Hashable, Sendable {
         self.rawValue = rawValue
     }
 
-    /// What a controller sends after a reset: no LE event is among it.
+    /// The events that a controller sends after a reset: no LE event is among it.
     package static let initial = HCIEventMask(rawValue: 0x0000_1FFF_FFFF_FFFF)
     /// Every event that the kernel switches on, on a controller of either kind.
     package static let kernel = HCIEventMask(rawValue: 0x3D3F_BFFF_FFFF_FFFF)

@@ -1,9 +1,9 @@
 // The event masks of one controller, which all programs share: a mask that one sets applies to all.
 //
-// Duties: have the controller send the LE events that the kernel and this program need, after each time at which that may
-// have changed: when this program begins to use the adapter, after a power-up, after a reset that the kernel did not make,
-// and after another program's command. The kernel leaves Extended Advertising Report out where it does not scan with the
-// extended commands itself; other stacks set the mask of Bluetooth 4.0.
+// Duties: have the controller send the LE events that the kernel and this program need, after each time at which that
+// may have changed: when this program begins to use the adapter, after a power-up, after a reset that the kernel did
+// not make, and after another program's command. The kernel leaves Extended Advertising Report out where it does not
+// scan with the extended commands itself; other stacks set the mask of Bluetooth 4.0.
 //
 // Invariants:
 // - A mask can be set and not read. What another program sets is known from its command, which is seen before its
@@ -12,10 +12,10 @@
 //   programs that keep masks do not undo each other's work.
 // - All the same, other programs' commands are followed by four commands a minute at most.
 // - Set Event Mask is sent in three cases: after a reset past the kernel that no Set Event Mask has followed, where the
-//   controller is silent, because such a reset may have come before this program began, and where another program's mask
-//   has no LE events. The kernel masks the ends of links on purpose while the machine sleeps.
-// - A refusal changes nothing: the controller then sends what it sends. A command without a response is sent again once, as
-//   soon as the controller has responded to another one.
+//   controller is silent, because such a reset may have come before this program began, and where another program's
+//   mask has no LE events. The kernel masks the ends of links on purpose while the machine sleeps.
+// - A refusal changes nothing: the controller then sends what it sends. A command without a response is sent again
+//   once, as soon as the controller has responded to another one.
 
 /// Keeps the events that are needed switched on.
 package struct EventMasks: ~Copyable {
@@ -34,7 +34,7 @@ package struct EventMasks: ~Copyable {
     private var repeated: Set<HCIOpcode> = []
     /// When other programs' commands were followed by one of these, in the last minute.
     private var repeats: [BootInstant] = []
-    /// How many commands of other programs were followed by one of these.
+    /// The number of commands of other programs that were followed by one of these.
     package private(set) var repeatCount = 0
 
     package init() {}
@@ -46,8 +46,8 @@ package struct EventMasks: ~Copyable {
         needed = LEEventMask(features: features, commands: commands)
     }
 
-    /// The commands that switch the events on: when this program begins, after a power-up and after a reset, and where the
-    /// controller is silent.
+    /// The commands that switch the events on: when this program begins, after a power-up and after a reset, and where
+    /// the controller is silent.
     package mutating func commands(isSilent: Bool = false) -> [HCICommandPacket] {
         guard let needed else { return [] }
         let mask = HCICommandPacket(LESetEventMask(needed.union(others)))
@@ -132,13 +132,13 @@ package struct EventMasks: ~Copyable {
         return true
     }
 
-    /// How many commands of other programs are followed by one of these in a minute.
+    /// The number of commands of other programs that are followed by one of these in a minute.
     package static let repeatLimit = 4
 }
 
 extension LEEventMask {
-    /// What the kernel switches on, by the same rule (`hci_le_set_event_mask_sync`), and the reports of the scans and the
-    /// completions of the connects that this program makes.
+    /// Creates the mask that the kernel switches on, by the same rule (`hci_le_set_event_mask_sync`), and the reports
+    /// of the scans and the completions of the connects that this program makes.
     package init(features: LEFeatures, commands: HCISupportedCommands?) {
         self = [.connectionComplete, .advertisingReport, .connectionUpdateComplete, .readRemoteFeaturesComplete]
         let byFeature: [(LEFeatures, LEEventMask)] = [

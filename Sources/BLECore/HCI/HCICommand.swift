@@ -95,7 +95,8 @@ extension HCICommandPacket {
     private static func offsetOfKeys(_ opcode: HCIOpcode) -> Int? {
         switch opcode {
         case .leEnableEncryption: 12
-        // The replies to Link Key Request, PIN Code Request, User Passkey Request, and Remote OOB (Extended) Data Request.
+        // The replies to Link Key Request, PIN Code Request, User Passkey Request, and Remote OOB
+        // (Extended) Data Request.
         case HCIOpcode(rawValue: 0x040B), HCIOpcode(rawValue: 0x040D), HCIOpcode(rawValue: 0x042E),
             HCIOpcode(rawValue: 0x0430), HCIOpcode(rawValue: 0x0445):
             6

@@ -23,7 +23,7 @@ package struct HCICommandQueue: ~Copyable {
         fileprivate let number: UInt64
     }
 
-    /// What to do now.
+    /// An action for the owner to take now.
     package enum Action: Hashable, Sendable {
         /// Write this command to the socket.
         case send(HCICommandPacket)
@@ -54,7 +54,7 @@ package struct HCICommandQueue: ~Copyable {
 
     package init() {}
 
-    /// How many commands wait after the one that is out.
+    /// The number of commands that wait after the one that is out.
     package var count: Int { entries.count }
 
     /// When `timePassed` is to be called at the latest.
@@ -187,8 +187,8 @@ package struct HCICommandQueue: ~Copyable {
         return [.send(next.packet)]
     }
 
-    /// How long a controller may take to respond, and to return a credit.
+    /// The time that a controller may take to respond, and to return a credit.
     package static let commandTimeout: Duration = .seconds(2)
-    /// How many commands may wait: all links of a controller may be ended at once.
+    /// The number of commands that may wait: all links of a controller may be ended at once.
     package static let capacity = 96
 }

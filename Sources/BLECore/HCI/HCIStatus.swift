@@ -159,10 +159,12 @@ extension HCIStatus {
 }
 
 extension HCIStatus {
-    /// Whether two procedures of the link layer began at the same moment that exclude each other. Spec: Core Vol 6 Part B, 5.3.
+    /// A Boolean value that indicates whether two procedures of the link layer began at the same moment that exclude
+    /// each other. Spec: Core Vol 6 Part B, 5.3.
     package var saysCollision: Bool { self == .linkProcedureCollision || self == .differentTransactionCollision }
 
-    /// Whether the controller has as many links as it can hold. Controllers differ in the code that they use.
+    /// A Boolean value that indicates whether the controller has as many links as it can hold. Controllers differ in
+    /// the code that they use.
     package var saysTooManyLinks: Bool {
         self == .connectionLimitExceeded || self == .connectionRejectedLimitedResources
             || self == .memoryCapacityExceeded

@@ -17,13 +17,14 @@
 //   over.
 // - Completions of other peers' links are not ours, and a link in which this host is the peripheral never is. A failed
 //   attempt may be reported without an address.
-// - Cancel refused with Command Disallowed says that no attempt is pending: its completion is on its way, or was lost. Where it
-//   does not come, the attempt ends as `endUnreported`: a link may be up that neither the kernel nor any program knows (row W52).
+// - Cancel refused with Command Disallowed says that no attempt is pending: its completion is on its way, or was lost.
+//   Where it does not come, the attempt ends as `endUnreported`: a link may be up that neither the kernel nor any
+//   program knows (row W52).
 // - A cancel without a response is retried once, unless Create Connection had no response either. A silent controller
-//   may then continue: the attempt ends as `cancelUnconfirmed`, and so does the state. The controller refuses every other
-//   attempt for as long as it initiates, which may be until the peer is heard. So the cancel is sent again before the
-//   next attempt, which waits for it (`confirmCancel`), and after each other response. The response to it, the end of
-//   the attempt, a reset and the adapter's loss each leave that state.
+//   may then continue: the attempt ends as `cancelUnconfirmed`, and so does the state. The controller refuses every
+//   other attempt for as long as it initiates, which may be until the peer is heard. So the cancel is sent again before
+//   the next attempt, which waits for it (`confirmCancel`), and after each other response. The response to it, the end
+//   of the attempt, a reset and the adapter's loss each leave that state.
 
 /// Initiates connections, one at a time.
 package struct Initiator: ~Copyable {
@@ -32,7 +33,8 @@ package struct Initiator: ~Copyable {
         package var initiation: LEInitiation
         /// The PHYs to initiate on with the extended command.
         package var phys: LEPHYs
-        /// Whether the controller has the extended command; the legacy one must then not be used.
+        /// A Boolean value that indicates whether the controller has the extended command;
+        /// the legacy one must then not be used.
         package var isExtended: Bool
         package var deadline: BootInstant
 
@@ -76,8 +78,8 @@ package struct Initiator: ~Copyable {
         case adapterLost
         /// The attempt was cancelled, for the reason given, and the controller did not confirm that: it may continue.
         indirect case cancelUnconfirmed(Failure)
-        /// The attempt was cancelled, for the reason given, and the controller says that none is pending. It has not reported the
-        /// end: a link to the peer may be up that nobody holds.
+        /// The attempt was cancelled, for the reason given, and the controller says that none is pending. It has not
+        /// reported the end: a link to the peer may be up that nobody holds.
         indirect case endUnreported(Failure)
 
         /// The controller's status, when it gave one.
@@ -90,7 +92,7 @@ package struct Initiator: ~Copyable {
         }
     }
 
-    /// What to do now.
+    /// An action for the owner to take now.
     package enum Action: Hashable, Sendable {
         /// Put this command into the adapter's queue, and call `commandFinished` with its result.
         case send(HCICommandPacket)
@@ -158,16 +160,16 @@ package struct Initiator: ~Copyable {
 
     package init() {}
 
-    /// Whether nothing is pending, not even a cancel.
+    /// A Boolean value that indicates whether nothing is pending, not even a cancel.
     package var isIdle: Bool {
         if case .idle = state { return true }
         return false
     }
 
-    /// Whether an attempt has begun and not ended.
+    /// A Boolean value that indicates whether an attempt has begun and not ended.
     package var isBusy: Bool { attempt != nil }
 
-    /// Whether a cancel was not confirmed: call `confirmCancel` before the next attempt.
+    /// A Boolean value that indicates whether a cancel was not confirmed: call `confirmCancel` before the next attempt.
     package var hasPendingCancel: Bool {
         if case .cancelUnconfirmed = state { return true }
         return false
@@ -332,7 +334,7 @@ package struct Initiator: ~Copyable {
 // MARK: - Turns
 
 extension Initiator {
-    /// How many tasks wait for their turn.
+    /// The number of tasks that wait for their turn.
     package var waitingConnects: Int {
         if case .taken(let waiting) = turns { waiting.count } else { 0 }
     }
@@ -526,11 +528,11 @@ extension Initiator {
 
     private static var cancelCommand: HCICommandPacket { HCICommandPacket(LECreateConnectionCancel()) }
 
-    /// How long a cancel may take in all.
+    /// The time that a cancel may take in all.
     package static let cancelTimeout: Duration = .seconds(3)
-    /// How long the end of an attempt may take at least, once the controller has confirmed the cancel.
+    /// The time that the end of an attempt may take at least, once the controller has confirmed the cancel.
     package static let endTimeout: Duration = .seconds(1)
-    /// How often Cancel is sent.
+    /// The number of times that Cancel is sent.
     package static let cancelTries = 2
     /// The first pause before a retry while another program's attempt is pending; each further one is this much longer.
     package static let firstBusyPause: Duration = .milliseconds(100)

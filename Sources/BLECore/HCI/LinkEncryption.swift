@@ -1,8 +1,8 @@
-// The encryption of one link by a command of this program, for processes that cannot give the kernel its keys: LE Enable
-// Encryption, and the event that proves its success.
+// The encryption of one link by a command of this program, for processes that cannot give the kernel its keys: LE
+// Enable Encryption, and the event that proves its success.
 //
-// Duties: send the command for one link at a time, wait for the event of that very link, keep the deadline. The owner has
-// made the link, attaches a socket to it only after a success, and disconnects it after each failure.
+// Duties: send the command for one link at a time, wait for the event of that very link, keep the deadline. The owner
+// has made the link, attaches a socket to it only after a success, and disconnects it after each failure.
 //
 // Invariants:
 // - `begin` ends exactly once, in `finish`.
@@ -35,7 +35,7 @@ package struct LinkEncryption: ~Copyable {
         case noKey
     }
 
-    /// What to do now.
+    /// An action for the owner to take now.
     package enum Action: Hashable, Sendable {
         /// Send LE Enable Encryption for this link, and call `commandFinished` with the number.
         case send(ConnectionHandle, number: UInt64)
@@ -58,7 +58,7 @@ package struct LinkEncryption: ~Copyable {
 
     package init() {}
 
-    /// How long it may take in all. The kernel drops a link without a socket after 2 s.
+    /// The time that it may take in all. The kernel drops a link without a socket after 2 s.
     package static let timeout: Duration = .seconds(5)
 
     /// When `timePassed` is to be called at the latest.

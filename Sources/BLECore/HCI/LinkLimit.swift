@@ -8,7 +8,7 @@
 
 /// The number of links that a controller can have, as configured and as learnt.
 package struct LinkLimit: Hashable, Sendable {
-    /// What a connect does.
+    /// The advice to a connect.
     package enum Advice: Hashable, Sendable {
         /// There is room, as far as is known.
         case proceed
@@ -25,10 +25,10 @@ package struct LinkLimit: Hashable, Sendable {
         self.configured = configured.map { max(1, $0) }
     }
 
-    /// Whether there is a limit, as far as is known.
+    /// A Boolean value that indicates whether there is a limit, as far as is known.
     package var isKnown: Bool { configured != nil || learnt != nil }
 
-    /// What to do before another link is initiated, beside those that are up.
+    /// Returns the advice for initiating another link beside those that are up.
     package func advice(links: Int) -> Advice {
         if let configured, links >= configured { return .full(limit: configured) }
         if let learnt, links >= learnt { return .wait(Self.waitingTime) }
@@ -46,6 +46,6 @@ package struct LinkLimit: Hashable, Sendable {
         if let learnt, links >= learnt { self.learnt = links + 1 }
     }
 
-    /// How long a connect waits for the end of a link before it is attempted beyond what was learnt.
+    /// The time for which a connect waits for the end of a link before it is attempted beyond what was learnt.
     package static let waitingTime: Duration = .seconds(4)
 }

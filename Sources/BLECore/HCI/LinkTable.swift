@@ -15,7 +15,8 @@
 // - A controller that has no link with the handle of one that is up has ended it, and the report of that was lost.
 // - The peers of links that are up are pinned in the table of devices: they do not advertise meanwhile.
 // - The size of the key by which a command of this program has encrypted a link is known from that event to the first
-//   one that ends it: encryption that stops or fails, the end of the link, the beginning of another one with its handle.
+//   one that ends it: encryption that stops or fails, the end of the link,
+//   the beginning of another one with its handle.
 // - Why the encryption of a link has failed stays known after its end, which it explains, until another link begins.
 //
 // The table never acts: it returns the numbers of the tasks to resume, in order.
@@ -30,7 +31,7 @@ package struct LinkIdentity: Hashable, Sendable {
     package let kernelName: PeerID
 }
 
-/// What a link's update is about, and how it ends.
+/// The subject of a link's update, and its end.
 package enum LinkUpdate {
     package enum Kind: Hashable, Comparable, Sendable, CaseIterable {
         case parameters
@@ -54,7 +55,8 @@ package enum LinkUpdate {
         case phy(LEPHYUpdateComplete)
         case linkLost
 
-        /// Whether the two sides began procedures at the same moment that exclude each other.
+        /// A Boolean value that indicates whether the two sides began procedures at the same moment that exclude each
+        /// other.
         package var hasCollided: Bool {
             switch self {
             case .parameters(let complete): complete.status.saysCollision
@@ -65,7 +67,7 @@ package enum LinkUpdate {
     }
 }
 
-/// What is known of a controller's links.
+/// The links of a controller, as far as they are known.
 package struct LinkTable {
     /// Called by the owner when the controller has dropped a link and nothing else reports it; with the status of its
     /// response to a command for the link, or `nil` after a reset. The table never calls it.
@@ -140,7 +142,8 @@ package struct LinkTable {
         var beginnings = 0
         /// Whether the end of the last link was concluded from a response, so that its report may still come.
         var isReportDue = false
-        /// Packets of data that came for the handle since the last connection attempt began, while no link was known to have it.
+        /// Packets of data that came for the handle since the last connection attempt began,
+        /// while no link was known to have it.
         var packetsAhead = 0
     }
 
@@ -150,15 +153,17 @@ package struct LinkTable {
     private var lastNumber: UInt64 = 0
     /// Links whose end the controller has not reported.
     package private(set) var unreportedEnds = 0
-    /// Packets of data that came ahead of the Connection Complete of their links, whose first packets the kernel drops (row W44).
+    /// Packets of data that came ahead of the Connection Complete of their links,
+    /// whose first packets the kernel drops (row W44).
     package private(set) var packetsAhead = 0
 
     package init() {}
 
-    /// How many reasons are kept for owners that may never ask.
+    /// The number of reasons that are kept for owners that may never ask.
     package static let reasonLimit = 64
-    /// For this long after its end a link that the kernel lists is taken for ended; later, for a new link whose beginning was missed.
-    /// The kernel removes a link as soon as it has handled the event of its end, so that is far more than it needs.
+    /// For this long after its end a link that the kernel lists is taken for ended; later, for a new link whose
+    /// beginning was missed. The kernel removes a link as soon as it has handled the event of its end, so that is far
+    /// more than it needs.
     package static let listingTime: Duration = .seconds(2)
     /// After that time without a response the link layer drops the link. Spec: T_PRT, Core Vol 6 Part B, 5.2.
     package static let procedureTimeout: Duration = .seconds(40)
@@ -195,7 +200,7 @@ extension LinkTable {
         entries.values.count { if case .registered = $0.state { true } else { false } }
     }
 
-    /// Whether this program has a link.
+    /// A Boolean value that indicates whether this program has a link.
     package var hasLinks: Bool { linkCount > 0 }
 
     /// The peer of this program's link with a handle.
@@ -224,13 +229,14 @@ extension LinkTable {
         return identity
     }
 
-    /// Whether the controller still has a link, as far as it has said; also `true` for one without a handle.
+    /// Returns a Boolean value that indicates whether the controller still has a link, as far as it has said; also
+    /// `true` for one without a handle.
     package func isCurrent(_ link: LinkIdentity) -> Bool {
         guard let handle = link.handle else { return true }
         return self.link(handle)?.identity == link
     }
 
-    /// How the link with a handle runs; `nil` where this program did not see it come up.
+    /// Returns the parameters of the link with a handle; `nil` where this program did not see it come up.
     package func parameters(of handle: ConnectionHandle) -> ConnectionParameters? {
         switch entries[handle]?.state {
         case .seen(let parameters): parameters
@@ -247,7 +253,8 @@ extension LinkTable {
         }
     }
 
-    /// Whether the end of a link with a handle was read a moment ago, and nothing of a later one: the kernel may still list it.
+    /// Returns a Boolean value that indicates whether the end of a link with a handle was read a moment ago, and
+    /// nothing of a later one: the kernel may still list it.
     package func hasJustEnded(_ handle: ConnectionHandle, at now: BootInstant) -> Bool {
         guard lastEnd(of: handle) != nil, let time = entries[handle]?.endTime else { return false }
         return now < time + Self.listingTime
@@ -397,14 +404,15 @@ extension LinkTable {
         return waiters
     }
 
-    /// How many links have begun with a handle.
+    /// Returns the number of links that have begun with a handle.
     package func beginnings(of handle: ConnectionHandle) -> Int { entries[handle]?.beginnings ?? 0 }
 
-    /// The controller has said that it has no link with the handle of one that is up as far as was reported: the report of its end
-    /// was lost. The reason is then known to nobody.
+    /// The controller has said that it has no link with the handle of one that is up as far as was reported: the report
+    /// of its end was lost. The reason is then known to nobody.
     ///
     /// - Parameter beginnings: Those of the handle when the controller said so.
-    /// - Returns: The tasks to resume, and the handler of the link; `nil` where the link has ended, or another one has its handle.
+    /// - Returns: The tasks to resume, and the handler of the link; `nil` where the link has ended,
+    ///   or another one has its handle.
     package mutating func endedUnreported(
         _ link: LinkIdentity, after beginnings: Int, at now: BootInstant
     ) -> (waiters: [UInt64], lossHandler: LossHandler?)? {

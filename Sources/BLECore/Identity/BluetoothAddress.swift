@@ -58,8 +58,9 @@ public struct BluetoothAddress: Hashable, Comparable, Sendable, CustomStringConv
     /// 00:00:00:00:00:00, which no device uses.
     public static let zero = BluetoothAddress(rawValue: 0)
 
-    /// Whether it is one of those that Broadcom's controllers have before they were given their own: those of btbcm.c of the kernel,
-    /// and of the Raspberry Pi's kernel. All controllers of a kind have the same (row W57).
+    /// A Boolean value that indicates whether it is one of those that Broadcom's controllers have before they were
+    /// given their own: those of btbcm.c of the kernel, and of the Raspberry Pi's kernel. All controllers of a kind
+    /// have the same (row W57).
     package var isDefaultOfControllers: Bool { Self.defaults.contains(rawValue) }
 
     private static let defaults: Set<UInt64> = [

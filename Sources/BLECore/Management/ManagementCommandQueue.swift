@@ -5,16 +5,16 @@
 //
 // The kernel does not number commands: a response names the command by its code and the adapter. So one command of a
 // code is out at a time for an adapter, and the next of that code waits. Commands of other codes pass it: Pair Device
-// completes when the user has typed a passkey, and the question for it is itself a command. The kernel executes commands
-// in the order in which they are written.
+// completes when the user has typed a passkey, and the question for it is itself a command. The kernel executes
+// commands in the order in which they are written.
 //
 // Invariants:
 // - Every ticket ends exactly once, in a `finish` action.
 // - Responses come only to the socket that sent the command. One without a command that is out is late, after its
 //   time-out or loss, or foreign; both are counted and end nothing.
 // - The first response after a time-out belongs to the command that has timed out, unless the peer that it returns says
-//   otherwise: the kernel responds to commands of one code in their order. A command that times out after such a response
-//   is taken for the one whose response that was.
+//   otherwise: the kernel responds to commands of one code in their order. A command that times out after such a
+//   response is taken for the one whose response that was.
 // - Command Status with success announces a result that is still to come. Any other status ends the command.
 // - A cancelled command that is out keeps its place until its response comes; only its caller is released. A time-out
 //   makes room.
@@ -109,7 +109,7 @@ package struct ManagementCommandQueue: ~Copyable {
         fileprivate let number: UInt64
     }
 
-    /// What to do now.
+    /// An action for the owner to take now.
     package enum Action: Hashable, Sendable {
         /// Write this packet to the socket; call `notSent` with the ticket if that fails.
         case send(Ticket, SecretBytes)
@@ -176,7 +176,7 @@ package struct ManagementCommandQueue: ~Copyable {
         self.largestPacket = largestPacket
     }
 
-    /// How many commands wait to be written.
+    /// The number of commands that wait to be written.
     package var count: Int { entries.count }
 
     /// When `timePassed` is to be called at the latest.
@@ -313,7 +313,8 @@ package struct ManagementCommandQueue: ~Copyable {
         return nil
     }
 
-    /// The command that has timed out and that a response belongs to; `nil` if it is the one of the command that is out.
+    /// The command that has timed out and that a response belongs to; `nil` if it is the one of the command that is
+    /// out.
     private func indexOfOverdue(_ key: Key, _ peer: ManagementPeer?, besides pending: ManagementPeer?) -> Int? {
         let candidates = overdue.indices.filter { overdue[$0].key == key }
         guard let peer else { return candidates.first }
@@ -333,7 +334,8 @@ package struct ManagementCommandQueue: ~Copyable {
         }
     }
 
-    /// Whether a command of this code is out for an adapter, whether or not anybody waits for it.
+    /// Returns a Boolean value that indicates whether a command of this code is out for an adapter, whether or not
+    /// anybody waits for it.
     package func isOut(_ code: ManagementCommandCode, adapter: UInt16?) -> Bool {
         pending.contains { $0.key == Key(code: code, adapter: adapter) }
     }
@@ -358,7 +360,7 @@ package struct ManagementCommandQueue: ~Copyable {
 
     // MARK: Limits
 
-    /// How many commands may wait.
+    /// The number of commands that may wait.
     package static let capacity = 64
 
     /// Returns how long the kernel may take for a command by default.

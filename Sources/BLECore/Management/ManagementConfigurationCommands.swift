@@ -1,5 +1,5 @@
-// Controllers that the kernel does not switch on before something is set, mostly an address. They have an index, but the
-// other commands do not know it.
+// Controllers that the kernel does not switch on before something is set, mostly an address. They have an index, but
+// the other commands do not know it.
 
 // MARK: - Read Unconfigured Controller Index List
 
@@ -58,15 +58,15 @@ package struct ManagementReadConfigurationInformation: ManagementCommand {
     }
 }
 
-/// What can be set for an adapter before it is switched on, and what has to be.
+/// The options that can be set for an adapter before it is switched on, and those that have to be.
 ///
 /// Spec: `struct mgmt_rp_read_config_info` of the Linux kernel.
 package struct ManagementConfigurationInformation: Hashable, Sendable {
     /// The manufacturer's company identifier.
     package let company: UInt16
-    /// What can be set.
+    /// The options that can be set.
     package let supported: ManagementConfigurationOptions
-    /// What has to be set still.
+    /// The options that have to be set still.
     package let missing: ManagementConfigurationOptions
 }
 

@@ -10,7 +10,7 @@
 ///
 /// Spec: `struct mgmt_ltk_info` of the Linux kernel; Core Vol 3 Part H, 2.4.1.
 package struct ManagementLongTermKey: Hashable, Sendable {
-    /// How the key was made.
+    /// The way in which the key was made.
     package struct Kind: RawRepresentable, Hashable, Sendable {
         package let rawValue: UInt8
 
@@ -33,7 +33,8 @@ package struct ManagementLongTermKey: Hashable, Sendable {
     /// The identity that the key belongs to.
     package var peer: ManagementPeer
     package var kind: Kind
-    /// Whether it is for links whose Central is this side. Secure Connections has one key for both.
+    /// A Boolean value that indicates whether it is for links whose Central is this side.
+    /// Secure Connections has one key for both.
     package var isCentral: Bool
     /// The number of bytes of the key that count, 7 to 16; the others are zero.
     package var size: UInt8

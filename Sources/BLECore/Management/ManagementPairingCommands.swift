@@ -31,7 +31,7 @@ extension ManagementPeerCommand {
 package struct ManagementPairDevice: ManagementPeerCommand {
     package static let code = ManagementCommandCode.pairDevice
     package let peer: ManagementPeer
-    /// What this side can show and ask; it decides the association model together with the peer's.
+    /// The input and output of this side; it decides the association model together with the peer's.
     package let capability: IOCapability
 
     package init(_ peer: ManagementPeer, _ capability: IOCapability) {
@@ -69,7 +69,7 @@ package struct ManagementCancelPairDevice: ManagementPeerCommand {
 package struct ManagementUnpairDevice: ManagementPeerCommand {
     package static let code = ManagementCommandCode.unpairDevice
     package let peer: ManagementPeer
-    /// Whether the link to the peer is dropped too.
+    /// A Boolean value that indicates whether the link to the peer is dropped too.
     package let disconnects: Bool
 
     package init(_ peer: ManagementPeer, disconnects: Bool) {

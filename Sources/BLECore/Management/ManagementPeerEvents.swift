@@ -165,7 +165,8 @@ package struct ManagementPasskeyNotify: Hashable, Sendable {
 ///
 /// Spec: MGMT_EV_NEW_LONG_TERM_KEY; Bluetooth Management API, New Long Term Key Event.
 package struct ManagementNewLongTermKey: Hashable, Sendable {
-    /// Whether the key is to be kept: the pairing left a bond, and the peer told its identity.
+    /// A Boolean value that indicates whether the key is to be kept: the pairing left a bond,
+    /// and the peer told its identity.
     package let isForStorage: Bool
     package let key: ManagementLongTermKey
 
@@ -187,7 +188,7 @@ package struct ManagementNewLongTermKey: Hashable, Sendable {
 ///
 /// Spec: MGMT_EV_NEW_IRK; Bluetooth Management API, New Identity Resolving Key Event.
 package struct ManagementNewIdentityResolvingKey: Hashable, Sendable {
-    /// Whether the key is to be kept.
+    /// A Boolean value that indicates whether the key is to be kept.
     package let isForStorage: Bool
     /// The private address that the peer had on the air; zero if it had its identity address.
     package let privateAddress: BluetoothAddress
@@ -212,10 +213,10 @@ package struct ManagementNewIdentityResolvingKey: Hashable, Sendable {
 ///
 /// Spec: MGMT_EV_NEW_CSRK; Bluetooth Management API, New Signature Resolving Key Event.
 package struct ManagementNewSignatureKey: Hashable, Sendable {
-    /// Whether the key is to be kept.
+    /// A Boolean value that indicates whether the key is to be kept.
     package let isForStorage: Bool
     package let peer: ManagementPeer
-    /// Whether the peer signs with it; this side otherwise.
+    /// A Boolean value that indicates whether the peer signs with it; this side otherwise.
     package let isRemote: Bool
     package let isAuthenticated: Bool
     package let key: Secret128

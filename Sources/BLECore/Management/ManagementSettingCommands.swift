@@ -108,7 +108,8 @@ package struct ManagementSetPrivacy: ManagementSettingCommand {
     }
 }
 
-/// What a device can show and ask while it is paired, as encoded by the management interface and by Pairing Request.
+/// The input and output that a device has while it is paired, as encoded by the management interface and by Pairing
+/// Request.
 ///
 /// Spec: Core Vol 3 Part H, 3.5.1, IO Capability.
 package enum IOCapability: UInt8, Hashable, Sendable, CaseIterable {

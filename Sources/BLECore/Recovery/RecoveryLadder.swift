@@ -1,6 +1,7 @@
 // The recovery of one adapter that has stopped reporting or responding: one step after the other, until one helps.
 //
-// Duties: decide which step comes next and when, judge each by what is received after it, and keep steps that end links rare.
+// Duties: decide which step comes next and when, judge each by what is received after it,
+// and keep steps that end links rare.
 //
 // | step | after | judged after |
 // |---|---|---|
@@ -18,17 +19,18 @@
 // - Links are ended for silence after 120 s at the earliest, also where 30 s were unusual.
 // - A step that was refused because of links or of other programs is no run, and is followed by no harsher one but by
 //   a pause of 5 minutes. An adapter that has gone ends the trouble.
-// - Silence ends with a report that has data, and missing responses end with a response. What comes while a step is being taken
-//   proves nothing. A link that only the controller has ends with the first step that ends links, and when the peer turns out to
-//   have none. No step is taken for it but with a sign of it, also after a pause.
+// - Silence ends with a report that has data, and missing responses end with a response. What comes while a step is
+//   being taken proves nothing. A link that only the controller has ends with the first step that ends links, and when
+//   the peer turns out to have none. No step is taken for it but with a sign of it, also after a pause.
 // - An adapter that is silent, or does not respond, is worse than one with such a link, whose steps then give way.
-// - A run is what is done from `power` on, until something helps or nothing is left. After the first run in a row there is a
-//   pause of 1 minute, after the second of 5 and after each further one of 30, and there are 4 runs in an hour at most. An hour
-//   without a run begins a new row.
-// - After everything that is permitted, the next run begins when it may; without a right to runs, there is none. The session of
-//   the scan goes on to begin it again, and each time the events are switched on again, without a notice: what has masked them
-//   may have come later. `exhausted` is reported once for each trouble.
-// - Trouble is over when nobody wants to hear any more, and when the adapter was switched off or unplugged by somebody else.
+// - A run is what is done from `power` on, until something helps or nothing is left. After the first run in a row there
+//   is a pause of 1 minute, after the second of 5 and after each further one of 30, and there are 4 runs in an hour at
+//   most. An hour without a run begins a new row.
+// - After everything that is permitted, the next run begins when it may; without a right to runs, there is none. The
+//   session of the scan goes on to begin it again, and each time the events are switched on again, without a notice:
+//   what has masked them may have come later. `exhausted` is reported once for each trouble.
+// - Trouble is over when nobody wants to hear any more, and when the adapter was switched off or unplugged by somebody
+//   else.
 
 /// Decides about the recovery of an adapter.
 package struct RecoveryLadder: ~Copyable {
@@ -98,7 +100,7 @@ package struct RecoveryLadder: ~Copyable {
 
     package init(_ policy: RecoveryPolicy) { self.policy = policy }
 
-    /// Whether reports and responses matter.
+    /// A Boolean value that indicates whether reports and responses matter.
     package var isInTrouble: Bool {
         if case .healthy = state { false } else { true }
     }
@@ -152,8 +154,9 @@ extension RecoveryLadder {
 
     /// The controller has a link to the peer that nobody else has.
     ///
-    /// While there is another trouble nothing is done for it: the next connect to the peer that fails reports it again. Nor is anything
-    /// done twice for one peer, unless a link to it was up in between: a controller that says so of every link is not helped by that.
+    /// While there is another trouble nothing is done for it: the next connect to the peer that fails reports it again.
+    /// Nor is anything done twice for one peer, unless a link to it was up in between: a controller that says so of
+    /// every link is not helped by that.
     package mutating func linkSuspected(to peer: PeerID, at now: BootInstant) -> [Action] {
         guard policy.permits(.power), !treated.contains(peer), treated.count < Self.treatedLimit else { return [] }
         switch state {
@@ -221,8 +224,8 @@ extension RecoveryLadder {
         case .healthy, .judging, .exhausted: return []
         }
         let report: [Action] = failure.map { [.notify(.failed(step, $0))] } ?? []
-        // Without the adapter there is nothing to recover: what comes back begins from the start. The driver may bring one back
-        // that its port has not.
+        // Without the adapter there is nothing to recover: what comes back begins from the start. The driver may bring
+        // one back that its port has not.
         let isGone = failure == .adapterGone && !(step == .usbPort && policy.permits(.driver))
         guard let trouble, !isGone else {
             state = .healthy
@@ -344,7 +347,7 @@ extension RecoveryLadder {
         return max(next, runs[runs.count - Self.runLimit] + Self.hour)
     }
 
-    /// How long it takes until a step can have helped.
+    /// Returns the time until a step can have helped.
     package static func timeLimit(after step: RecoveryStep) -> Duration {
         switch step {
         case .rescan, .eventMasks: .seconds(15)
@@ -353,18 +356,18 @@ extension RecoveryLadder {
         }
     }
 
-    /// How many commands without a response are trouble, and within what time.
+    /// The number of commands without a response that are trouble, and the time for that.
     package static let timeoutLimit = 3
     package static let timeoutWindow: Duration = .seconds(30)
     /// The pauses after runs in a row.
     package static let pauses: [Duration] = [.seconds(60), .seconds(300), .seconds(1800)]
     /// The pause after a step that was refused because of other programs.
     package static let refusalPause: Duration = .seconds(300)
-    /// How many runs there are in an hour at most.
+    /// The maximum number of runs in an hour.
     package static let runLimit = 4
-    /// How many runs of a row are remembered.
+    /// The number of runs of a row that are remembered.
     package static let runMemory = 8
-    /// How long nothing was heard before links are ended for it.
+    /// The time without reports before links are ended for it.
     package static let silenceBeforePower: Duration = .seconds(120)
     package static let hour: Duration = .seconds(3600)
 }

@@ -1,5 +1,5 @@
-/// A step that may make an adapter receive again, in the order in which the steps are taken. Each takes more away from others
-/// than the one before.
+/// A step that may make an adapter receive again, in the order in which the steps are taken. Each takes more away from
+/// others than the one before.
 public enum RecoveryStep: Int, CaseIterable, Comparable, Hashable, Sendable {
     /// The scan is ended, set up and begun again. The air is not heard for some milliseconds.
     case rescan
@@ -50,8 +50,8 @@ public enum RecoveryReason: Hashable, Sendable {
     case silence(Duration)
     /// So many commands had no response within half a minute.
     case commandTimeouts(Int)
-    /// The controller has a link to the peer that neither the kernel nor any program has: the peer is silent until it ends that link
-    /// itself, or the adapter is switched off.
+    /// The controller has a link to the peer that neither the kernel nor any program has: the peer is silent until it
+    /// ends that link itself, or the adapter is switched off.
     case suspectedLink(PeerID)
 }
 
@@ -77,9 +77,9 @@ package enum RecoveryFailure: Error, Hashable, Sendable {
 
 /// The steps that are permitted so that an adapter receives again.
 ///
-/// The steps up to the permitted one are taken one after the other, each only after the one before was in vain. A run of steps
-/// that end links is followed by a pause of 1, 5 and then 30 minutes, and there are four in an hour at most. With
-/// `Configuration.stateStore` that holds over restarts of the program.
+/// The steps up to the permitted one are taken one after the other, each only after the one before was in vain. A run
+/// of steps that end links is followed by a pause of 1, 5 and then 30 minutes, and there are four in an hour at most.
+/// With `Configuration.stateStore` that holds over restarts of the program.
 public struct RecoveryPolicy: Hashable, Sendable {
     /// The limit of the steps that recovery may take.
     public enum Limit: Int, Comparable, Hashable, Sendable {
@@ -98,10 +98,11 @@ public struct RecoveryPolicy: Hashable, Sendable {
 
     /// The limit of the steps that recovery may take.
     public var limit: Limit
-    /// A Boolean value that indicates whether links of other programs may be ended too. It has an effect with the limit `usb`.
+    /// A Boolean value that indicates whether links of other programs may be ended too.
+    /// It has an effect with the limit `usb`.
     public var endsLinksOfOthers: Bool
-    /// The socket of the helper program `bareble-recover`, which takes the steps for which this process has no right; `nil`
-    /// for none.
+    /// The socket of the helper program `bareble-recover`, which takes the steps for which this process has no right;
+    /// `nil` for none.
     public var helper: String?
 
     /// Creates a policy.
@@ -122,7 +123,7 @@ public struct RecoveryPolicy: Hashable, Sendable {
     /// The device is also set up again.
     public static let usb = RecoveryPolicy(.usb)
 
-    /// Whether a step may be taken at all.
+    /// Returns a Boolean value that indicates whether a step may be taken at all.
     package func permits(_ step: RecoveryStep) -> Bool {
         switch step {
         case .rescan, .eventMasks: limit >= .rescan

@@ -10,9 +10,9 @@ package struct LinkState: Hashable, Sendable {
         package var kind: Subscriptions.Kind
         /// The UUID of the characteristic, if known.
         package var uuid: BluetoothUUID?
-        /// Whether the application subscribed to it.
+        /// A Boolean value that indicates whether the application subscribed to it.
         package var isWanted: Bool
-        /// Whether the library itself subscribed to it: it is Service Changed.
+        /// A Boolean value that indicates whether the library itself subscribed to it: it is Service Changed.
         package var isOwn: Bool
 
         package init(

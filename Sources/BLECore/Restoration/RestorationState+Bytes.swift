@@ -61,7 +61,8 @@ extension RestorationState {
         guard reader.offset == end else { throw .state(at: reader.offset, .trailingBytes(end - reader.offset)) }
     }
 
-    /// Whether `error` says that the bytes are intact, but of a version that this library does not know.
+    /// Returns a Boolean value that indicates whether `error` says that the bytes are intact, but of a version that
+    /// this library does not know.
     package static func isOtherVersion(_ error: MalformedPacket) -> Bool {
         FileEnvelope.isOtherVersion(error)
     }

@@ -1,5 +1,5 @@
-/// The state of a link that this program serves, for the run of the program that serves it next: what `LinkState` has of our
-/// client side, and what the server knows of the peer's.
+/// The state of a link that this program serves, for the run of the program that serves it next: what `LinkState` has
+/// of our client side, and what the server knows of the peer's.
 ///
 /// `bytes` is a form to hand over, on the same machine, for as long as the link lives.
 package struct ServedLinkState: Hashable, Sendable {

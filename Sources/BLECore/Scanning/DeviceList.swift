@@ -33,7 +33,7 @@ package struct DeviceList {
     package private(set) var pinned: Set<PeerID> = []
     private var changed: Set<AdvertiserID> = []
 
-    /// Whether `takeChange` may have something to report.
+    /// A Boolean value that indicates whether `takeChange` may have something to report.
     package var hasNews: Bool { !changed.isEmpty || !departed.isEmpty }
     /// The number of entries that the next `takeChange` examines.
     package var unreportedCount: Int { changed.count + departed.count }

@@ -23,7 +23,7 @@ package struct DeviceTable {
     package struct Outcome: Hashable, Sendable {
         /// The advertiser's entry.
         package let place: Place
-        /// What the report added.
+        /// The change that the report made.
         package let change: ScanResult.Change
         /// The entries that it took the room or the place of; nearly always none, or one.
         package let evicted: [ScanResult]

@@ -12,8 +12,8 @@ public struct ScanFilter: Hashable, Sendable {
     /// Matches these devices; one kind together with `addresses`. Their entries are not evicted, however many other
     /// devices are heard. The identity address of a bonded device also matches the private addresses that it uses.
     public var peers: Set<PeerID> = []
-    /// Matches devices with one of these addresses, public or random; one kind together with `peers`. Identity addresses
-    /// match as they do there.
+    /// Matches devices with one of these addresses, public or random; one kind together with `peers`. Identity
+    /// addresses match as they do there.
     public var addresses: Set<BluetoothAddress> = []
     /// Matches data of one of these companies; one kind together with `manufacturerData`.
     public var companies: Set<UInt16> = []

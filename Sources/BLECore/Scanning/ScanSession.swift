@@ -14,10 +14,10 @@
 // - A controller that refuses the coded PHY is scanned with without it, and one that lists the extended commands and
 //   refuses them is scanned with by the legacy ones, until it is switched off. It has accepted no command of the other
 //   set then.
-// - A controller uses one set of commands until it is reset, and refuses the other as Command Disallowed: some kernels use
-//   the legacy set on controllers that list the extended one. If another program's command of the legacy set was accepted,
-//   that is the set. If nothing was seen and the controller refuses everything, the other set has its turn from the
-//   seventh attempt on.
+// - A controller uses one set of commands until it is reset, and refuses the other as Command Disallowed: some kernels
+//   use the legacy set on controllers that list the extended one. If another program's command of the legacy set was
+//   accepted, that is the set. If nothing was seen and the controller refuses everything, the other set has its turn
+//   from the seventh attempt on.
 // - A busy controller is tried again as soon as a link has ended.
 // - Whatever fails is retried after a pause that doubles up to 30 s, and starts small again after a healthy minute.
 //   Two programs that take the scan from each other therefore do so ever more rarely.
@@ -25,10 +25,11 @@
 //   completion of a scan enable leads to a re-arm half a second later, not at once, because the kernel may be
 //   initiating a connection just then.
 // - A report without data does not show that the controller works: stuck controllers continue to send those (row H16).
-//   Silence is noticed after 90 s, and after 30 s where more than one report in a second was usual in the last ten minutes.
-// - Two programs that take the scan from each other listen all the same, and would otherwise never notice that the controller is
-//   silent: the time without data continues over such a disturbance, unless the controller refuses the scan, which says that it
-//   does something else. It is looked at when the scan is re-armed.
+//   Silence is noticed after 90 s, and after 30 s where more than one report in a second was usual in the last ten
+//   minutes.
+// - Two programs that take the scan from each other listen all the same, and would otherwise never notice that the
+//   controller is silent: the time without data continues over such a disturbance, unless the controller refuses the
+//   scan, which says that it does something else. It is looked at when the scan is re-armed.
 // - A scan whose end the controller did not confirm is disabled again, before the next connection attempt or after a
 //   pause.
 // - `pause` and `stop` are acknowledged exactly once, by `paused` and `ended`, when the radio no longer scans for us.
@@ -43,7 +44,8 @@ package struct ScanSession: ~Copyable {
         case started
         /// Another program changed the scan; it is re-armed in a moment.
         case disturbed(by: HCIOpcode)
-        /// No report with data came for this time, so many times in a row; the scan is re-armed, unless that is not wanted.
+        /// No report with data came for this time, so many times in a row; the scan is re-armed,
+        /// unless that is not wanted.
         case stalled(count: Int, after: Duration)
         /// A step failed; it is retried after `retry`.
         case unable(HCICommandFailure, retry: Duration)
@@ -66,17 +68,18 @@ package struct ScanSession: ~Copyable {
     private enum State {
         /// No scan of ours runs and no command is out.
         case resting
-        /// Scan off is out; `again` when parameters were refused before, and `isRefused` when the command before those was
-        /// too.
+        /// Scan off is out; `again` when parameters were refused before, and `isRefused` when the command before those
+        /// was too.
         case disabling(again: Bool, isRefused: Bool)
-        /// The parameters are out; `again` when they were refused before, and `isRefused` when the controller has refused every
-        /// command so far.
+        /// The parameters are out; `again` when they were refused before, and `isRefused` when the controller has
+        /// refused every command so far.
         case configuring(ScanPlan, again: Bool, isRefused: Bool)
         /// Scan on is out; another program may have changed the scan since.
         case enabling(ScanPlan, wasDisturbed: Bool)
         /// The scan runs; data came last, or it began, at `lastReport`.
         case scanning(ScanPlan, since: BootInstant, lastReport: BootInstant)
-        /// The scan runs or not; it is re-armed, or disabled again, at `until`. A busy controller may be free before that.
+        /// The scan runs or not; it is re-armed, or disabled again, at `until`.
+        /// A busy controller may be free before that.
         case waiting(until: BootInstant, isBusy: Bool)
         /// The adapter is down.
         case asleep
@@ -124,22 +127,23 @@ package struct ScanSession: ~Copyable {
         claimed = controller
     }
 
-    /// Whether the legacy commands are in use on a controller that lists the extended ones. It refuses the extended
-    /// ones for connects as well then.
+    /// A Boolean value that indicates whether the legacy commands are in use on a controller that lists the extended
+    /// ones. It refuses the extended ones for connects as well then.
     package var hasFallenBack: Bool {
         claimed.hasExtendedScan && (!controller.hasExtendedScan || foreignSet == .legacy)
     }
 
-    /// Whether reports can come in.
+    /// A Boolean value that indicates whether reports can come in.
     package var isScanning: Bool {
         if case .scanning = state { return true }
         return false
     }
 
-    /// Whether the radio listens for this session, or for another program that has just changed the scan.
+    /// A Boolean value that indicates whether the radio listens for this session, or for another program that has just
+    /// changed the scan.
     package var isListening: Bool { isScanning || quietSince != nil }
 
-    /// Whether nothing runs and no command is out.
+    /// A Boolean value that indicates whether nothing runs and no command is out.
     package var isResting: Bool {
         switch state {
         case .resting, .asleep: true
@@ -469,7 +473,7 @@ extension ScanSession {
         return min(pause, Self.longestPause)
     }
 
-    /// How many attempts are made with a set of commands that the controller refuses, before the other has its turn.
+    /// The number of attempts with a set of commands that the controller refuses, before the other has its turn.
     package static let attemptsOfOneSet = 6
     /// The longest time without data of a running scan before it is re-armed, and where much was heard before.
     package static let stallTimeout: Duration = .seconds(90)

@@ -10,8 +10,8 @@
 // - Results are remembered for the addresses seen first most recently: at most `capacity` that belong to an identity,
 //   and as many that do not. The latter cannot displace the former, whatever is on air.
 // - New keys empty the memory.
-// - Reports make it compute at most `hashesPerSecond`, so that a flood of new addresses cannot occupy the event loop of a
-//   program with many bonds. An address beyond that belongs to nobody for now; it is counted, and not remembered.
+// - Reports make it compute at most `hashesPerSecond`, so that a flood of new addresses cannot occupy the event loop of
+//   a program with many bonds. An address beyond that belongs to nobody for now; it is counted, and not remembered.
 // - Without keys nothing is computed and nothing remembered.
 //
 // The hash needs AES, which BLECore does not have; the owner provides it with the keys.
@@ -75,7 +75,7 @@ package struct AddressResolver {
         others = RecentAddresses(capacity: capacity)
     }
 
-    /// Whether there are no keys, so that no address is resolved.
+    /// A Boolean value that indicates whether there are no keys, so that no address is resolved.
     package var isEmpty: Bool { keys.isEmpty }
 
     /// Returns whether the identity has a key that no other has.

@@ -6,16 +6,16 @@
 //
 // A line has these fields in this order, with one space before each:
 //
-//     IDENTITY [name=TEXT] level=2|3|4 method=METHOD [io=0…4] bonded=SECONDS [encrypted=SECONDS] state=good|rejected:SECONDS
-//     generation=N ltk=KEY [ltk=KEY] [irk=KEY | irk=zero|shared|published] [csrk=KEY:COUNTER|-]
+//     IDENTITY [name=TEXT] level=2|3|4 method=METHOD [io=0…4] bonded=SECONDS [encrypted=SECONDS]
+//     state=good|rejected:SECONDS generation=N ltk=KEY [ltk=KEY] [irk=KEY | irk=zero|shared|published] [csrk=KEY:COUNTER|-]
 //     [peer-csrk=KEY:COUNTER|-] [adapter=TEXT]
 //
-// An `ltk` is the kernel's entry of 36 bytes, the other keys have 16 bytes, all in the order of the kernel's structures.
-// In TEXT, spaces, control characters and `%` are written as `%` and two digits. The checksum is the CRC-32 of everything
-// before its line.
+// An `ltk` is the kernel's entry of 36 bytes, the other keys have 16 bytes, all in the order of the kernel's
+// structures. In TEXT, spaces, control characters and `%` are written as `%` and two digits. The checksum is the CRC-32
+// of everything before its line.
 //
-// A wrong checksum means a damaged file: nothing of it is used. In an intact file, a line that is not a bond, or repeats
-// one, is set aside alone.
+// A wrong checksum means a damaged file: nothing of it is used. In an intact file, a line that is not a bond, or
+// repeats one, is set aside alone.
 
 /// The bonds of one adapter, as they are stored.
 package struct BondFile: Hashable, Sendable {

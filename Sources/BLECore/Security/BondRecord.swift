@@ -14,7 +14,7 @@ public enum PairingMethod: String, Hashable, Sendable, CaseIterable {
     case outOfBand = "out-of-band"
 }
 
-/// What is stored of one bond: the peer's identity, the keys of the pairing, and what is known of them.
+/// The stored data of one bond: the peer's identity, the keys of the pairing, and what is known of them.
 ///
 /// No description shows a key.
 package struct BondRecord: Hashable, Sendable {
@@ -61,8 +61,8 @@ package struct BondRecord: Hashable, Sendable {
     /// The key by which one side signs writes.
     package struct Signing: Hashable, Sendable {
         package var key: Secret128
-        /// The counter of the next signature of this side, or the lowest one that is accepted of the peer; `nil` when all have
-        /// been used.
+        /// The counter of the next signature of this side, or the lowest one that is accepted of the peer; `nil` when
+        /// all have been used.
         package var counter: UInt32?
 
         package init(key: Secret128, counter: UInt32?) {
@@ -86,7 +86,7 @@ package struct BondRecord: Hashable, Sendable {
     /// The level that the pairing reached. Later links request it, and a new pairing must not fall below it.
     package let level: Level
     package let method: PairingMethod
-    /// What the peer can show and ask, if it is known.
+    /// The input and output of the peer, if they are known.
     package let peerCapability: IOCapability?
     /// The time of the pairing, in seconds since 1970.
     package let bondedAt: UInt64
@@ -130,7 +130,8 @@ package struct BondRecord: Hashable, Sendable {
         keys.first { $0.isCentral || $0.kind.isSecureConnections }
     }
 
-    /// Whether the pairing excluded a man in the middle by today's standard: LE Secure Connections, and not Just Works.
+    /// A Boolean value that indicates whether the pairing excluded a man in the middle by today's standard: LE Secure
+    /// Connections, and not Just Works.
     package var isAuthenticated: Bool { centralKey?.kind == .secureConnectionsAuthenticated }
 
     /// The key for the list of the kernel, or for resolving addresses; `nil` if there is none that can be used.
@@ -139,7 +140,8 @@ package struct BondRecord: Hashable, Sendable {
         return ManagementIdentityResolvingKey(peer: ManagementPeer(identity), key: key)
     }
 
-    /// Whether the keys may be used on the adapter with this bus identifier; `nil` if it is not known.
+    /// Returns a Boolean value that indicates whether the keys may be used on the adapter with this bus identifier;
+    /// `nil` if it is not known.
     package func isFor(adapter: String?) -> Bool {
         guard let adapterPin else { return true }
         return adapter.map { Self.text($0, fitting: Self.adapterPinLimit) } == adapterPin
@@ -167,7 +169,7 @@ extension BondRecord: CustomStringConvertible {
 }
 
 extension ManagementLongTermKey.Kind {
-    /// Whether the key was made by LE Secure Connections, which has one for both roles.
+    /// A Boolean value that indicates whether the key was made by LE Secure Connections, which has one for both roles.
     package var isSecureConnections: Bool { rawValue >= Self.secureConnections.rawValue }
 
     /// The highest level that the kernel reaches with such a key; `nil` for kinds that it does not load. If more is

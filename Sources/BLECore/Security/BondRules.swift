@@ -56,8 +56,8 @@ package enum BondRules {
 
     /// Returns the record to store after a pairing.
     ///
-    /// An Identity Resolving Key that would match strangers is not part of it; `identityKey` then says why. One that another
-    /// bond has too is kept: it is used again when the other bond is forgotten.
+    /// An Identity Resolving Key that would match strangers is not part of it; `identityKey` then says why. One that
+    /// another bond has too is kept: it is used again when the other bond is forgotten.
     ///
     /// - Parameters:
     ///   - isForStorage: Whether the kernel's hint says so for each of the keys.
@@ -175,7 +175,7 @@ package enum BondRules {
         return try check(bond)
     }
 
-    /// What the kernel is given of all bonds.
+    /// The lists of keys of all bonds that the kernel is given.
     package struct KeyLists: Hashable, Sendable {
         /// Something of a bond that the kernel is not given.
         package struct Omission: Hashable, Sendable {

@@ -4,7 +4,7 @@
 ///
 /// Spec: CCM, RFC 3610; counter mode, NIST SP 800-38A, 6.5.
 public struct EncryptedMessage: Hashable, Sendable {
-    /// How the bytes are encrypted.
+    /// The mode of the encryption.
     public enum Mode: Hashable, Sendable {
         /// AES-CCM. The tag, a message authentication code, follows from the key, the nonce, the associated data and
         /// the plain bytes.
@@ -15,7 +15,7 @@ public struct EncryptedMessage: Hashable, Sendable {
     }
 
     private let key: Secret128
-    /// How the bytes are encrypted.
+    /// The mode of the encryption.
     public let mode: Mode
     /// The encrypted bytes.
     public let bytes: [UInt8]

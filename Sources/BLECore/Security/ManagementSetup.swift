@@ -4,37 +4,37 @@
 // bring its settings into the state of rest, load the lists of keys, and load them again when they may be gone. No list
 // is loaded while a pairing of this program runs, because the kernel holds references into the lists meanwhile.
 //
-// How it is known that the kernel can pair: its Security Manager exists if the adapter was switched on while it was under
-// management, and there is no query for that. The first command that names the adapter puts it under management. So an
-// adapter that was off at that command, or at any time since, can pair whenever it is on. One that was on all the time
-// was switched on by another program, and is switched off and on once, unless the owner knows better (`Plan.canPair`).
-// In its first two seconds after it was plugged in, an adapter seems to be off while the kernel still has it on: if somebody
-// switches it on then by HCIDEVUP, it stays on as it is, and cannot pair. So what seems to be off in that time counts only
-// when this machine switches it on, by Set Powered.
+// How it is known that the kernel can pair: its Security Manager exists if the adapter was switched on while it was
+// under management, and there is no query for that. The first command that names the adapter puts it under management.
+// So an adapter that was off at that command, or at any time since, can pair whenever it is on. One that was on all the
+// time was switched on by another program, and is switched off and on once, unless the owner knows better
+// (`Plan.canPair`). In its first two seconds after it was plugged in, an adapter seems to be off while the kernel still
+// has it on: if somebody switches it on then by HCIDEVUP, it stays on as it is, and cannot pair. So what seems to be
+// off in that time counts only when this machine switches it on, by Set Powered.
 //
-// The state of rest: Low Energy on; Secure Connections on, but not "only", in which kernels 6.1 to 7.2 end every encrypted
-// LE link; not bondable; no input and no output. While the owner lets centrals pair (`rest`), it is bondable, with the input
-// and output of the agent. All other settings stay as they are. If another program clears the bondable setting meanwhile, it is
-// set again, three times in 60 s; after that not until the first of these is 60 s ago: two programs must not fight without end.
-// A `rest` that waits then fails.
+// The state of rest: Low Energy on; Secure Connections on, but not "only", in which kernels 6.1 to 7.2 end every
+// encrypted LE link; not bondable; no input and no output. While the owner lets centrals pair (`rest`), it is bondable,
+// with the input and output of the agent. All other settings stay as they are. If another program clears the bondable
+// setting meanwhile, it is set again, three times in 60 s; after that not until the first of these is 60 s ago: two
+// programs must not fight without end. A `rest` that waits then fails.
 // The kernel reports no change of the input and output, so these are then set again as well.
 //
 // Invariants:
 // - One command of this machine is out at a time, except that a setup does not wait for a load that it replaces.
 // - `begin` ends exactly once, in `finish`; each load ends exactly once, in `listsLoaded`; a pairing that was announced
 //   may begin exactly once, in `pairingMayBegin`.
-// - A pairing begins only on an adapter that is set up, on, able to pair, and whose lists are loaded. Else the announcement
-//   ends in `pairingRefused`.
-// - After each pairing that has begun, both lists are loaded again: it may have left keys in the kernel that are no bond's,
-//   or removed some that are. Before that, the adapter is brought back to the state of rest.
-// - Each `rest` ends once, in `rested`; a later one takes the place of one that has not ended. A later failure to keep up the
-//   state is reported in the same way.
+// - A pairing begins only on an adapter that is set up, on, able to pair, and whose lists are loaded. Else the
+//   announcement ends in `pairingRefused`.
+// - After each pairing that has begun, both lists are loaded again: it may have left keys in the kernel that are no
+//   bond's, or removed some that are. Before that, the adapter is brought back to the state of rest.
+// - Each `rest` ends once, in `rested`; a later one takes the place of one that has not ended. A later failure to keep
+//   up the state is reported in the same way.
 // - A power that this machine may have switched off is switched on again, whatever fails in between; also by the next
 //   `begin`, if the management interface was lost meanwhile.
 // - Both lists are loaded, Identity Resolving Keys first, also empty ones: until then the kernel does not ask peers for
 //   their identity. The machine holds no key: its owner encodes what is stored at the moment of `load`.
-// - Keys and settings survive power changes, other sockets and the end of a program, but not the removal of the adapter:
-//   `adapterLost` forgets all that was known.
+// - Keys and settings survive power changes, other sockets and the end of a program, but not the removal of the
+//   adapter: `adapterLost` forgets all that was known.
 //
 // New Settings is not sent to the socket whose command changed them, so it always tells of another program.
 
@@ -46,13 +46,15 @@ package struct ManagementSetup: ~Copyable {
         case longTermKeys
     }
 
-    /// What `begin` may do.
+    /// The actions that `begin` may take.
     package struct Plan: Hashable, Sendable {
-        /// Whether an adapter that is off is switched on in the end.
+        /// A Boolean value that indicates whether an adapter that is off is switched on in the end.
         package var powersOn: Bool
-        /// Whether an adapter that may be unable to pair is switched off and on once, which ends its links.
+        /// A Boolean value that indicates whether an adapter that may be unable to pair is switched off and on once,
+        /// which ends its links.
         package var mayCyclePower: Bool
-        /// Whether the kernel can pair with the adapter as it is now, where the owner knows that.
+        /// A Boolean value that indicates whether the kernel can pair with the adapter as it is now,
+        /// where the owner knows that.
         package var canPair: Bool?
 
         package init(powersOn: Bool, mayCyclePower: Bool = true, canPair: Bool? = nil) {
@@ -73,9 +75,10 @@ package struct ManagementSetup: ~Copyable {
     package struct Managed: Hashable, Sendable {
         /// The settings in the end.
         package let settings: ManagementSettings
-        /// Whether the kernel can pair whenever the adapter is on; `nil` if that is not known.
+        /// A Boolean value that indicates whether the kernel can pair whenever the adapter is on;
+        /// `nil` if that is not known.
         package let canPair: Bool?
-        /// Whether the power was switched off and on.
+        /// A Boolean value that indicates whether the power was switched off and on.
         package let hasCycledPower: Bool
 
         package init(settings: ManagementSettings, canPair: Bool?, hasCycledPower: Bool) {
@@ -113,7 +116,7 @@ package struct ManagementSetup: ~Copyable {
         case command(ManagementCommandFailure)
     }
 
-    /// What to do now.
+    /// An action for the owner to take now.
     package enum Action: Hashable, Sendable {
         /// Put this command into the queue, and call `commandFinished` with its result.
         case send(ManagementPacket)
@@ -121,8 +124,8 @@ package struct ManagementSetup: ~Copyable {
         case load(List)
         /// `begin` has ended.
         case finish(Result<Managed, Failure>)
-        /// All loads up to this number have ended; without a failure, the kernel has both lists as they were stored when
-        /// the last one began.
+        /// All loads up to this number have ended; without a failure, the kernel has both lists as they were stored
+        /// when the last one began.
         case listsLoaded(UInt64, Failure?)
         /// The pairing that `pairingBegins` announced may begin.
         case pairingMayBegin
@@ -130,16 +133,18 @@ package struct ManagementSetup: ~Copyable {
         case pairingRefused(Failure)
         /// The state of rest is in force, or could not be reached. Also a failure that no `rest` waits for.
         case rested(Failure?)
-        /// Another program has cleared the bondable setting while centrals may pair. It is set again, now or after a pause.
+        /// Another program has cleared the bondable setting while centrals may pair. It is set again,
+        /// now or after a pause.
         case bondableCleared(isSetAgain: Bool)
-        /// Another program made the adapter bondable, or it could not be made otherwise: peers may bond with it unasked.
+        /// Another program made the adapter bondable, or it could not be made otherwise:
+        /// peers may bond with it unasked.
         case madeBondable
         /// The setup has found the adapter bondable: another program manages it, or has done so.
         case wasBondable
         /// Another program has changed a setting: later pairings are legacy ones.
         case secureConnectionsOff
-        /// Another program has changed a setting: the kernel pairs with private addresses of its own, and fails where the
-        /// controller uses the public one.
+        /// Another program has changed a setting: the kernel pairs with private addresses of its own, and fails where
+        /// the controller uses the public one.
         case privacyOn
     }
 
@@ -154,8 +159,8 @@ package struct ManagementSetup: ~Copyable {
         case list(List)
         case powerOn
 
-        /// Whether the setup fails where the adapter does not support it. Without Secure Connections there is still legacy
-        /// pairing.
+        /// Whether the setup fails where the adapter does not support it. Without Secure Connections there is still
+        /// legacy pairing.
         var isRequired: Bool { self != .simplePairing && self != .secureConnections }
     }
 
@@ -244,7 +249,7 @@ package struct ManagementSetup: ~Copyable {
         graceEnd = now + Self.grace
     }
 
-    /// Whether the adapter is set up.
+    /// A Boolean value that indicates whether the adapter is set up.
     package var isManaged: Bool {
         switch state {
         case .unmanaged, .held, .settingUp: false
@@ -252,19 +257,20 @@ package struct ManagementSetup: ~Copyable {
         }
     }
 
-    /// Whether a setup is under way.
+    /// A Boolean value that indicates whether a setup is under way.
     package var isSettingUp: Bool { if case .settingUp = state { true } else { false } }
 
     /// The management interface is open again: the adapter with this index may have been plugged in at this moment.
     package mutating func interfaceOpened(at now: BootInstant) { graceEnd = now + Self.grace }
 
-    /// Whether the kernel has both lists as they were stored at some time.
+    /// A Boolean value that indicates whether the kernel has both lists as they were stored at some time.
     package var hasKeys: Bool { hasLists }
 
-    /// Whether a pairing runs: lists are not loaded until it ends.
+    /// A Boolean value that indicates whether a pairing runs: lists are not loaded until it ends.
     package var isPairing: Bool { pairing == .running }
 
-    /// Whether the kernel can pair whenever the adapter is on; `nil` if that is not known.
+    /// A Boolean value that indicates whether the kernel can pair whenever the adapter is on;
+    /// `nil` if that is not known.
     package var canPair: Bool? { hasBeenOff ? true : knownToPair }
 
     /// When `timePassed` is to be called at the latest.
@@ -274,8 +280,8 @@ package struct ManagementSetup: ~Copyable {
 
     // MARK: Setup
 
-    /// Sets the adapter up. One that is set up, able to pair, and on if it has to be, is left alone. A run that is under way
-    /// serves this call too, with what both plans allow and request.
+    /// Sets the adapter up. One that is set up, able to pair, and on if it has to be, is left alone. A run that is
+    /// under way serves this call too, with what both plans allow and request.
     package mutating func begin(_ plan: Plan) -> [Action] {
         switch state {
         case .held(let held):
@@ -312,8 +318,8 @@ package struct ManagementSetup: ~Copyable {
 
     // MARK: The state of rest
 
-    /// Changes the state of rest. It is in force before another list is loaded, and not while a pairing runs: then the owner
-    /// does not wait for it.
+    /// Changes the state of rest. It is in force before another list is loaded, and not while a pairing runs: then the
+    /// owner does not wait for it.
     ///
     /// - Parameter capability: With what capability centrals may pair; `nil` if they may not.
     package mutating func rest(_ capability: IOCapability?) -> [Action] {
@@ -406,8 +412,8 @@ package struct ManagementSetup: ~Copyable {
 
     /// The pairing has ended, or is not to begin any more.
     ///
-    /// - Parameter isBondable: Whether the owner has left the adapter bondable, or does not know that it has not; `nil` if it
-    ///   has changed nothing.
+    /// - Parameter isBondable: Whether the owner has left the adapter bondable, or does not know that it has not; `nil`
+    ///   if it has changed nothing.
     package mutating func pairingEnds(isBondable: Bool?) -> [Action] {
         let hasBegun = pairing == .running
         pairing = .none
@@ -492,7 +498,8 @@ package struct ManagementSetup: ~Copyable {
         return report
     }
 
-    /// The time is `now`: sends a command again that the kernel was too busy for, and sets again what others have cleared.
+    /// The time is `now`: sends a command again that the kernel was too busy for,
+    /// and sets again what others have cleared.
     package mutating func timePassed(_ now: BootInstant) -> [Action] {
         if let pause = restPause, pause <= now {
             restPause = nil
@@ -565,7 +572,8 @@ extension ManagementSetup {
         switch run.step {
         case .readInformation where !run.supported.contains(.lowEnergy): return failed(run, .noLowEnergy)
         case .powerOff where isPowered, .powerOn where !isPowered:
-            // The kernel ends a change of the power before it is done, and its end can be taken for that of the next one.
+            // The kernel ends a change of the power before it is done, and its end can be taken for that of the next
+            // one.
             return run.tries < Self.tries ? pause(run, at: now) : failed(run, .powerUnchanged)
         case .powerOff:
             hasBeenOff = true
@@ -825,15 +833,15 @@ extension ManagementSetup {
 
     // MARK: Limits
 
-    /// How long the kernel has an adapter on that was plugged in, while it reports it as off: `HCI_AUTO_OFF_TIMEOUT` with
-    /// as much again for a slow machine.
+    /// The time for which the kernel has an adapter on that was plugged in, while it reports it as off:
+    /// `HCI_AUTO_OFF_TIMEOUT` with as much again for a slow machine.
     package static let grace: Duration = .seconds(4)
-    /// How often a command is sent that the kernel is too busy for, because another program changes the same, or that has not
-    /// changed the power.
+    /// The number of times that a command is sent that the kernel is too busy for, because another program changes the
+    /// same, or that has not changed the power.
     package static let tries = 10
     /// The pause before each further time.
     package static let pause: Duration = .milliseconds(500)
-    /// How often the bondable setting is set again in `clearingTime` that another program clears.
+    /// The number of times that the bondable setting is set again in `clearingTime` that another program clears.
     package static let clearingLimit = 3
     package static let clearingTime: Duration = .seconds(60)
 }

@@ -24,28 +24,28 @@
 
 /// Pairs with one peer.
 package struct PairingExchange: ~Copyable {
-    /// What is to be achieved, and by what means.
+    /// The goal of a pairing, and the means for it.
     package struct Demand: Hashable, Sendable {
-        /// The peer, as the kernel names its link: by its identity, where the kernel had the key to resolve the address on
-        /// the air when the link came up.
+        /// The peer, as the kernel names its link: by its identity, where the kernel had the key to resolve the address
+        /// on the air when the link came up.
         package var peer: PeerID
         /// The peer, by the address that its link was made to.
         package var onAir: PeerID
-        /// What the agent can show and ask.
+        /// The input and output of the agent.
         package var capability: IOCapability
-        /// What the peer has told about itself in another way.
+        /// The values of the peer that came in another way.
         package var outOfBand: OutOfBandValues?
         /// The lowest level that is accepted.
         package var level: BondRecord.Level
         /// The size of the shortest key that is accepted, in bytes.
         package var minimumKeySize: UInt8
-        /// Whether the owner has a bond with the peer.
+        /// A Boolean value that indicates whether the owner has a bond with the peer.
         package var hasBond: Bool
-        /// Whether that is to be replaced.
+        /// A Boolean value that indicates whether that is to be replaced.
         package var replacesKey: Bool
         /// The identities of all other bonds.
         package var otherBonds: Set<PeerID>
-        /// Whether Encryption Change of the link is reported to `encryptionChanged`.
+        /// A Boolean value that indicates whether Encryption Change of the link is reported to `encryptionChanged`.
         package var followsEncryption: Bool
         package var deadline: BootInstant
 
@@ -80,11 +80,11 @@ package struct PairingExchange: ~Copyable {
         }
     }
 
-    /// What the agent is asked, or has to show.
+    /// A question to the agent, or something that it has to show.
     package enum Question: Hashable, Sendable {
-        /// Whether to pair without any comparison.
+        /// Asks whether to pair without any comparison.
         case justWorks
-        /// Whether the peer shows this number, 0 to 999,999.
+        /// Asks whether the peer shows this number, 0 to 999,999.
         case compare(UInt32)
         /// The passkey that the peer shows.
         case enter
@@ -160,7 +160,7 @@ package struct PairingExchange: ~Copyable {
         /// The adapter is not in the state that pairing needs; nothing was begun.
         case notReady(ManagementSetup.Failure)
 
-        /// Whether the peer said no.
+        /// A Boolean value that indicates whether the peer said no.
         package var isRefusalByPeer: Bool {
             switch self {
             case .refusedByPeer, .wrongPasskey, .passkeyNotEntered, .numberRejected: true
@@ -209,7 +209,7 @@ package struct PairingExchange: ~Copyable {
         case lost
     }
 
-    /// What to do now.
+    /// An action for the owner to take now.
     package enum Action: Hashable, Sendable {
         /// Send this command for the peer, and call `commandFinished` with its end.
         case send(Command, ManagementPeer)
@@ -278,7 +278,7 @@ package struct PairingExchange: ~Copyable {
     private var state = State.idle
     /// The number of the question that was asked last.
     package private(set) var lastQuestion: UInt64
-    /// Whether the adapter may be bondable by a command of this machine.
+    /// A Boolean value that indicates whether the adapter may be bondable by a command of this machine.
     package private(set) var mayBeBondable = false
 
     /// Creates an exchange that has not begun.
@@ -288,7 +288,7 @@ package struct PairingExchange: ~Copyable {
         lastQuestion = questions
     }
 
-    /// Whether the exchange has begun and not ended.
+    /// A Boolean value that indicates whether the exchange has begun and not ended.
     package var isRunning: Bool {
         switch state {
         case .idle, .finished: false
@@ -296,7 +296,7 @@ package struct PairingExchange: ~Copyable {
         }
     }
 
-    /// Whether questions of the kernel about this peer belong to the exchange.
+    /// Returns a Boolean value that indicates whether questions of the kernel about this peer belong to the exchange.
     package func concerns(_ peer: ManagementPeer) -> Bool { pairing?.concerns(peer) ?? false }
 
     /// When `timePassed` is to be called at the latest.
@@ -370,8 +370,8 @@ package struct PairingExchange: ~Copyable {
         }
     }
 
-    /// Both say it only together: kernel 6.1 reports a key size before the link is encrypted, and every kernel the level
-    /// that was requested after its end.
+    /// Both say it only together: kernel 6.1 reports a key size before the link is encrypted, and every kernel the
+    /// level that was requested after its end.
     private static func isEncrypted(_ security: (level: UInt8, keySize: UInt8)) -> Bool {
         security.level >= encryptedLevel && security.keySize >= shortestKey
     }
@@ -467,8 +467,8 @@ package struct PairingExchange: ~Copyable {
     package mutating func linkEnded(at now: BootInstant) -> [Action] {
         switch state {
         case .pairing(let pairing):
-            // Its status follows at once, and a refusal by the peer ends the link too. Without a link, Pair Device would
-            // make one: then it has to be cancelled.
+            // Its status follows at once, and a refusal by the peer ends the link too. Without a link, Pair Device
+            // would make one: then it has to be cancelled.
             state = .stopping(pairing, .linkLost, isCancelled: false, until: now + Self.linkLossTimeout)
             return []
         case .preparing(let pairing, let commands, nil):
@@ -633,8 +633,8 @@ extension PairingExchange {
     }
 
     private mutating func settle(_ pairing: Pairing, until: BootInstant) -> [Action] {
-        // Nothing of the other bond is removed. The kernel has the link under its identity now, so that it could be taken
-        // for a link to that peer. The owner loads the lists again.
+        // Nothing of the other bond is removed. The kernel has the link under its identity now, so that it could be
+        // taken for a link to that peer. The owner loads the lists again.
         if pairing.demand.otherBonds.contains(pairing.identity) {
             return leave(pairing, [.disconnect], .failure(.identityTaken))
         }

@@ -19,16 +19,17 @@ package struct PairingKeys: Hashable, Sendable {
         identity = peer
     }
 
-    /// Whether the kernel has made keys of any worth.
+    /// A Boolean value that indicates whether the kernel has made keys of any worth.
     package var isEmpty: Bool { !hasFleetingKey && longTermKeys.isEmpty }
 
-    /// Whether there is a key for links whose Central is this side.
+    /// A Boolean value that indicates whether there is a key for links whose Central is this side.
     package var hasCentralKey: Bool { longTermKeys.contains { $0.isCentral || $0.kind.isSecureConnections } }
 
-    /// Whether there is a key for links whose Central is the peer.
+    /// A Boolean value that indicates whether there is a key for links whose Central is the peer.
     package var hasPeripheralKey: Bool { longTermKeys.contains { !$0.isCentral || $0.kind.isSecureConnections } }
 
-    /// Whether no further key can come: LE Secure Connections has one for both roles, legacy pairing one for each.
+    /// A Boolean value that indicates whether no further key can come: LE Secure Connections has one for both roles,
+    /// legacy pairing one for each.
     package var isComplete: Bool {
         longTermKeys.count == 2 || longTermKeys.contains { $0.kind.isSecureConnections }
     }

@@ -9,36 +9,37 @@
 // - One central pairs at a time. A question of another one is refused at once, and does not disturb the first.
 // - A central with a bond is refused, unless the owner asks the application about the replacement.
 // - A central whose pairings have failed three times in 60 s is refused until the first of these is 60 s ago.
-// - Where nobody confirms pairings with nothing to compare, at most three centrals get a bond in 60 s: whoever is in range could
-//   fill the store of bonds otherwise, with another address each time.
-// - A pairing ends exactly once, in `finish`, and is paired only after the bond is stored. A failure after keys may exist
-//   removes them from the kernel first; those of another bond are left to the next load of the lists.
+// - Where nobody confirms pairings with nothing to compare, at most three centrals get a bond in 60 s: whoever is in
+//   range could fill the store of bonds otherwise, with another address each time.
+// - A pairing ends exactly once, in `finish`, and is paired only after the bond is stored. A failure after keys may
+//   exist removes them from the kernel first; those of another bond are left to the next load of the lists.
 // - Each question is asked once, with a number that no other question has had.
-// - The bond of a central never has the identity of another bond, or of another device that is connected: the links of that
-//   one would be taken for links to the bonded one. Links come and go, so the owner looks right before it stores the bond.
+// - The bond of a central never has the identity of another bond, or of another device that is connected: the links of
+//   that one would be taken for links to the bonded one. Links come and go,
+//   so the owner looks right before it stores the bond.
 // - A link is ended by its handle: the kernel may have several links under the identity that a central claims.
 // - A pairing keeps the permission that it began with: the end of the time in which centrals may pair does not end it.
 //   `refuse` does.
 //
-// Nothing says that a pairing begins, and no command ends in its success: it begins with the kernel's first question, and
-// is done when the link is encrypted and the keys are reported. The kernel distributes keys for some connection intervals
-// after the encryption, and reports all of them together.
+// Nothing says that a pairing begins, and no command ends in its success: it begins with the kernel's first question,
+// and is done when the link is encrypted and the keys are reported. The kernel distributes keys for some connection
+// intervals after the encryption, and reports all of them together.
 
 /// Pairs with the centrals of links that others have made.
 package struct PairingResponder: ~Copyable {
-    /// What centrals may do.
+    /// The permission of centrals to pair.
     package struct Permission: Hashable, Sendable {
-        /// What the agent can show and ask.
+        /// The input and output of the agent.
         package var capability: IOCapability
         /// The lowest level that is accepted.
         package var level: BondRecord.Level
         /// The size of the shortest key that is accepted, in bytes.
         package var minimumKeySize: UInt8
-        /// Whether the owner asks the application about the replacement of a bond.
+        /// A Boolean value that indicates whether the owner asks the application about the replacement of a bond.
         package var mayReplaceBonds: Bool
-        /// Whether pairings with nothing to compare are accepted without asking anybody.
+        /// A Boolean value that indicates whether pairings with nothing to compare are accepted without asking anybody.
         package var acceptsUnconfirmed: Bool
-        /// How long a pairing may take.
+        /// The time that a pairing may take.
         package var timeout: Duration
         /// The end of the permission; `nil` for none.
         package var end: BootInstant?
@@ -64,11 +65,11 @@ package struct PairingResponder: ~Copyable {
         package var peer: PeerID
         /// The address that its link was made from, or the identity that was known then.
         package var onAir: PeerID
-        /// Whether there is a bond with it.
+        /// A Boolean value that indicates whether there is a bond with it.
         package var hasBond: Bool
         /// The identities of all other bonds.
         package var otherBonds: Set<PeerID>
-        /// Whether Encryption Change of the link is reported to `encryptionChanged`.
+        /// A Boolean value that indicates whether Encryption Change of the link is reported to `encryptionChanged`.
         package var followsEncryption: Bool
 
         package init(
@@ -98,7 +99,7 @@ package struct PairingResponder: ~Copyable {
         case pairing(PairingExchange.Failure)
     }
 
-    /// What to do now.
+    /// An action for the owner to take now.
     package enum Action: Hashable, Sendable {
         /// Let the kernel accept pairings with this capability from now on, or none.
         case rest(IOCapability?)
@@ -116,7 +117,8 @@ package struct PairingResponder: ~Copyable {
         case stopAsking
         /// Read the security level and the key size of the link's socket, and call `securityRead`.
         case readSecurity(Client)
-        /// Store the bond, and call `stored`; or `identityIsConnected`, if another device that is connected has its identity.
+        /// Store the bond, and call `stored`; or `identityIsConnected`, if another device that is connected has its
+        /// identity.
         case store(PairingExchange.Outcome, Client)
         /// The pairing has ended.
         case finish(Client, Result<PairingExchange.Outcome, Failure>)
@@ -175,22 +177,23 @@ package struct PairingResponder: ~Copyable {
 
     package init() {}
 
-    /// Whether centrals may pair now.
+    /// A Boolean value that indicates whether centrals may pair now.
     package var isAllowed: Bool { permission != nil }
 
     /// With what capability the kernel is to accept pairings; `nil` for none.
     package var capability: IOCapability? { permission?.capability }
 
-    /// Whether a central pairs.
+    /// A Boolean value that indicates whether a central pairs.
     package var isRunning: Bool { if case .idle = state { false } else { true } }
 
-    /// Whether the bond of a central is being stored.
+    /// A Boolean value that indicates whether the bond of a central is being stored.
     package var isStoring: Bool { if case .storing = state { true } else { false } }
 
-    /// Whether the central on the link from this address pairs.
+    /// Returns a Boolean value that indicates whether the central on the link from this address pairs.
     package func isRunning(onAir peer: PeerID) -> Bool { pairing?.client.onAir == peer }
 
-    /// Whether events of the kernel about this peer belong to the pairing that runs.
+    /// Returns a Boolean value that indicates whether events of the kernel about this peer belong to the pairing that
+    /// runs.
     package func concerns(_ peer: ManagementPeer) -> Bool { pairing?.concerns(peer) ?? false }
 
     /// When `timePassed` is to be called at the latest.
@@ -224,7 +227,8 @@ extension PairingResponder {
         return [.rest(permission.capability)]
     }
 
-    /// Lets no central pair from now on. A pairing that runs ends, unless its bond is being stored, or it is to be kept.
+    /// Lets no central pair from now on. A pairing that runs ends, unless its bond is being stored,
+    /// or it is to be kept.
     package mutating func refuse(keepingCurrent: Bool = false, at now: BootInstant) -> [Action] {
         guard permission != nil || isRunning else { return [] }
         permission = nil
@@ -609,13 +613,14 @@ extension PairingResponder {
         return [.finish(pairing.client, .failure(failure))]
     }
 
-    /// How often pairings with a central may fail in `failureTime`.
+    /// The number of times that pairings with a central may fail in `failureTime`.
     package static let failureLimit = 3
     package static let failureTime: Duration = .seconds(60)
     private static let rememberedFailures = 64
-    /// How many centrals may get a bond in `failureTime` that nobody has confirmed.
+    /// The number of centrals that may get a bond in `failureTime` that nobody has confirmed.
     package static let unconfirmedLimit = 3
-    /// How long the keys of an encrypted link are awaited: the central sends its own with some connection intervals each.
+    /// How long the keys of an encrypted link are awaited: the central sends its own with some connection intervals
+    /// each.
     private static let keyTime: Duration = .seconds(5)
     /// How long further keys are awaited: the kernel reports all of them at once.
     private static let furtherKeyTime: Duration = .milliseconds(200)

@@ -33,7 +33,8 @@ package struct Secret128: Hashable, Sendable {
         return body(bytes.span)
     }
 
-    /// Whether all bits above the first `size` bytes are zero, as in a key that was shortened to this size.
+    /// Returns a Boolean value that indicates whether all bits above the first `size` bytes are zero, as in a key that
+    /// was shortened to this size.
     package func fits(_ size: Int) -> Bool {
         withBytes { bytes in
             for index in 0..<Self.length where index >= size && bytes[index] != 0 { return false }

@@ -26,7 +26,8 @@ extension SecretBytes: CustomStringConvertible {
 }
 
 extension [UInt8] {
-    /// Overwrites bytes that contained a key, and empties the array. Where the array has copies, these are not affected.
+    /// Overwrites bytes that contained a key, and empties the array. Where the array has copies,
+    /// these are not affected.
     package mutating func wipe() {
         var rest = self
         self = []

@@ -1,5 +1,5 @@
-/// The input of the function that signs a write with the key of a bond: the connection signature resolving key (CSRK) that
-/// the peer received in the pairing, and the packet.
+/// The input of the function that signs a write with the key of a bond: the connection signature resolving key (CSRK)
+/// that the peer received in the pairing, and the packet.
 ///
 /// `import BareBLECrypto` adds `code`. A program with an AES-CMAC of its own computes it with the key over the bytes of
 /// `packet` in reverse order; the code is the first eight bytes of the result, in reverse order too.

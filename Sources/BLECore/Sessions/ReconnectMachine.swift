@@ -119,7 +119,7 @@ extension ReconnectMachine {
         }
     }
 
-    /// Whether the connection is being ended.
+    /// A Boolean value that indicates whether the connection is being ended.
     package var isEnding: Bool {
         switch state {
         case .ending, .ended: true
@@ -127,7 +127,7 @@ extension ReconnectMachine {
         }
     }
 
-    /// Whether the program has taken the link, and none is made until it requests one.
+    /// A Boolean value that indicates whether the program has taken the link, and none is made until it requests one.
     package var isPaused: Bool {
         if case .paused = state { true } else { false }
     }
@@ -178,7 +178,8 @@ extension ReconnectMachine {
         return [.report(.paused)]
     }
 
-    /// The connect or the preparation of the link has failed, or the link was lost. What is final may be known only after that.
+    /// The connect or the preparation of the link has failed, or the link was lost.
+    /// What is final may be known only after that.
     package mutating func failed(_ kind: FailureKind, _ verdict: Verdict, at now: BootInstant) -> [Action] {
         switch state {
         case .connecting, .preparing:

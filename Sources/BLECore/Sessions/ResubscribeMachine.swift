@@ -51,7 +51,8 @@ package struct ResubscribeMachine: Hashable, Sendable {
     /// Creates the state of a subscription that was not made on any link yet.
     package init() {}
 
-    /// Whether a change of services may bring the characteristic back, so that changes must be observed.
+    /// A Boolean value that indicates whether a change of services may bring the characteristic back, so that changes
+    /// must be observed.
     package var followsServiceChanges: Bool { wasAccepted }
 
     /// Called when there is a link to subscribe on.

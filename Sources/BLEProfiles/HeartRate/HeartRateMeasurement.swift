@@ -23,8 +23,8 @@ public struct HeartRateMeasurement: GATTReadable, GATTWritable, Hashable, Sendab
     ///   - beatsPerMinute: The heart rate.
     ///   - hasSkinContact: Whether the sensor has skin contact; `nil` if it cannot detect it.
     ///   - energyExpended: The energy expended since the last reset, in kilojoules; `nil` to leave it out.
-    ///   - rrIntervals1024: The intervals between beats, oldest first, in units of 1/1024 s. A value of the smallest MTU has
-    ///     room for 9 beside the rate alone.
+    ///   - rrIntervals1024: The intervals between beats, oldest first, in units of 1/1024 s. A value of the smallest
+    ///     MTU has room for 9 beside the rate alone.
     public init(
         beatsPerMinute: UInt16, hasSkinContact: Bool? = nil, energyExpended: UInt16? = nil,
         rrIntervals1024: [UInt16] = []

@@ -20,8 +20,8 @@ internal import Logging
 // uses on the air is known from scan reports; one that may use private addresses and was not heard lately is listened
 // for first, because an address that it no longer uses would be waited for in vain.
 //
-// Where the kernel was given no keys, a link to a bonded peer is encrypted by a command before a socket attaches, and never
-// made by the kernel.
+// Where the kernel was given no keys, a link to a bonded peer is encrypted by a command before a socket attaches, and
+// never made by the kernel.
 //
 // What follows which failure is decided by `ConnectRetry`; this file performs its steps.
 
@@ -54,8 +54,8 @@ extension Adapter {
     /// Connects to a peer, when it is this connect's turn; without a time-out in many turns, as long as the task lives.
     ///
     /// - Throws: `BLEError` with `.timedOut` (the peer was not heard), `.busy`, `.connectFailed`, `.lowEnergyOff`,
-    ///   `.invalidArgument`, `.notBonded`, `.bondRejected`, `.keyTooShort`, `.adapterShared`, `.cancelled`, the codes of
-    ///   `prepare`, and those of `pair` if that is demanded.
+    ///   `.invalidArgument`, `.notBonded`, `.bondRejected`, `.keyTooShort`, `.adapterShared`, `.cancelled`, the codes
+    ///   of `prepare`, and those of `pair` if that is demanded.
     package func connect(
         _ address: PeerID, parameters: ConnectionParameters?, timeout: Duration?,
         security demand: SecurityDemand = .asBonded
@@ -286,8 +286,8 @@ extension Adapter {
         }
     }
 
-    /// How often the links are looked at while a connect waits for the end of one. The ends of links are reported, those of other
-    /// programs too, so this is for a report that was lost.
+    /// How often the links are looked at while a connect waits for the end of one. The ends of links are reported,
+    /// those of other programs too, so this is for a report that was lost.
     private static let roomPause: Duration = .seconds(60)
 
     private func pauseScan(until deadline: BootInstant) async {
@@ -365,7 +365,8 @@ extension Adapter {
                 logger.warning(
                     "a link may be up that nobody holds", metadata: ["adapter": "\(name)", "peer": "\(target.peer)"])
             }
-            // One missing event may be that of an attempt that has failed, and the controller may still be ending a link.
+            // One missing event may be that of an attempt that has failed,
+            // and the controller may still be ending a link.
             if count > 1 { perform(recovery.linkSuspected(to: target.peer, at: loop.now())) }
         }
     }

@@ -42,8 +42,8 @@ extension Adapter {
     /// How much later than it should the report of an end may come: after the response to a command for the link.
     private static let endGrace: Duration = .seconds(1)
 
-    /// Looks at what the controller says of a command for a link: where it has no such link, the report of its end is late, or was
-    /// lost for the kernel too, which would keep the link for as long as a socket is open.
+    /// Looks at what the controller says of a command for a link: where it has no such link, the report of its end is
+    /// late, or was lost for the kernel too, which would keep the link for as long as a socket is open.
     func noticeEnd(of link: LinkIdentity, _ status: HCIStatus?) {
         guard status == .unknownConnection, links.isCurrent(link), let handle = link.handle else { return }
         let beginnings = links.beginnings(of: handle)
@@ -111,8 +111,8 @@ extension Adapter {
         return LinkPHY(transmit: complete.transmit, receive: complete.receive)
     }
 
-    /// Changes a link: once more after some intervals where the other side had begun a procedure at the same moment, so that both
-    /// were dropped (row W53).
+    /// Changes a link: once more after some intervals where the other side had begun a procedure at the same moment, so
+    /// that both were dropped (row W53).
     private func update(
         _ link: LinkIdentity, _ kind: LinkUpdate.Kind, in context: CallContext,
         by command: (ConnectionHandle) -> HCICommandPacket

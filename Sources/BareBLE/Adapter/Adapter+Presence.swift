@@ -169,7 +169,8 @@ extension Adapter {
 
     // MARK: Coming and going
 
-    /// Looks at the adapter every two seconds while it is used, and while it is followed and the kernel announces nothing.
+    /// Looks at the adapter every two seconds while it is used, and while it is followed and the kernel announces
+    /// nothing.
     func watchPresence() {
         guard scan.hasScans || initiator.isBusy || advertiser.setCount > 0 || followsByLooking() else {
             return monitor.stopTimer(loop)

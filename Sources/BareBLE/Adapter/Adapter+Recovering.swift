@@ -73,8 +73,8 @@ extension Adapter {
         return found
     }
 
-    /// Links of other programs are ended only where that was permitted, and links of this program for nothing less than all of
-    /// them.
+    /// Links of other programs are ended only where that was permitted, and links of this program for nothing less than
+    /// all of them.
     private func checkLinks(of index: UInt16) throws(RecoveryFailure) {
         let policy = recovery.policy
         if policy.limit >= .usb, policy.endsLinksOfOthers { return }

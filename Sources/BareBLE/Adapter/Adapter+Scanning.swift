@@ -74,7 +74,7 @@ extension Adapter {
         _ = await suspend(until: loop.now() + .seconds(3)) { if !scan.awaitRest($0) { wake($0) } }
     }
 
-    /// How many scans have begun and not ended.
+    /// The number of scans that have begun and not ended.
     package var runningScans: Int { scan.runningScans }
 
     /// Replaces the keys by which private addresses are resolved, by identity address. Without `hash` none is resolved.
@@ -90,7 +90,7 @@ extension Adapter {
     /// scan has heard, or not for long.
     package func addressOnAir(of peer: PeerID) -> PeerID? { scan.addressOnAir(of: peer) }
 
-    /// What is known of a device, by its address on air or its identity: when a scan runs, or has run.
+    /// Returns what is known of a device, by its address on air or its identity: when a scan runs, or has run.
     package func scanResult(of peer: PeerID) -> ScanResult? { scan.scanResult(of: peer) }
 
     /// What was heard in all, and how many advertisers since a moment.

@@ -38,11 +38,12 @@ public struct AdapterDescription: Hashable, Sendable, CustomStringConvertible {
     /// The public address, or the configured static random one; `nil` if the adapter has none, or was never switched
     /// on.
     public let address: BluetoothAddress?
-    /// A Boolean value that indicates whether the address is this adapter's alone, as far as can be seen: `false` without an address,
-    /// with the default address of controllers that were not given their own, and where another adapter of this machine has the
-    /// same.
+    /// A Boolean value that indicates whether the address is this adapter's alone, as far as can be seen: `false`
+    /// without an address, with the default address of controllers that were not given their own, and where another
+    /// adapter of this machine has the same.
     ///
-    /// Bonds and restoration state are stored by the adapter's address. Where that is not its own, they fit other adapters too.
+    /// Bonds and restoration state are stored by the adapter's address. Where that is not its own,
+    /// they fit other adapters too.
     public let hasOwnAddress: Bool
     /// The bus of the adapter; `nil` if the kernel does not report it.
     public let bus: Bus?

@@ -7,7 +7,7 @@ package struct AdapterLink: ~Copyable, Sendable {
     package var socket: LinkSocket
     /// The link; its peer is named as the link is filed, a bonded one by its identity.
     package let identity: LinkIdentity
-    /// Whether packets were discarded that had arrived before the link was encrypted.
+    /// A Boolean value that indicates whether packets were discarded that had arrived before the link was encrypted.
     package var hasDiscarded = false
     /// Signal strength, an end at once, and the reason of the end.
     package let controls: LinkControls
@@ -37,8 +37,8 @@ extension Adapter {
         return link
     }
 
-    /// Returns what the adapter can do for a link. Handles are used again, so each call is checked against the link that
-    /// it was made for.
+    /// Returns what the adapter can do for a link. Handles are used again, so each call is checked against the link
+    /// that it was made for.
     func controls(of link: LinkIdentity) -> LinkControls {
         LinkControls(
             link: link, rssi: { () async throws(BLEError) in try await self.rssi(link) },
@@ -88,7 +88,8 @@ extension Adapter {
     /// The handle of the link to a peer that is up, of this or another program.
     func linkHandle(of peer: PeerID) -> ConnectionHandle? {
         guard let index = info?.index, let handle = system.linkHandle(index, peer.address) else { return nil }
-        // The kernel lists a link for a moment after programs have read its end. A socket would attach to it, and end with it.
+        // The kernel lists a link for a moment after programs have read its end. A socket would attach to it,
+        // and end with it.
         return links.hasJustEnded(handle, at: loop.now()) ? nil : handle
     }
 

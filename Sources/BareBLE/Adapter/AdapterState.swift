@@ -35,8 +35,8 @@ extension Central {
 
     /// The state of the adapter: first the present one, then each change.
     ///
-    /// With CAP_NET_RAW the kernel announces changes, and nothing wakes up in between. Without it the adapter is polled every
-    /// two seconds while a task iterates, and changes are reported as late.
+    /// With CAP_NET_RAW the kernel announces changes, and nothing wakes up in between. Without it the adapter is polled
+    /// every two seconds while a task iterates, and changes are reported as late.
     public nonisolated var adapterStates: AdapterStateSequence {
         BLESequence { [self] in
             let observer = AdapterObserver(self)
@@ -99,7 +99,7 @@ extension Adapter {
         }
     }
 
-    /// Whether the adapter is looked at every two seconds.
+    /// A Boolean value that indicates whether the adapter is looked at every two seconds.
     package var isWatched: Bool { monitor.isTimerSet }
 
     fileprivate func observeState() -> (number: UInt64, buffer: StreamBuffer<AdapterState>) {

@@ -31,8 +31,8 @@ public struct AdapterStatistics: Hashable, Sendable {
     public var discardedPackets = 0
     /// Pairings that were refused because no task of this program had begun them.
     public var refusedPairings = 0
-    /// Signed writes of bonded centrals that were dropped: without the right signature, with a counter that was used before, or
-    /// because the counter could not be stored.
+    /// Signed writes of bonded centrals that were dropped: without the right signature, with a counter that was used
+    /// before, or because the counter could not be stored.
     public var refusedSignatures = 0
     /// Security Requests of peers without a bond, which the kernel has refused.
     public var securityRequests = 0
@@ -45,15 +45,15 @@ public struct AdapterStatistics: Hashable, Sendable {
     /// Events of scans that were dropped because no task took them; reported in the scans too.
     public var droppedEvents = 0
 
-    /// The number of times that a scan heard nothing for 90 s, or for 30 s where much was heard before; it is re-armed each time,
-    /// unless `Configuration.recovery` is `none`.
+    /// The number of times that a scan heard nothing for 90 s, or for 30 s where much was heard before; it is re-armed
+    /// each time, unless `Configuration.recovery` is `none`.
     public var stalls = 0
     /// Steps of recovery beyond `RecoveryStep.rescan` that were begun.
     public var recoverySteps = 0
     /// The number of times that another program changed a running scan.
     public var disturbances = 0
-    /// The number of times that another program switched off events of the controller that are needed; they were switched on
-    /// again.
+    /// The number of times that another program switched off events of the controller that are needed; they were
+    /// switched on again.
     public var maskedEvents = 0
     /// Attempts to arm a scan that failed and were retried.
     public var failedStarts = 0

@@ -19,7 +19,7 @@ package struct AdapterSockets: ~Copyable, Sendable {
     }
 }
 
-/// What came of a claim to an advertising handle.
+/// The outcome of a claim to an advertising handle.
 package enum HandleClaim: Sendable {
     case reserved(HeldReservation)
     /// Another process has the handle.
@@ -74,24 +74,28 @@ package struct AdapterSystem: Sendable {
     package var lowEnergyLinkHandles: @Sendable (UInt16) -> [ConnectionHandle]?
     /// Switches an adapter off; waits until the kernel is done.
     package var powerDown: @Sendable (UInt16) throws(SystemCallError) -> Void
-    /// Takes a step of recovery, or has the helper program with this socket take it, beside the loop; waits until it is done.
+    /// Takes a step of recovery, or has the helper program with this socket take it, beside the loop;
+    /// waits until it is done.
     package var recover:
         @Sendable (RecoveryStep, ControllerInfo, String?, EventLoop) async throws(RecoveryFailure) -> Void
     /// Powers an adapter; waits until the kernel is done.
     package var powerUp: @Sendable (UInt16) throws(SystemCallError) -> Void
-    /// Whether the adapter of this name is blocked by rfkill.
+    /// Returns a Boolean value that indicates whether the adapter of this name is blocked by rfkill.
     package var isBlocked: @Sendable (String) -> Bool
-    /// Whether the adapter of this name likely shares its antenna with a Wi-Fi radio that is up.
+    /// Returns a Boolean value that indicates whether the adapter of this name likely shares its antenna with a Wi-Fi
+    /// radio that is up.
     package var sharesAntenna: @Sendable (String) -> Bool = { _ in false }
-    /// Whether the controller of the adapter of this name lists the coded PHY, which is known not to work.
+    /// Returns a Boolean value that indicates whether the controller of the adapter of this name lists the coded PHY,
+    /// which is known not to work.
     package var hasDefectiveCodedPHY: @Sendable (String) -> Bool = { _ in false }
-    /// What an adapter's hardware is, as far as its bus tells.
+    /// Returns the hardware of an adapter, as far as its bus tells.
     package var hardware: @Sendable (ControllerInfo) -> String = { AdapterHardware.identifier(of: $0) }
-    /// What this process may do.
+    /// Returns the privileges of this process.
     package var privileges: @Sendable () -> Privileges
     /// Opens the management interface, which belongs to no adapter.
     package var openManagement: @Sendable () throws(SystemCallError) -> ManagementSocket
-    /// Whether bluetoothd has the management interface open, as far as that can be seen.
+    /// Returns a Boolean value that indicates whether bluetoothd has the management interface open,
+    /// as far as that can be seen.
     package var runsBluetoothd: @Sendable () -> Bool
     /// Opens the kernel's announcements about adapters; `nil` if this process may not have them.
     package var openDeviceEvents: @Sendable () -> HCISocket? = { nil }

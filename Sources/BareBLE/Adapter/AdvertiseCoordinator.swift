@@ -2,7 +2,8 @@ internal import BLECore
 internal import BLELinux
 internal import Logging
 
-// The advertising sets of an adapter, and the tasks that start and stop them: the owner of the machine `AdvertiseSession`.
+// The advertising sets of an adapter, and the tasks that start and stop them: the owner of the machine
+// `AdvertiseSession`.
 //
 // Duties: create the machine once the controller is known; resume each task that starts or stops a set exactly once.
 //
@@ -124,7 +125,8 @@ final class AdvertiseCoordinator {
         releaseHandles()
     }
 
-    /// Releases what no set uses, once no set is being started: until then what killed programs have left is being removed.
+    /// Releases what no set uses, once no set is being started: until then what killed programs have left is being
+    /// removed.
     private func releaseHandles() {
         if starting.isEmpty { handles.release(except: machine?.usedHandles ?? []) }
     }

@@ -3,8 +3,8 @@ internal import BLELinux
 
 // Which task connects now, and which ones wait for that: the owner of the machine `Initiator`.
 //
-// Duties: give connects their turns, one after the other; make one connection attempt for the task that has the turn, or
-// confirm the cancel of an earlier one; cancel the attempt when that task is cancelled.
+// Duties: give connects their turns, one after the other; make one connection attempt for the task that has the turn,
+// or confirm the cancel of an earlier one; cancel the attempt when that task is cancelled.
 //
 // Invariants
 // - All state belongs to the event loop's thread.

@@ -154,7 +154,8 @@ final class HCIChannel {
 
     // MARK: Reading
 
-    /// Has the data of links pass too, on the socket for LE events, or no longer. It is counted, and neither kept nor traced.
+    /// Has the data of links pass too, on the socket for LE events, or no longer. It is counted,
+    /// and neither kept nor traced.
     func passData(_ passes: Bool) {
         guard passes != passesData else { return }
         passesData = passes

@@ -155,8 +155,8 @@ extension Adapter {
     /// - Parameters:
     ///   - owner: The owner of the links.
     ///   - operation: The operation, for messages.
-    ///   - handed: Returns the descriptor of a socket that listens at this address already, and is the adapter's from now
-    ///     on; `nil` if there is none.
+    ///   - handed: Returns the descriptor of a socket that listens at this address already, and is the adapter's from
+    ///     now on; `nil` if there is none.
     ///   - handler: Called with each link that this program has not made.
     /// - Throws: `BLEError` with `.unsupported`, `.noAdapter`, `.system`.
     func accept(
@@ -216,7 +216,8 @@ extension Adapter {
         if acceptor.isListening(for: owner) { acceptor.end() }
     }
 
-    /// Whether the next run may serve a link: one with a pairing that has not succeeded may have a key that is no bond's.
+    /// Whether the next run may serve a link: one with a pairing that has not succeeded may have a key that is no
+    /// bond's.
     func mayHandOver(_ link: LinkIdentity) -> Bool { !centrals.isUnproven(link) }
 
     /// Releases the socket with which an owner accepts links; `nil` if it accepts none.
@@ -224,8 +225,8 @@ extension Adapter {
         acceptor.isListening(for: owner) ? acceptor.takeSocket() : nil
     }
 
-    /// Returns what the adapter can do for a link that the run before has served, with the peer's name; `nil` if the link is
-    /// another adapter's, or without a radio.
+    /// Returns what the adapter can do for a link that the run before has served, with the peer's name; `nil` if the
+    /// link is another adapter's, or without a radio.
     ///
     /// - Throws: `BLEError` with the codes of `readBonds`; `.disconnected` if the link has ended.
     func adopt(served descriptor: Int32, during operation: String) async throws(BLEError)
@@ -254,7 +255,8 @@ extension Adapter {
         acceptor.acceptAll()
     }
 
-    /// Returns the socket of a link that this program has initiated, if the kernel has handed it to the listening socket.
+    /// Returns the socket of a link that this program has initiated, if the kernel has handed it to the listening
+    /// socket.
     func acceptedSocket(_ handle: ConnectionHandle?, until deadline: BootInstant) async -> LinkSocket? {
         guard let handle, acceptor.isListening else { return nil }
         acceptorReadable()

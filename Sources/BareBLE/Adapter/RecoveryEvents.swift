@@ -6,14 +6,16 @@ public enum RecoveryEvent: Hashable, Sendable {
     case began(RecoveryStep, because: RecoveryReason)
     /// A step could not be taken, or did not succeed; the next one follows, if one is permitted.
     ///
-    /// The error's code is `.notPermitted`, `.busy` (links of other programs are up, or the helper program has taken a step not
-    /// long ago), `.blocked`, `.notSupported` (the adapter has no such part), `.noAdapter` (it did not come back), `.system`.
+    /// The error's code is `.notPermitted`, `.busy` (links of other programs are up, or the helper program has taken a
+    /// step not long ago), `.blocked`, `.notSupported` (the adapter has no such part), `.noAdapter` (it did not come
+    /// back), `.system`.
     case failed(RecoveryStep, BLEError)
-    /// The adapter works again, so long after the trouble was noticed. The step is the one that was taken last; `nil` where all
-    /// had been in vain.
+    /// The adapter works again, so long after the trouble was noticed. The step is the one that was taken last; `nil`
+    /// where all had been in vain.
     case recovered(by: RecoveryStep?, after: Duration)
-    /// All permitted steps were in vain. Steps that end links begin again after `next`; `nil` where none is permitted. It takes a
-    /// person then: to permit more, to unplug the adapter and plug it in, or to switch the machine off and on.
+    /// All permitted steps were in vain. Steps that end links begin again after `next`; `nil` where none is permitted.
+    /// It takes a person then: to permit more, to unplug the adapter and plug it in,
+    /// or to switch the machine off and on.
     case exhausted(because: RecoveryReason, next: Duration?)
     /// This number of events was dropped because they were not consumed.
     case dropped(Int)

@@ -5,7 +5,7 @@ package struct ScanID: Hashable, Sendable {
     let number: UInt64
 }
 
-/// What a scan receives, on the event loop, in order.
+/// A delivery to a scan, on the event loop, in order.
 package enum ScanDelivery: Hashable, Sendable {
     /// A device that matches was heard for the first time, or again after it was lost.
     case found(ScanResult)
@@ -18,7 +18,7 @@ package enum ScanDelivery: Hashable, Sendable {
     case notice(ScanNotice)
 }
 
-/// What may happen to a scan without ending it.
+/// An event of a scan that does not end it.
 package enum ScanNotice: Hashable, Sendable {
     /// The adapter went down, was unplugged or was reset; the scan continues when it is back.
     case adapterLost
@@ -28,8 +28,8 @@ package enum ScanNotice: Hashable, Sendable {
     case disturbed
     /// The scan was re-armed.
     case resumed
-    /// No report with data came for 90 s, or 30 s where much was heard before, so many times in a row; the scan is re-armed each
-    /// time, unless nothing is to be done.
+    /// No report with data came for 90 s, or 30 s where much was heard before, so many times in a row; the scan is
+    /// re-armed each time, unless nothing is to be done.
     case stalled(count: Int)
     /// The scan could not be armed; it is retried after the pause.
     case retrying(HCICommandFailure?, after: Duration)

@@ -74,8 +74,8 @@ public struct GATTCacheFile: Hashable, Sendable {
         owner == nil ? GATTCache.isEnvelope(bytes) : bytes.starts(with: heading)
     }
 
-    /// Whether saving a cache here loses nothing else: there is no file, or an empty one, or one with a cache of the
-    /// same peer, damaged or not.
+    /// A Boolean value that indicates whether saving a cache here loses nothing else: there is no file, or an empty
+    /// one, or one with a cache of the same peer, damaged or not.
     package var mayBeReplaced: Bool {
         do throws(SystemCallError) {
             guard let bytes = try StoredFile.read(path, limit: Self.byteLimit) else { return true }

@@ -12,8 +12,9 @@ internal import BLELinux
 // 2. This peer was seen to keep configurations: on the first link after the pairing one of them is read back. If it is
 //    not there, all are written on every link, as without a bond. It is read again when the last link did not end in an
 //    orderly way, because the peer may have been switched off: some keep configurations in a memory that needs power.
-// 3. The peer was asked to announce changes of its services, that configuration is kept too, and no packet was discarded
-//    before the link was encrypted, which may have been the announcement. Else its Database Hash is read, as on any link.
+// 3. The peer was asked to announce changes of its services, that configuration is kept too, and no packet was
+//    discarded before the link was encrypted, which may have been the announcement. Else its Database Hash is read,
+//    as on any link.
 // 4. Nothing contradicts it later. A Service Changed in a range makes its configurations unknown. A Database Hash that
 //    differs, an attribute that is not there and the error Database Out Of Sync drop all that is remembered.
 //
@@ -60,7 +61,8 @@ struct KeptConfigurations: Sendable {
         keeps == false ? nil : configurations[valueHandle]
     }
 
-    /// Returns what a write of a configuration needs. What is written, or need not be, is not kept any longer, but in use.
+    /// Returns what a write of a configuration needs. What is written, or need not be, is not kept any longer,
+    /// but in use.
     mutating func need(_ write: SubscriptionHub.CCCDWrite) -> Need {
         guard let kept = configuration(of: write.valueHandle), kept.configuration.handle == write.handle,
             kept.kind.configuration == write.value
@@ -165,8 +167,8 @@ extension Central {
 // MARK: - On a link
 
 extension Peripheral {
-    /// Uses what is remembered of a bonded peer without its Database Hash, if the evidence is enough. It takes one request
-    /// while the peer has not been seen to keep configurations, otherwise none.
+    /// Uses what is remembered of a bonded peer without its Database Hash, if the evidence is enough. It takes one
+    /// request while the peer has not been seen to keep configurations, otherwise none.
     ///
     /// - Returns: Whether it does.
     func useRemembered(in context: CallContext) async -> Bool {

@@ -12,7 +12,7 @@ internal import Logging
 package struct IdentifiedPeer: Hashable, Sendable {
     /// The address with its type.
     package let peer: PeerID
-    /// Whether the type is a guess, because the process may not scan.
+    /// A Boolean value that indicates whether the type is a guess, because the process may not scan.
     package let isGuess: Bool
 }
 

@@ -15,10 +15,11 @@ extension Central {
     ///
     /// - Throws: `BLEError` with `.timedOut` if the peer was not heard, `.connectFailed`, `.busy` (it is already
     ///   connected, or has a session), `.bondRejected` (a bonded peer does not accept the key), `.notBonded`,
-    ///   `.keyTooShort`, `.adapterShared` (another program removes the keys of bonds from the kernel, or is not allowed by
-    ///   `SecurityConfiguration.sharing`), `.adapterMismatch` (the bond is for other hardware), `.lowEnergyOff`, `.noAdapter`, `.adapterDown`, `.blocked`, `.unsupported`, `.invalidArgument`, `.cancelled`, and the codes of
-    ///   `Peripheral.pair(_:)` if the options demand that. After an error the attempt is over: the peer is not connected
-    ///   later.
+    ///   `.keyTooShort`, `.adapterShared` (another program removes the keys of bonds from the kernel, or is not allowed
+    ///   by `SecurityConfiguration.sharing`), `.adapterMismatch` (the bond is for other hardware), `.lowEnergyOff`,
+    ///   `.noAdapter`, `.adapterDown`, `.blocked`, `.unsupported`, `.invalidArgument`, `.cancelled`, and the codes of
+    ///   `Peripheral.pair(_:)` if the options demand that. After an error the attempt is over: the peer is not
+    ///   connected later.
     public func connect(
         _ peer: PeerID, _ options: ConnectOptions = ConnectOptions()
     ) async throws(BLEError) -> Peripheral {

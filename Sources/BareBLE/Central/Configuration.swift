@@ -50,8 +50,8 @@ public struct Configuration: Sendable {
     /// of that link, in order. Both must return quickly. `Recorder` of BLECapture writes files from them.
     public var traceLinks: (@Sendable (TracedLink) -> TracedLink.Observer)?
     /// Called on the event loop with every command to the adapter's controller and every event from it, in the order
-    /// in which they were written and read, including scan reports, and the commands of the kernel and of other programs with
-    /// their responses. Keys in commands are blanked. It must return quickly.
+    /// in which they were written and read, including scan reports, and the commands of the kernel and of other
+    /// programs with their responses. Keys in commands are blanked. It must return quickly.
     public var traceHCI: (@Sendable (TracedHCIPacket) -> Void)?
     /// Called when a peer refuses an operation for lack of security; raises the security of the link, and returns
     /// whether it did.
@@ -69,18 +69,20 @@ public struct Configuration: Sendable {
     /// The recovery actions that are permitted when the adapter has stopped reporting or responding. By default no link
     /// is ended for that.
     public var recovery = RecoveryPolicy.rescan
-    /// The largest number of links on the adapter, those of other programs among them; `nil` for no limit of this program's.
+    /// The largest number of links on the adapter, those of other programs among them;
+    /// `nil` for no limit of this program's.
     ///
     /// No controller reports how many links it can have, and some misbehave with fewer than they accept: five is safe
     /// for most. A connect beyond the limit waits for the end of a link until its time-out, and fails with
     /// `BLEError.Code.busy`. Without a limit, one is learnt from the controller's refusals: a connect beyond that waits
     /// 4 s for the end of a link, then is attempted.
     public var maximumLinks: Int?
-    /// The PHYs that links may use; `nil`, the default, leaves the choice to the two controllers, which take 2M where both have it.
+    /// The PHYs that links may use; `nil`, the default, leaves the choice to the two controllers,
+    /// which take 2M where both have it.
     ///
-    /// `le1M` helps where links break after their change to 2M. It is set at the controller, so it holds for the links of other
-    /// programs too, and until the adapter is switched off; PHYs that the controller does not have are left out. It needs
-    /// CAP_NET_RAW. `Peripheral.requestPHY(transmit:receive:timeout:)` still changes one link.
+    /// `le1M` helps where links break after their change to 2M. It is set at the controller, so it holds for the links
+    /// of other programs too, and until the adapter is switched off; PHYs that the controller does not have are left
+    /// out. It needs CAP_NET_RAW. `Peripheral.requestPHY(transmit:receive:timeout:)` still changes one link.
     ///
     /// Spec: HCI_LE_Set_Default_PHY, Core Vol 4 Part E, 7.8.48.
     public var preferredPHYs: LEPHYs?
@@ -111,8 +113,8 @@ public struct Configuration: Sendable {
     ///
     /// Spec: Random address hash function ah, Core Vol 3 Part H, 2.2.2.
     public var addressHash: (@Sendable (_ message: AddressHashMessage) -> UInt32)?
-    /// Computes the code of a write that is signed with the key of a bond, for `Peripheral.writeSigned(_:to:timeout:)` and
-    /// for the signed writes of centrals; `nil` signs no such writes, and accepts none.
+    /// Computes the code of a write that is signed with the key of a bond, for `Peripheral.writeSigned(_:to:timeout:)`
+    /// and for the signed writes of centrals; `nil` signs no such writes, and accepts none.
     ///
     /// With `import BareBLECrypto` it is `{ $0.code }`. Called on the event loop; it must return quickly.
     ///

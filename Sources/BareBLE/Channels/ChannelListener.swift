@@ -5,10 +5,10 @@ internal import Logging
 // Channels that centrals open to a PSM of this program.
 //
 // Duties
-// - The kernel enforces the security of the link, and accepts the channel. What is beyond a limit is closed at once, before
-//   anything is read from it.
-// - A channel is closed if its link is not one of this local peripheral, if the central has as many as it may, or if too
-//   many wait for the application. That is counted and logged.
+// - The kernel enforces the security of the link, and accepts the channel. What is beyond a limit is closed at once,
+//   before anything is read from it.
+// - A channel is closed if its link is not one of this local peripheral, if the central has as many as it may, or if
+//   too many wait for the application. That is counted and logged.
 // - A shortage of descriptors pauses the listener. It does not make it spin, or lose the channels that wait.
 //
 // Invariants
@@ -22,14 +22,14 @@ public struct ChannelListenerOptions: Hashable, Sendable {
     /// The longest packet that a central may send, 23 to 65,535 bytes. The central is informed; its own limit is
     /// independent.
     public var mtu: Int
-    /// The number of packets of each channel that are read ahead of the consumer, at least 1. Beyond that the central has
-    /// to wait.
+    /// The number of packets of each channel that are read ahead of the consumer, at least 1. Beyond that the central
+    /// has to wait.
     public var capacity: Int
-    /// The number of channels that one central may have open at once, at least 1; the next one is closed as soon as it is
-    /// open.
-    public var maximumChannels: Int
-    /// The number of channels that may wait in `ChannelListener.channels`, at least 1; the next one is closed as soon as it
+    /// The number of channels that one central may have open at once, at least 1; the next one is closed as soon as it
     /// is open.
+    public var maximumChannels: Int
+    /// The number of channels that may wait in `ChannelListener.channels`, at least 1; the next one is closed as soon
+    /// as it is open.
     public var backlog: Int
 
     /// Creates options, with default values for those not given.
@@ -41,7 +41,7 @@ public struct ChannelListenerOptions: Hashable, Sendable {
     }
 }
 
-/// What an adapter's listener for channels requires.
+/// The requirements of an adapter's listener for channels.
 package struct ChannelListenRequest: Hashable, Sendable {
     /// The PSM; 0 has the kernel choose one.
     package let psm: UInt16
@@ -86,9 +86,9 @@ public struct IncomingChannel: Sendable {
 
 /// The channels that centrals open to a listener, in their order.
 ///
-/// A listener has one sequence: use it from one task; `next()` throws `BLEError` with `.busy` while another task waits for
-/// the next channel. It ends with the listener, after the channels that wait. Leaving the loop leaves the listener as it is,
-/// while there is another reference to it.
+/// A listener has one sequence: use it from one task; `next()` throws `BLEError` with `.busy` while another task waits
+/// for the next channel. It ends with the listener, after the channels that wait. Leaving the loop leaves the listener
+/// as it is, while there is another reference to it.
 public typealias IncomingChannelSequence = BLESequence<IncomingChannel>
 
 /// A listener for the channels that centrals open to one PSM.
@@ -102,8 +102,8 @@ public typealias IncomingChannelSequence = BLESequence<IncomingChannel>
 /// }
 /// ```
 ///
-/// `LocalPeripheral.listenForChannels(psm:security:_:)` creates one. It ends with `stop()`, with the local peripheral, or
-/// when the last reference to it and to its sequence goes away. The channels that it has accepted stay open.
+/// `LocalPeripheral.listenForChannels(psm:security:_:)` creates one. It ends with `stop()`, with the local peripheral,
+/// or when the last reference to it and to its sequence goes away. The channels that it has accepted stay open.
 ///
 /// Spec: LE credit based connection, Core Vol 3 Part A, 4.22.
 public final class ChannelListener: Sendable {
@@ -125,8 +125,8 @@ public final class ChannelListener: Sendable {
     /// The channels that centrals open.
     public var channels: IncomingChannelSequence { BLESequence(acceptor.buffer, until: token) }
 
-    /// The number of channels that this listener has closed at once: beyond its limits, or of links that the local peripheral
-    /// does not serve. Those that the kernel has refused for the security of their links are not among them.
+    /// The number of channels that this listener has closed at once: beyond its limits, or of links that the local
+    /// peripheral does not serve. Those that the kernel has refused for the security of their links are not among them.
     public var refusedChannels: Int { acceptor.refusals.count }
 
     /// Accepts no more channels. The call returns when the PSM is free.

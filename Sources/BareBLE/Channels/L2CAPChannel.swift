@@ -15,16 +15,16 @@ internal import Glibc
 // Invariants
 // - All state belongs to the event loop's thread; a readable descriptor enters the actor without a hop.
 // - `socket` is nil exactly when `end` is set; that closes the descriptor, once. Nobody reads or writes after that.
-// - A packet in `outbound` is sent only while its sender waits, and is discarded when it gives up; only the first one is
-//   offered to the kernel, which takes it whole or not at all.
+// - A packet in `outbound` is sent only while its sender waits, and is discarded when it gives up; only the first one
+//   is offered to the kernel, which takes it whole or not at all.
 // - `isEnding` is set once the socket has reported its end: it is not read again while the link is checked.
 // - The channel keeps a reference to its link; the link has none to the channel.
 
 /// A connection-oriented channel to a peer: whole packets in both directions, in order, with flow control.
 ///
 /// `Peripheral.openChannel(psm:_:)` creates one, and a `ChannelListener` delivers those that centrals open. It lives
-/// until `close()`, until the peer closes it or the link ends, or until the last reference to it and to its packets goes
-/// away.
+/// until `close()`, until the peer closes it or the link ends, or until the last reference to it and to its packets
+/// goes away.
 ///
 /// Spec: LE credit based flow control mode, Core Vol 3 Part A, 10.1.
 public actor L2CAPChannel {

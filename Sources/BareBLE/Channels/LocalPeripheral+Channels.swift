@@ -5,18 +5,18 @@ extension LocalPeripheral {
     /// Listens for channels that centrals open beside the attributes.
     ///
     /// It accepts channels on the links that this local peripheral serves, and makes none: `acceptCentrals()` or
-    /// `advertise(_:)` does. Channels of other links are closed at once. Each PSM has one listener on an adapter, of all
-    /// programs.
+    /// `advertise(_:)` does. Channels of other links are closed at once. Each PSM has one listener on an adapter, of
+    /// all programs.
     ///
     /// - Parameters:
     ///   - psm: The PSM, 0x0080 to 0x00FF, or one below that the Bluetooth SIG has assigned, which takes
     ///     CAP_NET_BIND_SERVICE; `nil` has the kernel choose a free one, which `ChannelListener.psm` names.
-    ///   - security: What a link must have before the kernel accepts a channel on it. A central that lacks it is refused;
-    ///     it may pair, and try again.
+    ///   - security: What a link must have before the kernel accepts a channel on it. A central that lacks it is
+    ///     refused; it may pair, and try again.
     ///   - options: The MTU, and limits.
-    /// - Throws: `BLEError` with `.busy` if the PSM has a listener, or none is free; `.notPermitted` for one below 0x0080;
-    ///   `.invalidArgument` for one that does not exist, for impossible options, and after `stop()`; `.notSupported`,
-    ///   `.noAdapter`, `.unsupported`, `.system`.
+    /// - Throws: `BLEError` with `.busy` if the PSM has a listener, or none is free; `.notPermitted` for one below
+    ///   0x0080; `.invalidArgument` for one that does not exist, for impossible options, and after `stop()`;
+    ///   `.notSupported`, `.noAdapter`, `.unsupported`, `.system`.
     public func listenForChannels(
         psm: UInt16? = nil, security: AccessRequirement.Level = .open,
         _ options: ChannelListenerOptions = ChannelListenerOptions()
@@ -50,15 +50,15 @@ extension LocalPeripheral {
     /// Takes a connected SEQPACKET descriptor, with one packet of the channel in each of its own, as a channel that a
     /// central has opened.
     ///
-    /// The descriptor belongs to the channel from now on, even if the call throws. The limits of the listener apply. Tests
-    /// pass one end of a socketpair.
+    /// The descriptor belongs to the channel from now on, even if the call throws. The limits of the listener apply.
+    /// Tests pass one end of a socketpair.
     ///
     /// - Parameters:
     ///   - descriptor: The descriptor.
     ///   - listener: The listener that delivers the channel.
     ///   - central: The central.
-    /// - Throws: `BLEError` with `.disconnected` if the central is not connected; `.queueFull` if the listener refuses the
-    ///   channel; `.invalidArgument` if the listener was stopped; `.system`.
+    /// - Throws: `BLEError` with `.disconnected` if the central is not connected; `.queueFull` if the listener refuses
+    ///   the channel; `.invalidArgument` if the listener was stopped; `.system`.
     public func attach(
         channel descriptor: Int32, to listener: ChannelListener, of central: ConnectedCentral.ID
     ) throws(BLEError) {

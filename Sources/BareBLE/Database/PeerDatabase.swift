@@ -91,8 +91,8 @@ extension PeerDatabase {
     /// Whether `characteristic`, from an earlier state of the database, is known to exist unchanged.
     func confirms(_ characteristic: GATTCharacteristic) -> Bool { state.confirms(characteristic) }
 
-    /// Whether `characteristic`, known when `changeCount` was `changes`, can be relied on: nothing has changed since, or
-    /// it is known to exist unchanged.
+    /// Whether `characteristic`, known when `changeCount` was `changes`, can be relied on: nothing has changed since,
+    /// or it is known to exist unchanged.
     func confirms(_ characteristic: GATTCharacteristic, since changes: UInt64) -> Bool {
         changes == state.changeCount || state.confirms(characteristic)
     }

@@ -11,8 +11,8 @@ public enum DisconnectReason: Hashable, Sendable, CustomStringConvertible {
     case byPeer(HCIStatus?)
     /// The peer was not heard for the supervision timeout: it is out of range, or without power.
     case supervisionTimeout
-    /// The peer did not respond to a request, or confirm an indication, within 30 s. The protocol requires that the link
-    /// is closed then.
+    /// The peer did not respond to a request, or confirm an indication, within 30 s. The protocol requires that the
+    /// link is closed then.
     case attTimeout
     /// The peer violated the protocol in a way from which the link cannot recover.
     case protocolViolation(String)

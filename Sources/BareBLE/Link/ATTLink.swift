@@ -2,8 +2,8 @@ internal import BLECore
 internal import BLELinux
 internal import Glibc
 
-// Owns the socket of one link and its `GATTClient`, and connects both with tasks and time. Where this program serves the
-// peer, it passes requests, commands and confirmations to the link's `LinkServer`, and writes what that sends.
+// Owns the socket of one link and its `GATTClient`, and connects both with tasks and time. Where this program serves
+// the peer, it passes requests, commands and confirmations to the link's `LinkServer`, and writes what that sends.
 //
 // Duties
 // - Reads the socket whenever the loop reports it as readable, and never waits for the application.
@@ -300,9 +300,9 @@ extension ATTLink {
             case .packet(let count, _):
                 ahead(socket?.lastArrival)
                 let opcode = take(count, report)
-                // Values and commands come in bursts, but a response is seldom followed by anything, a request only once
-                // it has been responded to, and the loop would call again. What follows all the same is read before the
-                // next request is written.
+                // Values and commands come in bursts, but a response is seldom followed by anything, a request only
+                // once it has been responded to, and the loop would call again. What follows all the same is read
+                // before the next request is written.
                 if !pastResponses, opcode.isResponse || opcode.isRequest { return false }
             case .wouldBlock:
                 return false
@@ -407,16 +407,16 @@ extension ATTLink {
         shareMTU()
     }
 
-    /// Gives the server the MTU of the link. While this side's own exchange is pending, the peer may already use the one
-    /// that the server has agreed on.
+    /// Gives the server the MTU of the link. While this side's own exchange is pending, the peer may already use the
+    /// one that the server has agreed on.
     private func shareMTU() {
         if let server, !client.isExchangingMTU { server.mtuExchanged(client.mtu) }
     }
 }
 
 extension ATTOpcode {
-    /// Whether the server side of a link processes it. An undefined opcode without the command flag is a request, even or
-    /// odd.
+    /// Whether the server side of a link processes it. An undefined opcode without the command flag is a request, even
+    /// or odd.
     fileprivate var isForServer: Bool {
         switch kind {
         case .request, .command, .confirmation: true

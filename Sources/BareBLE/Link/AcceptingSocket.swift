@@ -5,8 +5,8 @@ internal import Logging
 //
 // Duties
 // - Calls the owner while something waits at the socket.
-// - After a failure, such as for want of descriptors, what waits stays in the kernel's queue, and the socket is readable on. It
-//   is not watched for a pause then: otherwise the loop would do nothing else.
+// - After a failure, such as for want of descriptors, what waits stays in the kernel's queue, and the socket is
+//   readable on. It is not watched for a pause then: otherwise the loop would do nothing else.
 // - Logs one warning for each row of failures. It ends when everything that waits is accepted.
 //
 // Invariants
@@ -41,7 +41,8 @@ final class AcceptingSocket: @unchecked Sendable {
     /// - Parameters:
     ///   - listening: The socket.
     ///   - place: Where it listens, for the log.
-    ///   - readable: Called on the loop when something waits: `nextLink` or `nextChannel` must be called until it returns `nil`.
+    ///   - readable: Called on the loop when something waits: `nextLink` or `nextChannel` must be called until it
+    ///     returns `nil`.
     func begin(
         _ listening: consuming ListeningSocket, at place: Logger.Metadata, readable: @escaping EventLoop.Handler
     ) throws(SystemCallError) {

@@ -26,18 +26,18 @@ package struct LinkControls: Sendable {
     package let lastReason: @Sendable () async -> HCIStatus?
     /// Opens an L2CAP channel on the link.
     package let openChannel: @Sendable (ChannelRequest) async throws(BLEError) -> LinkSocket
-    /// Has a handler called, on the loop, when the controller is known to have lost the link, with what it says of the link; `nil`
-    /// after a reset. Nothing else may report that.
+    /// Has a handler called, on the loop, when the controller is known to have lost the link, with what it says of the
+    /// link; `nil` after a reset. Nothing else may report that.
     package let watchLoss: @Sendable (@escaping @Sendable (HCIStatus?) -> Void) -> Void
     /// Has a handler called, on the loop, when the encryption of the link changes, with whether it is encrypted.
     let watchEncryption: @Sendable (@escaping @Sendable (Bool) -> Void) -> Void
-    /// When the controller's report arrived that the link is encrypted; `nil` if it is not, or that is not known. To be called on
-    /// the loop.
+    /// When the controller's report arrived that the link is encrypted; `nil` if it is not, or that is not known. To be
+    /// called on the loop.
     let encryptionBeginning: @Sendable () -> ArrivalTime?
     /// Reads what the controller has reported, so that it is not known later than what the socket has received. To be
     /// called on the loop.
     let readEvents: @Sendable () -> Void
-    /// Whether the controller still has the link, as the kernel reports it.
+    /// Returns a Boolean value that indicates whether the controller still has the link, as the kernel reports it.
     package let isUp: @Sendable () async -> Bool
     /// The security of the link, by the descriptor of its socket. To be called on the loop.
     let security: @Sendable (Int32) -> LinkSecurity
@@ -47,9 +47,11 @@ package struct LinkControls: Sendable {
     let prepareSignature: @Sendable (String, @escaping BondSigners.Code) async throws(BLEError) -> Void
     /// Signs a write, if that is prepared. To be called on the loop.
     let sign: @Sendable ([UInt8], AttributeHandle) -> BondSigners.Outcome
-    /// Returns whether a signed write of the peer, which is the central, is to be executed, by codes that the closure computes.
+    /// Returns whether a signed write of the peer, which is the central, is to be executed,
+    /// by codes that the closure computes.
     let accept: @Sendable (ATTSignedWriteCommand, BondSigners.Code?) async -> Bool
-    /// Has the kernel send a Security Request to the peer, which is the central; it waits until then for the kernel and the disk.
+    /// Has the kernel send a Security Request to the peer, which is the central;
+    /// it waits until then for the kernel and the disk.
     let requestSecurity: @Sendable (RequiredSecurity, BootInstant, String) async throws(BLEError) -> Void
     /// Whether the peer, which is the central, pairs. To be called on the loop.
     let isPairing: @Sendable () -> Bool

@@ -37,8 +37,8 @@ extension Peripheral {
         try await send(command, in: context)
     }
 
-    /// Writes a value on a link without encryption, signed with the key of the bond so that the peer can authenticate it.
-    /// There is no response.
+    /// Writes a value on a link without encryption, signed with the key of the bond so that the peer can authenticate
+    /// it. There is no response.
     ///
     /// The pairing made the key, if the peer asked for one. The counter is part of the bond: numbers are reserved on
     /// the disk before they are used, 64 at a time, so that none is used twice, even after a crash. The call returns

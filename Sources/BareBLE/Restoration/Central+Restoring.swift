@@ -126,7 +126,8 @@ extension Central {
 
     // MARK: Recovery
 
-    /// Counts the steps of recovery that earlier runs of the program have taken, and has the state keep those of this one.
+    /// Counts the steps of recovery that earlier runs of the program have taken,
+    /// and has the state keep those of this one.
     private func continueRecovery(_ times: [UInt64]) {
         let loop = loop
         let (now, wallNow) = (loop.now(), UInt64(max(0, WallClock.now().components.seconds)))

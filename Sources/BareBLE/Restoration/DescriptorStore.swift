@@ -66,8 +66,8 @@ public struct DescriptorStore: Hashable, Sendable {
         return name
     }
 
-    /// Stores descriptors in place of what has this name, without waiting for the manager, unless it accepts no messages now.
-    /// The caller still owns them.
+    /// Stores descriptors in place of what has this name, without waiting for the manager, unless it accepts no
+    /// messages now. The caller still owns them.
     func put(_ descriptors: [Int32], named name: String) async throws(BLEError) {
         try await removeSoon(named: name)
         try await sendSoon(["FDSTORE=1", "FDNAME=\(name)"], descriptors)
@@ -106,8 +106,8 @@ extension DescriptorStore {
         public fileprivate(set) var links: [DetachedLink] = []
         /// The links that could not be used, by name, with the reason. They are closed.
         public fileprivate(set) var damaged: [String: BLEError] = [:]
-        /// Descriptors of others, such as those of a socket unit; they are unchanged. What `LocalPeripheral` has handed over
-        /// is not among them: `LocalPeripheral.restore(from:)` takes that.
+        /// Descriptors of others, such as those of a socket unit; they are unchanged. What `LocalPeripheral` has handed
+        /// over is not among them: `LocalPeripheral.restore(from:)` takes that.
         public fileprivate(set) var others: [ServiceEnvironment.Descriptor] = []
     }
 

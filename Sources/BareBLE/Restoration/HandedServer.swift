@@ -2,14 +2,14 @@ internal import BLECore
 internal import BLELinux
 internal import Logging
 
-// What the run before has left to the service manager for the peripheral role: the sockets on which links are accepted, and
-// the links of centrals.
+// What the run before has left to the service manager for the peripheral role: the sockets on which links are accepted,
+// and the links of centrals.
 //
 // Invariants
 // - Only the event loop's thread uses it.
 // - A descriptor belongs to this object until it is taken. What is never taken is closed with it.
-// - The manager's copy of a link is removed once the link is taken: it would keep the link up after its end here. Until then
-//   the copy is there for the next run.
+// - The manager's copy of a link is removed once the link is taken: it would keep the link up after its end here. Until
+//   then the copy is there for the next run.
 
 /// The listening sockets and links of centrals that the run before has handed over.
 // Unchecked: only the loop's thread touches its state.
@@ -94,8 +94,8 @@ final class HandedServer: @unchecked Sendable {
 
     // MARK: Taking
 
-    /// Returns the descriptor of the socket that listens at an address, which is the caller's from now on; `nil` if there is
-    /// none.
+    /// Returns the descriptor of the socket that listens at an address, which is the caller's from now on; `nil` if
+    /// there is none.
     func takeListener(at address: ListeningAddress) -> Int32? {
         guard let index = listeners.firstIndex(where: { $0.address == address }) else { return nil }
         let listener = listeners.remove(at: index)
@@ -190,8 +190,8 @@ extension HandedServer {
             descriptors: [socket, file])
     }
 
-    /// Stores items with the manager, and waits until it has them. Those that it does not take are closed, logged and returned by
-    /// their subjects; so are all others if it does not confirm that it has them.
+    /// Stores items with the manager, and waits until it has them. Those that it does not take are closed, logged and
+    /// returned by their subjects; so are all others if it does not confirm that it has them.
     static func put(_ items: [Item], in store: DescriptorStore, logger: Logger) async -> [String: BLEError] {
         var sent: [String] = []
         var lost: [String: BLEError] = [:]

@@ -7,8 +7,8 @@ public struct LocalPeripheralRestoration: Sendable {
     /// The descriptors that were handed over and cannot be used, by their names at the service manager. They are
     /// closed.
     public internal(set) var lost: [String: BLEError] = [:]
-    /// The reason that the file with the configurations was not used (`.unusableState`) and moved aside; `nil` if it was
-    /// used, or if there was none.
+    /// The reason that the file with the configurations was not used (`.unusableState`) and moved aside; `nil` if it
+    /// was used, or if there was none.
     public internal(set) var damage: BLEError?
     /// The path to which that file was moved.
     public internal(set) var movedTo: String?

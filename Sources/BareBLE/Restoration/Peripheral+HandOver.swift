@@ -56,8 +56,8 @@ extension Peripheral {
 
     /// Resumes a link that another owner has detached. Nothing is requested from the peer.
     ///
-    /// A failure ends the link, also at the controller. It fails for a bonded peer whose link the kernel does not report as
-    /// encrypted: how a command of another program has encrypted it is nowhere to be read.
+    /// A failure ends the link, also at the controller. It fails for a bonded peer whose link the kernel does not
+    /// report as encrypted: how a command of another program has encrypted it is nowhere to be read.
     func resume(_ state: LinkState, holding options: SubscribeOptions) async throws(BLEError) {
         resumeClientSide(state, holding: options)
         watchEncryption()

@@ -28,8 +28,8 @@ public struct StateStore: Hashable, Sendable {
     public var pathOfOtherVersion: String { path + ".other-version" }
     /// The path of the lock file, which names the process that holds the store.
     public var lockPath: String { "\(directory)/\(identifier).lock" }
-    /// The path of the file with what bonded centrals have configured in a `LocalPeripheral`. It is replaced and moved aside
-    /// in the same way, and has a lock of its own.
+    /// The path of the file with what bonded centrals have configured in a `LocalPeripheral`. It is replaced and moved
+    /// aside in the same way, and has a lock of its own.
     public var clientsPath: String { "\(directory)/\(identifier).clients" }
 
     /// Opens the store for this process, until the result goes away.
@@ -54,8 +54,8 @@ public struct StateStore: Hashable, Sendable {
         return try StateFile(directory: directory, name: name, lockPath: lockPath)
     }
 
-    /// Opens another file of the store, whose name is the identifier and this ending, with a lock of its own. The identifier
-    /// may have `longest` characters.
+    /// Opens another file of the store, whose name is the identifier and this ending, with a lock of its own. The
+    /// identifier may have `longest` characters.
     package func openFile(_ ending: String, longest: Int) throws(BLEError) -> StateFile {
         let name = identifier + ending
         return try open(name, lockPath: "\(directory)/\(name)-lock", longest: longest)

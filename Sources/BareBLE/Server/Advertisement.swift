@@ -1,7 +1,7 @@
 public import BLECore
 internal import BLELinux
 
-/// What a local peripheral sends so that others find it.
+/// The advertisement by which others find a local peripheral.
 ///
 /// ```swift
 /// let advertising = try await peripheral.advertise([
@@ -9,7 +9,7 @@ internal import BLELinux
 /// ])
 /// ```
 public struct Advertisement: Hashable, Sendable, ExpressibleByArrayLiteral {
-    /// What those who hear an advertisement may do.
+    /// The requests that devices which hear an advertisement may send.
     public enum Kind: Hashable, Sendable {
         /// Centrals may connect, and ask for the scan response.
         case connectable
@@ -21,12 +21,12 @@ public struct Advertisement: Hashable, Sendable, ExpressibleByArrayLiteral {
 
     /// The data, in the order of priority.
     public var data: AdvertisementData
-    /// What those who hear it may do.
+    /// The requests that devices which hear it may send.
     public var kind: Kind
     /// The bounds of the time between two advertisements: 20 ms to 10.24 s. The radio adds up to 10 ms to each.
     public var interval: ClosedRange<Duration>
-    /// A Boolean value that indicates whether extended PDUs are sent, which have room for more data, and which older devices
-    /// do not receive.
+    /// A Boolean value that indicates whether extended PDUs are sent, which have room for more data, and which older
+    /// devices do not receive.
     public var usesExtendedPDUs: Bool
 
     /// Creates an advertisement.
@@ -76,7 +76,7 @@ public struct Advertisement: Hashable, Sendable, ExpressibleByArrayLiteral {
     }
 }
 
-/// Whether an advertisement is on air.
+/// The state of an advertisement.
 public enum AdvertisingState: Hashable, Sendable {
     /// It is on air.
     case on
@@ -104,7 +104,7 @@ public final class AdvertisementLease: Sendable {
         }
     }
 
-    /// Whether it is on air.
+    /// The state: on air or not.
     public var state: AdvertisingState {
         get async { await readState() }
     }

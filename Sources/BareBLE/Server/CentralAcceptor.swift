@@ -2,8 +2,8 @@ internal import BLECore
 internal import BLELinux
 internal import Logging
 
-// Where the links of centrals come from: the adapter, and a Unix socket. With them go the channels beside the attributes, and
-// the pairings that centrals begin: they need a link that was accepted here.
+// Where the links of centrals come from: the adapter, and a Unix socket. With them go the channels beside the
+// attributes, and the pairings that centrals begin: they need a link that was accepted here.
 //
 // Duties
 // - Has the adapter accept links and report the pairings of their centrals, and accepts those at the socket.

@@ -6,8 +6,8 @@ internal import Logging
 //
 // Duties
 // - Keeps the records, and passes each to the links of its central.
-// - Compares the services of this run with those that the records are of, once: when the first link is served. Services that
-//   are published before that are no changes.
+// - Compares the services of this run with those that the records are of, once: when the first link is served. Services
+//   that are published before that are no changes.
 // - Has what changed written to the disk, if it is kept there.
 //
 // Invariants

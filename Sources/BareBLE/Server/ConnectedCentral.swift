@@ -41,10 +41,10 @@ public struct AuthorizationRequest: Sendable {
     public let isWrite: Bool
 }
 
-/// What an update does for a central whose queue has no room: its radio takes fewer values than are sent.
+/// The treatment of a central whose queue has no room for an update: its radio takes fewer values than are sent.
 public enum WhenFull: Hashable, Sendable {
-    /// The call waits; values are sent in the order of the calls. For a central for which 1,024 calls wait, it does not: the
-    /// value is not sent there, and the outcome is ``UpdateOutcome/full``.
+    /// The call waits; values are sent in the order of the calls. For a central for which 1,024 calls wait, it does
+    /// not: the value is not sent there, and the outcome is ``UpdateOutcome/full``.
     case wait
     /// The call waits, and a later update of the same characteristic takes its place: the newest value counts.
     case replace
@@ -52,7 +52,7 @@ public enum WhenFull: Hashable, Sendable {
     case fail
 }
 
-/// What became of an update for one central.
+/// The outcome of an update for one central.
 public enum UpdateOutcome: Hashable, Sendable {
     /// The kernel has taken the value, in a notification.
     case notified
@@ -66,8 +66,8 @@ public enum UpdateOutcome: Hashable, Sendable {
     case replaced
     /// The value was not sent, or not confirmed, in time.
     case timedOut
-    /// The value is longer than the central can receive: the limit, in bytes, is `ConnectedCentral.maximumUpdateLength`, or
-    /// less if the kernel has refused the packet.
+    /// The value is longer than the central can receive: the limit, in bytes, is
+    /// `ConnectedCentral.maximumUpdateLength`, or less if the kernel has refused the packet.
     case tooLong(limit: Int)
     /// The link does not have the security that the characteristic demands of subscribers.
     case insecure
@@ -82,7 +82,7 @@ public enum UpdateOutcome: Hashable, Sendable {
     public var isSent: Bool { self == .notified || self == .confirmed }
 }
 
-/// What became of an update.
+/// The outcome of an update.
 public struct UpdateResult: Hashable, Sendable {
     /// The outcome for each central that had subscribed.
     public let outcomes: [ConnectedCentral.ID: UpdateOutcome]
@@ -106,7 +106,8 @@ public enum LocalPeripheralEvent: Hashable, Sendable {
     case written(ConnectedCentral, PublishedCharacteristic)
     /// A write without response was dropped, because the application did not handle it, or earlier ones, in time.
     case writeDropped(ConnectedCentral, PublishedCharacteristic)
-    /// A central has paired; the bond is on the disk, and encrypts this link and each later one. Its subscriptions go on.
+    /// A central has paired; the bond is on the disk, and encrypts this link and each later one.
+    /// Its subscriptions go on.
     ///
     /// It may come after `.disconnected`, if the link ended first.
     case paired(ConnectedCentral, Bond)
@@ -123,10 +124,10 @@ public enum LocalPeripheralEvent: Hashable, Sendable {
 /// The events of a local peripheral, from the creation of the iterator on.
 ///
 /// At most 256 wait for one iterator; beyond that the oldest are dropped, and `.dropped` counts them. It ends with
-/// `LocalPeripheral.stop()`. `next()` throws `BLEError` with `.busy` while another task waits for the next event of this
-/// iterator.
+/// `LocalPeripheral.stop()`. `next()` throws `BLEError` with `.busy` while another task waits for the next event of
+/// this iterator.
 public typealias LocalPeripheralEventSequence = BLESequence<LocalPeripheralEvent>
 
-/// Elements that say that there may be room for an update again: one at once, and one each time that a central's queue has
-/// room after it was full.
+/// Elements that say that there may be room for an update again: one at once, and one each time that a central's queue
+/// has room after it was full.
 public typealias ReadyToUpdateSequence = BLESequence<Void>

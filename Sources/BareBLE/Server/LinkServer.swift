@@ -23,8 +23,8 @@ final class LinkServer: @unchecked Sendable {
 
     /// A change that the owner of the services must know.
     enum Event: Sendable {
-        /// The client has subscribed to the value at this handle, or its stored subscription is in force again; empty when it
-        /// has unsubscribed, and when the link ends.
+        /// The client has subscribed to the value at this handle, or its stored subscription is in force again; empty
+        /// when it has unsubscribed, and when the link ends.
         case configured(AttributeHandle, ClientCharacteristicConfiguration, isRestored: Bool)
         /// The client has written a value that the database keeps.
         case wrote(AttributeHandle)
@@ -147,8 +147,8 @@ extension LinkServer {
 
     /// The kernel has dropped packets of the client, which were not read in time.
     ///
-    /// On a link that this program has made, these are usually values, which are counted and missed. There the peer closes
-    /// the link if a request of its own was among them.
+    /// On a link that this program has made, these are usually values, which are counted and missed. There the peer
+    /// closes the link if a request of its own was among them.
     func droppedPackets() {
         if isInbound { perform(machine.droppedPackets(in: services.database)) }
     }
@@ -351,8 +351,8 @@ extension LinkServer {
         return begin(makeUpdate(value, of: handle), whenFull)
     }
 
-    /// Begins to send several values: those that the client wants in notifications in as few packets as it can receive, if
-    /// there is room, and then the others.
+    /// Begins to send several values: those that the client wants in notifications in as few packets as it can receive,
+    /// if there is room, and then the others.
     func beginUpdates(_ values: [(handle: AttributeHandle, value: [UInt8])], whenFull: WhenFull) -> [Begun] {
         guard values.count > 1, pending.isEmpty, !isHandingOver else {
             return values.map { beginUpdate($0.value, of: $0.handle, whenFull: whenFull) }

@@ -1,8 +1,8 @@
 public import BLECore
 internal import BLELinux
 
-// The peripheral role: the face of the local services, and of the links to the centrals that use them. Its state belongs to
-// owners, each with private state:
+// The peripheral role: the face of the local services, and of the links to the centrals that use them. Its state
+// belongs to owners, each with private state:
 //
 // | owner | what it owns |
 // |---|---|
@@ -14,8 +14,8 @@ internal import BLELinux
 // | `ServerHandOver` | what the run before has left (`HandedServer`), and what the next one gets |
 // | `ServerEvents` | the listeners |
 //
-// The face checks arguments, and calls the owners in order: what is accepted ends before the links, the links before the
-// records, and the events last.
+// The face checks arguments, and calls the owners in order: what is accepted ends before the links, the links before
+// the records, and the events last.
 //
 // Invariants
 // - It serves every link of its central: those that others make, and those that this program makes.
@@ -30,8 +30,8 @@ internal import BLELinux
 /// try await peripheral.update(HeartRateMeasurement(beatsPerMinute: 62), of: .heartRateMeasurement)
 /// ```
 ///
-/// It serves all links of its central's adapter: those that others make, and those that the central makes. A central has
-/// one local peripheral at a time. When the last reference goes away, its links end.
+/// It serves all links of its central's adapter: those that others make, and those that the central makes. A central
+/// has one local peripheral at a time. When the last reference goes away, its links end.
 public actor LocalPeripheral {
     /// The properties of a local peripheral.
     public struct Settings: Sendable {
@@ -47,16 +47,16 @@ public actor LocalPeripheral {
         /// A new name is a ``LocalPeripheralEvent/written(_:_:)`` of 0x2A00, whose value ``LocalPeripheral/value(of:)``
         /// returns. It is kept until the peripheral goes away, and not advertised by itself.
         public var isNameWritable = false
-        /// The maximum number of links that others make. If a further central connects, the unbonded one that was not heard
-        /// for the longest time is disconnected; without such a one, the newcomer is.
+        /// The maximum number of links that others make. If a further central connects, the unbonded one that was not
+        /// heard for the longest time is disconnected; without such a one, the newcomer is.
         public var maximumCentrals = 16
-        /// How long a central may send nothing before it is disconnected, at least 1 s; `nil`, the default, for as long as it
-        /// likes, as the protocol permits.
+        /// The time for which a central may send nothing before it is disconnected, at least 1 s; `nil`, the default,
+        /// for as long as it likes, as the protocol permits.
         ///
-        /// It counts whatever a central sends on its link: requests, commands, confirmations, and responses to requests of this
-        /// side. A central that only receives notifications sends nothing: it needs a limit that is longer than it stays, or
-        /// indications. One that waits for a response of this side, that pairs, or has a channel open, is not disconnected. The
-        /// limit is for links that centrals have made; the event is `.disconnected`.
+        /// It counts whatever a central sends on its link: requests, commands, confirmations, and responses to requests
+        /// of this side. A central that only receives notifications sends nothing: it needs a limit that is longer than
+        /// it stays, or indications. One that waits for a response of this side, that pairs, or has a channel open, is
+        /// not disconnected. The limit is for links that centrals have made; the event is `.disconnected`.
         public var idleLimit: Duration?
         /// The largest ATT MTU that is offered to centrals, 23 to 517. On a link that the central has made it is
         /// `ConnectOptions.mtu`.
@@ -85,8 +85,8 @@ public actor LocalPeripheral {
     private let records: ClientRecords
     private let updates: UpdateSender
     private let handOver: ServerHandOver
-    /// Ends what would outlive the last reference. It is no deinitializer: for an isolated one the optimizer of Swift 6.3
-    /// fails in programs that create a local peripheral ("circular reference").
+    /// Ends what would outlive the last reference. It is no deinitializer: for an isolated one the optimizer of Swift
+    /// 6.3 fails in programs that create a local peripheral ("circular reference").
     private let cleanUp: LifetimeToken
 
     /// The event loop: all of the actor's code runs there.
@@ -127,15 +127,15 @@ extension LocalPeripheral {
     /// The published services, in the order of their handles.
     public var publishedServices: [PublishedService] { services.services }
 
-    /// Publishes a service after all others. Connected centrals are notified of the change, bonded ones that are away when
-    /// they come back.
+    /// Publishes a service after all others. Connected centrals are notified of the change, bonded ones that are away
+    /// when they come back.
     ///
     /// Services have the same handles in each run of a program that publishes the same ones in the same order.
     ///
-    /// - Throws: `BLEError` with `.invalidArgument` for a service that cannot be: one of the two that are there in any case
-    ///   (0x1800, 0x1801), a descriptor that the library adds itself, a value of more than 512 bytes, a fixed value that is
-    ///   writable, an include of a service that is not published, or more attributes than there are handles; `.busy` if
-    ///   the central has another local peripheral.
+    /// - Throws: `BLEError` with `.invalidArgument` for a service that cannot be: one of the two that are there in any
+    ///   case (0x1800, 0x1801), a descriptor that the library adds itself, a value of more than 512 bytes, a fixed
+    ///   value that is writable, an include of a service that is not published, or more attributes than there are
+    ///   handles; `.busy` if the central has another local peripheral.
     @discardableResult
     public func publish(_ service: LocalService) throws(BLEError) -> PublishedService {
         let operation = "publish \(service.uuid)"
@@ -184,14 +184,14 @@ extension LocalPeripheral {
 // MARK: - Updates
 
 extension LocalPeripheral {
-    /// Sends a value to the centrals that have subscribed to a characteristic: in a notification or an indication, as each
-    /// has asked for. It becomes the stored value as well, if there is one.
+    /// Sends a value to the centrals that have subscribed to a characteristic: in a notification or an indication, as
+    /// each has asked for. It becomes the stored value as well, if there is one.
     ///
-    /// The call returns when the value was sent to all, and those that get indications have confirmed it. Values reach each
-    /// central in the order of the calls. A central whose queue is full does not delay the others, until it has all the
-    /// buffers that the controller has for packets of all links: the kernel does not reserve any. If nobody has subscribed,
-    /// that is no error, and the result is empty. A central that cannot receive so long a value does not get it, and the others
-    /// do: its outcome is ``UpdateOutcome/tooLong(limit:)``.
+    /// The call returns when the value was sent to all, and those that get indications have confirmed it. Values reach
+    /// each central in the order of the calls. A central whose queue is full does not delay the others, until it has
+    /// all the buffers that the controller has for packets of all links: the kernel does not reserve any. If nobody has
+    /// subscribed, that is no error, and the result is empty. A central that cannot receive so long a value does not
+    /// get it, and the others do: its outcome is ``UpdateOutcome/tooLong(limit:)``.
     ///
     /// - Parameters:
     ///   - value: The value.
@@ -199,8 +199,9 @@ extension LocalPeripheral {
     ///   - targets: The centrals; `nil` for all that have subscribed.
     ///   - whenFull: What to do for a central whose queue is full.
     ///   - timeout: After it the call returns; what was not sent is not sent any more. `nil` for no limit.
-    /// - Throws: `BLEError` with `.attributeNotFound`, `.ambiguous`; `.tooLong` if the value is longer than one of `targets`, or
-    ///   each of all centrals that have subscribed, can receive (`ConnectedCentral.maximumUpdateLength`): it is sent to none.
+    /// - Throws: `BLEError` with `.attributeNotFound`, `.ambiguous`; `.tooLong` if the value is longer than one of
+    ///   `targets`, or each of all centrals that have subscribed, can receive (`ConnectedCentral.maximumUpdateLength`):
+    ///   it is sent to none.
     @discardableResult
     public func update(
         _ value: [UInt8], of characteristic: CharacteristicReference, to targets: [ConnectedCentral.ID]? = nil,
@@ -222,9 +223,9 @@ extension LocalPeripheral {
 
     /// Sends the values of several characteristics, each as `update(_:of:to:whenFull:timeout:)` does.
     ///
-    /// A central that supports Multiple Handle Value Notifications gets those for which it has enabled notifications in as few
-    /// packets as they fit in, if there is room for them at once. Others get one packet for each value. Indications follow the
-    /// notifications.
+    /// A central that supports Multiple Handle Value Notifications gets those for which it has enabled notifications in
+    /// as few packets as they fit in, if there is room for them at once. Others get one packet for each value.
+    /// Indications follow the notifications.
     ///
     /// - Parameters:
     ///   - values: The values and their characteristics.
@@ -266,16 +267,16 @@ extension LocalPeripheral {
     /// The centrals that are connected.
     public var centrals: [ConnectedCentral] { links.inOrder.map(links.snapshot) }
 
-    /// What happens to the links and their subscriptions.
+    /// The events of the links and their subscriptions.
     public nonisolated var events: LocalPeripheralEventSequence { serverEvents.all }
 
     /// Accepts the links that centrals make to the central's adapter, from now on until `stop()`.
     ///
-    /// It needs no capability, and the adapter may be off. It does not advertise. Of several programs that accept links on
-    /// an adapter, each link goes to the one that has begun last; bluetoothd is one of them.
+    /// It needs no capability, and the adapter may be off. It does not advertise. Of several programs that accept links
+    /// on an adapter, each link goes to the one that has begun last; bluetoothd is one of them.
     ///
-    /// - Throws: `BLEError` with `.noAdapter`, `.unsupported`, `.busy` if another local peripheral of this program accepts
-    ///   links of the adapter, `.invalidArgument` after `stop()`, `.system`.
+    /// - Throws: `BLEError` with `.noAdapter`, `.unsupported`, `.busy` if another local peripheral of this program
+    ///   accepts links of the adapter, `.invalidArgument` after `stop()`, `.system`.
     public func acceptCentrals() async throws(BLEError) {
         let operation = "accept centrals"
         try checkRuns(during: operation)
@@ -286,16 +287,16 @@ extension LocalPeripheral {
         try checkRuns(during: operation)
     }
 
-    /// Advertises, and for a connectable advertisement accepts the links that follow, until the result is stopped or goes
-    /// away.
+    /// Advertises, and for a connectable advertisement accepts the links that follow, until the result is stopped or
+    /// goes away.
     ///
-    /// The advertisement comes back by itself: after a central has connected, after another program has disturbed it, and
-    /// after the adapter was off.
+    /// The advertisement comes back by itself: after a central has connected, after another program has disturbed it,
+    /// and after the adapter was off.
     ///
-    /// - Throws: `BLEError` with `.notPermitted` without CAP_NET_RAW; `.invalidArgument` for data that does not fit, with
-    ///   the number of bytes, and after `stop()`; `.notSupported` for what the controller cannot do; `.busy` if it has as
-    ///   many advertisements as it can; `.noAdapter`, `.adapterDown`, `.blocked`, `.unsupported`, `.cancelled`, and the
-    ///   codes of `acceptCentrals()`.
+    /// - Throws: `BLEError` with `.notPermitted` without CAP_NET_RAW; `.invalidArgument` for data that does not fit,
+    ///   with the number of bytes, and after `stop()`; `.notSupported` for what the controller cannot do; `.busy` if it
+    ///   has as many advertisements as it can; `.noAdapter`, `.adapterDown`, `.blocked`, `.unsupported`, `.cancelled`,
+    ///   and the codes of `acceptCentrals()`.
     public func advertise(_ advertisement: Advertisement) async throws(BLEError) -> AdvertisementLease {
         let operation = "advertise"
         try checkRuns(during: operation)
@@ -331,7 +332,8 @@ extension LocalPeripheral {
 
     /// Serves a connected SEQPACKET descriptor, with one PDU in each packet, as the link of a central.
     ///
-    /// The descriptor belongs to the peripheral from now on, even if the call throws. Tests pass one end of a socketpair.
+    /// The descriptor belongs to the peripheral from now on, even if the call throws.
+    /// Tests pass one end of a socketpair.
     ///
     /// - Throws: `BLEError` with `.invalidArgument` after `stop()`, `.system`.
     @discardableResult
@@ -341,7 +343,8 @@ extension LocalPeripheral {
         return try links.accept(socket, name: name)
     }
 
-    /// Returns the client side of the link to a central, to use the central's own services. It lives as long as the link.
+    /// Returns the client side of the link to a central, to use the central's own services.
+    /// It lives as long as the link.
     ///
     /// - Throws: `BLEError` with `.disconnected` if the central is not connected; `.timedOut`, `.cancelled`.
     public func peripheral(of id: ConnectedCentral.ID, timeout: Duration? = nil) async throws(BLEError) -> Peripheral {
@@ -363,10 +366,10 @@ extension LocalPeripheral {
 
     /// Requests other connection parameters of the link to a central, and waits until they are in effect.
     ///
-    /// A central chooses the parameters with which it connects, and may change them at any time, also to absurd ones: the
-    /// controllers do not ask this program. The central may refuse a request, choose within its bounds, and change the
-    /// parameters again. Request them after `connectionParameters(of:)` has returned unsuitable ones, three times at most:
-    /// a central that insists does not give way, and each request costs both sides energy.
+    /// A central chooses the parameters with which it connects, and may change them at any time, also to absurd ones:
+    /// the controllers do not ask this program. The central may refuse a request, choose within its bounds, and change
+    /// the parameters again. Request them after `connectionParameters(of:)` has returned unsuitable ones, three times
+    /// at most: a central that insists does not give way, and each request costs both sides energy.
     ///
     /// - Parameters:
     ///   - parameters: The bounds of the interval, the latency and the supervision timeout.
@@ -388,8 +391,8 @@ extension LocalPeripheral {
     /// A Boolean value that indicates whether centrals may pair now.
     public var allowsPairing: Bool { get async { await central.adapter.allowsCentralPairing } }
 
-    /// Lets centrals that connect from now on pair, for a time or until `refusePairing()`; before that, and afterwards, they
-    /// are refused.
+    /// Lets centrals that connect from now on pair, for a time or until `refusePairing()`; before that, and afterwards,
+    /// they are refused.
     ///
     /// A later call takes the place of an earlier one. What the agent can show and ask counts for links that come up
     /// after the call: on those that are up, nothing can be compared. One central pairs at a time, and others are
@@ -403,10 +406,10 @@ extension LocalPeripheral {
     /// - Parameters:
     ///   - options: How centrals may pair.
     ///   - duration: How long they may; `nil` for no limit.
-    /// - Throws: `BLEError` with `.invalidArgument` for options that accept no pairing, and after `stop()`; `.notPermitted`
-    ///   without CAP_NET_ADMIN, `.notSupported` without `Configuration.security`, `.pairingUnavailable` if the kernel cannot pair
-    ///   with the adapter as it was switched on, `.adapterShared` if another program keeps making the adapter not bondable,
-    ///   `.timedOut`, `.adapterDown`, `.noAdapter`, `.blocked`, `.cancelled`, and
+    /// - Throws: `BLEError` with `.invalidArgument` for options that accept no pairing, and after `stop()`;
+    ///   `.notPermitted` without CAP_NET_ADMIN, `.notSupported` without `Configuration.security`, `.pairingUnavailable`
+    ///   if the kernel cannot pair with the adapter as it was switched on, `.adapterShared` if another program keeps
+    ///   making the adapter not bondable, `.timedOut`, `.adapterDown`, `.noAdapter`, `.blocked`, `.cancelled`, and
     ///   the codes of `acceptCentrals()`.
     ///
     /// Spec: bondable mode, Core Vol 3 Part C, 9.4.3.
@@ -447,21 +450,21 @@ extension LocalPeripheral {
     /// Requests security of a central, and waits until the link has it: the central encrypts the link with its bond, or
     /// pairs.
     ///
-    /// A link that has the security is left alone. A central without a bond can pair only while `allowPairing(_:for:)` lets
-    /// it, whose agent decides as ever; what that agent can show and ask is part of the request. Prefer an attribute that
-    /// requires security (`AttributeAccess`): every central reacts to a refused attribute, and many phones ask their users
-    /// about a request, or ignore it. The kernel ends the link of a central that refuses, and that of one
-    /// that has not reacted after 30 s.
+    /// A link that has the security is left alone. A central without a bond can pair only while `allowPairing(_:for:)`
+    /// lets it, whose agent decides as ever; what that agent can show and ask is part of the request. Prefer an
+    /// attribute that requires security (`AttributeAccess`): every central reacts to a refused attribute, and many
+    /// phones ask their users about a request, or ignore it. The kernel ends the link of a central that refuses, and
+    /// that of one that has not reacted after 30 s.
     ///
     /// - Parameters:
     ///   - required: What the link must have.
     ///   - id: The central.
-    ///   - timeout: The longest time for the call: for the kernel and the disk, where the adapter is not under management yet,
-    ///     and for the central and its user. The request cannot be withdrawn.
+    ///   - timeout: The longest time for the call: for the kernel and the disk, where the adapter is not under
+    ///     management yet, and for the central and its user. The request cannot be withdrawn.
     /// - Returns: The security of the link.
-    /// - Throws: `BLEError` with `.disconnected` if the central is not connected, or disconnects; `.timedOut` if it does not
-    ///   react in time; `.pairingRefused` and the other codes of a pairing that fails; `.notBonded` if it has no bond and
-    ///   may not pair; `.insufficientSecurity` if its bond, or the one that it has made, is worth less;
+    /// - Throws: `BLEError` with `.disconnected` if the central is not connected, or disconnects; `.timedOut` if it
+    ///   does not react in time; `.pairingRefused` and the other codes of a pairing that fails; `.notBonded` if it has
+    ///   no bond and may not pair; `.insufficientSecurity` if its bond, or the one that it has made, is worth less;
     ///   `.invalidArgument` for a link that this side has made, `.notSupported` for one without a radio and without
     ///   `Configuration.security`, `.notPermitted` without CAP_NET_ADMIN, `.adapterDown`, `.cancelled`, `.system`.
     ///
@@ -518,20 +521,21 @@ extension LocalPeripheral {
     /// Continues with what the run before has left: what bonded centrals have configured, the socket on which links are
     /// accepted, and the links themselves.
     ///
-    /// Call it once at each start, also the first, before services are published. Publish the same services in the same order
-    /// then, and accept centrals: that resumes the links, whose centrals notice nothing. Their events come before those of
-    /// newcomers, which have waited meanwhile: `.connected`, with `ConnectedCentral.isRestored`, and `.subscribed` for each
-    /// of their subscriptions. Where the services differ from those of the run before, all bonded centrals are notified of the
-    /// change at their next encrypted link, and the subscriptions that it affects end.
+    /// Call it once at each start, also the first, before services are published. Publish the same services in the same
+    /// order then, and accept centrals: that resumes the links, whose centrals notice nothing. Their events come before
+    /// those of newcomers, which have waited meanwhile: `.connected`, with `ConnectedCentral.isRestored`, and
+    /// `.subscribed` for each of their subscriptions. Where the services differ from those of the run before, all
+    /// bonded centrals are notified of the change at their next encrypted link,
+    /// and the subscriptions that it affects end.
     ///
     /// From then on the file is kept current automatically, written at most once in 5 s, and at `stop()` and
     /// `suspend(handingOverTo:)`.
     ///
     /// - Parameter environment: Where to look for what the service manager has kept.
     /// - Throws: `BLEError` with `.busy` if another process has the file, which the reason names, or if this was called
-    ///   before; `.invalidArgument` if there are services or links already, and after `stop()`; `.timedOut` if the disk has not
-    ///   responded in 5 s; `.cancelled`, `.notPermitted`, `.diskFull`, `.system`. A file that cannot be used is not an error: see
-    ///   `LocalPeripheralRestoration.damage`.
+    ///   before; `.invalidArgument` if there are services or links already, and after `stop()`; `.timedOut` if the disk
+    ///   has not responded in 5 s; `.cancelled`, `.notPermitted`, `.diskFull`, `.system`. A file that cannot be used is
+    ///   not an error: see `LocalPeripheralRestoration.damage`.
     public func restore(
         from environment: ServiceEnvironment = .process
     ) async throws(BLEError) -> LocalPeripheralRestoration {
@@ -559,9 +563,9 @@ extension LocalPeripheral {
     /// end; a central that they bring waits as well. Sequences of events end, as after `stop()`; so do listeners for
     /// channels.
     ///
-    /// - Returns: What was not handed over, by the names of the centrals and of the sockets on which links are accepted, with the
-    ///   reasons: these links have ended. Where the manager has been sent something and does not confirm it, the reason is
-    ///   `.timedOut`, and the manager may have it or not.
+    /// - Returns: What was not handed over, by the names of the centrals and of the sockets on which links are
+    ///   accepted, with the reasons: these links have ended. Where the manager has been sent something and does not
+    ///   confirm it, the reason is `.timedOut`, and the manager may have it or not.
     @discardableResult
     public func suspend(handingOverTo store: DescriptorStore) async -> [String: BLEError] {
         guard !links.isClosed else { return [:] }

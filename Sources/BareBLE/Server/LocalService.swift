@@ -27,8 +27,8 @@ public struct LocalService: Sendable {
     public var includes: [PublishedService]
     /// The characteristics, in the order of their handles.
     public var characteristics: [LocalCharacteristic]
-    /// Takes a reliable write of several characteristics of this service; `nil` calls their handlers one after the other,
-    /// where one that throws does not undo the earlier ones.
+    /// Takes a reliable write of several characteristics of this service; `nil` calls their handlers one after the
+    /// other, where one that throws does not undo the earlier ones.
     public var batchHandler: BatchHandler?
 
     /// Creates a service.
@@ -135,8 +135,8 @@ public struct LocalValue: Sendable {
     /// A value that never changes, encoded.
     public static func fixed<Value: GATTWritable>(_ value: Value) -> LocalValue { .fixed(value.valueBytes) }
 
-    /// A value that the library keeps. Centrals read it, and write it if the properties permit; `LocalPeripheral.set` and
-    /// `update` change it too. Each write of a central is a `LocalPeripheralEvent.written`.
+    /// A value that the library keeps. Centrals read it, and write it if the properties permit; `LocalPeripheral.set`
+    /// and `update` change it too. Each write of a central is a `LocalPeripheralEvent.written`.
     ///
     /// - Parameters:
     ///   - bytes: The first value.
@@ -148,17 +148,18 @@ public struct LocalValue: Sendable {
 
     /// A value that closures provide and take.
     ///
-    /// They run on the event loop, one at a time for each central, so they must await and not block. A closure that throws
-    /// `ATTRefusal` has the request refused with its code, any other error with Unlikely Error (0x0E). A central waits 30 s
-    /// for a response: after 20 s the request is refused with that code, and the closure's task is cancelled. A request
-    /// that reads several values, or that `LocalPeripheral.Settings.authorize` decides about first, has these 20 s for all.
+    /// They run on the event loop, one at a time for each central, so they must await and not block. A closure that
+    /// throws `ATTRefusal` has the request refused with its code, any other error with Unlikely Error (0x0E). A central
+    /// waits 30 s for a response: after 20 s the request is refused with that code, and the closure's task is
+    /// cancelled. A request that reads several values, or that `LocalPeripheral.Settings.authorize` decides about
+    /// first, has these 20 s for all.
     public static func handled(read: ReadHandler? = nil, write: WriteHandler? = nil) -> LocalValue {
         LocalValue(content: .handled(read: read, write: write, isReadInParts: false))
     }
 
-    /// A value that closures provide and take, as `handled(read:write:)` does, but `read` is called for each part of a long
-    /// value, with the offset of the part. It returns the value up to the end of that part at least; the bytes before the
-    /// offset are not sent.
+    /// A value that closures provide and take, as `handled(read:write:)` does, but `read` is called for each part of a
+    /// long value, with the offset of the part. It returns the value up to the end of that part at least; the bytes
+    /// before the offset are not sent.
     package static func handledInParts(read: @escaping ReadHandler, write: @escaping WriteHandler) -> LocalValue {
         LocalValue(content: .handled(read: read, write: write, isReadInParts: true))
     }
@@ -182,7 +183,7 @@ public struct CentralWriteRequest: Sendable {
     public let offset: Int
     /// The value.
     public let value: [UInt8]
-    /// Whether the central waits for no response, so that a refusal has no effect.
+    /// A Boolean value that indicates whether the central waits for no response, so that a refusal has no effect.
     package let isCommand: Bool
 }
 

@@ -5,12 +5,13 @@ internal import BLELinux
 //
 // Invariants
 // - The server knows the security of the link before each packet that is passed to it.
-// - What arrived before the link was encrypted is served as on a link that is not: nothing proves who sent it. The kernel's
-//   times of arrival tell what that is. Where this process may not read the controller's events they are not known:
-//   there a request that is read together with the beginning of the encryption is refused if it needs that.
+// - What arrived before the link was encrypted is served as on a link that is not: nothing proves who sent it. The
+//   kernel's times of arrival tell what that is. Where this process may not read the controller's events they are not
+//   known: there a request that is read together with the beginning of the encryption is refused if it needs that.
 
 extension Peripheral {
-    /// Has the peer served from now on. `serverSecurityMayHaveChanged` follows, once the server has the record of the peer.
+    /// Has the peer served from now on. `serverSecurityMayHaveChanged` follows,
+    /// once the server has the record of the peer.
     ///
     /// - Parameter isStarting: Whether nothing reads the link yet.
     func serve(_ server: LinkServer, isStarting: Bool) throws(BLEError) {
@@ -38,8 +39,8 @@ extension Peripheral {
 
     /// Begins to read a link that the run before has served.
     ///
-    /// A link that was encrypted then has been ever since, because the encryption of a link ends with the link: so was what
-    /// waits in the socket.
+    /// A link that was encrypted then has been ever since, because the encryption of a link ends with the link: so was
+    /// what waits in the socket.
     func continueServing(_ server: LinkServer, wasEncrypted: Bool) throws(BLEError) {
         watchEncryption()
         reportArrivals()
@@ -62,14 +63,15 @@ extension Peripheral {
         guard controls != nil, end == nil, let server = link.server else { return }
         let security = clientSecurity
         guard security != server.security else { return }
-        // The encryption may have begun before this program has accepted the link; its end must be noticed all the same.
+        // The encryption may have begun before this program has accepted the link;
+        // its end must be noticed all the same.
         if security.isEncrypted { secured() }
         if security.isEncrypted, !server.security.isEncrypted { readAhead(of: security, server) }
         if end == nil, security != server.security { server.securityChanged(security) }
     }
 
-    /// Reads what waits at the socket of a link that has become encrypted. The server has the new security before the first
-    /// packet that arrived encrypted.
+    /// Reads what waits at the socket of a link that has become encrypted. The server has the new security before the
+    /// first packet that arrived encrypted.
     private func readAhead(of security: ClientSecurity, _ server: LinkServer) {
         // It may have been reported since the last look, and the kernel acts after its report.
         controls?.readEvents()

@@ -22,7 +22,8 @@ final class PublishedServices: @unchecked Sendable {
     var database: ServerDatabase
     private let computeHash: (@Sendable (DatabaseHashMessage) -> [UInt8])?
     private(set) var services: [PublishedService] = []
-    /// The Device Name, which is there in any case, and is the only stored value of the library that centrals may write.
+    /// The Device Name, which is there in any case, and is the only stored value of the library that centrals may
+    /// write.
     let deviceName: PublishedCharacteristic
     private var handlers: [AttributeHandle: Handlers] = [:]
 
@@ -143,7 +144,8 @@ final class PublishedServices: @unchecked Sendable {
 
     /// Returns the handle of the published characteristic that a value is for.
     ///
-    /// - Throws: `BLEError` with `.attributeNotFound` or `.ambiguous`; `.tooLong` for a value that no attribute can have.
+    /// - Throws: `BLEError` with `.attributeNotFound` or `.ambiguous`;
+    ///   `.tooLong` for a value that no attribute can have.
     func handle(
         of reference: CharacteristicReference, for value: [UInt8], during operation: String
     ) throws(BLEError) -> AttributeHandle {

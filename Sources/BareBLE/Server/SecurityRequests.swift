@@ -6,8 +6,8 @@ internal import BLELinux
 //
 // Duties
 // - Has the kernel send a Security Request, unless the link has the security already. `SMP_SECURITY_REQUEST`.
-// - Resumes the tasks when the encryption has changed, a pairing has ended, the central has refused, or the link has ended.
-//   Each looks at the security of the link itself then: what it requires may differ from what others do.
+// - Resumes the tasks when the encryption has changed, a pairing has ended, the central has refused, or the link has
+//   ended. Each looks at the security of the link itself then: what it requires may differ from what others do.
 //
 // Invariants
 // - Each request ends once: with the security, or with one error; at the latest with the link.

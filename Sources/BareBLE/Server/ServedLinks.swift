@@ -8,7 +8,8 @@ internal import Logging
 // - Gives each link a `LinkServer`, whose questions it has the application answer.
 // - Reports what happens at a link, in order: connected, subscribed, written, unsubscribed, disconnected.
 // - Passes to a server what its bonded central has configured on earlier links, and has changes of that recorded.
-// - Makes place for a newcomer: ends the link that the same central had before, and one that may go if there are too many.
+// - Makes place for a newcomer: ends the link that the same central had before,
+//   and one that may go if there are too many.
 // - Finds the central of a link by each of its names: the kernel's, the one on the air, and that of its bond.
 //
 // Invariants

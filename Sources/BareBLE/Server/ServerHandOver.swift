@@ -10,9 +10,10 @@ internal import Logging
 // - Suspends: has each link settle, and hands over those that can be, with the sockets on which centrals wait.
 //
 // Invariants
-// - Nothing is taken from the service manager before `restore`, and nothing twice. What is never taken goes with `drop()`.
-// - A link is handed over only with nothing unfinished, and with a key that is known to be that of its bond. Any other ends,
-//   and is reported.
+// - Nothing is taken from the service manager before `restore`, and nothing twice.
+//   What is never taken goes with `drop()`.
+// - A link is handed over only with nothing unfinished, and with a key that is known to be that of its bond. Any other
+//   ends, and is reported.
 // - Only the event loop's thread uses it.
 
 /// The state that outlives a run of the program.
@@ -85,8 +86,8 @@ final class ServerHandOver: @unchecked Sendable {
         return restoration
     }
 
-    /// Returns the descriptor of the socket that listens at an address, which is the caller's from now on; `nil` if there is
-    /// none.
+    /// Returns the descriptor of the socket that listens at an address, which is the caller's from now on; `nil` if
+    /// there is none.
     func takeListener(at address: ListeningAddress) -> Int32? { handed?.takeListener(at: address) }
 
     /// Serves the links over a radio again, while the table of links is open.

@@ -7,8 +7,8 @@ extension Central {
     /// It returns at once: `Session.ready(within:)` waits for the link. A peer has one session of a central at a time,
     /// and no other call connects to it meanwhile; `session(of:)` returns the existing one.
     ///
-    /// A session with a bonded peer stays one session whatever private addresses the peer uses, and each of its links is
-    /// encrypted before its first byte. If the peer rejects the bond's key the session gives up at once, with
+    /// A session with a bonded peer stays one session whatever private addresses the peer uses, and each of its links
+    /// is encrypted before its first byte. If the peer rejects the bond's key the session gives up at once, with
     /// `BLEError.Code.bondRejected`: neither attempts nor a new pairing would tell the right peer from another device.
     ///
     /// - Parameters:

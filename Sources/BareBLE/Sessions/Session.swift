@@ -17,8 +17,8 @@ internal import Logging
 // - `work` is the one thing in progress: a connect, the program's work on a link, or a wait for the adapter. A result
 //   whose number is no longer that of `work` comes too late, and is only released.
 // - A released link has ended before the next connect begins: `teardown` is awaited.
-// - Once a link was to a bonded peer, each later one has the security that `SecurityDemand.onceBonded` returns, also in the
-//   restoration state: without the bond another device could take the peer's place.
+// - Once a link was to a bonded peer, each later one has the security that `SecurityDemand.onceBonded` returns, also in
+//   the restoration state: without the bond another device could take the peer's place.
 // - No task of the session holds a reference to it. When its last reference is released, the session and its link end.
 
 /// A lasting connection to one peer, made again by a policy whenever it is lost.
@@ -461,8 +461,8 @@ extension Session {
 // MARK: - The machine's actions
 
 extension Session {
-    /// The codes of failures that would recur at each attempt, and of those that must not be hidden by attempts: a device
-    /// that rejects a bond's key may be another one, and one that gets wrong passkeys may lock all others out.
+    /// The codes of failures that would recur at each attempt, and of those that must not be hidden by attempts: a
+    /// device that rejects a bond's key may be another one, and one that gets wrong passkeys may lock all others out.
     private static let finalCodes: Set<BLEError.Code> = [
         .unsupported, .notPermitted, .invalidArgument, .notSupported, .bondRejected, .keyTooShort, .notBonded,
         .bondNotStored, .unusableState, .adapterMismatch, .wrongPasskey,
@@ -526,7 +526,8 @@ extension Session {
         return Disconnection(error: last.error, reason: last.reason, time: last.time, next: next)
     }
 
-    /// Reports that the link is encrypted: before its first byte to a bonded peer, otherwise once a pairing has made it so.
+    /// Reports that the link is encrypted: before its first byte to a bonded peer,
+    /// otherwise once a pairing has made it so.
     private func reportSecurity() {
         guard let link = current?.link else { return }
         let number = ObjectIdentifier(link)

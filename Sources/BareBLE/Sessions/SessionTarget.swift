@@ -30,7 +30,7 @@ package struct SessionTarget: Sendable {
 public struct SessionHandlers: Sendable {
     /// Returns the pause before the next attempt, `nil` for none, in place of the policy.
     package var decide: (@Sendable (Disconnection, _ failures: Int) -> Duration?)?
-    /// Whether `decide` is also called for `Session.disconnect(_:)`.
+    /// A Boolean value that indicates whether `decide` is also called for `Session.disconnect(_:)`.
     package var includesExpectedEnds = false
     /// Makes each new link ready, before it is available to others.
     package var onReady: (@Sendable (Peripheral) async throws -> Void)?

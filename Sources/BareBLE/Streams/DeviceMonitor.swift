@@ -61,8 +61,8 @@ public final class DeviceMonitor: Sendable {
     /// The number of devices, without a copy of the list.
     var count: Int { broadcaster.state.withLock { $0.list.count } }
 
-    /// Returns a device of the list, by its address or its identity; for a device with several advertising sets, the one
-    /// heard last.
+    /// Returns a device of the list, by its address or its identity; for a device with several advertising sets, the
+    /// one heard last.
     public func device(_ peer: PeerID) -> MonitoredDevice? { broadcaster.state.withLock { $0.list.device(peer) } }
 
     /// A Boolean value that indicates whether the list is being kept current; `false` while the adapter is down or

@@ -3,8 +3,8 @@ internal import BLELinux
 
 // Owns the values that came before their first subscription on a link.
 //
-// A bonded peer keeps its client configurations, and may send as soon as the link is encrypted: a scale sends the weight
-// that woke it up. A program that has just started has not subscribed by then.
+// A bonded peer keeps its client configurations, and may send as soon as the link is encrypted: a scale sends the
+// weight that woke it up. A program that has just started has not subscribed by then.
 //
 // Invariants
 // - Only values of handles that no sequence has been subscribed to on this link are here, in the order of arrival.

@@ -27,8 +27,8 @@ extension Peripheral {
     /// characteristic are discovered.
     ///
     /// - Throws: `BLEError` with `.notSupported` for a characteristic that cannot send, `.refusedByPeer`,
-    ///   `.insufficientSecurity`, `.ambiguous`, `.attributeNotFound`, `.servicesChanged` if the peer announces meanwhile
-    ///   that the characteristic may have changed, `.timedOut`, `.disconnected`, `.cancelled`.
+    ///   `.insufficientSecurity`, `.ambiguous`, `.attributeNotFound`, `.servicesChanged` if the peer announces
+    ///   meanwhile that the characteristic may have changed, `.timedOut`, `.disconnected`, `.cancelled`.
     public func subscribe(
         to characteristic: CharacteristicReference, _ options: SubscribeOptions = SubscribeOptions()
     ) async throws(BLEError) -> ValueSequence {

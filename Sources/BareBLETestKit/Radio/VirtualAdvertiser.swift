@@ -17,20 +17,20 @@ package struct VirtualAdvertiser: Sendable {
     package struct AdvertisingSet: Hashable, Sendable {
         /// The advertising handle.
         package let handle: UInt8
-        /// Whether centrals may connect.
-        package internal(set) var isConnectable = true
-        /// Whether there is a scan response.
-        package internal(set) var isScannable = true
-        /// Whether it uses extended PDUs, which have room for more data.
-        package internal(set) var isExtended = false
+        /// A Boolean value that indicates whether centrals may connect.
+        package fileprivate(set) var isConnectable = true
+        /// A Boolean value that indicates whether there is a scan response.
+        package fileprivate(set) var isScannable = true
+        /// A Boolean value that indicates whether it uses extended PDUs, which have room for more data.
+        package fileprivate(set) var isExtended = false
         /// The interval between two advertising events.
-        package internal(set) var interval = Duration.milliseconds(1280)
-        /// Whether it advertises a random address.
-        package internal(set) var usesRandomAddress = false
-        package internal(set) var randomAddress: BluetoothAddress?
-        package internal(set) var data: [UInt8] = []
-        package internal(set) var scanResponse: [UInt8] = []
-        package internal(set) var isOnAir = false
+        package fileprivate(set) var interval = Duration.milliseconds(1280)
+        /// A Boolean value that indicates whether it advertises a random address.
+        package fileprivate(set) var usesRandomAddress = false
+        package fileprivate(set) var randomAddress: BluetoothAddress?
+        package fileprivate(set) var data: [UInt8] = []
+        package fileprivate(set) var scanResponse: [UInt8] = []
+        package fileprivate(set) var isOnAir = false
 
         /// How much data it can have.
         fileprivate var capacity: Int { isExtended ? VirtualAdvertiser.maximumDataLength : 31 }
@@ -66,16 +66,21 @@ package struct VirtualAdvertiser: Sendable {
     /// True if the controller was given a random address.
     var hasRandomAddress: Bool { randomAddress != nil }
     /// The number of links that may be up.
-    package var linkLimit = 255
+    package private(set) var linkLimit: Int
 
-    init(hasSets: Bool) {
+    init(hasSets: Bool, linkLimit: Int) {
         self.hasSets = hasSets
+        self.linkLimit = linkLimit
+    }
+
+    mutating func limitLinks(to count: Int) {
+        linkLimit = count
     }
 
     /// The sets on air, in the order of their handles.
     package var setsOnAir: [AdvertisingSet] { sets.values.filter(\.isOnAir).sorted { $0.handle < $1.handle } }
 
-    /// Whether a connectable set is on air.
+    /// A Boolean value that indicates whether a connectable set is on air.
     package var isConnectable: Bool { sets.values.contains { $0.isOnAir && $0.isConnectable } }
 
     /// Takes a set off air, by which a central has connected.

@@ -52,14 +52,14 @@ package struct VirtualController: Sendable {
     /// An established link.
     package struct Link: Hashable, Sendable {
         package let peer: PeerID
-        /// Whether this side has initiated it.
+        /// A Boolean value that indicates whether this side has initiated it.
         package let isCentral: Bool
-        package var parameters: ConnectionParameters
-        package var rssi: Int8
-        package var transmit = PHY.le1M
-        package var receive = PHY.le1M
+        package fileprivate(set) var parameters: ConnectionParameters
+        package fileprivate(set) var rssi: Int8
+        package fileprivate(set) var transmit = PHY.le1M
+        package fileprivate(set) var receive = PHY.le1M
 
-        package init(peer: PeerID, isCentral: Bool = true, parameters: ConnectionParameters, rssi: Int8) {
+        init(peer: PeerID, isCentral: Bool = true, parameters: ConnectionParameters, rssi: Int8) {
             self.peer = peer
             self.isCentral = isCentral
             self.parameters = parameters
@@ -86,22 +86,22 @@ package struct VirtualController: Sendable {
     /// Whether it scans on the coded PHY.
     private var scansCoded = false
     /// True if reports use the extended event.
-    var reportsExtended = false
+    private(set) var reportsExtended = false
     package private(set) var call: Call?
     package private(set) var advertiser: VirtualAdvertiser
-    package var links: [ConnectionHandle: Link] = [:]
+    package private(set) var links: [ConnectionHandle: Link] = [:]
     /// The PHYs that links may use, as a program has set them; `nil` for all.
     package private(set) var preferredPHYs: LEPHYs?
     /// The commands about links that it refuses.
-    package var refusals: [HCIOpcode: HCIStatus] = [:]
+    private var refusals: [HCIOpcode: HCIStatus] = [:]
 
     /// Creates a controller in its state after reset.
     package init(address: BluetoothAddress, personality: VirtualPersonality) {
         self.address = address
         self.personality = personality
-        advertiser = VirtualAdvertiser(hasSets: personality.listsExtendedCommands)
+        advertiser = VirtualAdvertiser(
+            hasSets: personality.listsExtendedCommands, linkLimit: personality.linkLimit)
         hiddenLinks = personality.hiddenLinks
-        advertiser.linkLimit = personality.linkLimit
     }
 
     /// Creates a controller without deviations.
@@ -111,13 +111,13 @@ package struct VirtualController: Sendable {
 
     private var isExtended: Bool { personality.listsExtendedCommands }
 
-    /// Whether a link that comes up now breaks on 2M.
+    /// A Boolean value that indicates whether a link that comes up now breaks on 2M.
     package var losesLinks: Bool { personality.losesLinksOn2M && preferredPHYs?.contains(.le2M) ?? true }
 
     /// The number of links that may be up.
     package var linkLimit: Int {
         get { advertiser.linkLimit }
-        set { advertiser.linkLimit = newValue }
+        set { advertiser.limitLinks(to: newValue) }
     }
 
     /// True while it receives advertisements.
@@ -463,7 +463,7 @@ extension VirtualController {
         return eventCount.isMultiple(of: period) ? nil : packet
     }
 
-    /// How much later an event comes than it should.
+    /// Returns the delay of an event.
     package mutating func delay(of packet: [UInt8]) -> Duration? {
         guard packet.count > 4, packet[0] == HCIPacketType.event.rawValue, packet[1] != 0x0E, packet[1] != 0x0F else {
             return nil
@@ -484,7 +484,7 @@ extension VirtualController {
         return ConnectionHandle(packet[5]) | ConnectionHandle(packet[6]) << 8
     }
 
-    /// Whether the beginning of the next link is lost for everybody.
+    /// Returns a Boolean value that indicates whether the beginning of the next link is lost for everybody.
     package mutating func hidesLink() -> Bool {
         guard hiddenLinks > 0 else { return false }
         hiddenLinks -= 1
@@ -507,6 +507,29 @@ extension LEEventMask {
 // MARK: - Links
 
 extension VirtualController {
+    /// A link has ended, with or without an event.
+    package mutating func linkEnded(_ handle: ConnectionHandle) {
+        links[handle] = nil
+    }
+
+    package mutating func setRSSI(_ rssi: Int8, of handle: ConnectionHandle) {
+        links[handle]?.rssi = rssi
+    }
+
+    package mutating func setParameters(_ parameters: ConnectionParameters, of handle: ConnectionHandle) {
+        links[handle]?.parameters = parameters
+    }
+
+    package mutating func setPHY(_ transmit: PHY, _ receive: PHY, of handle: ConnectionHandle) {
+        links[handle]?.transmit = transmit
+        links[handle]?.receive = receive
+    }
+
+    /// Refuses a command about a link from now on; `nil` accepts it again.
+    mutating func refuse(_ opcode: HCIOpcode, with status: HCIStatus?) {
+        refusals[opcode] = status
+    }
+
     private func aboutLink(_ command: HCICommandPacket) -> [Action] {
         let opcode = command.opcode
         var reader = ByteReader(command.parameters.span)

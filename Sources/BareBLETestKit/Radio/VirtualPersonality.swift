@@ -65,8 +65,8 @@ public struct VirtualPersonality: Hashable, Sendable {
 
     /// A Boolean value that indicates whether it lists the extended commands of Bluetooth 5, and the feature.
     public var listsExtendedCommands = true
-    /// A Boolean value that indicates whether it uses one set of commands for scanning, connecting and advertising from its reset
-    /// on, and refuses the other as disallowed, as the specification has it. Spec: Core Vol 4 Part E, 3.1.1.
+    /// A Boolean value that indicates whether it uses one set of commands for scanning, connecting and advertising from
+    /// its reset on, and refuses the other as disallowed, as the specification has it. Spec: Core Vol 4 Part E, 3.1.1.
     public var latchesCommandSet = false
     /// The reactions to commands, by opcode.
     public var responses: [UInt16: Response] = [:]
@@ -75,8 +75,8 @@ public struct VirtualPersonality: Hashable, Sendable {
     /// A Boolean value that indicates whether the kernel scans with the extended commands, and has switched their
     /// reports on. It does on most controllers that list the commands.
     public var kernelScansExtended = true
-    /// A Boolean value that indicates whether it lists the coded PHY, which does not work: a scan that uses it reports nothing, and
-    /// an attempt with it fails. The kernel knows.
+    /// A Boolean value that indicates whether it lists the coded PHY, which does not work: a scan that uses it reports
+    /// nothing, and an attempt with it fails. The kernel knows.
     public var hasDefectiveCodedPHY = false
     /// A Boolean value that indicates whether events are masked as the host has set it.
     public var honorsEventMasks = true
@@ -97,13 +97,14 @@ public struct VirtualPersonality: Hashable, Sendable {
     public var losesEvery: Int?
     /// One event of this number comes 12 ms late, after what follows it, responses excepted; `nil` for none.
     public var reordersEvery: Int?
-    /// The time by which the first data of a link, which the kernel drops, comes ahead of the link's Connection Complete; `nil`
-    /// for the right order.
+    /// The time by which the first data of a link, which the kernel drops, comes ahead of the link's Connection
+    /// Complete; `nil` for the right order.
     public var dataLead: Duration?
-    /// The number of links, from the first on, whose Connection Complete is lost for the kernel too. The controller and the peer
-    /// keep them until the adapter is switched off.
+    /// The number of links, from the first on, whose Connection Complete is lost for the kernel too. The controller and
+    /// the peer keep them until the adapter is switched off.
     public var hiddenLinks = 0
-    /// A Boolean value that indicates whether its links change to 2M by themselves, after which neither side understands the other.
+    /// A Boolean value that indicates whether its links change to 2M by themselves, after which neither side
+    /// understands the other.
     public var losesLinksOn2M = false
     /// The RSSI of all reports; 127 where it is not available.
     public var rssi: Int8?
@@ -128,15 +129,16 @@ extension VirtualPersonality {
     /// Bluetooth 4.2 as specified: without the extended commands.
     public static let bluetooth4 = with { $0.listsExtendedCommands = false }
 
-    /// Realtek RTL8761B on Linux 7.2, 7.1.9 and 6.18.45: the kernel does not scan with the extended commands, and leaves their
-    /// reports masked. Row W01; drivers/bluetooth/btrtl.c of these kernels.
+    /// Realtek RTL8761B on Linux 7.2, 7.1.9 and 6.18.45: the kernel does not scan with the extended commands, and
+    /// leaves their reports masked. Row W01; drivers/bluetooth/btrtl.c of these kernels.
     public static let rtl8761bOnKernel72 = with { $0.kernelScansExtended = false }
 
-    /// A dongle with RTL8761BU (USB 0bda:a728) that does not scan while a link is up. Row W02; bluez/bluetooth-next#133.
+    /// A dongle with RTL8761BU (USB 0bda:a728) that does not scan while a link is up. Row W02;
+    /// bluez/bluetooth-next#133.
     public static let rtl8761bu = with { $0.responsesWhileLinked = [0x2042: .statusIfEnabling(.commandDisallowed)] }
 
-    /// A dongle with RTL8761BU (USB 0bda:8771 or 2357:0604) that does not respond to legacy scan commands; its driver then
-    /// resets it. Row W03; bluez/bluetooth-next#637 and #641.
+    /// A dongle with RTL8761BU (USB 0bda:8771 or 2357:0604) that does not respond to legacy scan commands; its driver
+    /// then resets it. Row W03; bluez/bluetooth-next#637 and #641.
     public static let rtl8761buWithoutLegacyScan = with {
         $0.responses = [0x200C: .silence]
         $0.isResetWhenSilent = true
@@ -158,8 +160,8 @@ extension VirtualPersonality {
         ]
     }
 
-    /// Broadcom BCM4345C0 of a Raspberry Pi: no extended commands, seven links, and attempts end while it advertises. Rows
-    /// W08, W39 and W49; RPi-Distro/bluez-firmware.
+    /// Broadcom BCM4345C0 of a Raspberry Pi: no extended commands, seven links, and attempts end while it advertises.
+    /// Rows W08, W39 and W49; RPi-Distro/bluez-firmware.
     public static let bcm4345c0 = with {
         $0.listsExtendedCommands = false
         $0.linkLimit = 7
@@ -181,8 +183,8 @@ extension VirtualPersonality {
         $0.losesEvery = 10
     }
 
-    /// A Raspberry Pi's controller that stops reporting and receives again when it was switched off and on. Rows W29 and W30;
-    /// mKeRix/room-assistant#1158.
+    /// A Raspberry Pi's controller that stops reporting and receives again when it was switched off and on. Rows W29
+    /// and W30; mKeRix/room-assistant#1158.
     public static let raspberryPiGoneDeaf = with {
         $0.listsExtendedCommands = false
         $0.deafness = Deafness(afterReports: 20, recovery: .power)
@@ -205,7 +207,8 @@ extension VirtualPersonality {
         $0.beyondLimit = .refuses(.memoryCapacityExceeded)
     }
 
-    /// A clone of the CSR8510: as that, and it does not advertise while a link is up. Row W40; apache/mynewt-nimble#1465.
+    /// A clone of the CSR8510: as that, and it does not advertise while a link is up. Row W40;
+    /// apache/mynewt-nimble#1465.
     public static let csr8510Clone = with {
         $0.listsExtendedCommands = false
         $0.linkLimit = 5
@@ -213,8 +216,8 @@ extension VirtualPersonality {
         $0.responsesWhileLinked = [0x200A: .statusIfEnabling(.commandDisallowed)]
     }
 
-    /// Intel AX200: Bluetooth 5, with a coded PHY that does not work; remembers 64 devices while it filters duplicates. Row W13;
-    /// drivers/bluetooth/btintel.c.
+    /// Intel AX200: Bluetooth 5, with a coded PHY that does not work; remembers 64 devices while it filters duplicates.
+    /// Row W13; drivers/bluetooth/btintel.c.
     public static let intelAX200 = with {
         $0.duplicateCache = 64
         $0.hasDefectiveCodedPHY = true

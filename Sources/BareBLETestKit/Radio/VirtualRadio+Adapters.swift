@@ -19,16 +19,18 @@ extension VirtualRadio {
     /// - Returns: Its name, such as `hci1`.
     @discardableResult
     public func addAdapter(_ personality: VirtualPersonality) -> String {
-        // Unplugged adapters keep their numbers and thereby their addresses.
-        let others = Array(controllers.keys) + unplugged.map(\.index)
-        let index = others.max().map { $0 + 1 } ?? 0
+        let adapter = RadioAdapter(adapters.next, Self.address(of: adapters.next), personality)
+        plug(adapter, isUp: true)
+        perform(management.adapterAdded(adapter.index, adapter.address, isUp: true))
+        return "hci\(adapter.index)"
+    }
+
+    private func plug(_ adapter: RadioAdapter, isUp: Bool) {
+        let (index, address) = (adapter.index, adapter.address)
+        adapters.add(adapter)
         machine.withLock { machine in
-            machine.adapters.append(
-                ControllerInfo(index: index, name: "hci\(index)", address: Self.address(of: index), isUp: true))
+            machine.add(ControllerInfo(index: index, name: "hci\(index)", address: address, isUp: isUp))
         }
-        controllers[index] = RunningController(Self.address(of: index), personality)
-        perform(management.adapterAdded(index, Self.address(of: index), isUp: true))
-        return "hci\(index)"
     }
 
     /// Gives an adapter's controller another personality. Its links end, as when another controller is plugged in.
@@ -36,15 +38,15 @@ extension VirtualRadio {
         guard let index = index(of: name) else { return }
         let isUp = isUp(index)
         if isUp { setPower(index, false) }
-        controllers[index]?.controller = VirtualController(address: Self.address(of: index), personality: personality)
+        adapters[index]?.replaceController(
+            VirtualController(address: Self.address(of: index), personality: personality))
         if isUp { setPower(index, true) }
     }
 
     /// Returns a Boolean value that indicates whether an adapter scans, for any program. A scan outlives a program that
     /// does not end it.
     public func isScanning(_ name: String = "hci0") -> Bool {
-        guard let index = index(of: name) else { return false }
-        return controllers[index]?.controller.isScanning ?? false
+        adapter(name)?.isScanning ?? false
     }
 
     /// Switches an adapter off, like `hciconfig down`: its links end, and commands are rejected.
@@ -69,15 +71,11 @@ extension VirtualRadio {
     /// Unplugs an adapter.
     public func unplug(_ name: String = "hci0") {
         guard let index = index(of: name) else { return }
-        machine.withLock { $0.adapters.removeAll { $0.index == index } }
+        machine.withLock { $0.remove(index) }
         fallSilent(index)
-        announce(index, 2)
+        announcements.announce(.removed, of: index)
         perform(management.adapterRemoved(index))
-        for (_, client) in (controllers[index]?.clients ?? [:]).sorted(by: { $0.key < $1.key }) {
-            client.commands.close()
-            client.reports.close()
-        }
-        if let controller = controllers.removeValue(forKey: index)?.controller { unplugged.append((index, controller)) }
+        adapters.unplug(index)
     }
 
     /// Plugs in an adapter that was unplugged, optionally under another name. Does nothing if no adapter of this name
@@ -88,32 +86,25 @@ extension VirtualRadio {
     ///   - newName: The new name, or `nil` for the same.
     ///   - isUp: Pass true to switch it on as well; the kernel does not.
     public func plugIn(_ name: String = "hci0", as newName: String? = nil, isUp: Bool = false) {
-        guard let old = Self.number(of: name), let new = Self.number(of: newName ?? name), controllers[new] == nil,
-            let place = unplugged.lastIndex(where: { $0.index == old })
+        guard let old = Self.number(of: name), let new = Self.number(of: newName ?? name), adapters[new] == nil,
+            let controller = adapters.takeUnplugged(old)
         else { return }
-        let controller = unplugged.remove(at: place).controller
-        controllers[new] = RunningController(returning: controller, isUp: isUp)
-        machine.withLock { machine in
-            machine.adapters.append(
-                ControllerInfo(index: new, name: "hci\(new)", address: controller.address, isUp: isUp))
-            machine.adapters.sort { $0.index < $1.index }
-        }
-        announce(new, 1)
-        let hasLowEnergy = machine.withLock { !$0.withoutLowEnergy.contains(new) }
-        perform(management.adapterAdded(new, controller.address, isUp: isUp, hasLowEnergy: hasLowEnergy))
+        let adapter = RadioAdapter(new, returning: controller, isUp: isUp)
+        plug(adapter, isUp: isUp)
+        announcements.announce(.added, of: new)
+        let hasLowEnergy = machine.withLock { $0.hasLowEnergy(new) }
+        perform(management.adapterAdded(new, adapter.address, isUp: isUp, hasLowEnergy: hasLowEnergy))
     }
 
     /// Sets the program's permissions. An adapter in use checks them when it is opened again.
     public func setPermissions(_ permissions: VirtualPermissions) {
-        machine.withLock { $0.permissions = permissions }
+        machine.withLock { $0.setPermissions(permissions) }
     }
 
     /// Enables or disables LE on a dual-mode adapter.
     public func setLowEnergy(_ isOn: Bool, _ name: String = "hci0") {
         guard let index = index(of: name) else { return }
-        _ = machine.withLock { machine in
-            if isOn { machine.withoutLowEnergy.remove(index) } else { machine.withoutLowEnergy.update(with: index) }
-        }
+        machine.withLock { $0.setLowEnergy(of: index, isOn) }
         management.lowEnergyChanged(index, isOn)
     }
 
@@ -127,15 +118,13 @@ extension VirtualRadio {
 
     /// Has an adapter share its antenna with Wi-Fi, or not.
     package func setSharedAntenna(_ isShared: Bool, _ name: String = "hci0") {
-        _ = machine.withLock { machine in
-            if isShared { machine.besideWiFi.update(with: name) } else { machine.besideWiFi.remove(name) }
-        }
+        machine.withLock { $0.setSharedAntenna(isShared, name) }
     }
 
     /// Makes an adapter's controller ignore commands, or respond again.
     package func silence(_ isSilent: Bool, _ name: String = "hci0") {
         guard let index = index(of: name) else { return }
-        controllers[index]?.isSilent = isSilent
+        adapters[index]?.silence(isSilent)
         if !isSilent { powerChanged(index) }
     }
 
@@ -145,21 +134,25 @@ extension VirtualRadio {
         machine.withLock { machine in machine.adapters.first { $0.name == name }?.index }
     }
 
+    func adapter(_ name: String) -> RadioAdapter? {
+        index(of: name).flatMap { adapters[$0] }
+    }
+
     private static func number(of name: String) -> UInt16? {
         name.hasPrefix("hci") ? UInt16(name.dropFirst(3)) : nil
     }
 
     func isUp(_ index: UInt16) -> Bool {
-        machine.withLock { machine in machine.adapters.contains { $0.index == index && $0.isUp } }
+        machine.withLock { $0.isUp(index) }
     }
 
     /// Switches an adapter; its links end when it is switched off.
     func setPower(_ index: UInt16, _ isUp: Bool) {
         machine.withLock { _ = $0.setPower(of: index, isUp) }
-        announce(index, isUp ? 3 : 4)
+        announcements.announce(isUp ? .switchedOn : .switchedOff, of: index)
         if !isUp {
             fallSilent(index)
-            controllers[index]?.isSetUp = false
+            adapters[index]?.switchedOff()
         }
         powerChanged(index)
     }
@@ -178,28 +171,21 @@ extension VirtualRadio {
 
     /// Ends the activities of an adapter without events; only the kernel knows.
     private func fallSilent(_ index: UInt16) {
-        for handle in (controllers[index]?.links.keys.sorted() ?? []) {
-            end(index, handle, .localHostTerminated, reporting: false)
-        }
-        for call in controllers[index]?.kernelCalls ?? [] { call.fate.withLock { $0 = ECONNABORTED } }
-        controllers[index]?.kernelCalls = []
-        controllers[index]?.controller.reset()
-        for peripheral in controllers[index]?.hiddenPeers ?? [] { change(peripheral) { $0.isLinked = false } }
-        controllers[index]?.hiddenPeers = []
+        for link in links.names(of: index) { end(link, .localHostTerminated, reporting: false) }
+        for peripheral in adapters[index]?.fallSilent() ?? [] { peripherals.setLinked(peripheral, false) }
         scheduleAdvertisements()
         advertisingChanged(index)
     }
 
     /// A driver resets the USB port of a controller that does not respond.
     private func resetPort(of index: UInt16) {
-        guard let address = controllers[index]?.controller.address,
-            controllers[index]?.controller.personality.isResetWhenSilent == true
-        else { return }
+        guard let adapter = adapters[index], adapter.personality.isResetWhenSilent else { return }
+        let address = adapter.address
         _ = loop.schedule(at: loop.now() + Self.portResetDelay) { [weak self] in
             self?.assumeIsolated { radio in
-                guard radio.controllers[index]?.controller.address == address else { return }
+                guard radio.adapters[index]?.address == address else { return }
                 radio.unplug("hci\(index)")
-                let next = (radio.controllers.keys.max() ?? index) + 1
+                let next = (radio.adapters.all.last?.index ?? index) + 1
                 radio.plugIn("hci\(index)", as: "hci\(max(next, index + 1))", isUp: true)
             }
         }
@@ -211,16 +197,15 @@ extension VirtualRadio {
 
     /// Opens both sockets of a program.
     func open(_ index: UInt16) -> Result<(commands: Int32, reports: Int32), SystemCallError> {
-        guard controllers[index] != nil else { return .failure(SystemCallError(call: "bind", errno: ENODEV)) }
+        guard let adapter = adapters[index] else { return .failure(SystemCallError(call: "bind", errno: ENODEV)) }
         do throws(TestLinkError) {
             let (commands, theirCommands) = try PeerLink.open(on: loop)
             let (reports, theirReports) = try PeerLink.open(on: loop)
-            lastClient += 1
-            let number = lastClient
-            controllers[index]?.clients[number] = Client(commands: commands, reports: reports)
+            let number = newSocket()
+            adapter.add(number, commands: commands, reports: reports)
             commands.start(
                 packet: { [weak self] packet in self?.assumeIsolated { $0.received(packet, of: number, index) } },
-                ended: { [weak self] in self?.assumeIsolated { $0.clientLeft(number, index) } })
+                ended: { [weak self] in self?.assumeIsolated { $0.adapters[index]?.remove(number) } })
             return .success((theirCommands, theirReports))
         } catch {
             return .failure(SystemCallError(call: "socketpair", errno: EMFILE))
@@ -228,37 +213,27 @@ extension VirtualRadio {
     }
 
     /// Has changes of adapters announced, as the kernel does to programs with CAP_NET_RAW.
-    package func announceChanges() { announcements = [:] }
+    package func announceChanges() { announcements.begin() }
 
     func openDeviceEvents() -> Int32? {
-        guard announcements != nil, let (ours, theirs) = try? PeerLink.open(on: loop) else { return nil }
-        lastClient += 1
-        let number = lastClient
-        announcements?[number] = ours
+        guard announcements.isOn, let (ours, theirs) = try? PeerLink.open(on: loop) else { return nil }
+        let number = newSocket()
+        announcements.add(number, ours)
         ours.start(
             packet: { _ in },
-            ended: { [weak self] in self?.assumeIsolated { $0.announcements?[number] = nil } })
+            ended: { [weak self] in self?.assumeIsolated { $0.announcements.remove(number) } })
         return theirs
     }
 
-    /// Announces that an adapter has come (1) or gone (2), or is on (3) or off (4).
-    private func announce(_ index: UInt16, _ change: UInt8) {
-        let packet = [0x04, 0xFD, 0x06, 0x01, 0x00, change, 0x00, UInt8(index & 0xFF), UInt8(index >> 8)]
-        for (_, socket) in (announcements ?? [:]).sorted(by: { $0.key < $1.key }) { socket.send(packet) }
-    }
-
-    private func clientLeft(_ number: UInt64, _ index: UInt16) {
-        controllers[index]?.clients.removeValue(forKey: number)?.reports.close()
-    }
-
     private func received(_ packet: [UInt8], of number: UInt64, _ index: UInt16) {
-        exchanged?(true)
-        guard isUp(index), controllers[index]?.isSilent == false, packet.first == HCIPacketType.command.rawValue,
+        packetExchanged(isCommand: true)
+        guard isUp(index), let adapter = adapters[index], !adapter.isSilent,
+            packet.first == HCIPacketType.command.rawValue,
             let command = try? HCICommandPacket(packet.span.extracting(droppingFirst: 1))
         else { return }
-        let actions = execute(command, of: number, index)
+        let actions = adapter.execute(command, of: number)
         if command.opcode == .writeLEHostSupport, command.parameters.first == 1 {
-            _ = machine.withLock { $0.withoutLowEnergy.remove(index) }
+            machine.withLock { $0.setLowEnergy(of: index, true) }
             management.lowEnergyChanged(index, true)
         }
         perform(actions, index)
@@ -268,29 +243,19 @@ extension VirtualRadio {
     /// The kernel drops a link that the controller refuses to disconnect because it does not have it.
     private func dropUnknownLink(_ command: HCICommandPacket, _ index: UInt16) {
         var reader = ByteReader(command.parameters.span)
-        guard let handle = reader.u16(), controllers[index]?.controller.links[handle] == nil else { return }
-        end(index, handle, .unspecified, reporting: false)
-    }
-
-    private func execute(_ command: HCICommandPacket, of number: UInt64?, _ index: UInt16) -> [VirtualController.Action]
-    {
-        // Every program sees the commands of the others.
-        for (other, client) in (controllers[index]?.clients ?? [:]).sorted(by: { $0.key < $1.key })
-        where other != number {
-            client.commands.send(command.bytes)
-        }
-        return controllers[index]?.controller.received(command) ?? []
+        guard let handle = reader.u16(), adapters[index]?.hasLink(handle) != true else { return }
+        end(LinkName(adapter: index, handle: handle), .unspecified, reporting: false)
     }
 
     /// Returns a Boolean value that indicates whether a program uses an adapter, and so sees what happens to it.
     package func isInUse(_ name: String = "hci0") -> Bool {
-        index(of: name).flatMap { controllers[$0] }?.clients.isEmpty == false
+        adapter(name)?.isInUse ?? false
     }
 
     /// Another program, without a central here, sends a command.
     package func foreign(_ command: HCICommandPacket, _ name: String = "hci0") {
-        guard let index = index(of: name) else { return }
-        perform(execute(command, of: nil, index), index)
+        guard let adapter = adapter(name) else { return }
+        perform(adapter.execute(command, of: nil), adapter.index)
     }
 
     func perform(_ actions: [VirtualController.Action], _ index: UInt16) {
@@ -304,41 +269,35 @@ extension VirtualRadio {
             case .unresponsive: resetPort(of: index)
             case .listeningChanged: scheduleAdvertisements()
             case .advertisingChanged: advertisingChanged(index)
-            case .disconnect(let handle): end(index, handle, .localHostTerminated, reporting: true)
+            case .disconnect(let handle):
+                end(LinkName(adapter: index, handle: handle), .localHostTerminated, reporting: true)
             case .update(let handle, let parameters):
-                controllers[index]?.controller.links[handle]?.parameters = parameters
+                adapters[index]?.setParameters(parameters, of: handle)
                 send(VirtualController.updateComplete(handle, parameters), index)
             case .changePHY(let handle, let transmit, let receive):
-                controllers[index]?.controller.links[handle]?.transmit = transmit
-                controllers[index]?.controller.links[handle]?.receive = receive
+                adapters[index]?.setPHY(transmit, receive, of: handle)
                 send(VirtualController.phyUpdateComplete(handle, transmit, receive), index)
-            case .encrypt(let handle, let key): encrypt(index, handle, with: key, isKernels: false)
+            case .encrypt(let handle, let key):
+                encrypt(LinkName(adapter: index, handle: handle), with: key, isKernels: false)
             }
         }
     }
 
-    /// Sends an event to all programs that use the adapter: LE events on one socket, all others on the other.
+    /// Sends an event to all programs that use the adapter.
     func send(_ packet: [UInt8], _ index: UInt16) {
-        guard let packet = controllers[index]?.controller.shape(packet) else { return }
-        guard let delay = controllers[index]?.controller.delay(of: packet) else { return pass(packet, index) }
-        if controllers[index]?.controller.personality.dataLead != nil,
-            let handle = VirtualController.handle(ofLinkIn: packet)
-        {
-            // The peer's request for an MTU of 517.
-            let request: [UInt8] = [0x02] + (handle | 0x2000).littleEndianBytes + [7, 0, 3, 0, 4, 0, 0x02, 0x05, 0x02]
-            pass(request, index)
-        }
-        _ = loop.schedule(at: loop.now() + delay) { [weak self] in
-            self?.assumeIsolated { $0.pass(packet, index) }
+        for (delay, packet) in adapters[index]?.shape(packet) ?? [] {
+            guard let delay else {
+                pass(packet, index)
+                continue
+            }
+            _ = loop.schedule(at: loop.now() + delay) { [weak self] in
+                self?.assumeIsolated { $0.pass(packet, index) }
+            }
         }
     }
 
-    /// Passes a packet to all programs that use the adapter.
     private func pass(_ packet: [UInt8], _ index: UInt16) {
-        for (_, client) in (controllers[index]?.clients ?? [:]).sorted(by: { $0.key < $1.key }) {
-            let isLowEnergy = packet.first != HCIPacketType.event.rawValue || packet.dropFirst().first == 0x3E
-            (isLowEnergy ? client.reports : client.commands).send(packet)
-        }
-        exchanged?(false)
+        adapters[index]?.pass(packet)
+        packetExchanged(isCommand: false)
     }
 }

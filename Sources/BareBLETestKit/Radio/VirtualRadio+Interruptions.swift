@@ -58,17 +58,12 @@ extension VirtualRadio {
     /// Reports the end of a peripheral's links, which are closed later by `finishEnd`: what it sends in between arrives
     /// after the event.
     package func announceEnd(of peripheral: VirtualPeripheral, because reason: HCIStatus) {
-        forEachLink(of: peripheral) { adapter, handle in
-            send(VirtualController.disconnectionComplete(handle, reason), adapter)
+        for link in links.names(of: peripheral) {
+            send(VirtualController.disconnectionComplete(link.handle, reason), link.adapter)
         }
     }
 
     package func finishEnd(of peripheral: VirtualPeripheral, because reason: HCIStatus) {
-        forEachLink(of: peripheral) { adapter, handle in end(adapter, handle, reason, reporting: false) }
-    }
-
-    /// Calls a handler on the loop with each HCI packet: before a command is handled, and after an event was sent.
-    package func observe(_ handler: (@Sendable (_ isCommand: Bool) -> Void)?) {
-        exchanged = handler
+        for link in links.names(of: peripheral) { end(link, reason, reporting: false) }
     }
 }

@@ -33,53 +33,42 @@ extension VirtualRadio {
     ) {
         // A mistake of the test itself, which would make its result depend on chance.
         precondition(peripheral.loop === loop, "the peripheral lives in another time than the radio")
-        if placement(of: peripheral) == nil {
-            let now = loop.now()
-            placements.append(
-                Placement(
-                    peripheral: peripheral, peer: peer, advertisement: advertisement, proximity: proximity, start: now,
-                    due: now))
-        }
-        change(peripheral) { placement in
-            placement.peer = peer
-            placement.advertisement = advertisement
-        }
+        peripherals.place(peripheral, as: peer, advertisement, proximity)
         move(peripheral, to: proximity)
     }
 
     /// Returns the current address of a peripheral, or `nil` if it is not placed.
     public func id(of peripheral: VirtualPeripheral) -> PeerID? {
-        placement(of: peripheral).map { placements[$0].peer }
+        peripherals[peripheral]?.peer
     }
 
     /// Moves a peripheral. Out of range, its link ends after the supervision timeout, unless it returns earlier.
     public func move(_ peripheral: VirtualPeripheral, to proximity: VirtualProximity) {
-        change(peripheral) { $0.proximity = proximity }
+        peripherals.setProximity(of: peripheral, proximity)
+        scheduleAdvertisements()
         peripheral.assumeIsolated { $0.hold(proximity.rssi == nil) }
         let isLinked = peripheral.assumeIsolated { $0.isConnected }
-        forEachLink(of: peripheral) { index, handle in
-            if let rssi = proximity.rssi {
-                controllers[index]?.controller.links[handle]?.rssi = rssi
-                // A link that the peripheral forgot on reset, or whose socket is closed, cannot recover.
-                if let link = controllers[index]?.links[handle], link.isAttached, !link.isForgotten, isLinked {
-                    keepUp(index, handle)
-                }
-            } else {
-                loseTouch(index, handle)
+        for name in links.names(of: peripheral) {
+            guard let rssi = proximity.rssi else {
+                loseTouch(name)
+                continue
             }
+            adapters[name.adapter]?.setRSSI(rssi, of: name.handle)
+            // A link that the peripheral forgot on reset, or whose socket is closed, cannot recover.
+            if let link = links[name], link.isAttached, !link.isForgotten, isLinked { links.keep(name) }
         }
     }
 
     /// Removes a peripheral permanently, as if out of range.
     public func remove(_ peripheral: VirtualPeripheral) {
         move(peripheral, to: .outOfRange)
-        placements.removeAll { $0.peripheral === peripheral }
+        peripherals.remove(peripheral)
         scheduleAdvertisements()
     }
 
     /// Makes a peripheral disconnect, with the reason that the controller then reports.
     public func disconnect(_ peripheral: VirtualPeripheral, because reason: HCIStatus = .remoteUserTerminated) {
-        forEachLink(of: peripheral) { index, handle in end(index, handle, reason, reporting: true) }
+        for name in links.names(of: peripheral) { end(name, reason, reporting: true) }
     }
 
     /// The former name of `disconnect(_:because:)`.
@@ -92,66 +81,45 @@ extension VirtualRadio {
     /// central detects it by the supervision timeout.
     public func reset(_ peripheral: VirtualPeripheral, advertisingAfter pause: Duration = .milliseconds(500)) {
         peripheral.assumeIsolated { $0.restart() }
-        change(peripheral) { [loop] placement in
-            placement.isLinked = false
-            placement.isAnswering = false
-            placement.start = loop.now() + pause
-            placement.due = placement.start
-        }
-        forEachLink(of: peripheral) { index, handle in
-            controllers[index]?.links[handle]?.isForgotten = true
-            loseTouch(index, handle)
+        peripherals.restart(peripheral, advertisingAfter: pause)
+        scheduleAdvertisements()
+        for name in links.names(of: peripheral) {
+            links.forget(name)
+            loseTouch(name)
         }
     }
 
-    /// Ends a peripheral's links, whose events are lost for the kernel too: it has them until a program disconnects them. The peripheral
-    /// loses written state.
+    /// Ends a peripheral's links, whose events are lost for the kernel too: it has them until a program disconnects
+    /// them. The peripheral loses written state.
     package func endUnnoticed(_ peripheral: VirtualPeripheral) {
         peripheral.assumeIsolated { $0.restart() }
-        change(peripheral) { $0.isLinked = false }
-        forEachLink(of: peripheral) { index, handle in
-            controllers[index]?.links[handle]?.isForgotten = true
-            controllers[index]?.controller.links[handle] = nil
+        peripherals.setLinked(peripheral, false)
+        scheduleAdvertisements()
+        for name in links.names(of: peripheral) {
+            links.forget(name)
+            adapters[name.adapter]?.linkEnded(name.handle)
         }
     }
 
     /// Changes a peripheral's address, as devices with private addresses do every 15 minutes. An existing link is kept.
     public func changeAddress(of peripheral: VirtualPeripheral, to peer: PeerID) {
-        change(peripheral) { $0.peer = peer }
+        peripherals.setAddress(of: peripheral, peer)
+        scheduleAdvertisements()
     }
 
     /// Changes a peripheral's advertisement; `nil` stops advertising.
     public func advertise(_ peripheral: VirtualPeripheral, _ advertisement: VirtualAdvertisement?) {
-        change(peripheral) { $0.advertisement = advertisement }
+        peripherals.setAdvertisement(of: peripheral, advertisement)
+        scheduleAdvertisements()
     }
 
     /// Delays each connection to a peripheral by this time after its advertisement was received.
     public func delayConnections(to peripheral: VirtualPeripheral, by delay: Duration) {
-        change(peripheral) { $0.connectionDelay = delay }
+        peripherals.delayConnections(to: peripheral, by: delay)
     }
 
     /// Makes the next connections to a peripheral fail, one for each status.
     public func refuseConnections(to peripheral: VirtualPeripheral, with statuses: [HCIStatus]) {
-        change(peripheral) { $0.refusals = statuses }
-    }
-
-    // MARK: Internals
-
-    func placement(of peripheral: VirtualPeripheral) -> Int? {
-        placements.firstIndex { $0.peripheral === peripheral }
-    }
-
-    func change(_ peripheral: VirtualPeripheral, _ change: (inout Placement) -> Void) {
-        guard let index = placement(of: peripheral) else { return }
-        change(&placements[index])
-        scheduleAdvertisements()
-    }
-
-    func forEachLink(of peripheral: VirtualPeripheral, _ body: (UInt16, ConnectionHandle) -> Void) {
-        for (index, running) in controllers.sorted(by: { $0.key < $1.key }) {
-            for (handle, link) in running.links.sorted(by: { $0.key < $1.key }) where link.peripheral === peripheral {
-                body(index, handle)
-            }
-        }
+        peripherals.refuseConnections(to: peripheral, with: statuses)
     }
 }

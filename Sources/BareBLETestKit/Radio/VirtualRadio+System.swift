@@ -11,8 +11,9 @@ extension VirtualRadio {
         system.reserveHandle = { _, _ in .unknown }
         system.list = { () throws(SystemCallError) in self.machine.withLock { $0.adapters } }
         system.info = { index throws(SystemCallError) in
-            let found = self.machine.withLock { machine in machine.adapters.first { $0.index == index } }
-            guard let found else { throw SystemCallError(call: "HCIGETDEVINFO", errno: ENODEV) }
+            guard let found = self.machine.withLock({ $0.adapter(index) }) else {
+                throw SystemCallError(call: "HCIGETDEVINFO", errno: ENODEV)
+            }
             return found
         }
         system.open = { index throws(SystemCallError) in
@@ -57,8 +58,8 @@ extension VirtualRadio {
             guard isUp else { throw SystemCallError(call: "connect", errno: EHOSTUNREACH) }
         }
         system.openManagement = { () throws(SystemCallError) in try self.managementSocket() }
-        system.hardware = { adapter in self.machine.withLock { $0.hardware[adapter.name] ?? "virtual" } }
-        system.runsBluetoothd = { self.assumeIsolated { $0.runsBluetoothd } }
+        system.hardware = { adapter in self.machine.withLock { $0.hardware(of: adapter.name) } }
+        system.runsBluetoothd = { self.machine.withLock { $0.runsBluetoothd } }
         system.openChannel = { _, _, _, _ throws(SystemCallError) in
             // No peripheral here accepts L2CAP channels.
             throw SystemCallError(call: "connect", errno: ECONNREFUSED)
@@ -71,20 +72,19 @@ extension VirtualRadio {
         }
         system.linkHandle = { index, address in
             self.assumeIsolated { radio in
-                let handles = radio.controllers[index]?.links.keys.sorted() ?? []
-                return handles.first { handle in
-                    let name = VirtualManagement.LinkName(adapter: index, handle: handle)
-                    return radio.management.peer(of: name)?.address == address
-                }
+                radio.links.names(of: index).first { radio.management.peer(of: $0)?.address == address }?.handle
             }
         }
-        system.linkHandles = { index in self.assumeIsolated { $0.controllers[index]?.links.keys.sorted() } }
+        system.linkHandles = { index in
+            self.assumeIsolated { radio in
+                radio.adapters[index] == nil ? nil : radio.links.names(of: index).map(\.handle)
+            }
+        }
         system.lowEnergyLinkHandles = system.linkHandles
-        system.sharesAntenna = { name in self.machine.withLock { $0.besideWiFi.contains(name) } }
+        system.sharesAntenna = { name in self.machine.withLock { $0.sharesAntenna(name) } }
         system.hasDefectiveCodedPHY = { name in
             self.assumeIsolated { radio in
-                let controller = radio.index(of: name).flatMap { radio.controllers[$0]?.controller }
-                return controller?.personality.hasDefectiveCodedPHY ?? false
+                radio.adapter(name)?.personality.hasDefectiveCodedPHY ?? false
             }
         }
         system.powerDown = { index throws(SystemCallError) in
@@ -116,21 +116,5 @@ extension VirtualRadio {
                 effective: bits.reduce(0) { permissions.contains($1.0) ? $0 | 1 << $1.1.rawValue : $0 })
         }
         return system
-    }
-}
-
-extension VirtualRadio.Machine {
-    /// Returns true if the adapter exists.
-    mutating func setPower(of index: UInt16, _ isUp: Bool) -> Bool {
-        guard let place = adapters.firstIndex(where: { $0.index == index }) else { return false }
-        let known = adapters[place]
-        adapters[place] = ControllerInfo(index: index, name: known.name, address: known.address, isUp: isUp)
-        return true
-    }
-
-    /// Returns the error with which the kernel rejects a command to an adapter.
-    func refusal(of index: UInt16) -> Int32? {
-        guard permissions.contains(.commands) else { return EPERM }
-        return adapters.contains { $0.index == index && $0.isUp } ? nil : ENETDOWN
     }
 }

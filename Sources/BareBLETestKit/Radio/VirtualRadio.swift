@@ -2,9 +2,18 @@
 // them and the peripherals. The library is used in full: it sends commands to these adapters as to the kernel's, and a
 // link is a descriptor with a peripheral at its other end.
 //
-// Responsibilities: deliver each advertisement to the listening controllers; connect attempts with their peers; keep
-// the links, and end them as the air, the peer, the adapter or the program does; report the adapters' state like the
-// kernel.
+// | owner | what it owns |
+// |---|---|
+// | `VirtualMachine` | the kernel's view of the adapters and permissions, behind a lock |
+// | `RadioAdapters`, `RadioAdapter` | the adapters; of each its controller, programs, and times of advertising |
+// | `RadioLinks` | the links, the sockets and the timers that they have |
+// | `RadioListeners` | the listening sockets, and the links that wait there |
+// | `PlacedPeripherals`, `PlacedCentrals` | the devices in the air, and when they are heard or hear |
+// | `AdapterAnnouncements` | the sockets on which changes of adapters are announced |
+// | `VirtualManagement`, `ManagementSockets`, `SecurityTimers` | the kernel's Security Manager, its sockets and times |
+//
+// What is left here: deliver each advertisement to the listening controllers; connect attempts with their peers; end
+// the links as the air, the peer, the adapter or the program does; report the adapters' state like the kernel.
 //
 // Invariants:
 // - Everything runs on the loop of the centrals that use it. Only kernel requests from any thread are behind a lock.
@@ -12,8 +21,10 @@
 // - Advertising events are at multiples of the interval after the peripheral was placed; without a listener there is
 //   no timer.
 // - A link ends once. Its event is sent before its descriptor closes, as in the kernel.
-// - A link without a socket for 2 s ends, and so does one whose socket is closed; one that a central has made, after 4.2 s.
-// - While a program listens, each new link is handed to its socket. Of several listening sockets the newest one gets it.
+// - A link without a socket for 2 s ends, and so does one whose socket is closed; one that a central has made,
+//   after 4.2 s.
+// - While a program listens, each new link is handed to its socket. Of several listening sockets the newest one gets
+//   it.
 
 internal import BLECore
 package import BLELinux
@@ -32,148 +43,28 @@ public import BareBLE
 ///
 /// It starts with one adapter, `hci0`, which is switched on. Peripherals advertise, accept connections, disappear and
 /// return; the adapter can be switched off, reset and unplugged. Several centrals may share it, or have one adapter
-/// each. For the peripheral role, it has centrals of its own (`addCentral(as:proximity:)`), which hear what the adapters
-/// advertise and connect.
+/// each. For the peripheral role, it has centrals of its own (`addCentral(as:proximity:)`), which hear what the
+/// adapters advertise and connect.
 public actor VirtualRadio {
-    /// The time that a link stays up without a socket.
-    static let unattachedTime: Duration = .seconds(2)
+    typealias LinkName = VirtualManagement.LinkName
 
     package nonisolated let loop: EventLoop
-    nonisolated let machine: Lock<Machine>
+    nonisolated let machine: Lock<VirtualMachine>
 
-    var controllers: [UInt16: RunningController] = [:]
-    /// In the order of placement, which is also the order of reception.
-    var placements: [Placement] = []
-    var advertisingTimer: TimerID?
-    /// In the order in which they were added, which is also the order in which they hear.
-    var centrals: [PlacedCentral] = []
-    var hearingTimer: TimerID?
-    /// The oldest one first.
-    var listeners: [Listener] = []
-    /// The unplugged adapters.
-    var unplugged: [(index: UInt16, controller: VirtualController)] = []
-    var lastClient: UInt64 = 0
-    /// The sockets on which changes of adapters are announced; `nil` if they are not.
-    var announcements: [UInt64: PeerLink]?
+    let adapters: RadioAdapters
+    let links: RadioLinks
+    let listeners = RadioListeners()
+    let peripherals: PlacedPeripherals
+    let centrals: PlacedCentrals
+    let announcements = AdapterAnnouncements()
     var management = VirtualManagement()
-    /// Whether bluetoothd is seen to have the management interface open.
-    var runsBluetoothd = false
-    var managementSockets: [UInt64: PeerLink] = [:]
-    /// The number of packets that programs have sent to the management interface.
-    package internal(set) var managementCommands = 0
-    var encryptionTime = VirtualRadio.usualEncryptionTime
-    /// The links of the programs' sockets, by descriptor.
-    var sockets: [Int32: VirtualManagement.LinkName] = [:]
-    var pairingTimeouts: [VirtualManagement.LinkName: TimerID] = [:]
-    var lastPrivateAddress: UInt32 = 0
+    let managementSockets = ManagementSockets()
+    let securityTimers: SecurityTimers
     /// Called with each HCI packet: before a command is handled, and after an event was sent.
-    var exchanged: (@Sendable (_ isCommand: Bool) -> Void)?
+    private var exchanged: (@Sendable (_ isCommand: Bool) -> Void)?
+    private var lastSocket: UInt64 = 0
     private var lastAddress: UInt64 = 0
-
-    /// The kernel's view of the machine.
-    struct Machine {
-        var adapters: [ControllerInfo] = []
-        var permissions: VirtualPermissions = [.commands, .administration]
-        /// The adapters with LE disabled.
-        var withoutLowEnergy: Set<UInt16> = []
-        /// The names of the adapters that share their antennas with Wi-Fi.
-        var besideWiFi: Set<String> = []
-        /// What the hardware of adapters is, by their names.
-        var hardware: [String: String] = [:]
-    }
-
-    /// A controller with its listeners and links.
-    struct RunningController {
-        var controller: VirtualController
-        var clients: [UInt64: Client] = [:]
-        var links: [ConnectionHandle: RadioLink] = [:]
-        /// The peers of links that only the controller knows.
-        var hiddenPeers: [VirtualPeripheral] = []
-        /// Connections left to the kernel.
-        var kernelCalls: [KernelCall] = []
-        /// The instants of the next advertising events, by the handles of the sets that are on air.
-        var airTimes: [UInt8: BootInstant] = [:]
-        /// True if it ignores commands.
-        var isSilent = false
-        /// True if the kernel has set the controller up since it was switched on.
-        var isSetUp = true
-
-        /// A controller that the kernel has set up.
-        init(_ address: BluetoothAddress, _ personality: VirtualPersonality) {
-            controller = VirtualController(address: address, personality: personality)
-            controller.kernelSetsUp()
-        }
-
-        /// A controller that was plugged in.
-        init(returning controller: VirtualController, isUp: Bool) {
-            self.controller = controller
-            self.controller.replugged()
-            isSetUp = isUp
-            if isUp { self.controller.kernelSetsUp() }
-        }
-    }
-
-    /// The pair of sockets of one program.
-    struct Client {
-        let commands: PeerLink
-        let reports: PeerLink
-    }
-
-    /// The device at the other end of a link.
-    enum Partner {
-        case peripheral(VirtualPeripheral)
-        case central(VirtualCentral)
-    }
-
-    struct RadioLink {
-        let partner: Partner
-        let peer: PeerID
-        var isAttached = false
-        /// True if the other device was reset and has no state of the link.
-        var isForgotten = false
-        var isEncrypted = false
-        /// The far end of a socket that waits for the link's encryption.
-        var waiting: LinkEndpoint?
-        /// The socket's error at the end, if no event reports it.
-        let fate: Lock<Int32?>
-        /// The timer that ends the link, unless it is cancelled.
-        var timer: TimerID?
-
-        var peripheral: VirtualPeripheral? {
-            if case .peripheral(let peripheral) = partner { peripheral } else { nil }
-        }
-
-        var central: VirtualCentral? {
-            if case .central(let central) = partner { central } else { nil }
-        }
-    }
-
-    struct KernelCall {
-        let peer: PeerID
-        let end: LinkEndpoint
-        let descriptor: Int32
-        let security: SocketSecurity.Level?
-        let fate: Lock<Int32?>
-    }
-
-    /// A placed peripheral.
-    struct Placement {
-        let peripheral: VirtualPeripheral
-        var peer: PeerID
-        var advertisement: VirtualAdvertisement?
-        var proximity: VirtualProximity
-        /// True if a link prevents advertising.
-        var isLinked = false
-        /// The instant of the first advertising event.
-        var start: BootInstant
-        /// The instant of the next advertising event.
-        var due: BootInstant
-        var connectionDelay: Duration = .zero
-        /// The statuses of the next connection attempts.
-        var refusals: [HCIStatus] = []
-        /// True while a connection attempt is being completed.
-        var isAnswering = false
-    }
+    private var lastPrivateAddress: UInt32 = 0
 
     /// Creates a radio with one adapter, on the library's own thread and in real time.
     public init() {
@@ -188,25 +79,24 @@ public actor VirtualRadio {
 
     private init(loop: EventLoop) {
         self.loop = loop
-        let info = ControllerInfo(index: 0, name: "hci0", address: Self.address(of: 0), isUp: true)
-        machine = Lock(Machine(adapters: [info]))
-        controllers[0] = RunningController(Self.address(of: 0), .bluetooth5)
-        _ = management.adapterAdded(0, Self.address(of: 0), isUp: true)
+        links = RadioLinks(on: loop)
+        peripherals = PlacedPeripherals(on: loop)
+        centrals = PlacedCentrals(on: loop)
+        securityTimers = SecurityTimers(on: loop)
+        let address = Self.address(of: 0)
+        machine = Lock(VirtualMachine(ControllerInfo(index: 0, name: "hci0", address: address, isUp: true)))
+        adapters = RadioAdapters(RadioAdapter(0, address, .bluetooth5))
+        _ = management.adapterAdded(0, address, isUp: true)
     }
 
     isolated deinit {
-        for socket in managementSockets.values { socket.close() }
-        for timer in pairingTimeouts.values { loop.cancel(timer) }
-        if let advertisingTimer { loop.cancel(advertisingTimer) }
-        if let hearingTimer { loop.cancel(hearingTimer) }
-        for listener in listeners { listener.announcements.close() }
-        for controller in controllers.values {
-            for client in controller.clients.values {
-                client.commands.close()
-                client.reports.close()
-            }
-            for link in controller.links.values { if let timer = link.timer { loop.cancel(timer) } }
-        }
+        managementSockets.closeAll()
+        securityTimers.cancelTimeouts { _ in false }
+        peripherals.cancelTimer()
+        centrals.cancelTimer()
+        listeners.close()
+        for adapter in adapters.all { adapter.closeSockets() }
+        links.cancelTimers()
     }
 
     /// The executor of the radio's loop, which is that of the centrals that use it.
@@ -223,46 +113,34 @@ public actor VirtualRadio {
         lastAddress += 1
         return PeerID(address: BluetoothAddress(rawValue: 0xC0FF_EE00_0000 + lastAddress), type: .random)
     }
-}
 
-/// The far end of a connection that the kernel completes.
-final class LinkEndpoint: Sendable {
-    private let socket: Lock<Int32>
-
-    init(_ descriptor: Int32) {
-        socket = Lock(descriptor)
+    /// Returns the next private address of an identity.
+    func newPrivateAddress(of identity: VirtualIdentity) -> PeerID {
+        lastPrivateAddress &+= 1
+        let address = PrivateAddress.address(
+            Secret128(padding: identity.key), prand: lastPrivateAddress &* 0x9E37_79B1 >> 4)
+        return PeerID(address: address, type: .random)
     }
 
-    deinit {
-        let descriptor = take()
-        if descriptor >= 0 { _ = LinkSocket(adopting: descriptor) }
+    /// Returns an unused number for the sockets of a program.
+    func newSocket() -> UInt64 {
+        lastSocket += 1
+        return lastSocket
     }
 
-    /// True if the other end was closed.
-    var isHungUp: Bool {
-        socket.withLock { descriptor in
-            let link = LinkSocket(adopting: descriptor)
-            let isHungUp = link.isHungUp
-            _ = link.release()
-            return isHungUp
-        }
+    // MARK: Observing
+
+    /// The number of packets that programs have sent to the management interface.
+    package var managementCommands: Int { managementSockets.packetCount }
+
+    /// Calls a handler on the loop with each HCI packet: before a command is handled, and after an event was sent.
+    package func observe(_ handler: (@Sendable (_ isCommand: Bool) -> Void)?) {
+        exchanged = handler
     }
 
-    /// Closes it, so that the other end has no error but the reported one.
-    func close() {
-        let descriptor = take()
-        guard descriptor >= 0 else { return }
-        var link = LinkSocket(adopting: descriptor)
-        // Unread packets would make the end a reset.
-        while link.receivePacket() != nil {}
-    }
-
-    /// Returns the descriptor, which the caller owns from now on, or -1 if it was taken before.
-    func take() -> Int32 {
-        socket.withLock { descriptor in
-            defer { descriptor = -1 }
-            return descriptor
-        }
+    /// A program has sent a command, or every program was sent an event.
+    func packetExchanged(isCommand: Bool) {
+        exchanged?(isCommand)
     }
 }
 

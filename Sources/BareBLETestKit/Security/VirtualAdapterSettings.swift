@@ -3,8 +3,8 @@ internal import BLECore
 // The kernel's settings of one adapter, and the consequences that one has for another.
 //
 // Invariants
-// - There is a Security Manager only if the adapter was switched on while under management. In its first two seconds after
-//   it was plugged in, an adapter that seems to be off is on: HCIDEVUP keeps it so, without a Security Manager.
+// - There is a Security Manager only if the adapter was switched on while under management. In its first two seconds
+//   after it was plugged in, an adapter that seems to be off is on: HCIDEVUP keeps it so, without a Security Manager.
 // - One Set Powered is executed at a time, from `beginPowering` to `powerChanged`.
 
 /// The settings of an adapter of a virtual machine.

@@ -2,8 +2,8 @@ internal import BLECore
 
 // The keys that the kernel has of the peers of one adapter. They outlive sockets and power.
 //
-// Duties: takes the lists that a program loads, as the kernel does, which skips some entries and refuses others; finds the
-// key for a peer, and the peer of a private address; takes what pairings make, and removes what is unpaired.
+// Duties: takes the lists that a program loads, as the kernel does, which skips some entries and refuses others; finds
+// the key for a peer, and the peer of a private address; takes what pairings make, and removes what is unpaired.
 //
 // Invariants
 // - A list that is refused changes nothing.

@@ -1,6 +1,6 @@
 // The kernel's management interface and its Security Manager, for all adapters of a virtual machine: packets of the
-// management sockets, links and requests in, packets and actions on links out. It does what kernels 6.1 to 7.2 were seen
-// to do, their traps included, at the level of management packets: there are no Security Manager PDUs.
+// management sockets, links and requests in, packets and actions on links out. It does what kernels 6.1 to 7.2 were
+// seen to do, their traps included, at the level of management packets: there are no Security Manager PDUs.
 //
 // | owner | what it owns |
 // |---|---|
@@ -102,10 +102,10 @@ package struct VirtualManagement {
     package static let timeout: Duration = .seconds(30)
 
     /// The order of results; `nil` for a random one.
-    package var order: ResultOrder? = .encryptionFirst
+    private var order: ResultOrder? = .encryptionFirst
     /// Whether a socket that asked for more than the kernel's keys provide is connected at once, at level 1, while the
     /// kernel pairs; else never. Kernels do the one or the other, depending on the moment of the call.
-    package var connectsWhilePairing = false
+    private var connectsWhilePairing = false
 
     private var outbox = VirtualManagementOutbox()
     private var hosts: [UInt16: Host] = [:]
@@ -115,6 +115,15 @@ package struct VirtualManagement {
 
     package init(seed: UInt64 = 0) {
         numbers = VirtualNumbers(seed: seed)
+    }
+
+    /// Sets the order in which programs see the results of a pairing; `nil` for a random one.
+    mutating func orderResults(_ order: ResultOrder?) {
+        self.order = order
+    }
+
+    mutating func connectWhilePairing(_ isConnected: Bool) {
+        connectsWhilePairing = isConnected
     }
 
     /// The kernel's state of an adapter.
@@ -217,7 +226,7 @@ extension VirtualManagement {
         hosts[adapter]?.settings.lowEnergyChanged(isOn)
     }
 
-    /// Whether others may bond with an adapter.
+    /// Returns a Boolean value that indicates whether others may bond with an adapter.
     package func isBondable(_ adapter: UInt16) -> Bool { hosts[adapter]?.settings.isBondable ?? false }
 
     /// Makes an adapter, which is under management from then on, bondable or not; no program is notified.
@@ -225,7 +234,7 @@ extension VirtualManagement {
         hosts[adapter]?.settings.bondableChanged(isOn)
     }
 
-    /// Whether the adapter has a Security Manager.
+    /// Returns a Boolean value that indicates whether the adapter has a Security Manager.
     package func hasSecurityManager(_ adapter: UInt16) -> Bool {
         hosts[adapter]?.settings.hasSecurityManager ?? false
     }
@@ -669,8 +678,8 @@ extension VirtualManagement {
         return outbox.flush()
     }
 
-    /// A program has a Security Request sent to the central of a link; `nil` if none is sent: one is out, the central pairs,
-    /// or the link is encrypted.
+    /// A program has a Security Request sent to the central of a link; `nil` if none is sent: one is out, the central
+    /// pairs, or the link is encrypted.
     mutating func requestSecurity(_ name: LinkName) -> [Action]? {
         guard hosts[name.adapter]?.settings.hasSecurityManager == true, let link = link(name), link.pairing == nil,
             link.request == nil, !link.has(.medium)
@@ -729,10 +738,10 @@ extension VirtualManagement {
         link(name).map { SocketSecurity(level: $0.level, keySize: $0.keySize) }
     }
 
-    /// Whether a pairing runs on a link.
+    /// Returns a Boolean value that indicates whether a pairing runs on a link.
     package func isPairing(_ name: LinkName) -> Bool { link(name)?.pairing != nil }
 
-    /// Whether the link's socket waits for a level.
+    /// Returns a Boolean value that indicates whether the link's socket waits for a level.
     package func isWaiting(_ name: LinkName) -> Bool { link(name)?.isWaiting ?? false }
 
     /// A connected socket requests a level; `nil` if the kernel refuses that with `EINVAL`: there is no Security

@@ -1,7 +1,7 @@
 internal import BLECore
 
-// A command of the management interface, as the kernel checks it before it looks at an adapter: the code, the length, who may
-// send it, and whether it names an adapter.
+// A command of the management interface, as the kernel checks it before it looks at an adapter: the code, the length,
+// who may send it, and whether it names an adapter.
 
 /// A command that a socket has sent.
 struct VirtualManagementCommand {

@@ -4,7 +4,8 @@ internal import BLECore
 // actions on links and adapters.
 //
 // Invariants
-// - An event about peers or keys goes only to the sockets that were opened with CAP_NET_ADMIN; one of an adapter to all.
+// - An event about peers or keys goes only to the sockets that were opened with CAP_NET_ADMIN;
+//   one of an adapter to all.
 // - A socket that was closed is sent nothing.
 
 /// What the kernel's management interface sends and does.

@@ -7,11 +7,12 @@ internal import BLELinux
 //                                              entering ───┤
 //                                              showing ────┘
 //
-// Duties: chooses the association model by what both sides can do; evaluates the replies of the program and the data of the
-// peer; makes the keys, and the events that report them.
+// Duties: chooses the association model by what both sides can do; evaluates the replies of the program and the data of
+// the peer; makes the keys, and the events that report them.
 //
 // Invariants
-// - Only these functions change its phase. Whoever owns the link ends the pairing, and completes the command that began it.
+// - Only these functions change its phase. Whoever owns the link ends the pairing,
+//   and completes the command that began it.
 // - `progress` grows with each phase: a timeout that was set before is void.
 
 /// A pairing of a link.

@@ -48,8 +48,8 @@ public struct VirtualSecurity: Hashable, Sendable {
     public var requiresAuthentication = false
     /// A Boolean value that indicates whether the device keeps the key for later connections.
     public var keepsBonds = true
-    /// A Boolean value that indicates whether the device keeps the client configurations of bonded clients for their next
-    /// connection, as the specification demands.
+    /// A Boolean value that indicates whether the device keeps the client configurations of bonded clients for their
+    /// next connection, as the specification demands.
     public var keepsConfigurations = true
     /// The maximum size of keys in bytes, 7 to 16.
     public var keySize = 16
@@ -57,10 +57,11 @@ public struct VirtualSecurity: Hashable, Sendable {
     public var identity: VirtualIdentity?
     /// The values for out-of-band pairing that the device has given away, for example by NFC.
     public var outOfBandData: VirtualOutOfBandData?
-    /// A Boolean value that indicates whether the device accepts signed writes: it asks for the signing key in a pairing.
+    /// A Boolean value that indicates whether the device accepts signed writes:
+    /// it asks for the signing key in a pairing.
     public var acceptsSignedWrites = false
-    /// The key by which the device signs its writes, which it distributes in a pairing: 16 bytes, the least significant one
-    /// first. Fewer are filled up with zeros; `nil` for none.
+    /// The key by which the device signs its writes, which it distributes in a pairing: 16 bytes, the least significant
+    /// one first. Fewer are filled up with zeros; `nil` for none.
     public var signatureKey: [UInt8]?
     /// The Security Request that the device sends as soon as it is connected; `nil` for none.
     public var request: VirtualSecurityRequest?

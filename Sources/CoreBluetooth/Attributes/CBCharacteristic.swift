@@ -65,8 +65,8 @@ public struct CBAttributePermissions: OptionSet, Sendable {
 
 /// A characteristic of a service.
 ///
-/// One object stands for one characteristic as long as the link lives. `value` and `isNotifying` change on the delegate's
-/// queue, in the same block as the callback that reports the change, and just before it.
+/// One object stands for one characteristic as long as the link lives. `value` and `isNotifying` change on the
+/// delegate's queue, in the same block as the callback that reports the change, and just before it.
 open class CBCharacteristic: CBAttribute, @unchecked Sendable {
     struct State {
         weak var service: CBService?
@@ -135,10 +135,10 @@ open class CBMutableCharacteristic: CBCharacteristic, @unchecked Sendable {
     /// - Parameters:
     ///   - uuid: The type of the characteristic.
     ///   - properties: The operations that centrals may perform.
-    ///   - value: A value that never changes, which the system returns to centrals by itself; the characteristic must only
-    ///     be readable then. `nil` for a value that the program returns and takes, request by request.
-    ///   - permissions: The ways in which centrals may access the value. What they lack is refused, also if the properties
-    ///     declare it.
+    ///   - value: A value that never changes, which the system returns to centrals by itself; the characteristic must
+    ///     only be readable then. `nil` for a value that the program returns and takes, request by request.
+    ///   - permissions: The ways in which centrals may access the value. What they lack is refused, also if the
+    ///     properties declare it.
     public init(
         type uuid: CBUUID, properties: CBCharacteristicProperties, value: Data?, permissions: CBAttributePermissions
     ) {
@@ -157,8 +157,8 @@ open class CBMutableCharacteristic: CBCharacteristic, @unchecked Sendable {
         set { change("permissions") { $0.permissions = newValue } }
     }
 
-    /// The value. For a characteristic with a fixed value, the program sets it before it adds the service; otherwise the
-    /// property is the program's own, and nothing reads it.
+    /// The value. For a characteristic with a fixed value, the program sets it before it adds the service; otherwise
+    /// the property is the program's own, and nothing reads it.
     override open var value: Data? {
         get { super.value }
         set { setValue(newValue) }

@@ -23,8 +23,8 @@ open class CBDescriptor: CBAttribute, @unchecked Sendable {
 
     /// The value that was last read; `nil` before.
     ///
-    /// Its class depends on the type: an `NSNumber` for 2900, 2902 and 2903, an `NSString` for 2901, otherwise `NSData`. A
-    /// value that does not fit its type, such as text that is not UTF-8, is `NSData` too.
+    /// Its class depends on the type: an `NSNumber` for 2900, 2902 and 2903, an `NSString` for 2901, otherwise
+    /// `NSData`. A value that does not fit its type, such as text that is not UTF-8, is `NSData` too.
     open var value: Any? { state.withLock { $0.value } }
 
     func setCharacteristic(_ characteristic: CBCharacteristic) { state.withLock { $0.characteristic = characteristic } }
@@ -52,8 +52,8 @@ open class CBMutableDescriptor: CBDescriptor, @unchecked Sendable {
     /// Creates a descriptor with a value that never changes.
     ///
     /// - Parameters:
-    ///   - uuid: The type: Characteristic User Description (2901) or Characteristic Presentation Format (2904). The system
-    ///     creates the others itself.
+    ///   - uuid: The type: Characteristic User Description (2901) or Characteristic Presentation Format (2904). The
+    ///     system creates the others itself.
     ///   - value: A `String` for 2901, and `Data` for 2904.
     public init(type uuid: CBUUID, value: Any?) {
         let text = value as? String

@@ -4,12 +4,12 @@ internal import Logging
 
 /// Scans for devices, and connects to them.
 ///
-/// All managers of a process share one adapter and its links: a device that several managers connect to has one link, which
-/// ends when the last one has cancelled its connection.
+/// All managers of a process share one adapter and its links: a device that several managers connect to has one link,
+/// which ends when the last one has cancelled its connection.
 ///
-/// Methods may be called on any thread. They never wait, and what they lead to is reported to the delegate on the manager's
-/// queue, never from within the call. A method that is called in another state than `.poweredOn` does nothing but log one
-/// line.
+/// Methods may be called on any thread. They never wait, and what they lead to is reported to the delegate on the
+/// manager's queue, never from within the call. A method that is called in another state than `.poweredOn` does nothing
+/// but log one line.
 open class CBCentralManager: CBManager, @unchecked Sendable {
     /// A feature of a central manager.
     public struct Feature: OptionSet, Sendable {
@@ -35,15 +35,15 @@ open class CBCentralManager: CBManager, @unchecked Sendable {
         var isScanning: Bool { kept != nil }
         /// The peripheral objects of this manager that are alive.
         var peripherals: [PeerID: WeakPeripheral] = [:]
-        /// Devices of the run before whose connections failed for a reason of this machine. They are kept for the next run,
-        /// until the program connects to them or cancels that.
+        /// Devices of the run before whose connections failed for a reason of this machine. They are kept for the next
+        /// run, until the program connects to them or cancels that.
         var failed: [PeerID: CentralManagerState.Device] = [:]
         /// The number of peripheral objects from which on those that are gone are forgotten.
         var pruneAt = 64
     }
 
     private let own = Lock(State())
-    private let keeper: StateKeeper<CentralManagerState>?
+    private let keeper: ManagerStateFile<CentralManagerState>?
 
     /// Creates a manager without a delegate, on the main queue.
     public convenience init() {
@@ -54,23 +54,26 @@ open class CBCentralManager: CBManager, @unchecked Sendable {
     ///
     /// - Parameters:
     ///   - delegate: The delegate, which the manager does not keep.
-    ///   - queue: The queue for the callbacks; `nil` for the main queue, which needs `RunLoop.main.run()` or `dispatchMain()`.
+    ///   - queue: The queue for the callbacks; `nil` for the main queue, which needs `RunLoop.main.run()` or
+    ///     `dispatchMain()`.
     public convenience init(delegate: (any CBCentralManagerDelegate)?, queue: DispatchQueue?) {
         self.init(delegate: delegate, queue: queue, options: nil)
     }
 
     /// Creates a manager.
     ///
-    /// With `CBCentralManagerOptionRestoreIdentifierKey`, the manager continues what one with this identifier did when the
-    /// program ended: its scan, and its connections, which are established again as soon as the devices are in range. The
-    /// delegate receives them by `centralManager(_:willRestoreState:)`, before the state. They begin after the first
-    /// `.poweredOn` was reported, however late the adapter is. The state is kept in the directory of
-    /// `CoreBluetoothHost.Settings`; without one nothing is restored, which the log states. A manager that is created while
-    /// another one of the process has its identifier is not restored, and what it does is kept from the end of that one on.
+    /// With `CBCentralManagerOptionRestoreIdentifierKey`, the manager continues what one with this identifier did when
+    /// the program ended: its scan, and its connections, which are established again as soon as the devices are in
+    /// range. The delegate receives them by `centralManager(_:willRestoreState:)`, before the state. They begin after
+    /// the first `.poweredOn` was reported, however late the adapter is. The state is kept in the directory of
+    /// `CoreBluetoothHost.Settings`; without one nothing is restored, which the log states. A manager that is created
+    /// while another one of the process has its identifier is not restored,
+    /// and what it does is kept from the end of that one on.
     ///
     /// - Parameters:
     ///   - delegate: The delegate, which the manager does not keep.
-    ///   - queue: The queue for the callbacks; `nil` for the main queue, which needs `RunLoop.main.run()` or `dispatchMain()`.
+    ///   - queue: The queue for the callbacks; `nil` for the main queue, which needs `RunLoop.main.run()` or
+    ///     `dispatchMain()`.
     ///   - options: With `CBCentralManagerOptionShowPowerAlertKey`, the adapter is switched on, if the process has
     ///     CAP_NET_ADMIN. `CBCentralManagerOptionRestoreIdentifierKey` as above. Others have no effect on Linux.
     public init(
@@ -116,7 +119,8 @@ open class CBCentralManager: CBManager, @unchecked Sendable {
     ///
     /// - Parameters:
     ///   - serviceUUIDs: Services of which a device has to advertise one; `nil` or an empty array for all devices.
-    ///   - options: `CBCentralManagerScanOptionAllowDuplicatesKey` and `CBCentralManagerScanOptionSolicitedServiceUUIDsKey`.
+    ///   - options: `CBCentralManagerScanOptionAllowDuplicatesKey` and
+    ///     `CBCentralManagerScanOptionSolicitedServiceUUIDsKey`.
     open func scanForPeripherals(withServices serviceUUIDs: [CBUUID]?, options: [String: Any]? = nil) {
         guard isPoweredOn() else { return }
         let solicited = options?[CBCentralManagerScanOptionSolicitedServiceUUIDsKey] as? [CBUUID]
@@ -172,11 +176,11 @@ open class CBCentralManager: CBManager, @unchecked Sendable {
     ///
     /// - Parameters:
     ///   - peripheral: A device of this manager. Keep a reference to it.
-    ///   - options: `CBConnectPeripheralOptionStartDelayKey` and `CBConnectPeripheralOptionEnableAutoReconnect` are used; the
-    ///     others have no effect on Linux.
+    ///   - options: `CBConnectPeripheralOptionStartDelayKey` and `CBConnectPeripheralOptionEnableAutoReconnect` are
+    ///     used; the others have no effect on Linux.
     open func connect(_ peripheral: CBPeripheral, options: [String: Any]? = nil) {
         guard isPoweredOn(), isOwn(peripheral) else { return }
-        var link = LinkOptions()
+        var link = PeripheralLinkOptions()
         if let delay = (options?[CBConnectPeripheralOptionStartDelayKey] as? NSNumber)?.doubleValue, delay > 0 {
             // A longer one could exceed what a `Duration` holds.
             link.startDelay = .seconds(min(delay, 31_536_000))
@@ -188,8 +192,8 @@ open class CBCentralManager: CBManager, @unchecked Sendable {
 
     /// Cancels a connection, or the attempt to establish one.
     ///
-    /// It ends with `centralManager(_:didDisconnectPeripheral:error:)` without an error in both cases. Calls that are under
-    /// way may not be reported any more. The link itself stays up while other managers use it.
+    /// It ends with `centralManager(_:didDisconnectPeripheral:error:)` without an error in both cases. Calls that are
+    /// under way may not be reported any more. The link itself stays up while other managers use it.
     open func cancelPeripheralConnection(_ peripheral: CBPeripheral) {
         guard isPoweredOn(), isOwn(peripheral) else { return }
         peripheral.disconnect()
@@ -198,17 +202,18 @@ open class CBCentralManager: CBManager, @unchecked Sendable {
 
     // MARK: Known devices
 
-    /// Returns the devices with these identifiers, in their order; identifiers that are not of this module are left out.
+    /// Returns the devices with these identifiers, in their order; identifiers that are not of this module are left
+    /// out.
     ///
-    /// An identifier contains the address, so it holds after a restart and on other machines. The result is empty in any
-    /// state but `.poweredOn`.
+    /// An identifier contains the address, so it holds after a restart and on other machines. The result is empty in
+    /// any state but `.poweredOn`.
     open func retrievePeripherals(withIdentifiers identifiers: [UUID]) -> [CBPeripheral] {
         guard isPoweredOn() else { return [] }
         return identifiers.compactMap(PeerIdentifier.peer).map(peripheral)
     }
 
-    /// Returns the devices that this process is connected to, by any of its managers, and that are known to offer one of the
-    /// services. To use one, connect to it. Links of other programs are not known.
+    /// Returns the devices that this process is connected to, by any of its managers, and that are known to offer one
+    /// of the services. To use one, connect to it. Links of other programs are not known.
     open func retrieveConnectedPeripherals(withServices serviceUUIDs: [CBUUID]) -> [CBPeripheral] {
         guard isPoweredOn() else { return [] }
         return host.hub.connected.peers(with: serviceUUIDs.map(\.value)).map(peripheral)
@@ -280,7 +285,7 @@ open class CBCentralManager: CBManager, @unchecked Sendable {
             guard let peer = PeerIdentifier.peer(of: device.identifier) else { return nil }
             if let name = device.name, host.names[peer] == nil { host.names[peer] = name }
             let peripheral = peripheral(peer)
-            peripheral.connect(LinkOptions(reconnects: device.reconnects, isRestored: true))
+            peripheral.connect(PeripheralLinkOptions(reconnects: device.reconnects, isRestored: true))
             return peripheral
         }
         restored[CBCentralManagerRestoredStatePeripheralsKey] = peripherals

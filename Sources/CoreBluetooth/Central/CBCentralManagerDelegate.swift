@@ -1,7 +1,8 @@
-/// The events of a central manager. All methods are called on the queue that the manager was created with, one at a time.
+/// The events of a central manager. All methods are called on the queue that the manager was created with,
+/// one at a time.
 ///
-/// All but `centralManagerDidUpdateState(_:)` have an empty default. A method whose name or types differ from those here is
-/// never called, without a warning; nor is one that only a subclass of the conforming class declares.
+/// All but `centralManagerDidUpdateState(_:)` have an empty default. A method whose name or types differ from those
+/// here is never called, without a warning; nor is one that only a subclass of the conforming class declares.
 @preconcurrency public protocol CBCentralManagerDelegate: NSObjectProtocol {
     /// Reports that `CBManager.state` has changed; called first soon after the manager was created.
     ///
@@ -11,14 +12,14 @@
     /// Reports what a manager with a restore identifier continues after a restart of the program, before the state is
     /// reported.
     ///
-    /// It is called if the run before has left a state. Links end with a program on Linux: the peripherals are in the state
-    /// `.connecting`, have no services, and are reported as connected when they are in range.
+    /// It is called if the run before has left a state. Links end with a program on Linux: the peripherals are in the
+    /// state `.connecting`, have no services, and are reported as connected when they are in range.
     ///
     /// - Parameters:
     ///   - central: The manager.
     ///   - dict: The values of `CBCentralManagerRestoredStatePeripheralsKey`, and, if it scans,
-    ///     `CBCentralManagerRestoredStateScanServicesKey` and `CBCentralManagerRestoredStateScanOptionsKey`. Keep references
-    ///     to the peripherals.
+    ///     `CBCentralManagerRestoredStateScanServicesKey` and `CBCentralManagerRestoredStateScanOptionsKey`. Keep
+    ///     references to the peripherals.
     func centralManager(_ central: CBCentralManager, willRestoreState dict: [String: Any])
 
     /// Reports a device that a scan has heard.
@@ -47,7 +48,8 @@
     func centralManager(
         _ central: CBCentralManager, didDisconnectPeripheral peripheral: CBPeripheral, error: (any Error)?)
 
-    /// Reports that a device is no longer connected. If this method is implemented, the one without a time is not called.
+    /// Reports that a device is no longer connected. If this method is implemented,
+    /// the one without a time is not called.
     ///
     /// - Parameters:
     ///   - central: The manager.

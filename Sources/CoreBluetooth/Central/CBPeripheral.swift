@@ -15,15 +15,16 @@ public enum CBPeripheralState: Int, Sendable {
 
 /// A device that a central manager has found, or is connected to.
 ///
-/// A manager has one object for each device. The program keeps it: the connection is cancelled when the last reference to it
-/// goes away. Methods may be called on any thread, never wait, and are reported to the delegate on the manager's queue in
-/// the order of the calls. A method that is called while the device is not connected does nothing but log one line.
+/// A manager has one object for each device. The program keeps it: the connection is cancelled when the last reference
+/// to it goes away. Methods may be called on any thread, never wait, and are reported to the delegate on the manager's
+/// queue in the order of the calls. A method that is called while the device is not connected does nothing but log one
+/// line.
 open class CBPeripheral: CBPeer, @unchecked Sendable {
     private struct State {
         weak var delegate: (any CBPeripheralDelegate)?
         var name: String?
         var state = CBPeripheralState.disconnected
-        var link: VirtualLink?
+        var link: PeripheralLink?
         var mtu = 23
     }
 
@@ -69,15 +70,16 @@ open class CBPeripheral: CBPeer, @unchecked Sendable {
         }
     }
 
-    /// The name that the device has advertised, or else its Device Name, which is read after connecting; `nil` while neither
-    /// is known.
+    /// The name that the device has advertised, or else its Device Name, which is read after connecting; `nil` while
+    /// neither is known.
     open var name: String? { own.withLock { $0.name } }
 
-    /// The state of the connection. `.connecting` and `.disconnecting` begin within the call, the others with a callback.
+    /// The state of the connection. `.connecting` and `.disconnecting` begin within the call,
+    /// the others with a callback.
     open var state: CBPeripheralState { own.withLock { $0.state } }
 
-    /// The services that have been discovered, in the order of their handles; `nil` before, and after the link has ended.
-    /// Generic Access and Generic Attribute are the system's, and not among them.
+    /// The services that have been discovered, in the order of their handles; `nil` before, and after the link has
+    /// ended. Generic Access and Generic Attribute are the system's, and not among them.
     open var services: [CBService]? { attributes.services }
 
     /// The strength of the signal; always `nil`.
@@ -93,8 +95,8 @@ open class CBPeripheral: CBPeer, @unchecked Sendable {
     /// A Boolean value that indicates whether the device may use Apple's notification service; always `false`.
     open var ancsAuthorized: Bool { false }
 
-    /// Returns the largest value that one write can carry: 512 bytes with response, and what fits into one packet of the link
-    /// without.
+    /// Returns the largest value that one write can carry: 512 bytes with response, and what fits into one packet of
+    /// the link without.
     open func maximumWriteValueLength(for type: CBCharacteristicWriteType) -> Int {
         type == .withResponse ? 512 : own.withLock { $0.mtu } - 3
     }
@@ -110,7 +112,8 @@ open class CBPeripheral: CBPeer, @unchecked Sendable {
 
     /// Discovers services of the device.
     ///
-    /// - Parameter serviceUUIDs: The types; `nil` or an empty array for all. Services that the device lacks are no error.
+    /// - Parameter serviceUUIDs: The types; `nil` or an empty array for all.
+    ///   Services that the device lacks are no error.
     open func discoverServices(_ serviceUUIDs: [CBUUID]?) {
         let uuids = Self.filter(serviceUUIDs)
         perform(isAlone: true) { peripheral, link in
@@ -218,9 +221,10 @@ open class CBPeripheral: CBPeer, @unchecked Sendable {
 
     /// Writes the value of a characteristic.
     ///
-    /// With response, a value of up to 512 bytes is written whole or not at all, and the peer's response is reported. Without
-    /// response, nothing is reported: what is longer than `maximumWriteValueLength(for:)` is not sent, which the log states.
-    /// Writes while `canSendWriteWithoutResponse` is `false` wait for their turn, up to 4,096 calls or 1 MiB.
+    /// With response, a value of up to 512 bytes is written whole or not at all, and the peer's response is reported.
+    /// Without response, nothing is reported: what is longer than `maximumWriteValueLength(for:)` is not sent, which
+    /// the log states. Writes while `canSendWriteWithoutResponse` is `false` wait for their turn,
+    /// up to 4,096 calls or 1 MiB.
     open func writeValue(_ data: Data, for characteristic: CBCharacteristic, type: CBCharacteristicWriteType) {
         guard let remote = remote(of: characteristic) else { return }
         let bytes = [UInt8](data)
@@ -267,7 +271,8 @@ open class CBPeripheral: CBPeer, @unchecked Sendable {
 
     /// Has the device send the values of a characteristic, or stop sending them.
     ///
-    /// Notifications are preferred to indications. If that is so already, nothing is sent, and the callback comes at once.
+    /// Notifications are preferred to indications. If that is so already, nothing is sent,
+    /// and the callback comes at once.
     open func setNotifyValue(_ enabled: Bool, for characteristic: CBCharacteristic) {
         guard let remote = remote(of: characteristic) else { return }
         perform(isAlone: true) { peripheral, link in
@@ -335,8 +340,8 @@ open class CBPeripheral: CBPeer, @unchecked Sendable {
 
 extension CBPeripheral {
     /// Has the manager's hub connect the device.
-    func connect(_ options: LinkOptions) {
-        let link = VirtualLink(weakSelf, to: peer, of: managerID, on: callbacks, options, host: host)
+    func connect(_ options: PeripheralLinkOptions) {
+        let link = PeripheralLink(weakSelf, to: peer, of: managerID, on: callbacks, options, host: host)
         let old = own.withLock { state -> CBPeripheralState? in
             guard state.state == .disconnected || state.state == .disconnecting else { return nil }
             defer { state.state = .connecting }
@@ -351,7 +356,7 @@ extension CBPeripheral {
 
     /// Has the manager's hub end the connection, or the attempt.
     func disconnect() {
-        let change = own.withLock { state -> (VirtualLink, CBPeripheralState)? in
+        let change = own.withLock { state -> (PeripheralLink, CBPeripheralState)? in
             guard let link = state.link, state.state == .connected || state.state == .connecting else { return nil }
             defer { state.state = .disconnecting }
             return (link, state.state)
@@ -364,7 +369,7 @@ extension CBPeripheral {
 
     private func perform(
         isAlone: Bool = false, bytes: Int = 0, isCommand: Bool = false,
-        _ run: @escaping @Sendable (Peripheral, VirtualLink) async -> VirtualLink.Report?
+        _ run: @escaping @Sendable (Peripheral, PeripheralLink) async -> PeripheralLink.Report?
     ) {
         guard let link = own.withLock({ $0.state == .connected ? $0.link : nil }) else {
             return Misuse.log("\(self) can only accept commands while in the connected state", host: host)
@@ -375,7 +380,7 @@ extension CBPeripheral {
                 "\(self) has too many calls waiting: this one is dropped. Wait for callbacks before making more",
                 host: host)
         }
-        let call = VirtualLink.Call(cost: cost, isAlone: isAlone, run: run)
+        let call = PeripheralLink.Call(cost: cost, isAlone: isAlone, run: run)
         host.hub.post { _ in link.assumeIsolated { $0.add(call) } }
     }
 
@@ -389,12 +394,12 @@ extension CBPeripheral {
         }
     }
 
-    /// Returns what is reported of a result: `apply` records a value, then `finish` informs the delegate. What ended with the
-    /// link is not reported.
+    /// Returns what is reported of a result: `apply` records a value, then `finish` informs the delegate. What ended
+    /// with the link is not reported.
     private static func report<Value: Sendable>(
         _ result: Result<Value, BLEError>, _ apply: @escaping @Sendable (CBPeripheral, Value) -> Void = { _, _ in },
         finish: @escaping @Sendable (CBPeripheral, (any Error)?) -> Void
-    ) -> VirtualLink.Report? {
+    ) -> PeripheralLink.Report? {
         switch result {
         case .success(let value):
             return { peripheral in
@@ -449,7 +454,7 @@ extension CBPeripheral {
 
 extension CBPeripheral {
     /// Changes the state, if the link is still the current one; returns whether it is.
-    private func change(to new: CBPeripheralState, by link: VirtualLink, mtu: Int? = nil) -> Bool {
+    private func change(to new: CBPeripheralState, by link: PeripheralLink, mtu: Int? = nil) -> Bool {
         let old = own.withLock { state -> CBPeripheralState? in
             guard state.link === link else { return nil }
             defer { state.state = new }
@@ -471,7 +476,7 @@ extension CBPeripheral {
             identifier: identifier, name: name, reconnects: link.options.reconnects)
     }
 
-    func connected(_ link: VirtualLink, mtu: Int) {
+    func connected(_ link: PeripheralLink, mtu: Int) {
         // A connection that the program has cancelled in the meantime is reported as cancelled alone.
         let isAwaited = own.withLock { $0.link === link && $0.state == .connecting }
         guard isAwaited, change(to: .connected, by: link, mtu: mtu) else { return }
@@ -479,7 +484,7 @@ extension CBPeripheral {
         if let manager { manager.delegate?.centralManager(manager, didConnect: self) }
     }
 
-    func failedToConnect(_ link: VirtualLink, _ error: CBError, isOfThisMachine: Bool) {
+    func failedToConnect(_ link: PeripheralLink, _ error: CBError, isOfThisMachine: Bool) {
         let (isCurrent, isCancelled) = own.withLock {
             ($0.link === link, $0.link === link && $0.state == .disconnecting)
         }
@@ -495,7 +500,7 @@ extension CBPeripheral {
         }
     }
 
-    func disconnected(_ link: VirtualLink, _ error: CBError?, isReconnecting: Bool) {
+    func disconnected(_ link: PeripheralLink, _ error: CBError?, isReconnecting: Bool) {
         // A link that the program has cancelled, and asked for again, reports its end with the new state.
         let isCancelled = own.withLock { $0.link === link && $0.state == .disconnecting }
         // The end of the new attempt is on its way.
@@ -508,7 +513,7 @@ extension CBPeripheral {
             isReconnecting: isReconnecting, error: isCancelled ? nil : error)
     }
 
-    func abandoned(_ link: VirtualLink) {
+    func abandoned(_ link: PeripheralLink) {
         if change(to: .disconnected, by: link) { setServices(nil) }
     }
 

@@ -1,7 +1,8 @@
 /// The events of a peripheral. All methods are called on the queue of the peripheral's manager, one at a time.
 ///
 /// Each call of a method of `CBPeripheral` is followed by one callback, in the order of the calls, with an error if it
-/// failed; unless the link ends first, after which no callback comes but the manager's. All methods have an empty default.
+/// failed; unless the link ends first, after which no callback comes but the manager's.
+/// All methods have an empty default.
 @preconcurrency public protocol CBPeripheralDelegate: NSObjectProtocol {
     /// Reports that `CBPeripheral.name` has changed.
     func peripheralDidUpdateName(_ peripheral: CBPeripheral)
@@ -54,7 +55,8 @@
     /// Reports that `CBPeripheral.canSendWriteWithoutResponse` is `true` again after it was `false`.
     func peripheralIsReady(toSendWriteWithoutResponse peripheral: CBPeripheral)
 
-    /// Reports the end of `CBPeripheral.openL2CAPChannel(_:)`. Keep a reference to the channel: it closes with the last one.
+    /// Reports the end of `CBPeripheral.openL2CAPChannel(_:)`. Keep a reference to the channel:
+    /// it closes with the last one.
     func peripheral(_ peripheral: CBPeripheral, didOpen channel: CBL2CAPChannel?, error: (any Error)?)
 
     /// Reports a result of Channel Sounding. It is never called on Linux.

@@ -6,9 +6,9 @@ public typealias CBL2CAPPSM = UInt16
 
 /// An open L2CAP channel to a peer.
 ///
-/// The program keeps the channel, opens its streams, and schedules them in a run loop, or polls them. The channel closes when
-/// both streams are closed, or when the last reference to the channel and its streams goes away. The borders of packets are
-/// not kept: the streams are of bytes.
+/// The program keeps the channel, opens its streams, and schedules them in a run loop, or polls them. The channel
+/// closes when both streams are closed, or when the last reference to the channel and its streams goes away. The
+/// borders of packets are not kept: the streams are of bytes.
 ///
 /// Spec: LE credit based connection, Core Vol 3 Part A, 4.22.
 open class CBL2CAPChannel: NSObject, @unchecked Sendable {

@@ -2,8 +2,8 @@
 //
 // Invariants
 // - At most `capacity` bytes wait in each direction, or one packet that is longer. If the program does not read, the
-//   channel is not read either, and the peer runs out of credits; if the peer grants no credits, the output stream has no
-//   room.
+//   channel is not read either, and the peer runs out of credits; if the peer grants no credits, the output stream has
+//   no room.
 // - Each direction ends once, with or without an error, after the bytes that came before.
 
 internal import BLELinux

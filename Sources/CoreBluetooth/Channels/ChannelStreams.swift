@@ -1,11 +1,12 @@
-// The streams of a channel. Each has the bytes of one direction from its `ChannelPipe`, and its events from `StreamEvents`.
+// The streams of a channel. Each has the bytes of one direction from its `ChannelPipe`, and its events from
+// `StreamEvents`.
 
 internal import BLELinux
 
 /// The delegate, the run loops and the status of a stream.
 ///
-/// Events are delivered on the run loop in which the stream is scheduled, in the order in which they happened; an event that
-/// waits already is not added again.
+/// Events are delivered on the run loop in which the stream is scheduled, in the order in which they happened; an event
+/// that waits already is not added again.
 // Unchecked: run loops and the stream's delegate are only kept here, under the lock, and used on the run loop.
 final class StreamEvents: @unchecked Sendable {
     private struct State {
@@ -158,8 +159,8 @@ final class ChannelInputStream: InputStream {
 
     override func remove(from aRunLoop: RunLoop, forMode mode: RunLoop.Mode) { events.remove(from: aRunLoop, mode) }
 
-    /// Reads at most `len` bytes that have come: 0 at the end, -1 after an error, and also 0 while there are none, so ask
-    /// `hasBytesAvailable` first.
+    /// Reads at most `len` bytes that have come: 0 at the end, -1 after an error, and also 0 while there are none, so
+    /// ask `hasBytesAvailable` first.
     override func read(_ buffer: UnsafeMutablePointer<UInt8>, maxLength len: Int) -> Int {
         guard events.isUsable else { return -1 }
         let bytes = pipe.take(len)

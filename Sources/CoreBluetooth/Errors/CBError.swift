@@ -148,7 +148,8 @@ extension CBError: CustomNSError, LocalizedError, Hashable {
     public func hash(into hasher: inout Hasher) { hasher.combine(code) }
 }
 
-/// Each code again, for `catch CBError.connectionTimeout` and `CBError(.connectionTimeout).code == CBError.connectionTimeout`.
+/// Each code again, for `catch CBError.connectionTimeout` and
+/// `CBError(.connectionTimeout).code == CBError.connectionTimeout`.
 extension CBError {
     /// The code for an unknown error.
     public static var unknown: Code { .unknown }

@@ -1,6 +1,6 @@
-// Objects as arguments of formats: `String(format: "%@", peripheral)`. On Apple's systems every object can be one; on Linux
-// Foundation follows the pointer of its own strings alone, and any other object ends the program. So an object is passed as
-// the text of its description.
+// Objects as arguments of formats: `String(format: "%@", peripheral)`. On Apple's systems every object can be one; on
+// Linux Foundation follows the pointer of its own strings alone, and any other object ends the program. So an object is
+// passed as the text of its description.
 
 internal import BLELinux
 

@@ -1,9 +1,9 @@
-// Observing of `CBManager` and `CBPeripheral` by key path. Foundation for Linux has none; the types here have the names of
-// those on Apple's systems, and work for the properties of these classes alone.
+// Observing of `CBManager` and `CBPeripheral` by key path. Foundation for Linux has none; the types here have the names
+// of those on Apple's systems, and work for the properties of these classes alone.
 //
 // Invariants
-// - A handler is called on the thread that changes the property: the delegate's queue for what callbacks report, and the
-//   caller's thread for `isScanning` and the states `.connecting` and `.disconnecting`, which change within a call.
+// - A handler is called on the thread that changes the property: the delegate's queue for what callbacks report, and
+//   the caller's thread for `isScanning` and the states `.connecting` and `.disconnecting`, which change within a call.
 // - No lock is held while a handler runs, so it may read, observe and invalidate.
 
 internal import BLELinux
@@ -106,8 +106,8 @@ extension CBKeyValueObservable {
     /// Calls a handler with each change of a property.
     ///
     /// `state` of a manager, `isScanning`, `isAdvertising`, and `state`, `name`, `services` and
-    /// `canSendWriteWithoutResponse` of a peripheral can be observed. The observation of another property logs a line, and
-    /// reports no changes.
+    /// `canSendWriteWithoutResponse` of a peripheral can be observed. The observation of another property logs a line,
+    /// and reports no changes.
     ///
     /// - Parameters:
     ///   - keyPath: The property.

@@ -1,16 +1,17 @@
 // The callbacks of one manager, on the delegate's queue.
 //
 // Duties
-// - Callbacks run in the order in which they were posted, one at a time, in blocks of the delegate's queue: never within
-//   the call that posts them.
-// - Sources that can produce without end (values, advertisements) wait for room before they post, so that a queue that the
-//   application blocks costs a bounded amount of memory. What waits at the source is bounded there, and losses are counted.
+// - Callbacks run in the order in which they were posted, one at a time, in blocks of the delegate's queue: never
+//   within the call that posts them.
+// - Sources that can produce without end (values, advertisements) wait for room before they post, so that a queue that
+//   the application blocks costs a bounded amount of memory. What waits at the source is bounded there,
+//   and losses are counted.
 //
 // Invariants
 // - At most one block for the callbacks is on the queue. It runs the callbacks that it finds, and comes again for later
 //   ones, so that other blocks of the queue have their turn.
-// - Virtual time stands still while a callback is posted, has not returned, or holds its objects: what the application drops
-//   is released first.
+// - Virtual time stands still while a callback is posted, has not returned, or holds its objects: what the application
+//   drops is released first.
 
 internal import BLELinux
 internal import Dispatch

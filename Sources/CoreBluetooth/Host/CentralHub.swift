@@ -1,9 +1,9 @@
 // What the central managers of a process share: the adapter's state, the scans, and the links.
 //
 // Duties
-// - Take the managers' calls in the order in which they were made, on whatever threads: through one mailbox, which one task
-//   on the loop empties.
-// - Keep one `PeerLink` for each device that a manager wants to be connected to, however many managers want it.
+// - Take the managers' calls in the order in which they were made, on whatever threads: through one mailbox, which one
+//   task on the loop empties.
+// - Keep one `SharedLink` for each device that a manager wants to be connected to, however many managers want it.
 // - Report the adapter's state to each manager, and when it can no longer be used, end scans and connections without
 //   further callbacks.
 //
@@ -29,7 +29,7 @@ actor CentralHub {
         var wasOn = false
         var scan: Task<Void, Never>?
         /// The scan and the links to begin then.
-        var early: (scan: ScanRequest?, links: [VirtualLink]) = (nil, [])
+        var early: (scan: ScanRequest?, links: [PeripheralLink]) = (nil, [])
         /// The devices whose connections are reported; `nil` if none are.
         var connectionEvents: ConnectionEventFilter?
     }
@@ -44,7 +44,7 @@ actor CentralHub {
     private nonisolated let mailbox = Lock<[@Sendable (isolated CentralHub) -> Void]>([])
 
     private var managers: [ManagerID: Entry] = [:]
-    private var links: [PeerID: PeerLink] = [:]
+    private var links: [PeerID: SharedLink] = [:]
     /// The state that was reported last; `nil` until it is known.
     private(set) var state: CBManagerState?
     private var watch: Task<Void, Never>?
@@ -217,43 +217,43 @@ actor CentralHub {
 
     // MARK: Links
 
-    /// Connects a virtual link, now or when the device is in range.
-    func connect(_ link: VirtualLink) {
+    /// Connects a peripheral's link, now or when the device is in range.
+    func connect(_ link: PeripheralLink) {
         if managers[link.manager]?.wasOn == false {
             managers[link.manager]?.early.links.append(link)
             return
         }
         guard state == .poweredOn, managers[link.manager] != nil else { return link.assumeIsolated { $0.abandon() } }
-        peerLink(to: link.peer).assumeIsolated { $0.join(link) }
+        sharedLink(to: link.peer).assumeIsolated { $0.join(link) }
     }
 
-    /// Disconnects a virtual link, or cancels its attempt.
-    func disconnect(_ link: VirtualLink) {
+    /// Disconnects a peripheral's link, or cancels its attempt.
+    func disconnect(_ link: PeripheralLink) {
         if forgetEarly(link) { return link.assumeIsolated { $0.end(nil) } }
         links[link.peer]?.assumeIsolated { $0.leave(link) }
     }
 
-    /// Disconnects a virtual link whose peripheral object is gone.
-    func drop(_ link: VirtualLink) {
+    /// Disconnects the link of a peripheral object that is gone.
+    func drop(_ link: PeripheralLink) {
         if forgetEarly(link) { return }
         links[link.peer]?.assumeIsolated { $0.drop(link) }
     }
 
-    private func forgetEarly(_ link: VirtualLink) -> Bool {
+    private func forgetEarly(_ link: PeripheralLink) -> Bool {
         guard let index = managers[link.manager]?.early.links.firstIndex(where: { $0 === link }) else { return false }
         managers[link.manager]?.early.links.remove(at: index)
         return true
     }
 
-    private func peerLink(to peer: PeerID) -> PeerLink {
+    private func sharedLink(to peer: PeerID) -> SharedLink {
         if let link = links[peer] { return link }
-        let link = PeerLink(peer, hub: self)
+        let link = SharedLink(peer, hub: self)
         links[peer] = link
         return link
     }
 
     /// A physical link had no users any more; it may have some by now.
-    func finished(_ link: PeerLink) {
+    func finished(_ link: SharedLink) {
         if links[link.peer] === link, link.assumeIsolated({ $0.isIdle }) { links[link.peer] = nil }
     }
 
@@ -294,8 +294,8 @@ private struct ReportedDevices {
     private static let limit = 16_384
     private var hasScanResponse: [PeerID: Bool] = [:]
 
-    /// Returns whether to report a result, as news; without duplicates a device is reported once, and once more when its
-    /// scan response comes later.
+    /// Returns whether to report a result, as news; without duplicates a device is reported once, and once more when
+    /// its scan response comes later.
     mutating func isNews(_ result: ScanResult, of peer: PeerID) -> Bool {
         let isComplete = result.scanResponse != nil
         guard let wasComplete = hasScanResponse[peer] else {

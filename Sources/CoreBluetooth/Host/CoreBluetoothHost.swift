@@ -5,8 +5,8 @@ package import Logging
 
 /// The system below the managers: one adapter for the process, which they all share.
 ///
-/// It is created with the first manager. What Apple's systems decide in their settings and their dialogs, a program decides
-/// here, or the environment does for one that is not changed.
+/// It is created with the first manager. What Apple's systems decide in their settings and their dialogs, a program
+/// decides here, or the environment does for one that is not changed.
 public final class CoreBluetoothHost: Sendable {
     /// The settings that the managers of a process share.
     public struct Settings: Sendable {
@@ -22,14 +22,14 @@ public final class CoreBluetoothHost: Sendable {
 
         /// Creates the settings that the environment states.
         ///
-        /// `BAREBLE_ADAPTER` is the adapter. `BAREBLE_BONDS` is the directory of the bonds: with it devices pair, without a
-        /// question to anybody; with `BAREBLE_ALLOW_PAIRING=1` centrals may pair too. `BAREBLE_STATE` is the directory of
-        /// what managers keep; without it, the one that systemd gives the service (`STATE_DIRECTORY`).
+        /// `BAREBLE_ADAPTER` is the adapter. `BAREBLE_BONDS` is the directory of the bonds: with it devices pair,
+        /// without a question to anybody; with `BAREBLE_ALLOW_PAIRING=1` centrals may pair too. `BAREBLE_STATE` is the
+        /// directory of what managers keep; without it, the one that systemd gives the service (`STATE_DIRECTORY`).
         ///
-        /// A program that has more rights than the user who started it, by a set-user-ID bit or by capabilities of its file
-        /// (`setcap`), takes nothing from the environment, which is that user's; the log names the variables. With
-        /// `BAREBLE_BONDS` among them and without `pairing`, every connection fails: it would not be known which links must be
-        /// encrypted.
+        /// A program that has more rights than the user who started it, by a set-user-ID bit or by capabilities of its
+        /// file (`setcap`), takes nothing from the environment, which is that user's; the log names the variables. With
+        /// `BAREBLE_BONDS` among them and without `pairing`, every connection fails: it would not be known which links
+        /// must be encrypted.
         public init() {
             self.init(environment: ProcessInfo.processInfo.environment, isPrivileged: Privileges.areFromFile)
         }
@@ -134,8 +134,8 @@ public final class CoreBluetoothHost: Sendable {
         return configuration
     }
 
-    /// The reason that a program whose bonds the environment names, which is not used, connects no device: one that is bonded
-    /// would be connected without encryption.
+    /// The reason that a program whose bonds the environment names, which is not used, connects no device: one that is
+    /// bonded would be connected without encryption.
     private static func ignoredBonds(_ logger: Logger) -> BLEError {
         let error = BLEError(
             .notPermitted, subject: "BAREBLE_BONDS", during: "open the bonds",

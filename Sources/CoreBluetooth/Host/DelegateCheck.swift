@@ -3,9 +3,9 @@ internal import Logging
 
 /// A warning about delegates whose methods are not all called.
 ///
-/// On Apple's systems a subclass may add a method of a delegate protocol that its superclass, which conforms, lacks. Without
-/// the Objective-C runtime the conformance is that of the superclass, and such a method is never called. Nothing can be done
-/// about it here; the warning names the class, once.
+/// On Apple's systems a subclass may add a method of a delegate protocol that its superclass, which conforms, lacks.
+/// Without the Objective-C runtime the conformance is that of the superclass, and such a method is never called.
+/// Nothing can be done about it here; the warning names the class, once.
 enum DelegateCheck {
     private static let warned = Lock<Set<ObjectIdentifier>>([])
 

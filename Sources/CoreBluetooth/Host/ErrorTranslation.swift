@@ -1,6 +1,7 @@
 internal import BareBLE
 
-// The errors of BareBLE as the errors that Apple's systems report. The text states what failed, why, and what to do next.
+// The errors of BareBLE as the errors that Apple's systems report. The text states what failed, why,
+// and what to do next.
 
 extension BLEError {
     /// The error for an application.
@@ -20,7 +21,8 @@ extension BLEError {
         CBError(hciStatus.flatMap(CBError.Code.init) ?? cbCode, userInfo: userInfo)
     }
 
-    /// Whether a connection failed for a reason of this machine, such as bonds that cannot be opened, and not of the device.
+    /// Whether a connection failed for a reason of this machine, such as bonds that cannot be opened,
+    /// and not of the device.
     var isOfThisMachine: Bool {
         let codes: [BLEError.Code] = [
             .adapterMismatch, .adapterShared, .busy, .diskFull, .lowEnergyOff, .notPermitted, .pairingUnavailable,

@@ -1,11 +1,13 @@
-// What managers with restore identifiers keep from one run of the program to the next: a file for each, which one process
-// holds at a time, and one manager of it. A manager that replaces another one takes over its file when that one ends.
+// What managers with restore identifiers keep from one run of the program to the next: a file for each, which one
+// process holds at a time, and one manager of it. A manager that replaces another one takes over its file when that one
+// ends.
 //
 // Duties
-// - Read the state of the run before within the call that creates the manager, so that it is reported before anything else.
-// - Write what has changed on a queue of its own, so that neither the loop nor the program waits for the disk. The state is
-//   looked at when it is written, so that a file never gets an older one after a newer one; changes that come while
-//   another one is written are written together, and what the file has already is not written again.
+// - Read the state of the run before within the call that creates the manager,
+//   so that it is reported before anything else.
+// - Write what has changed on a queue of its own, so that neither the loop nor the program waits for the disk. The
+//   state is looked at when it is written, so that a file never gets an older one after a newer one; changes that come
+//   while another one is written are written together, and what the file has already is not written again.
 //
 // Invariants
 // - Files are opened, passed on and written on the queue alone, so that no manager misses the end of the one before.
@@ -21,8 +23,8 @@ internal import Logging
 final class ManagerStates: Sendable {
     private struct WeakKeeper { weak var keeper: AnyObject? }
 
-    /// The number of bytes that a restore identifier may take in the name of a file: the file system permits 255 in all, with
-    /// the endings of the file, its lock and its temporary file.
+    /// The number of bytes that a restore identifier may take in the name of a file: the file system permits 255 in
+    /// all, with the endings of the file, its lock and its temporary file.
     private static let nameLimit = 200
 
     private let directory: String?
@@ -45,7 +47,7 @@ final class ManagerStates: Sendable {
     /// - Returns: Where to keep the next state, and the state of the run before; `nil` if there was none.
     func open<State: Codable & Sendable & Equatable>(
         _ identifier: String, kind: String, as type: State.Type
-    ) -> (keeper: StateKeeper<State>, former: State?)? {
+    ) -> (keeper: ManagerStateFile<State>, former: State?)? {
         guard let directory else {
             logger.warning(
                 """
@@ -70,7 +72,7 @@ final class ManagerStates: Sendable {
 
     private func openFile<State>(
         of identifier: String, _ name: String, kind: String, in directory: String, as type: State.Type
-    ) -> (keeper: StateKeeper<State>, former: State?)? {
+    ) -> (keeper: ManagerStateFile<State>, former: State?)? {
         let others = keepers(of: name + kind, as: type)
         if others.contains(where: \.hasFile) {
             // A program that replaces its manager creates the new one first.
@@ -85,7 +87,7 @@ final class ManagerStates: Sendable {
             let store = StateStore(directory: directory, identifier: name)
             let file = try store.openFile(".\(kind)", longest: Self.nameLimit)
             let loaded: StateFile.Loaded<State> = try file.load(
-                limit: StateKeeper<State>.byteLimit, what: "state of a manager", otherwise: "nothing is restored",
+                limit: ManagerStateFile<State>.byteLimit, what: "state of a manager", otherwise: "nothing is restored",
                 isOtherVersion: { _ in false }
             ) { bytes throws(MalformedPacket) in
                 guard let state = try? JSONDecoder().decode(State.self, from: Data(bytes)) else {
@@ -101,14 +103,14 @@ final class ManagerStates: Sendable {
         }
     }
 
-    private func keepers<State>(of file: String, as type: State.Type) -> [StateKeeper<State>] {
-        keepers.withLock { $0[file] ?? [] }.compactMap { $0.keeper as? StateKeeper<State> }
+    private func keepers<State>(of file: String, as type: State.Type) -> [ManagerStateFile<State>] {
+        keepers.withLock { $0[file] ?? [] }.compactMap { $0.keeper as? ManagerStateFile<State> }
     }
 
     private func keeper<State>(
-        _ kept: State?, in opened: StateFile?, _ name: String, after others: [StateKeeper<State>]
-    ) -> StateKeeper<State> {
-        let keeper = StateKeeper(kept, in: opened, queue, loop: loop, logger: logger) { [weak self] in
+        _ kept: State?, in opened: StateFile?, _ name: String, after others: [ManagerStateFile<State>]
+    ) -> ManagerStateFile<State> {
+        let keeper = ManagerStateFile(kept, in: opened, queue, loop: loop, logger: logger) { [weak self] in
             self?.keepers(of: name, as: State.self).first { $0.isWaiting }
         }
         keepers.withLock { $0[name] = (others + [keeper]).map(WeakKeeper.init) }
@@ -132,7 +134,7 @@ final class ManagerStates: Sendable {
 }
 
 /// The file with the state of one manager.
-final class StateKeeper<State: Codable & Sendable & Equatable>: Sendable {
+final class ManagerStateFile<State: Codable & Sendable & Equatable>: Sendable {
     static var byteLimit: Int { 1 << 20 }
 
     private struct Pending {
@@ -157,12 +159,12 @@ final class StateKeeper<State: Codable & Sendable & Equatable>: Sendable {
     /// Only the queue uses it.
     private let disk: Lock<Disk>
     /// Returns the keeper that takes over the file at the end; `nil` if there is none.
-    private let next: @Sendable () -> StateKeeper?
+    private let next: @Sendable () -> ManagerStateFile?
 
     /// Creates a keeper; without a file, it waits for the one of another keeper.
     init(
         _ kept: State?, in file: StateFile?, _ queue: DispatchQueue, loop: EventLoop, logger: Logger,
-        next: @escaping @Sendable () -> StateKeeper?
+        next: @escaping @Sendable () -> ManagerStateFile?
     ) {
         disk = Lock(Disk(file: file, kept: kept))
         self.queue = queue
@@ -216,7 +218,8 @@ final class StateKeeper<State: Codable & Sendable & Equatable>: Sendable {
         disk.withLock { $0.file = nil }
     }
 
-    /// Takes over the file of a manager that has ended, and writes what this one does, or else the last state of that one.
+    /// Takes over the file of a manager that has ended, and writes what this one does,
+    /// or else the last state of that one.
     private func takeOver(_ other: Disk, otherwise last: State) {
         disk.withLock { $0 = other }
         pending.withLock { pending in

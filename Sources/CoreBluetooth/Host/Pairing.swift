@@ -3,21 +3,21 @@ internal import BareBLE
 extension CoreBluetoothHost {
     /// The way in which devices pair, and the questions to their users.
     ///
-    /// A device that refuses an operation for lack of security is paired, and the operation is repeated once. The closures
-    /// that are there decide how the devices make sure of each other, together with what the device can do: with none of
-    /// them the link is encrypted, and nothing proves who the device is. They run on the event loop of the library, so
-    /// they must await and not block, and are each called at most once in a pairing. Passkeys are texts of six digits, and
-    /// devices are named by `CBPeer.identifier`. Pairing needs CAP_NET_ADMIN.
+    /// A device that refuses an operation for lack of security is paired, and the operation is repeated once. The
+    /// closures that are there decide how the devices make sure of each other, together with what the device can do:
+    /// with none of them the link is encrypted, and nothing proves who the device is. They run on the event loop of the
+    /// library, so they must await and not block, and are each called at most once in a pairing. Passkeys are texts of
+    /// six digits, and devices are named by `CBPeer.identifier`. Pairing needs CAP_NET_ADMIN.
     ///
     /// Spec: IO capabilities, Core Vol 3 Part H, 2.3.2.
     public struct Pairing: Sendable {
         /// The directory of the bonds. Access to it is access to the links. While it cannot be opened, every connection
         /// fails with the reason: it would not be known which links must be encrypted.
         public var directory: String
-        /// A Boolean value that indicates whether centrals may pair with this program, for characteristics and channels that
-        /// demand encryption: while there are such ones, and a manager advertises or a central is connected. Without
-        /// any closure every central in range may, three of them in a minute; with closures but without `confirm`, those
-        /// with which nothing can be compared may not.
+        /// A Boolean value that indicates whether centrals may pair with this program, for characteristics and channels
+        /// that demand encryption: while there are such ones, and a manager advertises or a central is connected.
+        /// Without any closure every central in range may, three of them in a minute; with closures but without
+        /// `confirm`, those with which nothing can be compared may not.
         public var allowsCentrals = false
         /// Shows the passkey that has to be entered at the device.
         public var show: (@Sendable (_ device: UUID, _ passkey: String) async -> Void)?

@@ -2,8 +2,8 @@ internal import BareBLE
 
 /// The identifiers of devices: UUIDs that contain the address, so that they need no store and hold on every machine.
 ///
-/// The layout is that of version 8, for custom data: octets 0 to 5, 9 and the free bits of 6 and 8 are a tag; octet 7 is the
-/// type of the address; octets 10 to 15 are the address, the most significant one first.
+/// The layout is that of version 8, for custom data: octets 0 to 5, 9 and the free bits of 6 and 8 are a tag; octet 7
+/// is the type of the address; octets 10 to 15 are the address, the most significant one first.
 ///
 /// Spec: UUID Version 8, RFC 9562, 5.8.
 enum PeerIdentifier {

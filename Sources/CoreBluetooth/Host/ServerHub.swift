@@ -2,16 +2,16 @@
 //
 // Duties
 // - Publish and withdraw services, and keep which attribute belongs to which object of the application.
-// - Pass requests of centrals to the manager of the service, and its responses back. BareBLE refuses a request that has no
-//   response after 20 s; the object of the request refuses it when its last reference goes away.
+// - Pass requests of centrals to the manager of the service, and its responses back. BareBLE refuses a request that has
+//   no response after 20 s; the object of the request refuses it when its last reference goes away.
 // - Start the updates in the order of the calls; BareBLE keeps that order for each central.
 // - Report each subscription and its end, also where BareBLE has dropped the event.
-// - Let centrals pair while something that is offered needs it, and a manager advertises or a central is connected; and at
-//   no other time.
+// - Let centrals pair while something that is offered needs it, and a manager advertises or a central is connected; and
+//   at no other time.
 //
 // Invariants
-// - All state belongs to the event loop. Managers are referred to weakly; their services, advertisements and channels end
-//   with them.
+// - All state belongs to the event loop. Managers are referred to weakly; their services, advertisements and channels
+//   end with them.
 // - The local peripheral exists from the first service, advertisement or channel on.
 
 internal import BLECore
@@ -87,8 +87,8 @@ actor ServerHub {
         managers[id] = nil
     }
 
-    /// A manager is notified of a state. If the adapter cannot be used any more, nothing is advertised; and unless it is only
-    /// off, there are no services.
+    /// A manager is notified of a state. If the adapter cannot be used any more, nothing is advertised; and unless it
+    /// is only off, there are no services.
     func adapterChanged(_ state: CBManagerState, of id: ManagerID) {
         guard let entry = managers[id] else { return }
         guard state != .poweredOn else {
@@ -266,7 +266,8 @@ actor ServerHub {
         } report: { object in
             entry.post { $0.delegate?.peripheralManager($0, didReceiveRead: object) }
         }
-        // The program returns the bytes from the offset on, as many as it likes. The server sends only those of this part.
+        // The program returns the bytes from the offset on, as many as it likes.
+        // The server sends only those of this part.
         return [UInt8](repeating: 0, count: request.offset) + [UInt8](response.value ?? Data())
     }
 

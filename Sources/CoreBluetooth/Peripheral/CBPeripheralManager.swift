@@ -4,9 +4,9 @@ internal import Logging
 
 /// Offers services to centrals, and advertises them.
 ///
-/// All peripheral managers of a process share one database and one adapter. Methods may be called on any thread, never wait,
-/// and are reported to the delegate on the manager's queue. A method that is called in another state than `.poweredOn` does
-/// nothing but log one line.
+/// All peripheral managers of a process share one database and one adapter. Methods may be called on any thread, never
+/// wait, and are reported to the delegate on the manager's queue. A method that is called in another state than
+/// `.poweredOn` does nothing but log one line.
 open class CBPeripheralManager: CBManager, @unchecked Sendable {
     private struct State {
         var isAdvertising = false
@@ -31,7 +31,7 @@ open class CBPeripheralManager: CBManager, @unchecked Sendable {
     private static let (updateLimit, updateLow) = (20, 4)
 
     private let own = Lock(State())
-    private let keeper: StateKeeper<PeripheralManagerState>?
+    private let keeper: ManagerStateFile<PeripheralManagerState>?
 
     /// Creates a manager without a delegate, on the main queue.
     public convenience init() {
@@ -51,10 +51,11 @@ open class CBPeripheralManager: CBManager, @unchecked Sendable {
     ///
     /// With `CBPeripheralManagerOptionRestoreIdentifierKey`, the manager publishes the services, and advertises what a
     /// manager with this identifier did when the program ended. The delegate receives them by
-    /// `peripheralManager(_:willRestoreState:)`, before the state. Advertising begins after the first `.poweredOn`, however
-    /// late the adapter is. Links and subscriptions end with the program. The state is kept in the directory of
-    /// `CoreBluetoothHost.Settings`; without one nothing is restored, which the log states. A manager that is created while
-    /// another one of the process has its identifier is not restored, and what it does is kept from the end of that one on.
+    /// `peripheralManager(_:willRestoreState:)`, before the state. Advertising begins after the first `.poweredOn`,
+    /// however late the adapter is. Links and subscriptions end with the program. The state is kept in the directory of
+    /// `CoreBluetoothHost.Settings`; without one nothing is restored, which the log states. A manager that is created
+    /// while another one of the process has its identifier is not restored,
+    /// and what it does is kept from the end of that one on.
     ///
     /// - Parameters:
     ///   - delegate: The delegate, which the manager does not keep.
@@ -103,8 +104,8 @@ open class CBPeripheralManager: CBManager, @unchecked Sendable {
 
     /// Advertises, so that centrals find this device and connect. It needs CAP_NET_RAW.
     ///
-    /// - Parameter advertisementData: `CBAdvertisementDataLocalNameKey` and `CBAdvertisementDataServiceUUIDsKey` are used, as
-    ///   on Apple's systems; anything else is not advertised. A name that does not fit is shortened.
+    /// - Parameter advertisementData: `CBAdvertisementDataLocalNameKey` and `CBAdvertisementDataServiceUUIDsKey` are
+    ///   used, as on Apple's systems; anything else is not advertised. A name that does not fit is shortened.
     open func startAdvertising(_ advertisementData: [String: Any]?) {
         guard isPoweredOn() else { return }
         let services = advertisementData?[CBAdvertisementDataServiceUUIDsKey] as? [CBUUID] ?? []
@@ -141,8 +142,8 @@ open class CBPeripheralManager: CBManager, @unchecked Sendable {
         return true
     }
 
-    /// Stops advertising. Links stay up. A start that is not reported yet is reported with `CBError.operationCancelled`, or
-    /// with the error that it ended with.
+    /// Stops advertising. Links stay up. A start that is not reported yet is reported with
+    /// `CBError.operationCancelled`, or with the error that it ended with.
     open func stopAdvertising() {
         guard isPoweredOn() else { return }
         endAdvertising()

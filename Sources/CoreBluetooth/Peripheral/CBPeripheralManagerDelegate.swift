@@ -1,4 +1,5 @@
-/// The events of a peripheral manager. All methods are called on the queue that the manager was created with, one at a time.
+/// The events of a peripheral manager. All methods are called on the queue that the manager was created with,
+/// one at a time.
 ///
 /// All but `peripheralManagerDidUpdateState(_:)` have an empty default.
 @preconcurrency public protocol CBPeripheralManagerDelegate: NSObjectProtocol {
@@ -11,8 +12,8 @@
     /// Reports what a manager with a restore identifier continues after a restart of the program, before the state is
     /// reported.
     ///
-    /// It is called if the run before has left a state. The services are published again already, so do not add them; and
-    /// what was advertised is advertised again as soon as the adapter is on. Centrals connect and subscribe again.
+    /// It is called if the run before has left a state. The services are published again already, so do not add them;
+    /// and what was advertised is advertised again as soon as the adapter is on. Centrals connect and subscribe again.
     ///
     /// - Parameters:
     ///   - peripheral: The manager.
@@ -40,8 +41,8 @@
     /// Reports a central's request to write one value or several, all or none. Respond once, to the first one.
     func peripheralManager(_ peripheral: CBPeripheralManager, didReceiveWrite requests: [CBATTRequest])
 
-    /// Reports that there is room for updates again, after `CBPeripheralManager.updateValue(_:for:onSubscribedCentrals:)` has
-    /// returned `false`.
+    /// Reports that there is room for updates again, after
+    /// `CBPeripheralManager.updateValue(_:for:onSubscribedCentrals:)` has returned `false`.
     func peripheralManagerIsReady(toUpdateSubscribers peripheral: CBPeripheralManager)
 
     /// Reports that centrals can open channels, and the PSM for it; or why they cannot.

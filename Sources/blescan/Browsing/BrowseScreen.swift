@@ -1,8 +1,8 @@
 // The attributes of one peer, as a value: events of its link, keys and time go in, requests and lines come out.
 //
 // Duties: the tree of services, characteristics and descriptors with their values as they change; one attribute
-// selected, by its handle; the line in which a value is typed; the command that is equivalent to the last key; what failed, and
-// what to do next.
+// selected, by its handle; the line in which a value is typed; the command that is equivalent to the last key; what
+// failed, and what to do next.
 //
 // Invariants:
 // - A frame has exactly as many lines as the screen has rows, none is wider than the screen, and nothing in it can

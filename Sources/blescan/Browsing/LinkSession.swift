@@ -4,8 +4,8 @@
 // operations run; operations; the values of subscriptions as they come; the end of all subscriptions.
 //
 // Invariants:
-// - Every operation has one event: its result or its failure. For operations in progress at the end of the link, that is
-//   the end of the link.
+// - Every operation has one event: its result or its failure. For operations in progress at the end of the link, that
+//   is the end of the link.
 // - A failure of one operation ends nothing but that.
 
 import BLECore

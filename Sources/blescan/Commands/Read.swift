@@ -41,11 +41,11 @@ struct Read: AsyncParsableCommand {
         let peer = try await Connection.find(target.peer, options.connection)
         let findsTypes = !values.hexOnly
         let found = try await Connection.run(with: peer, options, cache: reading.cacheUse) {
-            (peripheral) -> [Result<AttributeReading, BLEError>] in
+            (peripheral) -> [Result<ReadValue, BLEError>] in
             let reader = ValueReader(
                 peripheral: peripheral, peer: peer, timeout: options.valueTimeout, isPaired: options.pair,
                 findsTypes: findsTypes)
-            var found: [Result<AttributeReading, BLEError>] = []
+            var found: [Result<ReadValue, BLEError>] = []
             for attribute in attributes {
                 do throws(BLEError) {
                     found.append(.success(try await reader.read(attribute)))
@@ -65,7 +65,7 @@ struct Read: AsyncParsableCommand {
     }
 
     /// Prints the values, and returns the failures.
-    private func show(_ found: [Result<AttributeReading, BLEError>], of peer: PeerArgument) -> [BLEError] {
+    private func show(_ found: [Result<ReadValue, BLEError>], of peer: PeerArgument) -> [BLEError] {
         let output = values.lines(of: peer, json: options.json)
         let readings = found.compactMap { try? $0.get() }
         let labels = AttributeLabels(readings.map { ($0.handle, $0.uuid) }, isAlone: reading.attribute.count == 1)

@@ -152,7 +152,8 @@ struct Serve: AsyncParsableCommand {
         return configuration
     }
 
-    /// Returns the place of what bonded centrals have subscribed to; `nil` where centrals have no bonds, and without an adapter.
+    /// Returns the place of what bonded centrals have subscribed to; `nil` where centrals have no bonds,
+    /// and without an adapter.
     func subscriptionStore(of adapters: [AdapterDescription]) throws(Failure) -> StateStore? {
         let selector = adapter?.selector ?? .first
         guard usesBonds, let address = adapters.first(where: { selector.matches($0) })?.address else { return nil }

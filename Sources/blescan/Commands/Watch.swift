@@ -70,7 +70,8 @@ struct Watch: AsyncParsableCommand {
         try limit.expect(printed, isInterrupted: isInterrupted, "could be read")
     }
 
-    /// Reads and prints until there is enough, the time is over, or the task is cancelled; returns the number of values.
+    /// Reads and prints until there is enough, the time is over, or the task is cancelled;
+    /// returns the number of values.
     private func watch(_ peripheral: Peripheral, of peer: PeerArgument, to output: LineOutput) async throws -> Int {
         let clock = ContinuousClock()
         let end = limit.duration.map { clock.now + $0.duration }
@@ -102,7 +103,8 @@ struct Watch: AsyncParsableCommand {
                 }
                 if printed == limit.count { return printed }
             }
-            // The end of the link is always the last failure. What could not be read at all at first is not tried again.
+            // The end of the link is always the last failure. What could not be read at all at first is not tried
+            // again.
             let ends = failures.last?.code == .disconnected || (printed == 0 && !failures.isEmpty)
             for failure in ends ? failures.dropLast() : failures[...] { Console.report(failure) }
             if ends, let last = failures.last { throw last }

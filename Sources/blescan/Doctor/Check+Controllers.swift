@@ -121,8 +121,8 @@ extension Check {
                 + "another adapter")
     }
 
-    /// Returns the warning if the kernel was heard scanning with legacy commands on a controller that lists the extended
-    /// ones: no other program has a socket by which it could.
+    /// Returns the warning if the kernel was heard scanning with legacy commands on a controller that lists the
+    /// extended ones: no other program has a socket by which it could.
     private static func maskedByReads(_ adapter: AdapterFacts, _ facts: SystemFacts) -> Finding? {
         guard adapter.controller?.listsExtendedScan == true, let heard = adapter.before,
             let count = heard.fromLegacyScan, count > 0, facts.hasLinkSockets || facts.daemon != nil,

@@ -6,8 +6,8 @@ import BareBLE
 extension ConnectionFacts {
     /// Connects to a peer, discovers its database, and measures the time. An adapter that is off stays off.
     ///
-    /// The link to a bonded peer is encrypted, as those of the other commands are. Without CAP_NET_ADMIN a command to the
-    /// controller does it, which changes nothing of the adapter.
+    /// The link to a bonded peer is encrypted, as those of the other commands are. Without CAP_NET_ADMIN a command to
+    /// the controller does it, which changes nothing of the adapter.
     ///
     /// - Throws: `Failure` for an invalid peer; an unreachable peer is a result.
     init(of peer: PeerArgument, adapter: AdapterArgument?, bonds: BondOptions, recording: RecordingOptions) async throws

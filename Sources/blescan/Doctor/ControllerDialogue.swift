@@ -64,8 +64,8 @@ struct ControllerDialogue: ~Copyable {
         return none
     }
 
-    /// Counts the advertising reports of a time, with those that wait to be read at its end; cancellation of the task ends
-    /// it.
+    /// Counts the advertising reports of a time, with those that wait to be read at its end; cancellation of the task
+    /// ends it.
     mutating func listen(for time: Duration) async -> HeardFacts {
         let clock = ContinuousClock()
         let start = clock.now

@@ -33,7 +33,8 @@ struct ControllerLog {
             .map { String($0) }
     }
 
-    /// Whether it is one of Intel's controllers from 8260 to AX201, on which btintel.c does not use the coded PHY (W13).
+    /// Whether it is one of Intel's controllers from 8260 to AX201, on which btintel.c does not use the coded PHY
+    /// (W13).
     ///
     /// The name of their firmware begins with the number of the variant: SfP, WsP, JfP, ThP, HrP or CcP.
     var isOlderIntel: Bool {

@@ -11,8 +11,8 @@ struct Repair: Hashable, Sendable {
 }
 
 extension Repair {
-    /// Makes one repair wherever a finding offers it, and nowhere else. An adapter is switched off and on because that was asked
-    /// for: no finding shows that it is needed.
+    /// Makes one repair wherever a finding offers it, and nowhere else. An adapter is switched off and on because that
+    /// was asked for: no finding shows that it is needed.
     static func all(_ fix: Fix, _ facts: SystemFacts, root: String?) async -> [Repair] {
         if fix == .cycle {
             let adapters = facts.radio.adapters.filter(\.isUp)
@@ -139,7 +139,8 @@ extension Fix {
 }
 
 extension ControllerDialogue {
-    /// Ends a scan by the set of commands that began it: controllers are known that hang after a command of the other set.
+    /// Ends a scan by the set of commands that began it: controllers are known that hang after a command of the other
+    /// set.
     ///
     /// - Parameter heard: The reports of the scan, if any: those of a legacy scan have an event of their own.
     mutating func endScan(heard: HeardFacts?) async -> CommandResult {

@@ -43,7 +43,8 @@ struct LimitOptions: ParsableArguments {
 
     /// Ends a command that has fewer values than requested.
     ///
-    /// - Throws: `CancellationError` after ^C; else `Failure`, which says what could not be done: "came", "could be read".
+    /// - Throws: `CancellationError` after ^C; else `Failure`, which says what could not be done: "came",
+    ///   "could be read".
     func expect(_ number: Int, isInterrupted: Bool, _ verb: String) throws {
         guard let count, number < count else { return }
         if isInterrupted { throw CancellationError() }

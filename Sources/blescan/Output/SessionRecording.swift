@@ -22,8 +22,8 @@ struct SessionRecording {
 
     /// Runs `body` with the requested file, if any, and completes that.
     ///
-    /// - Parameter goesOn: Whether the command continues after the reader of a pipe has gone: what it changes on a device
-    ///   is not left half done.
+    /// - Parameter goesOn: Whether the command continues after the reader of a pipe has gone: what it changes on a
+    ///   device is not left half done.
     static func during<Value: Sendable>(
         _ options: RecordingOptions, goesOn: Bool = false, _ body: (SessionRecording?) async throws -> Value
     ) async throws -> Value {

@@ -23,7 +23,7 @@ struct ValuePrinter {
     }
 
     /// Prints a value that was read; returns whether the reader of the output has taken it.
-    mutating func print(_ reading: AttributeReading, label: String?) async throws -> Bool {
+    mutating func print(_ reading: ReadValue, label: String?) async throws -> Bool {
         let line = plotted(reading.value, at: reading.handle, reading.uuid, label)
         return try await print(
             line

@@ -2,7 +2,7 @@ import BLECore
 import BareBLE
 
 /// A value that was read.
-struct AttributeReading: Sendable {
+struct ReadValue: Sendable {
     let handle: AttributeHandle
     /// The type of the attribute; `nil` if the peer does not report it.
     var uuid: BluetoothUUID?
@@ -23,10 +23,10 @@ struct ValueReader: Sendable {
     /// Reads a value.
     ///
     /// - Throws: `BLEError`, with what helps.
-    func read(_ attribute: AttributeArgument) async throws(BLEError) -> AttributeReading {
+    func read(_ attribute: AttributeArgument) async throws(BLEError) -> ReadValue {
         do throws(BLEError) {
             let (handle, uuid, value) = try await peripheral.readAttribute(attribute.reference, timeout: timeout)
-            var reading = AttributeReading(handle: handle, uuid: uuid, value: value)
+            var reading = ReadValue(handle: handle, uuid: uuid, value: value)
             if uuid == nil, findsTypes {
                 // A peer that does not report it is no failure.
                 reading.uuid = try? await peripheral.attributeType(at: handle, timeout: timeout)

@@ -84,8 +84,8 @@ struct BondDirectory: Sendable {
         return try BondStore(directory: path)
     }
 
-    /// Returns the place of what bonded centrals have subscribed to, `ADDRESS.clients` in the same directory: a subscription is
-    /// worth nothing without the bond that it was made under, and no other adapter has that.
+    /// Returns the place of what bonded centrals have subscribed to, `ADDRESS.clients` in the same directory: a
+    /// subscription is worth nothing without the bond that it was made under, and no other adapter has that.
     func subscriptionStore(of adapter: BluetoothAddress) -> StateStore {
         StateStore(directory: path, identifier: String(adapter.description.filter { $0 != ":" }))
     }
@@ -164,9 +164,9 @@ struct BondUse: Sendable {
 
     /// Finds the bond with an address among those of `adapters` that `selector` selects.
     ///
-    /// - Throws: `BLEError` if the bonds of such an adapter cannot be read, or if some of them are damaged and the device
-    ///   has none of the others, unless it is to be paired: nobody knows then whether it has one, and it would be
-    ///   connected to in clear.
+    /// - Throws: `BLEError` if the bonds of such an adapter cannot be read, or if some of them are damaged and the
+    ///   device has none of the others, unless it is to be paired: nobody knows then whether it has one, and it would
+    ///   be connected to in clear.
     static func find(
         _ address: BluetoothAddress, in directory: BondDirectory, _ selector: AdapterSelector, isPairing: Bool,
         adapters: [AdapterDescription]

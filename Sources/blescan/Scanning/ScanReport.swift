@@ -119,7 +119,7 @@ actor ScanReport {
     }
 
     private func show(_ scanResult: ScanResult, _ event: ScanLines.Event) async throws {
-        let time = WallClock.time(of: scanResult.lastSeen, now: central.clock.now)
+        let time = TimeOfDay.time(of: scanResult.lastSeen, now: central.clock.now)
         for line in lines.lines(of: scanResult, event, adapter: adapter, at: time, limit: limit) {
             try await print(line)
         }
@@ -141,7 +141,7 @@ actor ScanReport {
             let heartbeat = Heartbeat(
                 packets: statistics.reports, devices: statistics.devices, restarts: restarts, uptime: now - began)
             lastBeat = now
-            if let line = lines.line(of: heartbeat, adapter: adapter, at: WallClock.time(of: now, now: now)) {
+            if let line = lines.line(of: heartbeat, adapter: adapter, at: TimeOfDay.time(of: now, now: now)) {
                 try await print(line)
             }
             if isOver { return true }
@@ -173,7 +173,7 @@ actor ScanReport {
 }
 
 /// The time of day for moments on the boot-time clock.
-enum WallClock {
+enum TimeOfDay {
     /// Returns the time of `moment` since 1970-01-01 00:00 UTC, by the machine's present clock.
     static func time(of moment: BootInstant, now: BootInstant) -> Duration {
         var time = timespec()

@@ -81,7 +81,7 @@ struct ScanScreen: Sendable {
     private var frozen: (contents: Contents, since: BootInstant)?
     private(set) var lossCount = 0
     private(set) var reportCount = 0
-    private(set) var rate = ReportRate()
+    private(set) var rate = ReportsPerSecond()
     private var lastSort: BootInstant?
 
     /// The devices that are shown, or can be.
@@ -379,7 +379,7 @@ private struct SortKey {
 }
 
 /// The number of reports in a second.
-struct ReportRate: Sendable {
+struct ReportsPerSecond: Sendable {
     private static let seconds = 5
 
     private var counts = [Int](repeating: 0, count: Self.seconds)

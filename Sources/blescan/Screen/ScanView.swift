@@ -1,5 +1,5 @@
-// Draws the live table: a value that reads the state of the screen and changes nothing. What has been drawn goes back to
-// the screen as the first row or line that there was room for, see `ScanScreen.frame`.
+// Draws the live table: a value that reads the state of the screen and changes nothing. What has been drawn goes back
+// to the screen as the first row or line that there was room for, see `ScanScreen.frame`.
 
 import BLECore
 

@@ -18,8 +18,8 @@ enum ScreenColumn: Hashable, Sendable {
         }
     }
 
-    /// What is reduced for lack of room, in this order, until the rest fits: a column becomes narrower, or is removed. The
-    /// strength and the name stay, and the data is removed last.
+    /// What is reduced for lack of room, in this order, until the rest fits: a column becomes narrower, or is removed.
+    /// The strength and the name stay, and the data is removed last.
     private static let reductions: [(column: ScreenColumn, width: Int?)] = [
         (.interval, nil), (.kind, nil), (.name, 10), (.bar, nil),
         // Its end tells devices of one vendor apart: …0B:7E:21.

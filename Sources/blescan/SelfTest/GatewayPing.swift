@@ -15,8 +15,8 @@ struct GatewayPing: Hashable, Sendable {
 
     /// Returns the gateway of the default route over one of these interfaces, in the order of bytes of the network.
     ///
-    /// - Parameter routes: The text of `/proc/net/route`: the interface, the destination, the gateway and the flags are the
-    ///   first fields of a line, numbers as the machine has them in memory.
+    /// - Parameter routes: The text of `/proc/net/route`: the interface, the destination, the gateway and the flags are
+    ///   the first fields of a line, numbers as the machine has them in memory.
     static func gateway(over interfaces: [String], routes: String) -> UInt32? {
         for line in routes.split(separator: "\n").dropFirst() {
             let fields = line.split(whereSeparator: { $0 == "\t" || $0 == " " })
@@ -88,8 +88,8 @@ struct GatewayPing: Hashable, Sendable {
         return words.flatMap { [UInt8($0 >> 8), UInt8(truncatingIfNeeded: $0)] }
     }
 
-    /// The number in an Echo Reply (type 0) to this process; a raw socket also has the header of IP before it, and other
-    /// programs' replies.
+    /// The number in an Echo Reply (type 0) to this process; a raw socket also has the header of IP before it, and
+    /// other programs' replies.
     static func number(in packet: [UInt8], isRaw: Bool) -> UInt16? {
         var reader = ByteReader(packet.span)
         if isRaw {

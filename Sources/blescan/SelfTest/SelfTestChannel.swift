@@ -4,8 +4,8 @@ import BareBLE
 
 // The sockets of the adapter under test.
 //
-// Duties: send one command at a time and wait for its response, with a deadline; keep what arrives meanwhile for the next
-// check; notice that the adapter is gone; trace every packet for the recording.
+// Duties: send one command at a time and wait for its response, with a deadline; keep what arrives meanwhile for the
+// next check; notice that the adapter is gone; trace every packet for the recording.
 //
 // Invariants
 // - Nothing here looks at the cancellation of the task: the adapter has to be restored all the same. The runner does.
@@ -169,7 +169,8 @@ actor SelfTestChannel {
 
     // MARK: Reading
 
-    /// Returns the oldest packet that was not used yet, or the next one; `nil` at the deadline, or if the adapter is gone.
+    /// Returns the oldest packet that was not used yet, or the next one; `nil` at the deadline,
+    /// or if the adapter is gone.
     func next(until deadline: BootInstant) async -> Packet? {
         while backlog.isEmpty, !isGone {
             let end = await waiters.wait(until: deadline, interruption: .ignoresCancellation) { _ in

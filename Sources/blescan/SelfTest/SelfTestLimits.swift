@@ -330,7 +330,8 @@ extension SelfTestRunner {
         return measured.judged()
     }
 
-    /// Sets the peer's controller up again: after a reset past it, the kernel has no credits for data before the next power-up.
+    /// Sets the peer's controller up again: after a reset past it, the kernel has no credits for data before the next
+    /// power-up.
     private func switchOffAndOn(_ index: UInt16) async {
         let system = machine.system
         _ = try? await machine.loop.offload {

@@ -4,8 +4,8 @@ import BareBLE
 
 /// The second adapter of a self-test: it advertises, accepts links, and serves a small table.
 ///
-/// Its advertisements are marked with a number each: 1 a connectable one that every device hears, 2 an extended one, 3 an
-/// extended one with 228 bytes.
+/// Its advertisements are marked with a number each: 1 a connectable one that every device hears, 2 an extended one, 3
+/// an extended one with 228 bytes.
 final class SelfTestPeer: Sendable {
     /// What the central under test has written.
     struct Received: Hashable, Sendable {

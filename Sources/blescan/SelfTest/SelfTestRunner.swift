@@ -4,11 +4,12 @@ import BareBLE
 
 // The self-test of one adapter.
 //
-// Duties: refuse what must not be tested, run the checks in their order, and keep the report. `SelfTestAccess` has the adapter.
+// Duties: refuse what must not be tested, run the checks in their order, and keep the report.
+// `SelfTestAccess` has the adapter.
 //
 // Invariants
-// - A check that cannot run is in the report with the reason. So are all that follow after the adapter has disappeared, or
-//   the user has interrupted the test.
+// - A check that cannot run is in the report with the reason. So are all that follow after the adapter has disappeared,
+//   or the user has interrupted the test.
 // - However the test ends, links and the second adapter are let go of first, then the adapter is restored.
 
 /// What the user wants of a self-test.

@@ -10,7 +10,7 @@ import Testing
             ("02f700", "030502", 247), ("02ffff", "03ffff", 517), ("021700", "030002", 23),
         ] as [(String, String, UInt16)])
     func exchange(request: String, response: String, mtu: UInt16) {
-        let link = ATTLink()
+        let link = QueueOwner()
         let id = link.enqueue(request)
         #expect(link.mtu == 23)
         link.receive(response)
@@ -20,7 +20,7 @@ import Testing
 
     @Test("a malformed response leaves 23", .row("T22"), arguments: ["03", "03f7", "03f7000000"])
     func malformed(response: String) {
-        let link = ATTLink()
+        let link = QueueOwner()
         let id = link.enqueue("020502")
         link.receive(response)
         #expect(link.mtu == 23)
@@ -31,7 +31,7 @@ import Testing
     // An error other than "not supported" stalls some clients for good.
     @Test("any error means 23, and the queue continues", arguments: ["0102000006", "0102000004"])
     func refused(response: String) {
-        let link = ATTLink()
+        let link = QueueOwner()
         link.enqueue("020502")
         let next = link.enqueue("0a0300")
         link.receive(response)
@@ -42,7 +42,7 @@ import Testing
 
     @Test("a second response is a known stray, and closes a strict link", .row("T22"), arguments: [false, true])
     func secondResponse(isStrict: Bool) {
-        let link = ATTLink { $0.isStrict = isStrict }
+        let link = QueueOwner { $0.isStrict = isStrict }
         link.enqueue("020502")
         link.receive("03f700")
         let next = link.enqueue("0a0300")
@@ -59,7 +59,7 @@ import Testing
     }
 
     @Test func aLateResponseCountsForTheMTUAllTheSame() {
-        let link = ATTLink()
+        let link = QueueOwner()
         link.cancel(link.enqueue("020502"))
         link.receive("03f700")
         #expect(link.mtu == 247)
@@ -67,7 +67,7 @@ import Testing
     }
 
     @Test func thePeerMayAskAlone() {
-        let link = ATTLink { $0.mtu = 247 }
+        let link = QueueOwner { $0.mtu = 247 }
         link.receive("020502")
         #expect(link.sent == ["03f700"])
         #expect(link.mtu == 247)
@@ -76,7 +76,7 @@ import Testing
     }
 
     @Test func aMalformedQuestionIsRefused() {
-        let link = ATTLink()
+        let link = QueueOwner()
         link.receive("0217")
         #expect(link.sent == ["0102000004"])
         #expect(link.mtu == 23)
@@ -84,7 +84,7 @@ import Testing
 
     @Test("both ask; the smallest number holds once both are done, and more is accepted at once", .row("T23"))
     func crossing() {
-        let link = ATTLink { $0.mtu = 400 }
+        let link = QueueOwner { $0.mtu = 400 }
         link.enqueue("029001")
         link.receive("022c01")
         #expect(link.sent == ["029001", "039001"])
@@ -96,7 +96,7 @@ import Testing
     }
 
     @Test("both ask, the peer last", .row("T23")) func peerAsksLater() {
-        let link = ATTLink()
+        let link = QueueOwner()
         link.enqueue("020502")
         link.receive("03f700")
         link.receive("026400")
@@ -106,7 +106,7 @@ import Testing
     }
 
     @Test("both ask, and the peer refuses ours", .row("T23")) func crossingAndRefused() {
-        let link = ATTLink()
+        let link = QueueOwner()
         link.enqueue("020502")
         link.receive("02f700")
         #expect(link.mtu == 23)
@@ -115,7 +115,7 @@ import Testing
     }
 
     @Test func theMTUDecidesWhenAPacketsTurnComes() {
-        let link = ATTLink()
+        let link = QueueOwner()
         link.enqueue("020502")
         let command = link.enqueue("520300" + String(repeating: "55", count: 100))
         let write = link.enqueue("120300" + String(repeating: "55", count: 100))

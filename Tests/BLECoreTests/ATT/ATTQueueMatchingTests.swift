@@ -7,7 +7,7 @@ import Testing
         "a response that no request waits for is dropped, and closes a strict link", .row("T01"),
         arguments: [false, true])
     func nobodyWaits(isStrict: Bool) {
-        let link = ATTLink { $0.isStrict = isStrict }
+        let link = QueueOwner { $0.isStrict = isStrict }
         for _ in 0..<5 where link.closed == nil { link.receive("0b01") }
         #expect(link.closed == (isStrict ? .unexplainedResponses : nil))
         #expect(link.statistics.unexplainedResponses == (isStrict ? 1 : 5))
@@ -18,7 +18,7 @@ import Testing
         "a read answered by a write response goes on waiting, and closes a strict link", .row("T02"),
         arguments: [false, true])
     func wrongResponse(isStrict: Bool) {
-        let link = ATTLink { $0.isStrict = isStrict }
+        let link = QueueOwner { $0.isStrict = isStrict }
         let request = link.enqueue("0a0300")
         link.receive("13")
         #expect(link.result(request) == (isStrict ? "closed: unexplainedResponses" : nil))
@@ -28,7 +28,7 @@ import Testing
     }
 
     @Test("three unexplained responses within one request close the link", .row("T02")) func threeOfThem() {
-        let link = ATTLink()
+        let link = QueueOwner()
         let first = link.enqueue("0a0300")
         link.receive("13")
         link.receive("0902")
@@ -49,7 +49,7 @@ import Testing
         "an Error Response of the wrong length fails the request", .row("T03"),
         arguments: ["010a", "010a0300", "010a03000a00", "01"])
     func malformedError(pdu: String) {
-        let link = ATTLink()
+        let link = QueueOwner()
         let request = link.enqueue("0a0300")
         link.receive(pdu)
         #expect(link.result(request) == "malformed")
@@ -59,7 +59,7 @@ import Testing
     }
 
     @Test("an Error Response with another handle is used", .row("T04")) func otherHandle() {
-        let link = ATTLink()
+        let link = QueueOwner()
         let request = link.enqueue("0a0300")
         link.receive("010a990005")
         #expect(link.result(request) == "refused 05")
@@ -72,7 +72,7 @@ import Testing
     @Test(
         "an Error Response about another request is not the response", .row("T04"), arguments: ["0112030005", "011203"])
     func otherRequest(pdu: String) {
-        let link = ATTLink()
+        let link = QueueOwner()
         let request = link.enqueue("0a0300")
         link.receive(pdu)
         #expect(link.result(request) == nil)
@@ -82,7 +82,7 @@ import Testing
     }
 
     @Test("a response that comes twice is counted, and whether it says something else", .row("T31")) func twice() {
-        let link = ATTLink()
+        let link = QueueOwner()
         let first = link.enqueue("0a0300")
         link.receive("0b01")
         link.receive("0b01")
@@ -102,7 +102,7 @@ import Testing
     }
 
     @Test("an Error Response that repeats the one before is not the next one's", .row("T33")) func staleError() {
-        let link = ATTLink()
+        let link = QueueOwner()
         let (first, second) = (link.enqueue("0a0300"), link.enqueue("0a0500"))
         link.receive("010a030002")
         link.receive("010a030002")
@@ -119,7 +119,7 @@ import Testing
     }
 
     @Test("what names the handle before is taken from a peer that sends nothing twice", .row("T33")) func oldHandle() {
-        let link = ATTLink()
+        let link = QueueOwner()
         link.enqueue("0a0300")
         link.receive("0b03")
         let second = link.enqueue("0a0500")
@@ -129,7 +129,7 @@ import Testing
     }
 
     @Test("every error code reaches the caller as it is", .row("T05")) func everyCode() {
-        let link = ATTLink()
+        let link = QueueOwner()
         for code in UInt8.min...UInt8.max {
             let request = link.enqueue("0a0300")
             link.receive("010a0300" + Hex.encode([code]))
@@ -139,7 +139,7 @@ import Testing
     }
 
     @Test("a packet without bytes is counted", .row("T10")) func emptyPacket() {
-        let link = ATTLink()
+        let link = QueueOwner()
         let request = link.enqueue("0a0300")
         link.receive("")
         #expect(link.statistics.emptyPackets == 1)
@@ -150,7 +150,7 @@ import Testing
     @Test("a response longer than the MTU closes the link", .row("T13"), arguments: [23, 24, 672]) func oversized(
         count: Int
     ) {
-        let link = ATTLink()
+        let link = QueueOwner()
         let request = link.enqueue("0a0300")
         link.receive("0b" + String(repeating: "55", count: count - 1))
         #expect(link.closed == (count > 23 ? .oversizedResponse : nil))
@@ -160,7 +160,7 @@ import Testing
     }
 
     @Test("a response to what has just ended is a known stray") func lateSecondResponse() {
-        let link = ATTLink()
+        let link = QueueOwner()
         link.enqueue("100100ffff0028")
         link.receive("011001000a")
         let next = link.enqueue("080100ffff0328")
@@ -177,7 +177,7 @@ import Testing
 
     // Some peripherals respond to commands with an error, which the specification forbids.
     @Test func anErrorAboutACommandIsAKnownStray() {
-        let link = ATTLink()
+        let link = QueueOwner()
         let request = link.enqueue("0a0300")
         for _ in 0..<9 { link.receive("0152030003") }
         #expect(link.closed == nil)
@@ -188,7 +188,7 @@ import Testing
 
     // Some stacks take the peer's own request for the response to theirs.
     @Test func aRequestOfThePeerIsNotTheResponseToOurs() {
-        let link = ATTLink()
+        let link = QueueOwner()
         let request = link.enqueue("0a0300")
         link.receive("021700")
         #expect(link.sent == ["0a0300", "030502"])
@@ -198,7 +198,7 @@ import Testing
     }
 
     @Test("values in between do not disturb a request", .row("T17")) func valuesInBetween() {
-        let link = ATTLink()
+        let link = QueueOwner()
         let request = link.enqueue("0a0300")
         for _ in 0..<1_000 { link.receive("1b030001") }
         link.receive("0b01")

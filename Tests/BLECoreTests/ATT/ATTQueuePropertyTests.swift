@@ -32,7 +32,7 @@ import Testing
     @Test(arguments: 0..<200 as Range<UInt64>) func promisesHold(seed: UInt64) throws {
         var random = Generator(state: seed)
         let isTame = seed % 2 == 0
-        let link = ATTLink { limits in
+        let link = QueueOwner { limits in
             limits.isStrict = seed % 7 == 0
             if isTame { limits.unexplainedResponses = .max }
         }

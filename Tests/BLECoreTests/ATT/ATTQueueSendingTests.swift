@@ -4,7 +4,7 @@ import Testing
 
 @Suite struct ATTQueueSendingTests {
     @Test func oneRequestIsOutstandingAtATime() {
-        let link = ATTLink()
+        let link = QueueOwner()
         let first = link.enqueue("0a0300")
         let second = link.enqueue("0a0500")
         #expect(link.sent == ["0a0300"])
@@ -19,7 +19,7 @@ import Testing
     }
 
     @Test func aCommandGoesWhileARequestIsOutstanding() {
-        let link = ATTLink()
+        let link = QueueOwner()
         link.enqueue("0a0300")
         let command = link.enqueue("52030001")
         #expect(link.sent == ["0a0300", "52030001"])
@@ -27,7 +27,7 @@ import Testing
     }
 
     @Test func aCommandAfterAWaitingRequestKeepsItsPlace() {
-        let link = ATTLink()
+        let link = QueueOwner()
         link.enqueue("0a0300")
         link.enqueue("0a0400")
         let command = link.enqueue("52030001")
@@ -41,7 +41,7 @@ import Testing
     }
 
     @Test func theQueueHoldsSoManyOperationsAndNoMore() {
-        let link = ATTLink()
+        let link = QueueOwner()
         for _ in 0..<64 { link.enqueue("0a0300") }
         #expect(link.finished.isEmpty)
         let refused = link.enqueue("0a0300")
@@ -52,7 +52,7 @@ import Testing
     }
 
     @Test(.row("O10")) func aBlockedSocketLosesNothing() {
-        let link = ATTLink()
+        let link = QueueOwner()
         link.takesPackets = false
         let commands = (1...3).map { link.enqueue("520300\(Hex.encode([UInt8($0)]))") }
         let request = link.enqueue("0a0300")
@@ -68,7 +68,7 @@ import Testing
 
     // T27: while security is being raised, a send fails for a moment; the owner reports it like a full socket.
     @Test func theResponseTimeRunsFromTheMomentOfSending() {
-        let link = ATTLink()
+        let link = QueueOwner()
         link.takesPackets = false
         let request = link.enqueue("0a0300")
         link.pass(.seconds(100))
@@ -81,7 +81,7 @@ import Testing
     }
 
     @Test func whatIsBlockedCanBeTakenBack() {
-        let link = ATTLink()
+        let link = QueueOwner()
         link.takesPackets = false
         let first = link.enqueue("0a0300")
         let second = link.enqueue("0a0400", within: .seconds(1))
@@ -96,7 +96,7 @@ import Testing
     }
 
     @Test func cancellingAWaitingRequestLetsTheCommandsAfterItGo() {
-        let link = ATTLink()
+        let link = QueueOwner()
         link.enqueue("0a0300")
         let waiting = link.enqueue("0a0400")
         link.enqueue("52030001")
@@ -108,7 +108,7 @@ import Testing
     }
 
     @Test func aPacketLongerThanTheMTUIsNotSent() {
-        let link = ATTLink()
+        let link = QueueOwner()
         let long = link.enqueue("520300" + String(repeating: "aa", count: 21))
         let exact = link.enqueue("520300" + String(repeating: "aa", count: 20))
         #expect(link.result(long) == "longer than 23")
@@ -117,7 +117,7 @@ import Testing
     }
 
     @Test func anEmptyPacketIsRefused() {
-        let link = ATTLink()
+        let link = QueueOwner()
         #expect(link.result(link.enqueue("")) == "malformed")
         #expect(link.sent.isEmpty)
     }
@@ -182,7 +182,7 @@ import Testing
     }
 
     @Test(.row("C03")) func linkLossFailsEverythingOnce() {
-        let link = ATTLink()
+        let link = QueueOwner()
         let ids = [link.enqueue("0a0300"), link.enqueue("0a0400"), link.enqueue("52030001")]
         link.lose()
         link.lose()
@@ -200,7 +200,7 @@ import Testing
 
     /// EMSGSIZE and EINVAL: waiting would not help.
     @Test func aPacketThatTheSystemRefusesFailsAtOnce() {
-        let link = ATTLink()
+        let link = QueueOwner()
         link.refusal = 90
         let request = link.enqueue("0a0300")
         #expect(link.result(request) == "unsendable 90")

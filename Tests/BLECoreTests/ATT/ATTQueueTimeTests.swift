@@ -4,7 +4,7 @@ import Testing
 
 @Suite struct ATTQueueTimeTests {
     @Test("silence closes the link after 30 s and fails everything once", .row("T06")) func silence() {
-        let link = ATTLink()
+        let link = QueueOwner()
         let ids = [link.enqueue("0a0300"), link.enqueue("0a0400"), link.enqueue("52030001")]
         #expect(link.nextDeadline == link.now + .seconds(30))
         link.pass(.seconds(30) - .nanoseconds(1))
@@ -19,7 +19,7 @@ import Testing
     }
 
     @Test("a response at 29.999 s counts", .row("T07")) func justInTime() {
-        let link = ATTLink()
+        let link = QueueOwner()
         let request = link.enqueue("0a0300")
         link.wait(.milliseconds(29_999))
         link.receive("0b01")
@@ -28,7 +28,7 @@ import Testing
     }
 
     @Test("a response at 30.001 s meets a closed link", .row("T07")) func tooLate() {
-        let link = ATTLink()
+        let link = QueueOwner()
         let request = link.enqueue("0a0300")
         link.pass(.seconds(30))
         link.wait(.milliseconds(1))
@@ -39,7 +39,7 @@ import Testing
     }
 
     @Test("a response that waits counts, however late this process reads it", .row("O21")) func processWasStopped() {
-        let link = ATTLink()
+        let link = QueueOwner()
         let first = link.enqueue("0a0300")
         link.wait(.seconds(60))
         // What the application wants first does not judge the time either.
@@ -57,7 +57,7 @@ import Testing
     }
 
     @Test("an operation that comes while the timer is late fails with the others", .row("T06")) func lateTimer() {
-        let link = ATTLink()
+        let link = QueueOwner()
         let first = link.enqueue("0a0300")
         link.wait(.seconds(31))
         let second = link.enqueue("0a0400")
@@ -70,7 +70,7 @@ import Testing
 
     @Test("cancelled in flight, the late response is discarded and the next request gets its own", .row("T08"))
     func orphan() {
-        let link = ATTLink()
+        let link = QueueOwner()
         let first = link.enqueue("0a0300")
         link.cancel(first)
         #expect(link.result(first) == "cancelled")
@@ -88,7 +88,7 @@ import Testing
 
     @Test("cancelled in flight and without a response, the link closes 30 s after sending", .row("T09"))
     func orphanWithoutResponse() {
-        let link = ATTLink()
+        let link = QueueOwner()
         let first = link.enqueue("0a0300")
         link.pass(.seconds(10))
         link.cancel(first)
@@ -103,7 +103,7 @@ import Testing
     }
 
     @Test func aDeadlineReleasesOnlyTheCaller() {
-        let link = ATTLink()
+        let link = QueueOwner()
         let first = link.enqueue("0a0300", within: .seconds(2))
         let second = link.enqueue("0a0400", within: .seconds(1))
         let third = link.enqueue("0a0500")
@@ -123,7 +123,7 @@ import Testing
     }
 
     @Test func whatIsTooLateIsNotSent() {
-        let link = ATTLink()
+        let link = QueueOwner()
         link.enqueue("0a0300")
         let second = link.enqueue("0a0400", within: .seconds(1))
         link.wait(.seconds(2))
@@ -133,7 +133,7 @@ import Testing
     }
 
     @Test func aStrayDoesNotRestartTheTimer() {
-        let link = ATTLink()
+        let link = QueueOwner()
         link.enqueue("0a0300")
         link.pass(.seconds(29))
         link.receive("13")

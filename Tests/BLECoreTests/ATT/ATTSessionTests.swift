@@ -103,7 +103,7 @@ struct ATTSessionTests {
             let packets = session.pdus.filter { $0.channel == 4 }
             // A recording may begin in the middle; what was agreed before is not known then.
             let hasExchange = packets.contains { $0.hex.hasPrefix("03") }
-            let link = ATTLink(mtu: hasExchange ? 23 : 517)
+            let link = QueueOwner(mtu: hasExchange ? 23 : 517)
             let start = link.now
             var pending: RequestID?
             for packet in packets {

@@ -61,8 +61,8 @@ import Testing
         #expect(late.notInitiated(failure, hasLink: false, at: later(10)) == .fail, "the time is over")
     }
 
-    /// The kernel's first procedure on the link, the exchange of features, ends with that status: its socket fails with ENOSYS, and
-    /// the controller may have the link still.
+    /// The kernel's first procedure on the link, the exchange of features, ends with that status: its socket fails with
+    /// ENOSYS, and the controller may have the link still.
     @Test(.row("W41")) func aLinkThatFailsAtItsFeaturesIsRetriedToo() {
         var retry = retry()
         _ = retry.begin(mayCommand: true, at: start)

@@ -2,8 +2,8 @@ import BLECore
 import TestSupport
 import Testing
 
-/// The setup of an adapter, packet by packet, by the layouts of the kernel's `mgmt.h` and with the responses that kernels
-/// gave.
+/// The setup of an adapter, packet by packet, by the layouts of the kernel's `mgmt.h` and with the responses that
+/// kernels gave.
 @Suite struct ManagementSetupTests {
     private let start = BootInstant(nanoseconds: 10_000_000_000)
 

@@ -2,7 +2,8 @@ import BLECore
 import TestSupport
 import Testing
 
-/// The sequences that kernels 6.1, 6.12 and 7.2 showed with Bumble as the peer: events by their bytes, commands by name.
+/// The sequences that kernels 6.1, 6.12 and 7.2 showed with Bumble as the peer: events by their bytes,
+/// commands by name.
 @Suite struct PairingExchangeTests {
     // MARK: Success
 
@@ -30,18 +31,7 @@ import Testing
         #expect(run.result == .success(outcome))
     }
 
-    /// The kernel's question, what the agent is asked, its reply, the command, and the method.
-    @Test(
-        arguments: [
-            (PairingEvent.confirmation, .justWorks, .yes, .confirm, .justWorks),
-            (PairingEvent.comparison, .compare(0x0001_E240), .yes, .confirm, .numericComparison),
-            (PairingEvent.passkeyRequest, .enter, .passkey(123_456), .enter(123_456), .passkeyTyped),
-            (PairingEvent.passkeyNotification, .show(123_456), .yes, nil, .passkeyShown),
-        ]
-            as [(
-                String, PairingExchange.Question, PairingExchange.Reply, PairingExchange.Command?,
-                PairingMethod
-            )])
+    @Test(arguments: PairingEvent.questions)
     func eachQuestionIsAskedOnce(
         event: String, question: PairingExchange.Question, reply: PairingExchange.Reply,
         command: PairingExchange.Command?, method: PairingMethod
@@ -676,6 +666,14 @@ import Testing
 
 /// Events of the management interface, by the layouts of the kernel's `mgmt.h`, with recorded keys.
 enum PairingEvent {
+    /// The kernel's question, what the agent is asked, its reply, the command, and the method.
+    static let questions:
+        [(String, PairingExchange.Question, PairingExchange.Reply, PairingExchange.Command?, PairingMethod)] = [
+            (confirmation, .justWorks, .yes, .confirm, .justWorks),
+            (comparison, .compare(0x0001_E240), .yes, .confirm, .numericComparison),
+            (passkeyRequest, .enter, .passkey(123_456), .enter(123_456), .passkeyTyped),
+            (passkeyNotification, .show(123_456), .yes, nil, .passkeyShown),
+        ]
     static let confirmation = "0f000000 0c00 1122334455c6 02 01 2a000000"
     static let comparison = "0f000000 0c00 1122334455c6 02 00 40e20100"
     static let passkeyRequest = "10000000 0700 1122334455c6 02"

@@ -83,17 +83,7 @@ import Testing
 
     // MARK: Success
 
-    /// The kernel's question, what the agent is asked, its reply, the command, and the method.
-    @Test(
-        arguments: [
-            (PairingEvent.confirmation, .justWorks, .yes, .confirm, .justWorks),
-            (PairingEvent.comparison, .compare(0x0001_E240), .yes, .confirm, .numericComparison),
-            (PairingEvent.passkeyRequest, .enter, .passkey(123_456), .enter(123_456), .passkeyTyped),
-            (PairingEvent.passkeyNotification, .show(123_456), .yes, nil, .passkeyShown),
-        ]
-            as [(
-                String, PairingExchange.Question, PairingExchange.Reply, PairingExchange.Command?, PairingMethod
-            )])
+    @Test(arguments: PairingEvent.questions)
     func eachQuestionIsAskedOnce(
         event: String, question: PairingExchange.Question, reply: PairingExchange.Reply,
         command: PairingExchange.Command?, method: PairingMethod
@@ -369,7 +359,8 @@ import Testing
 
     // MARK: Ends
 
-    /// The kernel has one status for all of them. Wrong passkeys, and refusals, end the link as well, before or after it.
+    /// The kernel has one status for all of them. Wrong passkeys, and refusals, end the link as well,
+    /// before or after it.
     @Test(
         arguments: [
             (PairingEvent.confirmation, .yes, .refusedByPeer),

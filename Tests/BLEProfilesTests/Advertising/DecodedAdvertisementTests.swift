@@ -104,8 +104,8 @@ import Testing
         #expect(meaning["movements"]?.number == 254 && meaning["sequence"]?.number == 65534)
     }
 
-    /// Service data of a development kit of Nordic's, as `bluetoothctl info` has shown it: the SDK's default discriminator,
-    /// 3840, and a test vendor.
+    /// Service data of a development kit of Nordic's, as `bluetoothctl info` has shown it: the SDK's default
+    /// discriminator, 3840, and a test vendor.
     @Test func aMatterDeviceThatWaitsToBeCommissioned() throws {
         let meaning = try #require(
             AdvertisingData(try Hex.decode("0b16f6ff00000ff1ff108000")).decoded.first { $0.kind == .matter })

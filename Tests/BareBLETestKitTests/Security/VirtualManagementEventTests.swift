@@ -7,7 +7,7 @@ import Testing
 @Suite("Virtual management events")
 struct VirtualManagementEventTests {
     private static let name = "1122334455c602"
-    private static let peer = ManagementPeer(SecurityBench.id)
+    private static let peer = ManagementPeer(KernelSecurityBench.id)
 
     private static func secret(_ hex: String) -> Secret128 { Secret128(padding: (try? Hex.decode(hex)) ?? []) }
 

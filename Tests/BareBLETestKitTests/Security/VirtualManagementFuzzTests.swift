@@ -5,8 +5,8 @@ import Testing
 
 @testable import BareBLETestKit
 
-/// Packets of any kind, in any order, with links that begin and end: nothing traps, commands have one response each, and
-/// nothing is due for a link that has ended.
+/// Packets of any kind, in any order, with links that begin and end: nothing traps, commands have one response each,
+/// and nothing is due for a link that has ended.
 @Suite("Virtual management with any input", .timeLimit(.minutes(5)))
 struct VirtualManagementFuzzTests {
     /// What a machine's actions come to, without a radio.
@@ -65,7 +65,7 @@ struct VirtualManagementFuzzTests {
         var owner = Owner()
         owner.perform(owner.machine.adapterAdded(0, BluetoothAddress(rawValue: 1), isUp: false))
         for socket in 0..<3 { owner.machine.opened(UInt64(socket), isTrusted: true) }
-        let peer = ManagementPeer(SecurityBench.id)
+        let peer = ManagementPeer(KernelSecurityBench.id)
         var sent = 0
         var pairsSent = 0
         for _ in 0..<2_000 {
@@ -76,9 +76,10 @@ struct VirtualManagementFuzzTests {
                 var security = VirtualSecurity(capability: VirtualSecurity.Capability.allCases[below(5)])
                 security.hasSecureConnections = below(2) == 0
                 security.response = [.accept, .accept, .accept, .refuse, .reject, .ignore][below(6)]
-                security.identity = below(2) == 0 ? VirtualIdentity(SecurityBench.id, key: [UInt8(below(3))]) : nil
+                security.identity =
+                    below(2) == 0 ? VirtualIdentity(KernelSecurityBench.id, key: [UInt8(below(3))]) : nil
                 let described = security
-                owner.perform(owner.machine.linkBegan(link, SecurityBench.id) { described })
+                owner.perform(owner.machine.linkBegan(link, KernelSecurityBench.id) { described })
             case 1 where !owner.links.isEmpty && below(4) == 0:
                 if let link = owner.links.sorted(by: { $0.handle < $1.handle }).first {
                     owner.end(link, [.connectionTimeout, .remoteUserTerminated, .micFailure][below(3)])

@@ -9,13 +9,13 @@ import Testing
 /// Settings, lists and rights of the virtual kernel, by raw packets: what kernels 6.1 and 6.12 were seen to do.
 @Suite("Virtual management", .timeLimit(.minutes(5)))
 struct VirtualManagementTests {
-    private static let peer = SecurityBench.peer
+    private static let peer = KernelSecurityBench.peer
     private static let key = "1122334455c6 02 03 00 10 0000 0000000000000000 ef8c26c1e45e8cbe9d7e39d53905d68e"
 
     @Test("An adapter that was powered on without management has no Security Manager; a power cycle makes one")
     func start() async throws {
         try await VirtualTime.run { time in
-            let bench = try await SecurityBench(time, VirtualSecurity())
+            let bench = try await KernelSecurityBench(time, VirtualSecurity())
             let other = try await bench.anotherSocket(isTrusted: false)
             try await bench.initiate()
             try bench.attach()
@@ -62,7 +62,7 @@ struct VirtualManagementTests {
     @Test("HCIDEVDOWN and HCIDEVUP are enough after one command, and keep keys and settings; unplugging loses all")
     func powerCycles() async throws {
         try await VirtualTime.run { time in
-            let bench = try await SecurityBench(time, VirtualSecurity())
+            let bench = try await KernelSecurityBench(time, VirtualSecurity())
             _ = try await bench.exchange("04000000 0000")
             _ = try await bench.exchange("2d000000 0100 01")
             _ = try await bench.exchange(packet("13000000 2600 0100", Self.key))
@@ -91,7 +91,7 @@ struct VirtualManagementTests {
     @Test("An adapter that was plugged in is on for two seconds though it seems to be off: HCIDEVUP leaves it so")
     func grace() async throws {
         try await VirtualTime.run { time in
-            let bench = try await SecurityBench(time, VirtualSecurity())
+            let bench = try await KernelSecurityBench(time, VirtualSecurity())
             for isLate in [false, true] {
                 await bench.radio.unplug()
                 await bench.radio.plugIn()
@@ -116,7 +116,7 @@ struct VirtualManagementTests {
     @Test("Pair Device without a link waits for one until it is cancelled, or the power is switched off")
     func dial() async throws {
         try await VirtualTime.run { time in
-            let bench = try await SecurityBench(time, VirtualSecurity())
+            let bench = try await KernelSecurityBench(time, VirtualSecurity())
             try await bench.manage()
             #expect(try await bench.exchange("19000000 0800 \(Self.peer) 03", for: .seconds(100)).isEmpty)
             #expect(
@@ -140,11 +140,11 @@ struct VirtualManagementTests {
     @Test("Unpair Device removes the key of private addresses also without another key, and says that there was none")
     func unpairsIdentities() async throws {
         try await VirtualTime.run { time in
-            let identity = VirtualIdentity(SecurityBench.id, key: [UInt8](0..<16))
+            let identity = VirtualIdentity(KernelSecurityBench.id, key: [UInt8](0..<16))
             var security = VirtualSecurity()
             security.identity = identity
             let onAir = try #require(PeerID("62:CC:28:F3:EE:75/random"))
-            let bench = try await SecurityBench(time, security, at: onAir)
+            let bench = try await KernelSecurityBench(time, security, at: onAir)
             try await bench.manage()
             _ = try await bench.exchange(packet("30000000 1900 0100 \(Self.peer) 000102030405060708090a0b0c0d0e0f"))
             for isKnown in [true, false] {
@@ -187,7 +187,7 @@ struct VirtualManagementTests {
     @Test("A command that is refused says why", arguments: refusals)
     func refusal(_ command: String, _ response: String) async throws {
         try await VirtualTime.run { time in
-            let bench = try await SecurityBench(time, VirtualSecurity())
+            let bench = try await KernelSecurityBench(time, VirtualSecurity())
             #expect(try await bench.exchange(command) == [packet(response)])
         }
     }
@@ -236,7 +236,7 @@ struct VirtualManagementTests {
     @Test("Without CAP_NET_ADMIN a socket may read and hears of settings, and nothing else")
     func rights() async throws {
         try await VirtualTime.run { time in
-            let bench = try await SecurityBench(time, VirtualSecurity())
+            let bench = try await KernelSecurityBench(time, VirtualSecurity())
             let nobody = try await bench.anotherSocket(isTrusted: false)
             func exchange(_ hex: String) async throws -> [String] {
                 try nobody.send(hex)
@@ -266,11 +266,11 @@ struct VirtualManagementTests {
     @Test("A list replaces the former one; a bad key is skipped with success, one bad identity refuses all")
     func lists() async throws {
         try await VirtualTime.run { time in
-            let bench = try await SecurityBench(time, VirtualSecurity())
+            let bench = try await KernelSecurityBench(time, VirtualSecurity())
             let fine = packet("01000000 0300 1300 00")
             #expect(try await bench.exchange(packet("13000000 2600 0100", Self.key)) == [fine])
             let known = await bench.radio.longTermKeys()
-            #expect(known.count == 1 && known.first?.peer.id == SecurityBench.id)
+            #expect(known.count == 1 && known.first?.peer.id == KernelSecurityBench.id)
             // A count that the bytes do not have.
             for count in ["0000", "0200", "ffff"] {
                 #expect(
@@ -315,7 +315,7 @@ struct VirtualManagementTests {
     @Test("Connections are listed, and disconnected on request")
     func connections() async throws {
         try await VirtualTime.run { time in
-            let bench = try await SecurityBench(time, VirtualSecurity())
+            let bench = try await KernelSecurityBench(time, VirtualSecurity())
             try await bench.manage()
             #expect(try await bench.exchange("15000000 0000") == [packet("01000000 0500 1500 00 0000")])
             let other = try await bench.anotherSocket()

@@ -10,7 +10,7 @@ import Testing
 /// Pairings by raw packets: questions, results and ends as kernels 6.1 and 6.12 were seen to have them.
 @Suite("Virtual pairing", .timeLimit(.minutes(5)))
 struct VirtualPairingTests {
-    private static let peer = SecurityBench.peer
+    private static let peer = KernelSecurityBench.peer
     private static let failed = packet("11000000 0800 \(peer) 05")
 
     private static func completed(_ status: String) -> String { packet("01000000 0a00 1900 \(status) \(peer)") }
@@ -66,7 +66,7 @@ struct VirtualPairingTests {
         try await VirtualTime.run { time in
             let security = VirtualSecurity(
                 capability: model.theirs, hasSecureConnections: model.isSecureConnections, passkey: 123_456)
-            let bench = try await SecurityBench(time, security)
+            let bench = try await KernelSecurityBench(time, security)
             try await bench.linked()
             let asked = try await bench.exchange("19000000 0800 \(Self.peer) 0\(model.ours)", for: .milliseconds(50))
             let question = try #require(asked.first)
@@ -110,8 +110,8 @@ struct VirtualPairingTests {
             #expect(await bench.read(3) == "0b01")
             #expect(await bench.read(5) == (isAuthenticated ? "0b02" : "010a050005"))
             // The peer keeps the key that this side will use.
-            let bond = await bench.device.bonds.keys.values.first
-            let key = bond?.key.value.withBytes { bytes in Hex.encode((0..<bytes.count).map { bytes[$0] }) }
+            let bond = await bench.device.bondKeys.first
+            let key = bond?.value.withBytes { bytes in Hex.encode((0..<bytes.count).map { bytes[$0] }) }
             #expect(events.first?.suffix(32) == key.map { $0[...] })
             #expect(try await bench.exchange("19000000 0800 \(Self.peer) 03") == [Self.completed("13")])
         }
@@ -124,7 +124,7 @@ struct VirtualPairingTests {
     @Test("The library's link is used while it is paired, and reads what was protected; no timer is left", .row("T27"))
     func library() async throws {
         try await VirtualTime.run { time in
-            let bench = try await SecurityBench(time, VirtualSecurity(capability: .displayYesNo))
+            let bench = try await KernelSecurityBench(time, VirtualSecurity(capability: .displayYesNo))
             try await bench.manage()
             var configuration = Configuration()
             let (pairings, pairing) = AsyncStream.makeStream(of: SecurityLevel.self)
@@ -134,7 +134,7 @@ struct VirtualPairingTests {
                 return true
             }
             let central = Central(configuration, radio: bench.radio)
-            let device = try await central.connect(SecurityBench.id)
+            let device = try await central.connect(KernelSecurityBench.id)
             async let value = device.read(0xFFF2)
             for await level in pairings {
                 #expect(level == .authentication)
@@ -146,7 +146,7 @@ struct VirtualPairingTests {
             #expect(try await value == [2])
             await device.disconnect()
             await bench.pass(.seconds(3))
-            #expect(await bench.radio.pairingTimeouts.isEmpty)
+            #expect(await bench.radio.hasNoTimeouts)
         }
     }
 
@@ -160,7 +160,7 @@ struct VirtualPairingTests {
         ])
     func orders(_ order: VirtualManagement.ResultOrder, _ expected: [String]) async throws {
         try await VirtualTime.run { time in
-            let bench = try await SecurityBench(time, VirtualSecurity())
+            let bench = try await KernelSecurityBench(time, VirtualSecurity())
             await bench.radio.orderResults(order)
             try await bench.linked()
             _ = try await bench.exchange("19000000 0800 \(Self.peer) 03", for: .milliseconds(50))
@@ -180,7 +180,7 @@ struct VirtualPairingTests {
         var runs: [[Bool]] = []
         for _ in 0..<2 {
             let run = try await VirtualTime.run { time in
-                let bench = try await SecurityBench(time, VirtualSecurity())
+                let bench = try await KernelSecurityBench(time, VirtualSecurity())
                 await bench.radio.orderResults(nil)
                 try await bench.linked()
                 var isEncryptedFirst: [Bool] = []
@@ -207,7 +207,7 @@ struct VirtualPairingTests {
     @Test("Without bondable the keys are not for storage; the kernel keeps that of Secure Connections all the same")
     func notBondable() async throws {
         try await VirtualTime.run { time in
-            let bench = try await SecurityBench(time, VirtualSecurity())
+            let bench = try await KernelSecurityBench(time, VirtualSecurity())
             try await bench.linked(isBondable: false)
             let events = try await bench.pair()
             #expect(events.dropFirst().first?.hasPrefix(packet("0a000000 2500 00 \(Self.peer) 02")) == true)
@@ -218,7 +218,7 @@ struct VirtualPairingTests {
                     == [packet("01000000 0a00 1b00 00 \(Self.peer)")])
         }
         try await VirtualTime.run { time in
-            let bench = try await SecurityBench(time, VirtualSecurity(hasSecureConnections: false))
+            let bench = try await KernelSecurityBench(time, VirtualSecurity(hasSecureConnections: false))
             try await bench.linked(isBondable: false)
             #expect(try await bench.pair().dropFirst() == [Self.completed("00")])
             #expect(try bench.security() == SocketSecurity(level: .medium, keySize: 16))
@@ -228,7 +228,7 @@ struct VirtualPairingTests {
     @Test("On an encrypted link Pair Device succeeds at once, and makes no key")
     func encrypted() async throws {
         try await VirtualTime.run { time in
-            let bench = try await SecurityBench(time, VirtualSecurity())
+            let bench = try await KernelSecurityBench(time, VirtualSecurity())
             try await bench.linked()
             try await bench.pair()
             _ = try await bench.exchange("1b000000 0800 \(Self.peer) 00")
@@ -244,7 +244,7 @@ struct VirtualPairingTests {
         try await VirtualTime.run { time in
             var security = VirtualSecurity()
             security.keepsBonds = false
-            let bench = try await SecurityBench(time, security)
+            let bench = try await KernelSecurityBench(time, security)
             try await bench.linked()
             #expect(try await bench.pair().dropFirst().first?.hasPrefix(packet("0a000000 2500 00")) == true)
         }
@@ -252,7 +252,7 @@ struct VirtualPairingTests {
             var security = VirtualSecurity()
             security.keySize = 7
             security.acceptsSignedWrites = true
-            let bench = try await SecurityBench(time, security)
+            let bench = try await KernelSecurityBench(time, security)
             try await bench.linked()
             let events = try await bench.pair()
             #expect(events.count == 4)
@@ -272,7 +272,7 @@ struct VirtualPairingTests {
                 var security = VirtualSecurity()
                 security.outOfBandData = VirtualOutOfBandData(
                     confirmation: try Hex.decode(confirmation), random: try Hex.decode(isRight ? random : confirmation))
-                let bench = try await SecurityBench(time, security)
+                let bench = try await KernelSecurityBench(time, security)
                 try await bench.linked()
                 let zeros = String(repeating: "00", count: 32)
                 #expect(
@@ -333,7 +333,7 @@ struct VirtualPairingTests {
             var security = VirtualSecurity(capability: end.capability, passkey: 123_456)
             security.response = end.response
             security.requiresAuthentication = end.requires
-            let bench = try await SecurityBench(time, security)
+            let bench = try await KernelSecurityBench(time, security)
             try await bench.linked()
             let other = try await bench.anotherSocket()
             var events = try await bench.exchange("19000000 0800 \(Self.peer) \(end.ours)", for: .milliseconds(50))
@@ -366,13 +366,13 @@ struct VirtualPairingTests {
     @Test("A peer that cannot pair refuses; without a Security Manager Pair Device succeeds without doing anything")
     func cannotPair() async throws {
         try await VirtualTime.run { time in
-            let bench = try await SecurityBench(time, nil)
+            let bench = try await KernelSecurityBench(time, nil)
             try await bench.linked()
             let events = try await bench.exchange("19000000 0800 \(Self.peer) 03", for: .milliseconds(50))
             #expect(events == [Self.completed("05"), packet("0c000000 0800 \(Self.peer) 02")])
         }
         try await VirtualTime.run { time in
-            let bench = try await SecurityBench(time, VirtualSecurity())
+            let bench = try await KernelSecurityBench(time, VirtualSecurity())
             try await bench.initiate()
             try bench.attach()
             #expect(try await bench.exchange("19000000 0800 \(Self.peer) 03") == [Self.completed("00")])
@@ -385,14 +385,14 @@ struct VirtualPairingTests {
         try await VirtualTime.run { time in
             var security = VirtualSecurity()
             if isSilent { security.response = .ignore }
-            let bench = try await SecurityBench(time, security)
+            let bench = try await KernelSecurityBench(time, security)
             try await bench.linked()
             let question = try await bench.exchange("19000000 0800 \(Self.peer) 03", for: .seconds(29))
             #expect(question.count == (isSilent ? 0 : 1))
             await bench.pass(.seconds(2))
             let events = bench.management.received()
             #expect(events.count == 2)
-            #expect(await bench.radio.pairingTimeouts.isEmpty)
+            #expect(await bench.radio.hasNoTimeouts)
             #expect(events.contains(packet("0c000000 0800 \(Self.peer) 02")))
             #expect(events.contains { $0.hasPrefix(packet("01000000 0a00 1900")) })
             #expect(bench.commands.received() == ["04050400400016"])
@@ -403,7 +403,7 @@ struct VirtualPairingTests {
     func linkLoss() async throws {
         for delay in stride(from: 0, through: 100, by: 5) {
             try await VirtualTime.run { time in
-                let bench = try await SecurityBench(time, VirtualSecurity())
+                let bench = try await KernelSecurityBench(time, VirtualSecurity())
                 try await bench.linked()
                 var events = try await bench.exchange(
                     "19000000 0800 \(Self.peer) 03", for: .milliseconds(min(delay, 50)))
@@ -426,7 +426,7 @@ struct VirtualPairingTests {
     @Test("The first reply wins; another Pair Device of the same peer joins or is refused")
     func competition() async throws {
         try await VirtualTime.run { time in
-            let bench = try await SecurityBench(time, VirtualSecurity())
+            let bench = try await KernelSecurityBench(time, VirtualSecurity())
             try await bench.linked()
             let other = try await bench.anotherSocket()
             try bench.management.send("19000000 0800 \(Self.peer) 03")
@@ -460,7 +460,7 @@ struct VirtualPairingTests {
         try await VirtualTime.run { time in
             var security = VirtualSecurity()
             security.request = VirtualSecurityRequest()
-            let bench = try await SecurityBench(time, security)
+            let bench = try await KernelSecurityBench(time, security)
             try await bench.manage(isBondable: false)
             try await bench.initiate()
             try bench.attach()
@@ -478,7 +478,7 @@ struct VirtualPairingTests {
         }
         // Without a Security Manager it is ignored.
         try await VirtualTime.run { time in
-            let bench = try await SecurityBench(time, VirtualSecurity())
+            let bench = try await KernelSecurityBench(time, VirtualSecurity())
             _ = try await bench.exchange("04000000 0000")
             try await bench.initiate()
             try bench.attach()
@@ -492,7 +492,7 @@ struct VirtualPairingTests {
     @Test("A bonded peer's request encrypts with the key, whatever it asks; with a keyboard it can pair again")
     func bondedPeersRequest() async throws {
         try await VirtualTime.run { time in
-            let bench = try await SecurityBench(time, VirtualSecurity())
+            let bench = try await KernelSecurityBench(time, VirtualSecurity())
             try await bench.linked()
             try await bench.pair()
             for capability in [3, 4] {
@@ -518,4 +518,8 @@ struct VirtualPairingTests {
             }
         }
     }
+}
+
+extension VirtualRadio {
+    fileprivate var hasNoTimeouts: Bool { securityTimers.isIdle }
 }

@@ -9,14 +9,14 @@ import Testing
 /// Links that a stored key encrypts, by raw packets: as kernels 6.1 and 6.12 were seen to do it.
 @Suite("Virtual reconnect", .timeLimit(.minutes(5)))
 struct VirtualReconnectTests {
-    private static let peer = SecurityBench.peer
+    private static let peer = KernelSecurityBench.peer
     private static let encrypted = "04080400400001"
 
     /// A bonded peer whose link has ended.
     private func bonded(
         _ time: VirtualTime, _ security: VirtualSecurity = VirtualSecurity()
-    ) async throws -> SecurityBench {
-        let bench = try await SecurityBench(time, security)
+    ) async throws -> KernelSecurityBench {
+        let bench = try await KernelSecurityBench(time, security)
         try await bench.linked()
         try await bench.pair()
         try await bench.disconnect()
@@ -77,7 +77,7 @@ struct VirtualReconnectTests {
     @Test("The client configuration of a bonded client comes back with the encryption")
     func configurations() async throws {
         try await VirtualTime.run { time in
-            let bench = try await SecurityBench(time, VirtualSecurity())
+            let bench = try await KernelSecurityBench(time, VirtualSecurity())
             try await bench.linked()
             try await bench.pair()
             _ = bench.link?.send([0x12, 8, 0, 1, 0])
@@ -212,7 +212,7 @@ struct VirtualReconnectTests {
     @Test("The level is the one that was asked, not what the key is worth; asking for more pairs again")
     func levels() async throws {
         try await VirtualTime.run { time in
-            let bench = try await SecurityBench(time, VirtualSecurity(capability: .displayYesNo))
+            let bench = try await KernelSecurityBench(time, VirtualSecurity(capability: .displayYesNo))
             try await bench.linked()
             _ = try await bench.exchange("19000000 0800 \(Self.peer) 01", for: .milliseconds(50))
             _ = try await bench.exchange("1c000000 0700 \(Self.peer)", for: .milliseconds(100))
@@ -239,7 +239,7 @@ struct VirtualReconnectTests {
     @Test("A second request during a pairing is believed: the level says more than the key is worth")
     func levelsLie() async throws {
         try await VirtualTime.run { time in
-            let bench = try await SecurityBench(time, VirtualSecurity())
+            let bench = try await KernelSecurityBench(time, VirtualSecurity())
             try await bench.linked()
             let descriptor = bench.descriptor
             try bench.radio.system.setSecurity(descriptor, .medium)
@@ -270,7 +270,7 @@ struct VirtualReconnectTests {
     func rawEncryption() async throws {
         try await VirtualTime.run { time in
             let bench = try await bonded(time)
-            let key = await bench.device.bonds.keys.values.first?.key.value
+            let key = await bench.device.bondKeys.first?.value
             let hex = key?.withBytes { bytes in Hex.encode((0..<bytes.count).map { bytes[$0] }) } ?? ""
             _ = try await bench.exchange("13000000 0200 0000")
             try await bench.initiate()
@@ -299,7 +299,7 @@ struct VirtualReconnectTests {
     @Test("A key of a command that the peer does not have ends as one of the kernel does")
     func rawKeyLost() async throws {
         try await VirtualTime.run { time in
-            let bench = try await SecurityBench(time, VirtualSecurity())
+            let bench = try await KernelSecurityBench(time, VirtualSecurity())
             try await bench.linked()
             try bench.commands.send(packet("0119201c 4000 0000000000000000 0000", String(repeating: "77", count: 16)))
             await bench.pass(.milliseconds(20))
@@ -313,7 +313,7 @@ struct VirtualReconnectTests {
     @Test("Unpair ends the link, removes the keys and notifies the others")
     func unpair() async throws {
         try await VirtualTime.run { time in
-            let bench = try await SecurityBench(time, VirtualSecurity())
+            let bench = try await KernelSecurityBench(time, VirtualSecurity())
             try await bench.linked()
             try await bench.pair()
             let other = try await bench.anotherSocket()
@@ -338,14 +338,14 @@ struct VirtualReconnectTests {
 
     private func privatePeer() throws -> VirtualSecurity {
         var security = VirtualSecurity()
-        security.identity = VirtualIdentity(SecurityBench.id, key: try Hex.decode(Self.irk))
+        security.identity = VirtualIdentity(KernelSecurityBench.id, key: try Hex.decode(Self.irk))
         return security
     }
 
     @Test("A pairing distributes the identity, which names the peer from then on")
     func identity() async throws {
         try await VirtualTime.run { time in
-            let bench = try await SecurityBench(time, try privatePeer(), at: Self.onAir)
+            let bench = try await KernelSecurityBench(time, try privatePeer(), at: Self.onAir)
             try await bench.manage()
             try await bench.initiate(Self.onAir)
             try bench.attach(Self.onAir)
@@ -365,10 +365,10 @@ struct VirtualReconnectTests {
             #expect(next != Self.onAir && next.kind == .resolvablePrivate)
             try await bench.initiate(next)
             #expect(bench.management.received() == [packet("0b000000 0d00 \(Self.peer) 00000000 0000")])
-            try bench.attach(SecurityBench.id, level: .medium)
+            try bench.attach(KernelSecurityBench.id, level: .medium)
             await bench.pass(.milliseconds(20))
             #expect(bench.link?.finishConnect() == .connected)
-            #expect(bench.radio.system.linkHandle(0, SecurityBench.id.address) != nil)
+            #expect(bench.radio.system.linkHandle(0, KernelSecurityBench.id.address) != nil)
             try await bench.disconnect()
             // With the private address it hangs: the link is filed under the identity.
             try await bench.initiate(next)
@@ -378,7 +378,7 @@ struct VirtualReconnectTests {
             bench.link = nil
             await bench.pass(.seconds(5))
             // The kernel's own connect finds the identity.
-            try bench.attach(SecurityBench.id, level: .medium)
+            try bench.attach(KernelSecurityBench.id, level: .medium)
             await bench.pass(.milliseconds(300))
             #expect(bench.link?.finishConnect() == .connected)
             #expect(try bench.security().keySize == 16)
@@ -388,7 +388,7 @@ struct VirtualReconnectTests {
     @Test("Of two peers with equal keys the kernel takes the first one, whichever it is")
     func equalKeys() async throws {
         try await VirtualTime.run { time in
-            let bench = try await SecurityBench(time, try privatePeer(), at: Self.onAir)
+            let bench = try await KernelSecurityBench(time, try privatePeer(), at: Self.onAir)
             try await bench.manage()
             let stranger = "665544332211 01"
             _ = try await bench.exchange(packet("30000000 3000 0200", stranger, Self.irk, Self.peer, Self.irk))
@@ -400,7 +400,7 @@ struct VirtualReconnectTests {
     @Test("Without identities loaded once, the kernel does not ask for one: no bond is possible")
     func identityNotAsked() async throws {
         try await VirtualTime.run { time in
-            let bench = try await SecurityBench(time, try privatePeer(), at: Self.onAir)
+            let bench = try await KernelSecurityBench(time, try privatePeer(), at: Self.onAir)
             for command in ["0500000001 0000", "2d00000001 0001", "0900000001 0001", "0500000001 0001"] {
                 _ = try await bench.exchange(command)
             }
@@ -417,7 +417,7 @@ struct VirtualReconnectTests {
     @Test("Keys that are not loaded: the private address is the name, and the key is not found")
     func identityUnknown() async throws {
         try await VirtualTime.run { time in
-            let bench = try await SecurityBench(time, try privatePeer(), at: Self.onAir)
+            let bench = try await KernelSecurityBench(time, try privatePeer(), at: Self.onAir)
             try await bench.manage()
             try await bench.initiate(Self.onAir)
             try bench.attach(Self.onAir)

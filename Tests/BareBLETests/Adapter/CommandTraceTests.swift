@@ -6,8 +6,8 @@ import Logging
 import TestSupport
 import Testing
 
-/// The commands of this program to a controller that does as the specification says: each costs time on real ones, so a change of
-/// them has to be a decision.
+/// The commands of this program to a controller that does as the specification says: each costs time on real ones, so a
+/// change of them has to be a decision.
 @Suite(.timeLimit(.minutes(10))) struct CommandTraceTests {
     @Test func aBluetooth5ControllerReceivesTheseCommands() async throws {
         let commands = try await trace(of: .bluetooth5)

@@ -198,7 +198,8 @@ import Testing
         }
     }
 
-    /// The kernel has a link that the controller has ended: the next command for it shows that, and the link ends for all.
+    /// The kernel has a link that the controller has ended: the next command for it shows that,
+    /// and the link ends for all.
     @Test(.row("W34")) func aLinkWhoseEndWasLostEndsWithTheNextCommandForIt() async throws {
         try await run(.bluetooth5) { time, radio, central in
             let battery = await radio.add(.battery)
@@ -343,7 +344,8 @@ import Testing
         }
     }
 
-    /// Beside Wi-Fi on the same antenna the controller listens a quarter of the time while it initiates, and half elsewhere.
+    /// Beside Wi-Fi on the same antenna the controller listens a quarter of the time while it initiates,
+    /// and half elsewhere.
     @Test(.row("W50"), arguments: [true, false]) func initiatingLeavesWiFiTime(isShared: Bool) async throws {
         try await VirtualTime.run { time in
             let radio = VirtualRadio(time: time)

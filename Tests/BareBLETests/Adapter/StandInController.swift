@@ -101,7 +101,7 @@ actor StandInController {
     }
 
     func endLink(_ handle: ConnectionHandle, _ reason: HCIStatus) {
-        controller.links[handle] = nil
+        controller.linkEnded(handle)
         send(VirtualController.disconnectionComplete(handle, reason))
     }
 
@@ -136,7 +136,9 @@ actor StandInController {
             if !status.isSuccess { return send(VirtualController.commandComplete(command.opcode, [status.rawValue])) }
         }
         // Sockets are none of its business, so it does not know which links have ended.
-        if command.opcode == .leCreateConnection { controller.links = [:] }
+        if command.opcode == .leCreateConnection {
+            for handle in controller.links.keys { controller.linkEnded(handle) }
+        }
         if command.opcode == .leCreateConnectionCancel, answersCancelsWithLinks {
             send(VirtualController.commandComplete(command.opcode, [0]))
             return answerCall()
@@ -165,7 +167,7 @@ actor StandInController {
         if !callFailures.isEmpty { return perform(controller.respond(callFailures.removeFirst(), rssi: 0).actions) }
         guard let handle = peers[call.peer.address] else { return }
         let actions = controller.respond(.success, rssi: -56, as: handle).actions
-        controller.links[handle]?.transmit = .le2M
+        controller.setPHY(.le2M, .le1M, of: handle)
         perform(actions)
         if !earlyEnds.isEmpty { endLink(handle, earlyEnds.removeFirst()) }
     }

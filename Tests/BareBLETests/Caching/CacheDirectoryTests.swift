@@ -2,6 +2,7 @@ import BLELinux
 import BareBLE
 import BareBLETestKit
 import Foundation
+import TestSupport
 import Testing
 
 /// Links to a peer with an address, whose cache is kept without anybody asking for it.

@@ -3,7 +3,7 @@ import Foundation
 import Testing
 
 /// Databases of another implementation: Bumble builds them, assigns the handles, and responds.
-@Suite(.serialized, .enabled(if: BumblePeer.available(for: "BumbleDiscoveryTests")))
+@Suite(.serialized, .enabled(if: BumbleServer.available(for: "BumbleDiscoveryTests")))
 struct BumbleDiscoveryTests {
     private struct Descriptor: Codable, Hashable {
         var uuid: String
@@ -33,7 +33,7 @@ struct BumbleDiscoveryTests {
         for seed in 0..<5 {
             var numbers = Numbers(state: UInt64(seed * 1000 + mtu))
             let database = random(&numbers)
-            let peer = try BumblePeer(database: JSONEncoder().encode(database))
+            let peer = try BumbleServer(database: JSONEncoder().encode(database))
             let device = try await central.connect(toSocket: peer.path, ConnectOptions(mtu: mtu))
             let found = try await device.discover(level: .full)
             #expect(try await tree(of: found, on: device) == database, "seed \(seed), MTU \(mtu)")

@@ -5,9 +5,9 @@ import Testing
 
 /// Handles that a request has found are not used after a change that the peer announces while the request is pending.
 ///
-/// The bytes are written by hand, from Core Vol 3 Part F, 3.4 and Part G, 7.1. The service 0xFFF0 has the characteristic
-/// 0xFFF1 at handle 8 with descriptors at 9 and 10, and 0xFFF2 at 12. After the change 0xFFF2 is at 8 and 0xFFF1 at 10
-/// with descriptors at 11, 12 and 13; at 9 there is a declaration.
+/// The bytes are written by hand, from Core Vol 3 Part F, 3.4 and Part G, 7.1. The service 0xFFF0 has the
+/// characteristic 0xFFF1 at handle 8 with descriptors at 9 and 10, and 0xFFF2 at 12. After the change 0xFFF2 is at 8
+/// and 0xFFF1 at 10 with descriptors at 11, 12 and 13; at 9 there is a declaration.
 @Suite(.timeLimit(.minutes(10))) struct StaleHandleTests {
     /// The moment at which the peer announces the change of 6...13, at its handle 3.
     enum Moment: CaseIterable {

@@ -158,8 +158,8 @@ struct HostileTimeTests {
         }
     }
 
-    /// All times are of the clock that counts from the machine's start. Two files ask for the other: for a file's time, and to
-    /// compare with the kernel's times of arrival, which are of that clock.
+    /// All times are of the clock that counts from the machine's start. Two files ask for the other: for a file's time,
+    /// and to compare with the kernel's times of arrival, which are of that clock.
     @Test("nothing looks at the wall clock", .row("O20"))
     func wallClock() throws {
         for (path, text) in try RepositoryFiles.sources(of: ["BLECore", "BLELinux", "BareBLE", "CBluetooth"]) {

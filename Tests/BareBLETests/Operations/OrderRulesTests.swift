@@ -8,9 +8,9 @@ import Testing
 /// The rules of order, under random interleavings in virtual time.
 ///
 /// What is random, all from the seed: how late the peer responds; what each of five tasks calls (reads, writes,
-/// commands, exclusive accesses with calls in them, nested ones too) and how long it waits in between; which calls are cancelled,
-/// or have little time; when values come; when everything is cancelled; and when the link is lost. Each call has an
-/// attribute of its own, so it is known on the wire, and a late response cannot pass for another one's.
+/// commands, exclusive accesses with calls in them, nested ones too) and how long it waits in between; which calls are
+/// cancelled, or have little time; when values come; when everything is cancelled; and when the link is lost. Each call
+/// has an attribute of its own, so it is known on the wire, and a late response cannot pass for another one's.
 @Suite(.serialized, .timeLimit(.minutes(10))) struct OrderRulesTests {
     private static let callLimit = 300
     private static let ticks = CharacteristicReference.uuid(0xFEED, service: 0xFFF1)

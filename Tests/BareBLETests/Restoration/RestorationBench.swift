@@ -1,6 +1,7 @@
 import BareBLE
 import BareBLETestKit
 import Foundation
+import TestSupport
 import Testing
 
 /// A daemon that is started again and again: each run is a central of its own, with the same store, and the same peers

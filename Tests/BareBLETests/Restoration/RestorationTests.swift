@@ -3,6 +3,7 @@ import BLELinux
 import BareBLE
 import BareBLETestKit
 import Foundation
+import TestSupport
 import Testing
 
 @Suite(.timeLimit(.minutes(10))) struct RestorationTests {

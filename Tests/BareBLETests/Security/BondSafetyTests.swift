@@ -234,7 +234,8 @@ import Testing
         }
     }
 
-    /// Out-of-band data is for LE Secure Connections alone: a device that turns that off would be paired unauthenticated.
+    /// Out-of-band data is for LE Secure Connections alone: a device that turns that off would be paired
+    /// unauthenticated.
     @Test(arguments: [true, false])
     func outOfBandDataIsNoConsentToAPairingWithoutIt(isConfirmed: Bool) async throws {
         try await VirtualTime.run { time in
@@ -407,8 +408,8 @@ import Testing
         }
     }
 
-    /// The kernel handles the beginning of a link after this process could read it. A socket that attached before that would
-    /// have it look for the peer.
+    /// The kernel handles the beginning of a link after this process could read it. A socket that attached before that
+    /// would have it look for the peer.
     @Test func aSocketAttachesWhenTheKernelHasFiledTheLink() async throws {
         try await VirtualTime.run { time in
             let bench = try await SecurityBench(time)

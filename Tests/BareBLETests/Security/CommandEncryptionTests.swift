@@ -7,8 +7,8 @@ import Testing
 @testable import BareBLE
 @testable import BareBLETestKit
 
-/// Links to bonded peers in a process that may not manage the adapter: encrypted by a command to the controller, with the
-/// stored key, before a socket attaches.
+/// Links to bonded peers in a process that may not manage the adapter: encrypted by a command to the controller, with
+/// the stored key, before a socket attaches.
 @Suite(.virtualTime, .timeLimit(.minutes(5))) struct CommandEncryptionTests {
     /// A notification in clear.
     private let forged: [UInt8] = [0x1B, 0x03, 0x00, 0x66]
@@ -297,7 +297,7 @@ import Testing
             // The right is taken away between two commands.
             await peripheral.disconnect()
             await bench.radio.observe { [radio = bench.radio] isCommand in
-                let links = radio.assumeIsolated { $0.controllers[0]?.links.count }
+                let links = radio.assumeIsolated { $0.links.names(of: 0).count }
                 if !isCommand, links == 1 { radio.assumeIsolated { $0.setPermissions([]) } }
             }
             await #expect(throws: error(.notPermitted)) { _ = try await restricted.central.connect(bench.id) }
@@ -305,8 +305,8 @@ import Testing
         }
     }
 
-    /// The moments of the end: the packet with which it comes, counted from the Connection Complete. A link that ends with
-    /// the first one is initiated again, as any other.
+    /// The moments of the end: the packet with which it comes, counted from the Connection Complete. A link that ends
+    /// with the first one is initiated again, as any other.
     @Test(.row("S19"), arguments: 2...4) func theLinkMayEndInEachPhase(packet: Int) async throws {
         try await VirtualTime.run { time in
             let restricted = try await Restricted(try await SecurityBench(time))
@@ -314,7 +314,7 @@ import Testing
             let count = Lock(0)
             await bench.radio.observe { [radio = bench.radio, device = bench.device] _ in
                 radio.assumeIsolated { radio in
-                    guard radio.controllers[0]?.links.isEmpty == false else { return }
+                    guard !radio.links.names(of: 0).isEmpty else { return }
                     let isDue = count.withLock { count in
                         count += 1
                         return count == packet
@@ -336,7 +336,8 @@ import Testing
         }
     }
 
-    /// The kernel makes a link of its own where ours has ended before the socket attaches: in clear, with the same handle.
+    /// The kernel makes a link of its own where ours has ended before the socket attaches: in clear,
+    /// with the same handle.
     @Test(.row("S19")) func aLinkThatTheKernelMakesInItsPlaceIsNotUsed() async throws {
         try await VirtualTime.run { time in
             let bench = try await SecurityBench(time)

@@ -25,6 +25,23 @@ import Testing
         return (bench, central, peripheral)
     }
 
+    /// Sends values before the peripheral has a subscription, and returns once they are there.
+    private func sendEarly(
+        _ values: [UInt8], _ bench: SecurityBench, to peripheral: Peripheral
+    ) async throws {
+        for value in values { #expect(try await bench.device.notify(0xFFF1, [value])) }
+        // Its response comes after the values.
+        #expect(try await peripheral.read(0xFFF2) == [8])
+    }
+
+    /// Subscribes, and returns as many of the first values as are asked for.
+    private func firstValues(_ count: Int = 1, of peripheral: Peripheral) async throws -> [UInt8] {
+        var iterator = try await peripheral.subscribe(to: 0xFFF1).makeAsyncIterator()
+        var values: [UInt8] = []
+        while values.count < count, let value = try await iterator.next() { values += value.bytes }
+        return values
+    }
+
     private static func handle(of uuid: BluetoothUUID, in peripheral: Peripheral) async throws -> AttributeHandle {
         try #require(await peripheral.discover(level: .full).characteristics(uuid).first).valueHandle
     }
@@ -36,10 +53,7 @@ import Testing
     @Test func theFirstSubscriptionReceivesWhatCameBefore() async throws {
         try await VirtualTime.run { time in
             let (bench, _, peripheral) = try await restarted(time)
-            #expect(try await bench.device.notify(0xFFF1, [1]))
-            #expect(try await bench.device.notify(0xFFF1, [2]))
-            // Its response comes after the values.
-            #expect(try await peripheral.read(0xFFF2) == [8])
+            try await sendEarly([1, 2], bench, to: peripheral)
             let first = try await peripheral.subscribe(to: 0xFFF1)
             let second = try await peripheral.subscribe(to: 0xFFF1)
             #expect(try await bench.device.notify(0xFFF1, [3]))
@@ -58,12 +72,9 @@ import Testing
     @Test func aSubscriptionThatFailsLeavesThemToTheNextOne() async throws {
         try await VirtualTime.run { time in
             let (bench, _, peripheral) = try await restarted(time)
-            #expect(try await bench.device.notify(0xFFF1, [1]))
-            // Its response comes after the value.
-            #expect(try await peripheral.read(0xFFF2) == [8])
+            try await sendEarly([1], bench, to: peripheral)
             await #expect(throws: error(.notSupported)) { _ = try await peripheral.subscribe(to: [0xFFF1, 0xFFF3]) }
-            var values = try await peripheral.subscribe(to: 0xFFF1).makeAsyncIterator()
-            #expect(try await values.next()?.bytes == [1])
+            #expect(try await firstValues(of: peripheral) == [1])
             #expect(await peripheral.statistics.unsolicitedNotifications == 0)
         }
     }
@@ -71,8 +82,7 @@ import Testing
     @Test func theOrderOfArrivalIsKeptAcrossASubscriptionThatFails() async throws {
         try await VirtualTime.run { time in
             let (bench, _, peripheral) = try await restarted(time)
-            #expect(try await bench.device.notify(0xFFF1, [1]))
-            #expect(try await peripheral.read(0xFFF2) == [8])
+            try await sendEarly([1], bench, to: peripheral)
             // The peer refuses it.
             await bench.device.behave { request, respond in
                 guard request.first == 0x12 else { return respond(request).map { (delay: .zero, pdu: $0) } }
@@ -80,11 +90,8 @@ import Testing
             }
             await #expect(throws: error(.refusedByPeer)) { _ = try await peripheral.subscribe(to: 0xFFF1) }
             await bench.device.behave(nil)
-            #expect(try await bench.device.notify(0xFFF1, [2]))
-            #expect(try await peripheral.read(0xFFF2) == [8])
-            var values = try await peripheral.subscribe(to: 0xFFF1).makeAsyncIterator()
-            #expect(try await values.next()?.bytes == [1])
-            #expect(try await values.next()?.bytes == [2])
+            try await sendEarly([2], bench, to: peripheral)
+            #expect(try await firstValues(2, of: peripheral) == [1, 2])
         }
     }
 
@@ -104,32 +111,28 @@ import Testing
     @Test func aRequestDoesNotTakeAnEarlyValueAsItsResponse() async throws {
         try await VirtualTime.run { time in
             let (bench, _, peripheral) = try await restarted(time)
-            #expect(try await bench.device.notify(0xFFF1, [1]))
-            #expect(try await peripheral.read(0xFFF2) == [8])
+            try await sendEarly([1], bench, to: peripheral)
             await #expect(throws: BLEError.self) {
                 try await peripheral.request([9], to: 0xFFF3, replyOn: 0xFFF1, timeout: .seconds(2))
             }
-            var values = try await peripheral.subscribe(to: 0xFFF1).makeAsyncIterator()
-            #expect(try await values.next()?.bytes == [1])
+            #expect(try await firstValues(of: peripheral) == [1])
         }
     }
 
     @Test func oldAndSurplusValuesAreDroppedAndCounted() async throws {
         try await VirtualTime.run { time in
             let (bench, _, peripheral) = try await restarted(time)
-            for value in 0..<70 { #expect(try await bench.device.notify(0xFFF1, [UInt8(value)])) }
-            #expect(try await peripheral.read(0xFFF2) == [8])
+            try await sendEarly(Array(0..<70), bench, to: peripheral)
             #expect(await peripheral.statistics.unsolicitedNotifications == 6)
+            // The peer keeps the configuration only if the subscription outlives the link.
             var values = try await peripheral.subscribe(to: 0xFFF1).makeAsyncIterator()
             #expect(try await values.next()?.bytes == [6])
             await peripheral.disconnect()
             let next = try await SecurityBench.central(bench.radio, bench.bonds).connect(bench.id)
             #expect(try await bench.device.notify(0xFFF1, [1]))
             try await time.clock.sleep(for: .seconds(30))
-            #expect(try await bench.device.notify(0xFFF1, [2]))
-            #expect(try await next.read(0xFFF2) == [8])
-            var fresh = try await next.subscribe(to: 0xFFF1).makeAsyncIterator()
-            #expect(try await fresh.next()?.bytes == [2])
+            try await sendEarly([2], bench, to: next)
+            #expect(try await firstValues(of: next) == [2])
             #expect(await next.statistics.unsolicitedNotifications == 1)
         }
     }
@@ -152,8 +155,7 @@ import Testing
     @Test func valuesThatNobodyHasTakenAreCountedAtTheEnd() async throws {
         try await VirtualTime.run { time in
             let (bench, _, peripheral) = try await restarted(time)
-            #expect(try await bench.device.notify(0xFFF1, [1]))
-            #expect(try await peripheral.read(0xFFF2) == [8])
+            try await sendEarly([1], bench, to: peripheral)
             #expect(await peripheral.statistics.unsolicitedNotifications == 0)
             await peripheral.disconnect()
             #expect(await peripheral.statistics.unsolicitedNotifications == 1)

@@ -76,7 +76,8 @@ import Testing
             }
             let link = try await bench.central.connect(address)
             if cause == .noSecurityManager {
-                // As after a pairing in which the kernel did nothing; the link is in the way of switching the adapter off.
+                // As after a pairing in which the kernel did nothing; the link is in the way of switching the adapter
+                // off.
                 await bench.central.adapter.assumeSecurityManagerIsOff()
             }
             if cause == .damagedFile {

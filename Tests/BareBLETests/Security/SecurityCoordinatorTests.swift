@@ -6,8 +6,8 @@ import Testing
 
 @testable import BareBLE
 
-/// Pairings one after the other on one adapter, with the kernel's end of the management socket in the test. Packets follow
-/// the kernel's `mgmt.h`.
+/// Pairings one after the other on one adapter, with the kernel's end of the management socket in the test. Packets
+/// follow the kernel's `mgmt.h`.
 @Suite struct SecurityCoordinatorTests {
     private static let first = PeerID("C6:55:44:33:22:11/random")!
     private static let second = PeerID("C6:55:44:33:22:12/random")!

@@ -8,8 +8,8 @@ import Testing
 @Suite(.timeLimit(.minutes(5))) struct BothRolesTests {
     private static let minutes = 10
 
-    /// A scan, three links of each role, and an advertisement. Each minute a link of each role ends and is made again: of the
-    /// links that come to the listening socket, those that this side has initiated belong to their connects.
+    /// A scan, three links of each role, and an advertisement. Each minute a link of each role ends and is made again:
+    /// of the links that come to the listening socket, those that this side has initiated belong to their connects.
     @Test func theyDoNotDisturbEachOther() async throws {
         try await VirtualTime.run { time in
             let radio = VirtualRadio(time: time)

@@ -5,8 +5,8 @@ import BareBLETestKit
 import TestSupport
 import Testing
 
-/// Restarts in which the links of centrals stay up. The service manager has a thread of its own; a program that waits for it has
-/// no deadline under way.
+/// Restarts in which the links of centrals stay up. The service manager has a thread of its own; a program that waits
+/// for it has no deadline under way.
 @Suite(.virtualTime, .timeLimit(.minutes(5))) struct HandedServerTests {
     private let folder: Folder
     private let time: VirtualTime

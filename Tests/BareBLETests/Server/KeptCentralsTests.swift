@@ -5,8 +5,8 @@ import Foundation
 import TestSupport
 import Testing
 
-/// What a bonded central has configured, over runs of the program. The bonded central is a device that the program has paired:
-/// it uses the services of the program on the same link.
+/// What a bonded central has configured, over runs of the program. The bonded central is a device that the program has
+/// paired: it uses the services of the program on the same link.
 @Suite(.virtualTime, .timeLimit(.minutes(5))) struct KeptCentralsTests {
     private let folder: Folder
     private let radio: VirtualRadio

@@ -7,8 +7,8 @@ import Testing
 
 /// Centrals on a virtual radio that are hostile, broken or unlucky.
 @Suite(.timeLimit(.minutes(5))) struct RadioCentralTests {
-    /// Whatever the peripheral waits for while it begins, nothing is left on the air or at the adapter: the controller is slow to
-    /// respond to LE Read Local Supported Features, or LE Set Extended Advertising Parameters.
+    /// Whatever the peripheral waits for while it begins, nothing is left on the air or at the adapter: the controller
+    /// is slow to respond to LE Read Local Supported Features, or LE Set Extended Advertising Parameters.
     @Test(arguments: [UInt16(0x2003), 0x2036]) func whatIsStoppedWhileItBeginsStaysStopped(slow opcode: UInt16)
         async throws
     {

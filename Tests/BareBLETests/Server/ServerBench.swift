@@ -45,8 +45,8 @@ struct ServerBench: Sendable {
             id: try await local.attach(descriptor: ours), socket: LinkSocket(adopting: theirs), time: time)
     }
 
-    /// Publishes the sensor, and subscribes to 0xFFF1 with a client of this library and with a central that has not exchanged
-    /// the MTU.
+    /// Publishes the sensor, and subscribes to 0xFFF1 with a client of this library and with a central that has not
+    /// exchanged the MTU.
     func subscribers() async throws -> (values: ValueSequence, raw: RawCentral) {
         try await local.publish(sensor)
         let device = try await connect()

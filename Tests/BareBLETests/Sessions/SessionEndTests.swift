@@ -7,13 +7,9 @@ import Testing
 
 /// Ending a session, or only what is unfinished in it.
 @Suite(.virtualTime, .timeLimit(.minutes(10))) struct SessionEndTests {
-    @Test func theEndAfterTheQueueLetsCallsEnd() async throws {
-        let bench = try SessionBench()
-        let session = try await bench.session()
-        let device = try await session.ready()
-        let read = await bench.peripheral.leaveUnanswered { try await device.read(.handle(3)) }
-        let end = testTask { await session.disconnect(.afterPendingOperations) }
-        // A task that waits for a link fails at once; the link stays until the call has ended.
+    /// Returns once the session is being ended: a task that waits for a link then fails at once, though the link stays
+    /// until the call has ended.
+    private func waitForRefusal(by session: Session) async {
         await #expect(throws: error(.disconnected)) {
             while true {
                 _ = try await session.ready()
@@ -21,6 +17,15 @@ import Testing
                 await Task.yield()
             }
         }
+    }
+
+    @Test func theEndAfterTheQueueLetsCallsEnd() async throws {
+        let bench = try SessionBench()
+        let session = try await bench.session()
+        let device = try await session.ready()
+        let read = await bench.peripheral.leaveUnanswered { try await device.read(.handle(3)) }
+        let end = testTask { await session.disconnect(.afterPendingOperations) }
+        await waitForRefusal(by: session)
         #expect(await device.isConnected)
         #expect(session.state == .disconnecting)
         await bench.peripheral.send(raw: [0x0B, 0xEE])
@@ -36,12 +41,7 @@ import Testing
         let device = try await session.ready()
         let read = await bench.peripheral.leaveUnanswered { try await device.read(.handle(3)) }
         let patient = testTask { await session.disconnect(.afterPendingOperations) }
-        await #expect(throws: error(.disconnected)) {
-            while true {
-                _ = try await session.ready()
-                await Task.yield()
-            }
-        }
+        await waitForRefusal(by: session)
         await session.disconnect()
         await #expect(throws: error(.disconnected)) { try await read.value }
         await patient.value
@@ -54,12 +54,7 @@ import Testing
         let device = try await session.ready()
         let read = await bench.peripheral.leaveUnanswered { try await device.read(.handle(3)) }
         let end = testTask { await session.disconnect(.afterPendingOperations) }
-        await #expect(throws: error(.disconnected)) {
-            while true {
-                _ = try await session.ready()
-                await Task.yield()
-            }
-        }
+        await waitForRefusal(by: session)
         end.cancel()
         await end.value
         await #expect(throws: error(.disconnected)) { try await read.value }

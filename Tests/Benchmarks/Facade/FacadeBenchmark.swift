@@ -3,10 +3,12 @@ internal import BareBLE
 internal import BareBLETestKit
 internal import CoreBluetooth
 
-/// Reads a value by BareBLE and through CoreBluetooth, in turns, from the same virtual device on the same virtual radio.
+/// Reads a value by BareBLE and through CoreBluetooth, in turns, from the same virtual device on the same virtual
+/// radio.
 ///
-/// Orders: `bareble N` (one awaited read after the other, from a task of the global pool) and `corebluetooth N` (each read is called
-/// from the callback of the one before, on a queue of its own). Each connects first. The answer is the nanoseconds that the reads took.
+/// Orders: `bareble N` (one awaited read after the other, from a task of the global pool) and `corebluetooth N` (each
+/// read is called from the callback of the one before, on a queue of its own). Each connects first. The answer is the
+/// nanoseconds that the reads took.
 @main
 enum FacadeBenchmark {
     static func main() async throws {

@@ -1,8 +1,8 @@
 // The names and the comments are those of programs, not of a library.
 // swift-format-ignore-file: AlwaysUseLowerCamelCase, AllPublicDeclarationsHaveDocumentation, NeverForceUnwrap
 
-// A scanner for the command line that never returns from `dispatchMain()`, which serves the main queue: it imports CoreBluetooth
-// alone. It ends after the number of seconds that it is given.
+// A scanner for the command line that never returns from `dispatchMain()`, which serves the main queue: it imports
+// CoreBluetooth alone. It ends after the number of seconds that it is given.
 
 import CoreBluetooth
 

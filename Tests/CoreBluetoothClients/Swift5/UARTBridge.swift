@@ -7,8 +7,8 @@ let uartService = CBUUID(string: "6E400001-B5A3-F393-E0A9-E50E24DCCA9E")
 let uartReceive = CBUUID(string: "6E400002-B5A3-F393-E0A9-E50E24DCCA9E")
 let uartTransmit = CBUUID(string: "6E400003-B5A3-F393-E0A9-E50E24DCCA9E")
 
-/// A serial line in both roles: what a central writes to this program goes to a device, and what the device sends goes to the
-/// centrals that have subscribed. Both directions wait for room.
+/// A serial line in both roles: what a central writes to this program goes to a device, and what the device sends goes
+/// to the centrals that have subscribed. Both directions wait for room.
 public class UARTBridge: NSObject {
     let queue: DispatchQueue
     var centralManager: CBCentralManager!

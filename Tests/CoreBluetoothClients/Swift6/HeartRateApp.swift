@@ -9,8 +9,8 @@ public protocol HeartRateMonitorDelegate: AnyObject {
     func monitor(_ monitor: HeartRateMonitor, didReceive rate: Int, at location: String?)
 }
 
-/// The model of a heart-rate application: a delegate of CoreBluetooth with a delegate of its own. It keeps a belt over losses of
-/// the link and restarts of the program.
+/// The model of a heart-rate application: a delegate of CoreBluetooth with a delegate of its own. It keeps a belt over
+/// losses of the link and restarts of the program.
 public final class HeartRateMonitor: NSObject, @unchecked Sendable {
     private static let service = CBUUID(string: "180D")
     private static let measurement = CBUUID(string: "2A37")

@@ -1,9 +1,9 @@
 // The names and the comments are those of programs, not of a library.
 // swift-format-ignore-file: AlwaysUseLowerCamelCase, AllPublicDeclarationsHaveDocumentation, NeverForceUnwrap
 
-// Both roles for the command line, for the tests on the kernel's sockets: `corebluetooth-walk read` finds a heart-rate belt, reads
-// its location, receives three values and disconnects; `corebluetooth-walk serve` offers a temperature until it is ended, and
-// `corebluetooth-walk measure` reads it, receives one and disconnects. Each step is a line.
+// Both roles for the command line, for the tests on the kernel's sockets: `corebluetooth-walk read` finds a heart-rate
+// belt, reads its location, receives three values and disconnects; `corebluetooth-walk serve` offers a temperature
+// until it is ended, and `corebluetooth-walk measure` reads it, receives one and disconnects. Each step is a line.
 
 import ClientInSwift5
 import CoreBluetooth

@@ -4,6 +4,7 @@ import BareBLE
 import BareBLETestKit
 import CoreBluetooth
 import Logging
+import Testing
 
 /// A virtual radio with the managers' host on it, in virtual time, and a queue for delegates.
 struct Bench: Sendable {
@@ -11,7 +12,7 @@ struct Bench: Sendable {
     let radio: VirtualRadio
     let central: Central
     let queue = DispatchQueue(label: "delegate")
-    let log: KeptLog
+    let log: KeptMessages
 
     /// Runs `body` with a bench, whose host the managers of `body` use.
     static func run(
@@ -26,7 +27,7 @@ struct Bench: Sendable {
     private init(_ time: VirtualTime, _ radio: VirtualRadio, _ settings: CoreBluetoothHost.Settings) {
         self.time = time
         self.radio = radio
-        log = KeptLog()
+        log = KeptMessages()
         central = Central(CoreBluetoothHost.configuration(settings, logger: log.logger), radio: radio)
     }
 
@@ -44,8 +45,8 @@ struct Bench: Sendable {
     }
 
     /// Creates a manager with a recorder, and waits until it is powered on.
-    func manager(options: [String: Any]? = nil) async throws -> (CBCentralManager, Recorder) {
-        let recorder = Recorder(time)
+    func manager(options: [String: Any]? = nil) async throws -> (CBCentralManager, CallbackRecorder) {
+        let recorder = CallbackRecorder(time)
         let manager = CBCentralManager(delegate: recorder, queue: queue, options: options)
         try await recorder.wait(for: "state 5")
         recorder.clear()
@@ -54,7 +55,8 @@ struct Bench: Sendable {
 
     /// Finds and connects a device.
     func connect(
-        _ manager: CBCentralManager, _ recorder: Recorder, services: [CBUUID]? = nil, options: [String: Any]? = nil
+        _ manager: CBCentralManager, _ recorder: CallbackRecorder, services: [CBUUID]? = nil,
+        options: [String: Any]? = nil
     ) async throws -> CBPeripheral {
         manager.scanForPeripherals(withServices: services)
         try await recorder.wait(for: "didDiscover")
@@ -68,7 +70,7 @@ struct Bench: Sendable {
     }
 
     /// Discovers everything of a device, and returns its characteristics by their UUIDs.
-    func discover(_ peripheral: CBPeripheral, _ recorder: Recorder) async throws -> [CBUUID: CBCharacteristic] {
+    func discover(_ peripheral: CBPeripheral, _ recorder: CallbackRecorder) async throws -> [CBUUID: CBCharacteristic] {
         peripheral.discoverServices(nil)
         try await recorder.wait(for: "didDiscoverServices nil")
         var found: [CBUUID: CBCharacteristic] = [:]
@@ -87,10 +89,21 @@ extension Central {
     func makeCalls(_ body: @Sendable () -> Void) { body() }
 }
 
+/// Returns the error with which an attribute was refused to a central; `nil` if it was not.
+func refusal(_ body: () async throws(VirtualCentralError) -> Void) async -> ATTErrorCode? {
+    do throws(VirtualCentralError) {
+        try await body()
+    } catch {
+        if case .refused(_, _, let code) = error { return code }
+        Issue.record(error)
+    }
+    return nil
+}
+
 /// Keeps what is logged.
-final class KeptLog: Sendable {
+final class KeptMessages: Sendable {
     private struct Handler: LogHandler {
-        let log: KeptLog
+        let log: KeptMessages
         var metadata: Logger.Metadata = [:]
         var logLevel = Logger.Level.notice
 

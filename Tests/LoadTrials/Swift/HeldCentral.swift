@@ -2,8 +2,8 @@ import BLECore
 import BLELinux
 import BareBLETestKit
 
-/// A central at the far end of a socketpair, on the peers' thread. It stops reading on request, as one does whose air is
-/// held, and checks that notifications come in the order of their numbers.
+/// A central at the far end of a socketpair, on the peers' thread. It stops reading on request, as one does whose air
+/// is held, and checks that notifications come in the order of their numbers.
 actor HeldCentral {
     private let descriptor: Int32
     private var socket: LinkSocket

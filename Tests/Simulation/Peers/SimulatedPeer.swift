@@ -126,8 +126,8 @@ final class SimulatedPeer {
         return security
     }
 
-    /// Has the device demand encryption for some of its values, but not for the first that can be read: an application that
-    /// does not pair reads that one.
+    /// Has the device demand encryption for some of its values, but not for the first that can be read: an application
+    /// that does not pair reads that one.
     private static func protected(
         _ device: VirtualDevice, _ security: VirtualSecurity?, _ number: Int, _ script: Script
     ) -> VirtualDevice {

@@ -9,8 +9,8 @@ struct Numbers: RandomNumberGenerator {
         case device, conduct
         /// Other programs.
         case neighbours
-        /// Bonds: the programs that have them, how the peers pair, and what becomes of both; with a peer's number plus one,
-        /// how that peer pairs.
+        /// Bonds: the programs that have them, how the peers pair, and what becomes of both; with a peer's number plus
+        /// one, how that peer pairs.
         case security
         /// The peripheral role; with a central's number plus one, what that central does.
         case serving

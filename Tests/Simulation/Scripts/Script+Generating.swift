@@ -160,8 +160,8 @@ extension Script {
         for index in 0..<numbers.pick(0...10) { steps.append(bondFault(numbers.pick(kinds), 6000 + index, &numbers)) }
     }
 
-    /// Peers that have lost their bonds, and connects that find it out: in the other steps something else mostly happens
-    /// first.
+    /// Peers that have lost their bonds, and connects that find it out: in the other steps something else mostly
+    /// happens first.
     private mutating func addLostBonds() {
         var numbers = Numbers(seed: seed, .lostBonds)
         guard !security.isEmpty, numbers.chance(50) else { return }

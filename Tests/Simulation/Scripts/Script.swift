@@ -162,17 +162,18 @@ extension Script {
         case endEncryption
 
         // Faults of bonds, of an adapter.
-        /// Another program empties the kernel's lists. First: 1 for the Long Term Keys, 2 for the identities, 3 for both.
+        /// Another program empties the kernel's lists. First: 1 for the Long Term Keys, 2 for the identities,
+        /// 3 for both.
         case emptyLists
-        /// Another program changes a setting. First: 0 the power, for as many milliseconds as second says; 1 bondable; 2 Secure
-        /// Connections.
+        /// Another program changes a setting. First: 0 the power, for as many milliseconds as second says; 1 bondable;
+        /// 2 Secure Connections.
         case changeSetting
         /// Another program unpairs the peer of this number. First: the peer; second: 1 ends its link.
         case unpair
         /// The management interface is lost.
         case loseManagement
-        /// The disk fails. First: for how many milliseconds; second: 0 full, 1 read-only, 2 errors; plus 4 times the number of
-        /// calls that succeed before.
+        /// The disk fails. First: for how many milliseconds; second: 0 full, 1 read-only, 2 errors; plus 4 times the
+        /// number of calls that succeed before.
         case failDisk
         /// The file of bonds is gone, or replaced by the one from the beginning of the fault before.
         case loseStore, oldStore

@@ -3,8 +3,8 @@ import BareBLE
 
 /// Looks at each packet of a served link, and returns what must not be.
 ///
-/// What it knows of the protocol is written here and not taken from the server: opcodes, the MTU, the one open request, the
-/// one unconfirmed indication, and bytes that only encrypted links may carry.
+/// What it knows of the protocol is written here and not taken from the server: opcodes, the MTU, the one open request,
+/// the one unconfirmed indication, and bytes that only encrypted links may carry.
 struct ServedLinkWatch {
     /// A byte that only the values of protected attributes contain three times in a row.
     static let secret: UInt8 = 0xE7

@@ -1,12 +1,13 @@
-// One simulation of the peripheral role: a local peripheral on a virtual radio, an application that uses it, and centrals
-// that are honest, unlucky or hostile. All of it comes from one seed, in a stream of its own.
+// One simulation of the peripheral role: a local peripheral on a virtual radio, an application that uses it, and
+// centrals that are honest, unlucky or hostile. All of it comes from one seed, in a stream of its own.
 //
 // Duties
 // - Everything that crosses the links, and every event, is in the log and looked at.
 // - In the end a newcomer must be served as if nothing had happened, and nothing may be left.
 //
 // Invariants
-// - Everything is on one loop, and nothing goes by a hash's order or another clock: a seed makes the same log each time.
+// - Everything is on one loop, and nothing goes by a hash's order or another clock:
+//   a seed makes the same log each time.
 
 import BLECore
 import BLELinux
@@ -42,7 +43,7 @@ actor ServingWorld {
     }
 
     /// Plays a seed to its end, or to the first thing that is wrong.
-    static func play(seed: UInt64, keepsLines: Bool = false) async -> Outcome {
+    static func play(seed: UInt64, keepsLines: Bool = false) async -> SimulationResult {
         await VirtualTime.run { time in
             var numbers = Numbers(seed: seed, .serving)
             let radio = VirtualRadio(time: time)
@@ -84,8 +85,8 @@ actor ServingWorld {
         self.numbers = numbers
     }
 
-    private var outcome: Outcome {
-        Outcome(
+    private var outcome: SimulationResult {
+        SimulationResult(
             hash: log.hash, events: log.count, failure: failure, eventCounts: eventCounts, lines: log.lines,
             duration: loop.now() - BootInstant(nanoseconds: 0))
     }

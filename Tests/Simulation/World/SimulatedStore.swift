@@ -4,7 +4,8 @@ import FaultySystem
 import Glibc
 import Synchronization
 
-// The directory with the bonds of one adapter, on a disk that fails when the script says so, and what other programs do to it.
+// The directory with the bonds of one adapter, on a disk that fails when the script says so,
+// and what other programs do to it.
 
 /// The stored bonds of one program.
 final class SimulatedStore: Sendable {
@@ -49,7 +50,8 @@ final class SimulatedStore: Sendable {
         return stored.flatMap(\.records)
     }
 
-    /// Grows with each change that another program makes, or this one by forgetting: what was known before may not hold.
+    /// Grows with each change that another program makes, or this one by forgetting:
+    /// what was known before may not hold.
     var version: Int { changes.load(ordering: .relaxed) }
 
     func changed() { _ = changes.add(1, ordering: .relaxed) }

@@ -120,8 +120,8 @@ extension World {
             await link?.disconnect()
         }
         for host in hosts where host.store != nil {
-            // A power that was off for some milliseconds is not seen here, as the kernel's own reset afterwards shows it: links
-            // would be taken for up.
+            // A power that was off for some milliseconds is not seen here, as the kernel's own reset afterwards shows
+            // it: links would be taken for up.
             await radio.reset(host.name)
             try? await host.central.ready(powerOn: true)
         }
@@ -157,8 +157,8 @@ extension World {
             await link.disconnect()
         }
         let code = (error as? BLEError)?.code
-        // The kernel keeps the keys of bonds that another program has removed from the file until the next load, and files their
-        // peers' links under the identities.
+        // The kernel keeps the keys of bonds that another program has removed from the file until the next load, and
+        // files their peers' links under the identities.
         if host.store?.hasOthersChanges == true { foreign(host, .loadIdentityResolvingKeys, [0, 0]) }
         // The adapter has to be switched off and on once.
         if code == .pairingUnavailable || code == .pairingFailed,

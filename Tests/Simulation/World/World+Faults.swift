@@ -68,8 +68,8 @@ extension World {
         }
     }
 
-    /// Plugs an adapter in, and has it switched on. A program with bonds does that itself, because the kernel cannot pair with
-    /// an adapter that somebody else has switched on.
+    /// Plugs an adapter in, and has it switched on. A program with bonds does that itself, because the kernel cannot
+    /// pair with an adapter that somebody else has switched on.
     func plugIn(_ host: Host) {
         radio.assumeIsolated { $0.plugIn(host.name, isUp: host.store == nil) }
         guard host.store != nil else { return }

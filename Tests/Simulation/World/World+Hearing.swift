@@ -38,8 +38,8 @@ extension RecoveryPolicy.Limit {
 }
 
 extension World {
-    /// 30 s until it is deaf, 90 s of silence, 30 s for the steps that end no link, 10 s for each of the others; and what a
-    /// program needs that is busy with connects.
+    /// 30 s until it is deaf, 90 s of silence, 30 s for the steps that end no link, 10 s for each of the others; and
+    /// what a program needs that is busy with connects.
     private static let stepTime = Duration.seconds(300)
     /// No pause between two reports of the beacon is as long.
     private static let silence = Duration.seconds(20)

@@ -5,11 +5,11 @@ import BareBLETestKit
 
 // Programs with bonds: what they call, what is asked of them, and how it is judged.
 //
-// - Nothing that was sent in clear reaches an application on a link to a bonded peer, and nothing of ours is sent to it in
-//   clear, but for the replies to what was discarded.
+// - Nothing that was sent in clear reaches an application on a link to a bonded peer, and nothing of ours is sent to it
+//   in clear, but for the replies to what was discarded.
 // - A peer is paired only while a task pairs it, and an agent is asked only then.
-// - A bond that is reported is on the disk. A pairing that fails leaves the record that was there before. A bond that the
-//   peer rejects stays, marked.
+// - A bond that is reported is on the disk. A pairing that fails leaves the record that was there before. A bond that
+//   the peer rejects stays, marked.
 
 extension World {
     /// What the seed says about the programs with bonds: whether they pair on demand, and how short a key may be.

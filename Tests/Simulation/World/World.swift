@@ -16,7 +16,7 @@ import BareBLE
 import BareBLETestKit
 
 /// The result of one simulation.
-struct Outcome: Sendable {
+struct SimulationResult: Sendable {
     let hash: UInt64
     let events: Int
     let failure: String?
@@ -90,7 +90,7 @@ actor World {
     }
 
     /// Plays a script to its end, or to the first thing that is wrong.
-    static func play(_ script: Script, keepsLines: Bool = false) async -> Outcome {
+    static func play(_ script: Script, keepsLines: Bool = false) async -> SimulationResult {
         await VirtualTime.run { time in
             let world = World(script, time, keepsLines: keepsLines)
             await world.play()
@@ -99,8 +99,8 @@ actor World {
         }
     }
 
-    private var outcome: Outcome {
-        Outcome(
+    private var outcome: SimulationResult {
+        SimulationResult(
             hash: log.hash, events: log.count, failure: failure, eventCounts: eventCounts, lines: log.lines,
             duration: loop.now() - BootInstant(nanoseconds: 0))
     }

@@ -39,8 +39,8 @@ import Testing
             try await facts(after: [Array(Self.information.prefix(4)) + [4, 0, 4, 0, 0, 0], Self.information]) == nil)
     }
 
-    /// Lists and information in the layouts of mgmt.h: adapters 1 and 2; the first lacks its address, and the second does
-    /// not respond with information.
+    /// Lists and information in the layouts of mgmt.h: adapters 1 and 2; the first lacks its address, and the second
+    /// does not respond with information.
     @Test func unconfiguredAdaptersAreListed() async throws {
         let (near, far) = try LinkSocket.pair()
         var socket = ManagementSocket(adopting: near)

@@ -30,8 +30,8 @@ import Testing
         #expect(Self.connects { connect, _ in connect.firstResponse = nil }.verdict == .unfit)
     }
 
-    /// LE Connection Complete and LE Read Remote Features Complete in the layouts of the Core Specification, Vol 4 Part E,
-    /// 7.7.65.1 and 7.7.65.4.
+    /// LE Connection Complete and LE Read Remote Features Complete in the layouts of the Core Specification, Vol 4 Part
+    /// E, 7.7.65.1 and 7.7.65.4.
     @Test func packetsOfAConnectAreCounted() throws {
         let complete = try HCIEvent(Hex.bytes("3e13 01 00 4000 00 01 665544332211 1800 0000 f401 00").span)
         let features = try HCIEvent(Hex.bytes("3e0c 04 00 4000 ff00000000000000").span)

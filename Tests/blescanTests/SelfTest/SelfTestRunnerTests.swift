@@ -102,7 +102,8 @@ import Testing
         #expect(report.verdict == .fit)
     }
 
-    /// The kernel's mask, which the test has widened, and the setting that the kernel changes when it switches an adapter on.
+    /// The kernel's mask, which the test has widened, and the setting that the kernel changes when it switches an
+    /// adapter on.
     @Test(arguments: [true, false]) func settingsAreRestoredAsFound(isBondable: Bool) async throws {
         let masks = Lock<[[UInt8]]>([])
         var plan = SelfTestPlan()

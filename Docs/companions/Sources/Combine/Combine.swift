@@ -26,7 +26,8 @@ extension CBKeyValueObservable {
     }
 }
 
-/// The values of a property for one subscriber. Changes may come on another thread, also before the subscription is complete.
+/// The values of a property for one subscriber. Changes may come on another thread,
+/// also before the subscription is complete.
 private final class PropertyFeed<Value>: @unchecked Sendable {
     /// Keeps the newest value until there is a subscriber for it.
     private let subject = CurrentValueSubject<Value?, Never>(nil)

@@ -59,8 +59,8 @@ public final class OSLog: NSObject, @unchecked Sendable {
     }
 }
 
-/// Writes a message in the form of `printf`, with `%{public}` and `%{private}`, which are the same here. An argument of another
-/// type than the format says is written as its description.
+/// Writes a message in the form of `printf`, with `%{public}` and `%{private}`, which are the same here. An argument of
+/// another type than the format says is written as its description.
 public func os_log(_ type: OSLogType, log: OSLog = .default, _ message: StaticString, _ arguments: any CVarArg...) {
     write(message, arguments, log, type)
 }

@@ -1,9 +1,9 @@
 // Texts in the form of `printf`, from arguments whose types are known.
 //
-// Apple's compiler compares the format of a message with its arguments; the one for Linux does not, and C's `printf` takes
-// whatever stands in an argument's place for what the format says: `%s` with a number would follow the number as an address.
-// Here each argument is written by its own type. One that does not fit is written as its description, and one that is not
-// there as `<missing>`.
+// Apple's compiler compares the format of a message with its arguments; the one for Linux does not, and C's `printf`
+// takes whatever stands in an argument's place for what the format says: `%s` with a number would follow the number as
+// an address. Here each argument is written by its own type. One that does not fit is written as its description, and
+// one that is not there as `<missing>`.
 
 import Foundation
 

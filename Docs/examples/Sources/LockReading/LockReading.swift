@@ -2,8 +2,8 @@ public import BareBLE
 import Dispatch
 import Glibc
 
-// A lock that wants a passkey. It is bonded once, with a user at the terminal; from then on its links are encrypted before
-// the first byte, without a question.
+// A lock that wants a passkey. It is bonded once, with a user at the terminal; from then on its links are encrypted
+// before the first byte, without a question.
 
 /// Reads a protected value of a lock, and pairs with it first if there is no bond yet.
 ///

@@ -3,9 +3,9 @@ public import ServiceLifecycle
 
 /// Takes the credentials of a wireless network from a central, has a program apply them, and reports the result.
 ///
-/// It is there for a limited time, and ends as soon as the machine has a network. The credentials can be written but not
-/// read, over an encrypted link alone. The status is indicated, so that the central has confirmed the last one before
-/// the link ends.
+/// It is there for a limited time, and ends as soon as the machine has a network. The credentials can be written but
+/// not read, over an encrypted link alone. The status is indicated, so that the central has confirmed the last one
+/// before the link ends.
 public struct WiFiProvisioning: Service, CustomStringConvertible {
     /// The value of the status characteristic, one byte.
     public enum Status: UInt8, Sendable {

@@ -34,8 +34,8 @@ public enum Daemon {
     /// - Parameters:
     ///   - name: The label of the log.
     ///   - bonds: The directory of bonds, which is created; `nil` for a daemon that pairs with nobody.
-    ///   - begin: Publishes the services and has them on air, and returns the peripheral and the service that works with
-    ///     it. That service stops the peripheral when it ends.
+    ///   - begin: Publishes the services and has them on air, and returns the peripheral and the service that works
+    ///     with it. That service stops the peripheral when it ends.
     public static func serve(
         _ name: String, bonds: String? = nil,
         _ begin: @Sendable (Central) async throws -> (LocalPeripheral, any Service)
@@ -77,7 +77,8 @@ public enum Daemon {
         }
         if state == nil { configuration.cacheDirectory = getenv("STATE_DIRECTORY").map { String(cString: $0) } }
         do {
-            // A cache is believed if it fits the peer's hash, and bonded peers are recognized by their private addresses.
+            // A cache is believed if it fits the peer's hash, and bonded peers are recognized by their private
+            // addresses.
             configuration.databaseHash = { $0.hash }
             configuration.addressHash = { $0.hash }
             if let bonds { configuration.security = SecurityConfiguration(bonds: try BondStore(directory: bonds)) }

@@ -2,8 +2,8 @@ public import BareBLE
 public import Logging
 public import ServiceLifecycle
 
-/// Reports a daemon that listens to the service manager: `READY=1` at once, `WATCHDOG=1` and `STOPPING=1` as `SessionReporter`
-/// does.
+/// Reports a daemon that listens to the service manager: `READY=1` at once, `WATCHDOG=1` and `STOPPING=1` as
+/// `SessionReporter` does.
 public struct ListeningReporter: Service, CustomStringConvertible {
     private let clock: CentralClock
     private let manager: ManagerReports

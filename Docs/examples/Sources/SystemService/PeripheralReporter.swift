@@ -5,8 +5,8 @@ public import ServiceLifecycle
 /// Reports the centrals of a local peripheral to the service manager and the log: a service to run in parallel with the
 /// one that does the daemon's work.
 ///
-/// It sends `READY=1` at once, because the peripheral is on air by then, `STATUS=` with each central that comes and goes,
-/// and `WATCHDOG=1` and `STOPPING=1` as `SessionReporter` does.
+/// It sends `READY=1` at once, because the peripheral is on air by then, `STATUS=` with each central that comes and
+/// goes, and `WATCHDOG=1` and `STOPPING=1` as `SessionReporter` does.
 public struct PeripheralReporter: Service, CustomStringConvertible {
     private let peripheral: LocalPeripheral
     private let clock: CentralClock

@@ -2,8 +2,8 @@ public import BareBLE
 public import ServiceLifecycle
 internal import UARTBridging
 
-/// A serial port for centrals over an LE channel: what a central sends can be read from a terminal, and what is written to
-/// the terminal goes to the central.
+/// A serial port for centrals over an LE channel: what a central sends can be read from a terminal, and what is written
+/// to the terminal goes to the central.
 ///
 /// The terminal is there while a central has a channel, like the device of a USB cable that is plugged in. Further
 /// channels wait until the first one ends. Both directions have flow control from end to end, and no byte is lost while

@@ -3,11 +3,11 @@ import Glibc
 import Provisioning
 import SystemService
 
-/// `wifi-provisioning BONDS MINUTES PROGRAM`: takes the credentials of a wireless network over Bluetooth, for this long,
-/// and has PROGRAM apply them.
+/// `wifi-provisioning BONDS MINUTES PROGRAM`: takes the credentials of a wireless network over Bluetooth, for this
+/// long, and has PROGRAM apply them.
 ///
-/// PROGRAM gets the name of the network and the passphrase in two lines on its standard input, and ends with status 0 if
-/// the machine has a network then. BONDS is a directory, which is created.
+/// PROGRAM gets the name of the network and the passphrase in two lines on its standard input, and ends with status 0
+/// if the machine has a network then. BONDS is a directory, which is created.
 @main
 enum WiFiProvisioningProgram {
     static func main() async {

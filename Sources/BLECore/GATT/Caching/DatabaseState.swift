@@ -100,12 +100,13 @@ package struct DatabaseState: Sendable {
     package private(set) var coverage = DiscoveryCoverage.nothing
     /// The handles whose attributes may differ from those in `database`.
     package private(set) var stale = HandleRanges()
-    /// The handles that have been forgotten on this link after a change: a characteristic found there before must not be
-    /// used until it is known again.
+    /// The handles that have been forgotten on this link after a change: a characteristic found there before must not
+    /// be used until it is known again.
     private var forgotten = HandleRanges()
-    /// Whether the database was not found on this link.
+    /// A Boolean value that indicates whether the database was not found on this link.
     package private(set) var isFromCache = false
-    /// Whether a user, who alone decides what is requested from the peer, has listed something by hand.
+    /// A Boolean value that indicates whether a user, who alone decides what is requested from the peer, has listed
+    /// something by hand.
     package private(set) var hasListing = false
 
     private var unchecked: GATTCache?
@@ -152,7 +153,7 @@ package struct DatabaseState: Sendable {
 // MARK: - The cache
 
 extension DatabaseState {
-    /// Whether a cache waits for the peer's Database Hash.
+    /// A Boolean value that indicates whether a cache waits for the peer's Database Hash.
     package var awaitsHash: Bool { unchecked != nil }
 
     /// The peer's Database Hash has been read.
@@ -172,12 +173,13 @@ extension DatabaseState {
         }
     }
 
-    /// Whether the peer's hash is the one of the known database. After `databaseOutOfSync` this decides.
+    /// Returns a Boolean value that indicates whether the peer's hash is the one of the known database. After
+    /// `databaseOutOfSync` this decides.
     package func isConfirmed(by reading: HashReading) -> Bool {
         if case .value(let value) = reading, case .value(value) = hash { true } else { false }
     }
 
-    /// Whether the peer's hash is not known although it may have one.
+    /// A Boolean value that indicates whether the peer's hash is not known although it may have one.
     package var lacksHash: Bool {
         guard hash == .unknown, let database else { return false }
         // If everything is known, that includes whether it has a hash.
@@ -198,8 +200,8 @@ extension DatabaseState {
         isHashChecked = true
     }
 
-    /// Whether the peer's hash is not that of its database: nothing of it may be kept beyond the link, because the
-    /// discovered database need not be the real peer's.
+    /// A Boolean value that indicates whether the peer's hash is not that of its database: nothing of it may be kept
+    /// beyond the link, because the discovered database need not be the real peer's.
     package var isHashRefuted: Bool { hash == .refuted }
 
     /// Drops the cache that waits for the peer's hash, because its own hash does not match it.
@@ -218,7 +220,8 @@ extension DatabaseState {
 // MARK: - Discoveries
 
 extension DatabaseState {
-    /// Whether services of the kind `uuid`, or all, have been discovered to `level`.
+    /// Returns a Boolean value that indicates whether services of the kind `uuid`, or all,
+    /// have been discovered to `level`.
     package func isKnown(_ uuid: BluetoothUUID?, to level: DiscoveryLevel) -> Bool {
         if let uuid { coverage.includes(uuid, to: level) } else { coverage.includesAll(to: level) }
     }
@@ -249,7 +252,7 @@ extension DatabaseState {
         discoveries[discovery] = nil
     }
 
-    /// Whether a discovery runs.
+    /// Returns a Boolean value that indicates whether a discovery runs.
     package func isRunning(_ discovery: UInt64) -> Bool { discoveries[discovery] != nil }
 
     /// A discovery begins; `found` or `discoveryFailed` reports its end.
@@ -434,8 +437,8 @@ extension DatabaseState {
 // this side has discovered the handle. Such indications are kept until it is known.
 
 extension DatabaseState {
-    /// Whether handles are known that a change would invalidate, while it is unknown where the peer announces changes,
-    /// if it does.
+    /// A Boolean value that indicates whether handles are known that a change would invalidate, while it is unknown
+    /// where the peer announces changes, if it does.
     ///
     /// What a user lists by hand does not count: such a user alone decides what is requested from the peer.
     package var lacksAnnouncer: Bool {
@@ -473,7 +476,7 @@ extension DatabaseState {
 // MARK: - Characteristics
 
 extension DatabaseState {
-    /// Whether nothing known waits for its rediscovery.
+    /// A Boolean value that indicates whether nothing known waits for its rediscovery.
     package var isSettled: Bool { stale.isEmpty }
 
     /// The characteristic that announces changes, if it can be subscribed to.
@@ -486,7 +489,8 @@ extension DatabaseState {
         database?.characteristics(.clientSupportedFeatures).first { $0.properties.contains(.write) }
     }
 
-    /// Whether `characteristic`, from an earlier state of the database, no longer exists or has changed.
+    /// Returns a Boolean value that indicates whether `characteristic`, from an earlier state of the database, no
+    /// longer exists or has changed.
     package func contradicts(_ characteristic: GATTCharacteristic) -> Bool {
         let handle = characteristic.valueHandle
         guard !stale.contains(handle), let database else { return !stale.isEmpty || forgotten.contains(handle) }
@@ -520,7 +524,8 @@ package enum RetryRule: Hashable, Sendable {
 }
 
 extension DatabaseState {
-    /// Whether a call that relied on `old`, the database known before, may be retried.
+    /// Returns a Boolean value that indicates whether a call that relied on `old`, the database known before,
+    /// may be retried.
     package func allows(_ rule: RetryRule, since old: GATTDatabase) -> Bool {
         switch rule {
         case .always: true

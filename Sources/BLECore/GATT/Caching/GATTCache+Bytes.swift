@@ -25,7 +25,7 @@ extension GATTCache {
         return Layout.form.enclose(payload.bytes)
     }
 
-    /// Whether `bytes` begin like the stored form, intact or not.
+    /// Returns a Boolean value that indicates whether `bytes` begin like the stored form, intact or not.
     package static func isEnvelope(_ bytes: [UInt8]) -> Bool {
         Layout.form.isBeginning(of: bytes)
     }

@@ -26,7 +26,7 @@ package struct ServiceChangedObservation: Sendable {
     private var state = State.off
     /// Whether the library's own call for it is pending.
     private var isCallUnderWay = false
-    /// Whether the announcements must be enabled after the next request.
+    /// A Boolean value that indicates whether the announcements must be enabled after the next request.
     package private(set) var isDue = false
 
     package init(isWanted: Bool, asksAfterRequests: Bool) {
@@ -66,10 +66,12 @@ package struct ServiceChangedObservation: Sendable {
         isCallUnderWay = false
     }
 
-    /// Whether an indication from an unknown handle is a reason to enable announcements at once, as `begin` does.
+    /// A Boolean value that indicates whether an indication from an unknown handle is a reason to enable announcements
+    /// at once, as `begin` does.
     package var isWorthAsking: Bool { isWanted && isMissing }
 
-    /// Whether the announcements must be enabled at once for the observers, whose tasks may send no further request.
+    /// A Boolean value that indicates whether the announcements must be enabled at once for the observers, whose tasks
+    /// may send no further request.
     package var isLost: Bool { state == .lost }
 
     /// Called when the peer is known to have no Service Changed characteristic.

@@ -49,7 +49,8 @@ package protocol GATTProcedure: Sendable {
     /// Called instead of `received` when the caller cancels; returns a request that the peer should still receive.
     mutating func abandoned() -> [UInt8]?
 
-    /// Whether it uses the peer's only queue of prepared writes, so that no other such procedure may run meanwhile.
+    /// A Boolean value that indicates whether it uses the peer's only queue of prepared writes, so that no other such
+    /// procedure may run meanwhile.
     var usesPreparedQueue: Bool { get }
 }
 

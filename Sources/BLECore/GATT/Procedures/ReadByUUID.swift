@@ -2,7 +2,8 @@
 package struct AttributeValue: Hashable, Sendable {
     package var handle: AttributeHandle
     package var value: [UInt8]
-    /// Whether the value may be truncated: the packet was full, and only `ReadLong` reads the rest.
+    /// A Boolean value that indicates whether the value may be truncated: the packet was full, and only `ReadLong`
+    /// reads the rest.
     package var mayBeCut: Bool
 
     package init(handle: AttributeHandle, value: [UInt8], mayBeCut: Bool = false) {

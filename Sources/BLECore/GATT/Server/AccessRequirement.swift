@@ -80,7 +80,8 @@ public struct AccessRequirement: Hashable, Sendable {
     /// A Boolean value that indicates whether an unencrypted link never suffices.
     package var isEncrypted: Bool { level > .open || keySize > 0 || isBonded }
 
-    /// Returns the error for an access over such a link, or `nil` if the link suffices. Authorization is not part of it.
+    /// Returns the error for an access over such a link, or `nil` if the link suffices.
+    /// Authorization is not part of it.
     ///
     /// Spec: Core Vol 3 Part C, 10.3.1, table 10.2.
     package func refusal(over link: ClientSecurity) -> ATTErrorCode? {

@@ -1,4 +1,4 @@
-/// What a server remembers of a bonded client over links.
+/// The state of a bonded client that a server keeps over links.
 ///
 /// It is in force only on a link that the client has encrypted with the key of its bond.
 ///

@@ -38,7 +38,8 @@ package struct ClientTable: Hashable, Sendable {
         clients.first { $0.peer == peer && $0.bond == bond }?.record
     }
 
-    /// Stores the record of a client in place of the former one. Those in `connected` stay, however long they were not seen.
+    /// Stores the record of a client in place of the former one. Those in `connected` stay,
+    /// however long they were not seen.
     package mutating func store(
         _ record: ClientRecord, of peer: PeerID, bond: UInt64, connected: Set<PeerID> = []
     ) {
@@ -157,7 +158,8 @@ extension ClientTable {
         }
     }
 
-    /// Whether `error` says that the bytes are intact, but of a version that this library does not know.
+    /// Returns a Boolean value that indicates whether `error` says that the bytes are intact, but of a version that
+    /// this library does not know.
     package static func isOtherVersion(_ error: MalformedPacket) -> Bool {
         FileEnvelope.isOtherVersion(error)
     }

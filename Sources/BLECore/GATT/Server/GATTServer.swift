@@ -1,14 +1,14 @@
-// The server side of one link: the Attribute Protocol's requests, commands and confirmations of one client, and the values
-// that are sent to it.
+// The server side of one link: the Attribute Protocol's requests, commands and confirmations of one client, and the
+// values that are sent to it.
 //
 // Responsibilities: send exactly one response to every request; ask the application, through the owner, for what the
-// database does not keep; keep the state of the client (MTU, security, prepared writes, configurations, features, awareness
-// of changes); send values, one unconfirmed indication at a time.
+// database does not keep; keep the state of the client (MTU, security, prepared writes, configurations, features,
+// awareness of changes); send values, one unconfirmed indication at a time.
 //
 // Invariants:
 // - At most one request is open. A second one before the response has been sent closes the link.
-// - Security is checked when a packet is received, again after the application has returned, and again before a packet with a
-//   value is offered for sending. No order of events sends or accepts a value below the level of its attribute.
+// - Security is checked when a packet is received, again after the application has returned, and again before a packet
+//   with a value is offered for sending. No order of events sends or accepts a value below the level of its attribute.
 // - Each question to the application has a token of its own. Late results, and those of another kind, are dropped.
 // - Every notification and every indication that is not cancelled, every subscription and every link ends exactly once.
 // - Memory is bounded by `Limits`, whatever the client sends.
@@ -72,7 +72,7 @@ package struct GATTServer: Sendable {
 // MARK: - Types
 
 extension GATTServer {
-    /// What one client may take.
+    /// The limits for one client.
     package struct Limits: Hashable, Sendable {
         /// The largest packet that the server receives, which it offers to the client; 23 to 517.
         package var mtu: UInt16
@@ -84,8 +84,8 @@ extension GATTServer {
         package var commandBytes = 65_536
         /// Indications that wait for the confirmation of an earlier one.
         package var waitingIndications = 16
-        /// The time for the application to return all results that a request needs. The client waits for 30 s, and then gives
-        /// up the link.
+        /// The time for the application to return all results that a request needs. The client waits for 30 s, and then
+        /// gives up the link.
         package var handlerTime = Duration.seconds(20)
         /// The time for the client to confirm an indication (Core Vol 3 Part F, 3.3.3).
         package var confirmationTime = Duration.seconds(30)
@@ -113,25 +113,25 @@ extension GATTServer {
         }
     }
 
-    /// A value to write, from `offset` of the attribute's value. The offset is 0 unless the application provides the value
-    /// and the client continues it.
+    /// A value to write, from `offset` of the attribute's value. The offset is 0 unless the application provides the
+    /// value and the client continues it.
     package struct WrittenValue: Hashable, Sendable {
         package let handle: AttributeHandle
         package let offset: Int
         package let value: [UInt8]
-        /// Whether the client waits for no response.
+        /// A Boolean value that indicates whether the client waits for no response.
         package var isCommand = false
     }
 
-    /// What the application is asked.
+    /// A question to the application.
     package enum Question: Hashable, Sendable {
         /// The whole value of an attribute; the client wants it from `offset`.
         case read(AttributeHandle, offset: Int)
-        /// Whether to write these values: all or none.
+        /// Asks whether to write these values: all or none.
         case write([WrittenValue])
-        /// Whether the client may read or write an attribute.
+        /// Asks whether the client may read or write an attribute.
         case authorize(AttributeHandle, isWrite: Bool)
-        /// Whether the signature of a packet is that of the client's key.
+        /// Asks whether the signature of a packet is that of the client's key.
         case verify(ATTSignedWriteCommand)
     }
 
@@ -188,10 +188,10 @@ extension GATTServer {
         case closed
     }
 
-    /// What became of a value at once.
+    /// The immediate outcome of an update.
     package enum UpdateOutcome: Hashable, Sendable {
-        /// It goes out as a notification, now or once the system has room. `.notified` follows, exactly once, unless it is
-        /// cancelled.
+        /// It goes out as a notification, now or once the system has room. `.notified` follows, exactly once, unless it
+        /// is cancelled.
         case notified
         /// It goes out as an indication, now or later. `.finish` follows, exactly once, unless it is cancelled.
         case indicated
@@ -265,7 +265,7 @@ extension GATTServer {
         case blocked
     }
 
-    /// Whether the client knows the services. The numbers are part of the form in which a link is handed over.
+    /// The client's knowledge of the services. The numbers are part of the form in which a link is handed over.
     package enum Awareness: UInt8, Hashable, Sendable {
         case aware
         case unaware
@@ -286,7 +286,8 @@ extension GATTServer {
     /// A request or command, with what the application has said about it.
     private struct Operation {
         let packet: ATTPacket
-        /// When the application must have returned the results of all questions: the client does not wait longer for several.
+        /// When the application must have returned the results of all questions:
+        /// the client does not wait longer for several.
         let deadline: BootInstant
         var known = Known()
         var token = Token(number: 0)
@@ -1182,8 +1183,8 @@ extension GATTServer {
     }
 
     /// Cancels an update that waits: a notification for which the system has no room, or an indication that comes after
-    /// another one. It is not sent, and nothing reports its end; `.readyToUpdate` does once there is room. Has no effect on any
-    /// other, nor while a packet is offered.
+    /// another one. It is not sent, and nothing reports its end; `.readyToUpdate` does once there is room. Has no
+    /// effect on any other, nor while a packet is offered.
     package mutating func cancelUpdate(_ id: UpdateID, in database: ServerDatabase) -> [Action] {
         var actions: [Action] = []
         if case .offered = writing { return actions }
@@ -1294,8 +1295,8 @@ extension GATTServer {
         return indication.isServiceChanged || isInSync ? nil : .outOfSync
     }
 
-    /// Returns the next packet to write; `nil` if there is none, or none can be written now. Packets with values that the
-    /// link's present security does not permit are not sent.
+    /// Returns the next packet to write; `nil` if there is none, or none can be written now. Packets with values that
+    /// the link's present security does not permit are not sent.
     private mutating func nextPacket(_ database: ServerDatabase, _ actions: inout [Action]) -> Packet? {
         guard case .ready = writing else { return nil }
         while let packet = outbox.first {
@@ -1364,8 +1365,8 @@ extension GATTServer {
         return actions
     }
 
-    /// Reports that the system never sends the offered packet. Without a response or an indication the client would wait
-    /// forever, so that closes the link.
+    /// Reports that the system never sends the offered packet. Without a response or an indication the client would
+    /// wait forever, so that closes the link.
     package mutating func refused(in database: ServerDatabase) -> [Action] {
         var actions: [Action] = []
         guard !isClosed, case .offered = writing, !outbox.isEmpty else { return actions }
@@ -1384,11 +1385,11 @@ extension GATTServer {
 // MARK: - Changes of services
 
 extension GATTServer {
-    /// Takes over a change of the services in `handles`: the client no longer knows them, and what it has configured there is
-    /// gone.
+    /// Takes over a change of the services in `handles`: the client no longer knows them, and what it has configured
+    /// there is gone.
     ///
-    /// The change is indicated: now, once the client has confirmed an earlier indication, or once its stored subscription is
-    /// in force. A change that is pending already is extended.
+    /// The change is indicated: now, once the client has confirmed an earlier indication, or once its stored
+    /// subscription is in force. A change that is pending already is extended.
     ///
     /// - Parameter isAnnounced: Pass `false` for a peer that does not indicate changes, which no server should do.
     package mutating func databaseChanged(
@@ -1446,8 +1447,8 @@ extension GATTServer {
         return actions
     }
 
-    /// Passes the stored record of the client, as soon as it has been identified. It is in force once the client encrypts the
-    /// link with the key of its bond.
+    /// Passes the stored record of the client, as soon as it has been identified. It is in force once the client
+    /// encrypts the link with the key of its bond.
     ///
     /// - Parameter isNewBond: Whether the client has got another bond: its sign counters begin again.
     package mutating func identified(
@@ -1504,8 +1505,8 @@ extension GATTServer {
         }
     }
 
-    /// Takes over the MTU of the link, once this side's own exchange is over: both roles share it, and the smallest of all
-    /// values counts.
+    /// Takes over the MTU of the link, once this side's own exchange is over: both roles share it, and the smallest of
+    /// all values counts.
     package mutating func mtuExchanged(_ size: UInt16) {
         mtu = max(ATTQueue.defaultMTU, min(size, limits.mtu))
     }
@@ -1607,7 +1608,7 @@ extension GATTServer {
         /// An indication that the client has not confirmed.
         package struct Indication: Hashable, Sendable {
             package var handle: AttributeHandle
-            /// Whether it reports a change of the services.
+            /// A Boolean value that indicates whether it reports a change of the services.
             package var isServiceChanged: Bool
             /// The handles of that change.
             package var change: ClosedRange<AttributeHandle>?
@@ -1630,7 +1631,7 @@ extension GATTServer {
         /// The largest packet that the client was offered to send.
         package var offeredMTU = ATTQueue.largestMTU
         package var isMTUExchanged = false
-        /// Whether the link is encrypted.
+        /// A Boolean value that indicates whether the link is encrypted.
         package var isEncrypted = false
         /// The configurations that are not 0, by the handles of the descriptors.
         package var configurations: [AttributeHandle: ClientCharacteristicConfiguration] = [:]
@@ -1641,21 +1642,22 @@ extension GATTServer {
         package var pendingChange: ClosedRange<AttributeHandle>?
         package var signCounter: UInt32 = 0
         package var prepared: [ATTPrepareWriteRequest] = []
-        /// Whether the services have changed since the first prepared write.
+        /// A Boolean value that indicates whether the services have changed since the first prepared write.
         package var isPreparedStale = false
         package var indication: Indication?
 
         package init() {}
     }
 
-    /// Whether the link can be handed over: no response is due, no command is unfinished, and nothing waits for room.
+    /// A Boolean value that indicates whether the link can be handed over: no response is due, no command is
+    /// unfinished, and nothing waits for room.
     package var isSettled: Bool {
         guard !isClosed, outbox.isEmpty, commands.isEmpty, case .free = slot else { return false }
         return true
     }
 
-    /// Returns the state of the client; `nil` while the link cannot be handed over. Indications that were not sent are not
-    /// part of it.
+    /// Returns the state of the client; `nil` while the link cannot be handed over. Indications that were not sent are
+    /// not part of it.
     package var remains: Remains? {
         guard isSettled else { return nil }
         var remains = Remains()

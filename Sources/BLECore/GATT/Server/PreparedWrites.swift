@@ -44,8 +44,8 @@ struct PreparedWrites: Sendable {
 
     /// Returns the value of each attribute, in the order of first parts.
     ///
-    /// A part at offset 0 begins a new value, a later one continues what is there: the parts before it, or the value that
-    /// the attribute has.
+    /// A part at offset 0 begins a new value, a later one continues what is there: the parts before it, or the value
+    /// that the attribute has.
     ///
     /// - Parameter oldLength: Returns the length of an attribute's present value.
     /// - Returns: The values, or the handle of the first part that leaves a gap.

@@ -4,19 +4,20 @@
 // handles a change affects. What a single client has written or may do belongs to its `GATTServer`.
 //
 // Invariants:
-// - Attributes are sorted by handle. A handle is never used twice in the life of a database, not even after its service was
-//   withdrawn: a client with a cache would mistake one attribute for the other.
+// - Attributes are sorted by handle. A handle is never used twice in the life of a database, not even after its service
+//   was withdrawn: a client with a cache would mistake one attribute for the other.
 // - The same services, published in the same order, have the same handles.
 // - Generic Access and Generic Attribute come first, so that their handles are the same in every database.
 
 /// One attribute of a `ServerDatabase`.
 package struct ServerAttribute: Hashable, Sendable {
-    /// What the server does with an attribute beyond keeping its value.
+    /// The duty that the server has for an attribute beyond keeping its value.
     package enum Role: Hashable, Sendable {
         case plain
         /// The declaration of a service, with the last handle of its group.
         case group(end: AttributeHandle)
-        /// The client configuration of a value, with the bits that the value's properties permit. Each client has its own.
+        /// The client configuration of a value, with the bits that the value's properties permit.
+        /// Each client has its own.
         case clientConfiguration(value: AttributeHandle, permitted: ClientCharacteristicConfiguration)
         /// Client Supported Features. Each client has its own.
         case clientFeatures
@@ -56,11 +57,12 @@ package struct ServerAttribute: Hashable, Sendable {
     package var value: [UInt8]
     package var role = Role.plain
     package var reading = Reading.stored
-    /// Whether the application decides about writes. A value that is read from the database is stored once it agrees.
+    /// A Boolean value that indicates whether the application decides about writes. A value that is read from the
+    /// database is stored once it agrees.
     package var asksToWrite = false
     /// The PDUs that may write the attribute.
     package var writeMethods: WriteMethods = []
-    /// Whether writes must not change the length of the value.
+    /// A Boolean value that indicates whether writes must not change the length of the value.
     package var isFixedLength = false
     /// The maximum length of what clients write, in bytes.
     package var longestValue = ServerDatabase.longestValue

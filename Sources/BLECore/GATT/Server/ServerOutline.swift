@@ -1,5 +1,5 @@
-/// The handles of a database's services, with a checksum of each service's declarations: what a later run of the program
-/// compares its own database with.
+/// The handles of a database's services, with a checksum of each service's declarations: what a later run of the
+/// program compares its own database with.
 ///
 /// Spec: Core Vol 3 Part G, 2.5.1.
 package struct ServerOutline: Hashable, Sendable {

@@ -56,8 +56,8 @@ public struct AdvertisementKeys: Sendable {
     }
 
     /// Decrypts a message of the first of `senders` that there is a key for. If the sender is unknown, each key is
-    /// tried, and one that fits counts if it is the only one. For Victron a key fits if its first byte does, which is so
-    /// for one of 256 keys of other devices.
+    /// tried, and one that fits counts if it is the only one. For Victron a key fits if its first byte does, which is
+    /// so for one of 256 keys of other devices.
     fileprivate func open(
         from senders: [BluetoothAddress], _ message: (BluetoothAddress, Secret128) -> EncryptedMessage?
     ) -> Opening {

@@ -7,8 +7,8 @@ internal import BLECore
 ///     service 0xFE95 | … encrypted objects … | counter, upper part 3 | message integrity check 4
 ///
 /// The control bits select which parts follow the counter, and whether the objects are encrypted. Versions 4 and 5
-/// encrypt them by AES-CCM; the nonce is the address, the product and both parts of the counter. Earlier versions, which
-/// have no message integrity check, stay encrypted. Spec: Xiaomi IoT developer documentation, MiBeacon protocol.
+/// encrypt them by AES-CCM; the nonce is the address, the product and both parts of the counter. Earlier versions,
+/// which have no message integrity check, stay encrypted. Spec: Xiaomi IoT developer documentation, MiBeacon protocol.
 enum MiBeacon {
     static func decode(_ value: inout ByteReader, _ keys: SenderKeys?) -> DecodedAdvertisement? {
         guard let control = value.u16(), control >> 12 >= 2, let product = value.u16(), let counter = value.u8() else {

@@ -5,8 +5,8 @@ import Testing
 
 /// What is kept of bonded clients between runs: Core Vol 3 Part G, 2.5.2 and 7.1.
 @Suite("GATT server: the table of clients") struct ClientTableTests {
-    /// Put together and sealed with Python's struct and zlib, from the layouts in `ClientTable.swift`, `ServerOutline.swift`
-    /// and `ClientRecord.swift`.
+    /// Put together and sealed with Python's struct and zlib, from the layouts in `ClientTable.swift`,
+    /// `ServerOutline.swift` and `ClientRecord.swift`.
     private static let golden = """
         424c4557017d000000010200010005001111111106000d002222222202000142000001aa0003000000000000002100424c45\
         4b011400000004030201000100000000000000000100090002000af791f2025544332211c007000000000000002500424c45\

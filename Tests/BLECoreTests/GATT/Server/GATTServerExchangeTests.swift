@@ -10,9 +10,9 @@ import Testing
     static let long = (0..<30).map { UInt8($0) }
     static let vendor = BluetoothUUID(high: 0x0102_0304_0506_0708, low: 0x090A_0B0C_0D0E_0F10)
 
-    /// Handles: 14 the service, 15 an include of 38; values at 17 (long), 19 (only writable), 21 (encrypted), 23 (authenticated),
-    /// 25 (key size), 27 (authorized), 29 (notified and indicated, its configuration 30, description 31), 33 (from the
-    /// application), 35 (fixed length), 37 (vendor's type); 38 a secondary service with 40.
+    /// Handles: 14 the service, 15 an include of 38; values at 17 (long), 19 (only writable), 21 (encrypted), 23
+    /// (authenticated), 25 (key size), 27 (authorized), 29 (notified and indicated, its configuration 30, description
+    /// 31), 33 (from the application), 35 (fixed length), 37 (vendor's type); 38 a secondary service with 40.
     static func client(mtu: UInt16 = 512) throws -> ServedClient {
         let services = [
             ServiceDefinition(

@@ -3,9 +3,9 @@ import Testing
 
 @testable import BLECore
 
-/// Dialogues for those of the Bluetooth SIG's qualification tests of a server that no published dialogue covers. They are named
-/// after the tests; the bytes are laid out by hand after Core Vol 3 Part F, 3.4, and the errors are those of Core Vol 3 Part C,
-/// 10.3.1.
+/// Dialogues for those of the Bluetooth SIG's qualification tests of a server that no published dialogue covers. They
+/// are named after the tests; the bytes are laid out by hand after Core Vol 3 Part F, 3.4, and the errors are those of
+/// Core Vol 3 Part C, 10.3.1.
 @Suite("GATT server: qualification tests") struct GATTServerQualificationTests {
     struct Dialogue: CustomTestStringConvertible {
         let name: String

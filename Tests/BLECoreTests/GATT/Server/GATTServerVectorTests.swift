@@ -67,17 +67,18 @@ struct GATTServerVectorTests {
     }()
     static let exchanges =
         (try? SharedVectors.lines("gatt/server_exchanges.jsonl", as: Exchange.self)) ?? []
-    /// Where the expectation is not the specification's, with the expected response and ours, in the order of the dialogue.
+    /// Where the expectation is not the specification's, with the expected response and ours,
+    /// in the order of the dialogue.
     ///
-    /// BlueZ demands the Reliable Write property before one queue may write two characteristics. The specification demands it of
-    /// the client alone: Core Vol 3 Part G, 4.9.5.
+    /// BlueZ demands the Reliable Write property before one queue may write two characteristics. The specification
+    /// demands it of the client alone: Core Vol 3 Part G, 4.9.5.
     static let deviations = ["robustness/no-reliable-characteristic": [(theirs: "0118250006", ours: "19")]]
 
     @Test("the responses are those that they expect", arguments: exchanges)
     func responses(_ exchange: Exchange) throws {
         let database = try #require(Self.databases[exchange.database])
-        // Their database lets a client write three bytes into a client configuration, which no server should. Only the test of
-        // notifications needs it to be one.
+        // Their database lets a client write three bytes into a client configuration, which no server should. Only the
+        // test of notifications needs it to be one.
         let isNotified = exchange.name.hasPrefix("GATT/GAN")
         var client = ServedClient(
             try database.served(withConfigurations: isNotified), limits: GATTServer.Limits(mtu: exchange.mtu))

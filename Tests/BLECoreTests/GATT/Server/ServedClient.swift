@@ -1,7 +1,7 @@
 @testable import BLECore
 
-/// A server, its database, and an owner that writes each packet at once and has the application decide at once, unless it is
-/// told otherwise.
+/// A server, its database, and an owner that writes each packet at once and has the application decide at once, unless
+/// it is told otherwise.
 struct ServedClient {
     var database: ServerDatabase
     var server: GATTServer
@@ -21,8 +21,8 @@ struct ServedClient {
         server = GATTServer(limits: limits)
     }
 
-    /// Generic Access at 1 to 5, Generic Attribute at 6 to 13 (the configuration of Service Changed is 9, the features 11, the
-    /// hash 13), and the services after that.
+    /// Generic Access at 1 to 5, Generic Attribute at 6 to 13 (the configuration of Service Changed is 9, the features
+    /// 11, the hash 13), and the services after that.
     init(_ services: [ServiceDefinition], limits: GATTServer.Limits = GATTServer.Limits()) throws {
         var database = ServerDatabase(name: "Test", appearance: 0)
         _ = try database.publish(services)

@@ -1,7 +1,7 @@
 import BLECore
 
 /// A queue with an owner that does what it is told, and writes down what that was.
-final class ATTLink {
+final class QueueOwner {
     private var queue: ATTQueue
     private var lastID: UInt64 = 0
 

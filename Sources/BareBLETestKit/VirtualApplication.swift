@@ -1,7 +1,7 @@
 internal import BLECore
 
 /// A `VirtualDevice` as the application of a server: its attributes, and what it does when they are read or written.
-struct ServedDevice: Sendable {
+struct VirtualApplication: Sendable {
     /// A value to send back from the first characteristic with this UUID.
     struct Echo: Sendable {
         let uuid: BluetoothUUID
@@ -87,7 +87,7 @@ struct ServedDevice: Sendable {
     /// Becomes `other`, whose values are those of this device where nothing has changed.
     ///
     /// - Returns: The handle range of the change, in whole services of both, or `nil` if nothing changed.
-    mutating func change(to other: ServedDevice) -> ClosedRange<AttributeHandle>? {
+    mutating func change(to other: VirtualApplication) -> ClosedRange<AttributeHandle>? {
         guard let range = changes(to: other.database) else { return nil }
         let old = database.all
         self = other
@@ -123,8 +123,9 @@ struct ServedDevice: Sendable {
     }
 }
 
-/// Assigns handles in order. Unlike `ServerDatabase.publish`, it lays out any device, also one that no server should be: with
-/// gaps, without Generic Attribute, or with descriptors that do not belong together. Attributes beyond 0xFFFF are omitted.
+/// Assigns handles in order. Unlike `ServerDatabase.publish`, it lays out any device, also one that no server should
+/// be: with gaps, without Generic Attribute, or with descriptors that do not belong together.
+/// Attributes beyond 0xFFFF are omitted.
 private struct Layout {
     var attributes: [ServerAttribute] = []
     /// By the handles of their values.

@@ -4,7 +4,7 @@ import Glibc
 import Logging
 
 /// One central, its links, and the commands of a test.
-actor Trial {
+actor PairingTrial {
     private let central: Central
     private let directory: String
     private let replies = Replies()

@@ -2,10 +2,10 @@
 //
 // Duties
 // - Connect while the link has users, disconnect when the last one has left, and connect again if others have joined.
-// - Tell each virtual link once what became of it: connected, failed, or disconnected with a reason.
+// - Tell each peripheral's link once what became of it: connected, failed, or disconnected with a reason.
 //
 // Invariants
-// - A virtual link is in `users` from `join` until it is notified of its end, or leaves. In `leaving` are
+// - A peripheral's link is in `users` from `join` until it is notified of its end, or leaves. In `leaving` are
 //   those that have left, and are notified when the link is down or the attempt is over.
 // - One task runs the link, from the first user until there are no users, and nobody who has left is to be notified.
 
@@ -13,13 +13,13 @@ internal import BLELinux
 internal import BareBLE
 
 /// The physical link to one device.
-actor PeerLink {
+actor SharedLink {
     nonisolated let peer: PeerID
     private nonisolated let hub: CentralHub
     private nonisolated let loop: EventLoop
 
-    private var users: [VirtualLink] = []
-    private var leaving: [VirtualLink] = []
+    private var users: [PeripheralLink] = []
+    private var leaving: [PeripheralLink] = []
     private var attempt: Task<Result<Peripheral, BLEError>, Never>?
     private var connection: Peripheral?
     private var isRunning = false
@@ -46,7 +46,7 @@ actor PeerLink {
     var isIdle: Bool { !isRunning }
 
     /// Adds a user, which is notified at once if the link is up.
-    func join(_ link: VirtualLink) {
+    func join(_ link: PeripheralLink) {
         users.append(link)
         if let connection, !isEnding { admit(link, to: connection) }
         guard !isRunning else { return }
@@ -55,7 +55,7 @@ actor PeerLink {
     }
 
     /// Removes a user, which is notified when that is done.
-    func leave(_ link: VirtualLink) {
+    func leave(_ link: PeripheralLink) {
         guard remove(link) else { return }
         if users.isEmpty {
             leaving.append(link)
@@ -67,7 +67,7 @@ actor PeerLink {
     }
 
     /// Removes a user whose peripheral object is gone, so that there is no delegate to notify.
-    func drop(_ link: VirtualLink) {
+    func drop(_ link: PeripheralLink) {
         guard remove(link) else { return }
         link.assumeIsolated { $0.abandon() }
         if users.isEmpty { end() }
@@ -87,7 +87,7 @@ actor PeerLink {
         end()
     }
 
-    private func remove(_ link: VirtualLink) -> Bool {
+    private func remove(_ link: PeripheralLink) -> Bool {
         guard let index = users.firstIndex(where: { $0 === link }) else { return false }
         users.remove(at: index)
         return true
@@ -180,11 +180,11 @@ actor PeerLink {
     }
 
     /// None of the links waits for the queue of another one.
-    private func report(_ error: CBError?, to lost: [VirtualLink]) {
+    private func report(_ error: CBError?, to lost: [PeripheralLink]) {
         for link in lost { link.assumeIsolated { $0.lost(error) } }
     }
 
-    private func admit(_ link: VirtualLink, to peripheral: Peripheral) {
+    private func admit(_ link: PeripheralLink, to peripheral: Peripheral) {
         let mtu = peripheral.assumeIsolated { $0.mtu }
         link.assumeIsolated { $0.begin(peripheral, mtu: mtu) }
     }

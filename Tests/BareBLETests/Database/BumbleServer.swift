@@ -5,7 +5,7 @@ import TestSupport
 /// Google's Bumble as a GATT server on a Unix socket, behind `gatt_peer.py` of the shared peers.
 ///
 /// Both are outside the project: the script beside the checkout, Bumble in the environment that the kernel tests make.
-final class BumblePeer {
+final class BumbleServer {
     private static let shared = SharedVectors.folder("peers")
 
     private static let python: URL? = {

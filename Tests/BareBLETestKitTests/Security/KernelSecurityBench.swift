@@ -28,7 +28,7 @@ final class RawSocket {
 /// An adapter of a virtual radio and one device, used by raw packets without the library.
 ///
 /// The peer is C6:55:44:33:22:11, random, unless it has a private address.
-final class SecurityBench {
+final class KernelSecurityBench {
     /// The peer, as packets of the management interface name it.
     static let peer = "1122334455c602"
     static let id = PeerID(address: BluetoothAddress(rawValue: 0xC655_4433_2211), type: .random)
@@ -45,7 +45,7 @@ final class SecurityBench {
     private let own: BluetoothAddress
 
     init(
-        _ time: VirtualTime, _ security: VirtualSecurity?, at peer: PeerID = SecurityBench.id
+        _ time: VirtualTime, _ security: VirtualSecurity?, at peer: PeerID = KernelSecurityBench.id
     ) async throws {
         self.time = time
         radio = VirtualRadio(time: time)
@@ -100,7 +100,7 @@ final class SecurityBench {
     }
 
     /// Makes a link by a raw command, and returns once it is up.
-    func initiate(_ peer: PeerID = SecurityBench.id) async throws {
+    func initiate(_ peer: PeerID = KernelSecurityBench.id) async throws {
         let address = Hex.encode(peer.address.littleEndianBytes)
         let type = peer.type == .public ? "00" : "01"
         try commands.send("010d2019 60003000 00 \(type) \(address) 00 18002800 0000 d007 00000000")
@@ -110,7 +110,7 @@ final class SecurityBench {
     }
 
     /// Attaches a socket to the link.
-    func attach(_ peer: PeerID = SecurityBench.id, level: SocketSecurity.Level? = nil) throws {
+    func attach(_ peer: PeerID = KernelSecurityBench.id, level: SocketSecurity.Level? = nil) throws {
         link = try radio.system.connect(own, .public, peer, .seconds(20), level)
     }
 

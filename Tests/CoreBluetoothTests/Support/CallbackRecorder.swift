@@ -14,7 +14,7 @@ struct NoCallback: Error, CustomStringConvertible {
 }
 
 /// A delegate of everything, which keeps each callback as a line, and lets a test wait for one.
-final class Recorder: NSObject, CBCentralManagerDelegate, CBPeripheralDelegate, CBPeripheralManagerDelegate,
+final class CallbackRecorder: NSObject, CBCentralManagerDelegate, CBPeripheralDelegate, CBPeripheralManagerDelegate,
     @unchecked Sendable
 {
     private struct State {

@@ -6,7 +6,7 @@ import BareBLE
 /// Before the first cycle, and after each `pause`, it says how many it has done and waits for a line on standard input,
 /// so that somebody can look at the process meanwhile. Each tenth cycle does all that leaves something behind: it finds
 /// out what the peer has, and subscribes.
-struct CycleTrial {
+struct RepeatedVisits {
     private static let thorough = 10
 
     let count: Int

@@ -1,15 +1,17 @@
 // The link of one peripheral object: its calls, its subscriptions, and what is reported of them.
 //
 // Duties
-// - Start the calls in their order, several at a time: BareBLE puts the requests on air one by one, in the order in which the
-//   calls were started. A call that takes several requests (discovery, subscribing) runs alone, so that it keeps its place.
+// - Start the calls in their order, several at a time: BareBLE puts the requests on air one by one, in the order in
+//   which the calls were started. A call that takes several requests (discovery, subscribing) runs alone, so that it
+//   keeps its place.
 // - Report each call once, on the delegate's queue; and nothing after the end of the link.
 // - Forward values in order, no faster than the delegate's queue takes them.
 // - Count what waits, for `canSendWriteWithoutResponse` and for the bound of the queue.
 //
 // Invariants
-// - The phase goes from `waiting` to `up` to `over`; with `reconnects`, from `up` back to `waiting`. A link that was lost is
-//   `draining` until the values that came before are with the delegate's queue; the next link begins after that.
+// - The phase goes from `waiting` to `up` to `over`; with `reconnects`, from `up` back to `waiting`. A link that was
+//   lost is `draining` until the values that came before are with the delegate's queue;
+//   the next link begins after that.
 // - The flow has a lock of its own, because callers read it on their threads; everything else belongs to the loop.
 // - The peripheral object is referred to weakly; it owns this link.
 
@@ -18,7 +20,7 @@ internal import BareBLE
 internal import Logging
 
 /// The options of a connection.
-struct LinkOptions: Sendable {
+struct PeripheralLinkOptions: Sendable {
     var startDelay: Duration = .zero
     /// Whether the link is established again after a loss.
     var reconnects = false
@@ -27,7 +29,7 @@ struct LinkOptions: Sendable {
 }
 
 /// The link of one peripheral object.
-actor VirtualLink {
+actor PeripheralLink {
     /// What a call reports on the delegate's queue.
     typealias Report = @Sendable (CBPeripheral) -> Void
 
@@ -37,7 +39,7 @@ actor VirtualLink {
         /// Whether it runs alone.
         let isAlone: Bool
         /// Makes the call; `nil` if there is nothing to report.
-        let run: @Sendable (Peripheral, VirtualLink) async -> Report?
+        let run: @Sendable (Peripheral, PeripheralLink) async -> Report?
     }
 
     private enum Phase {
@@ -58,7 +60,7 @@ actor VirtualLink {
 
     nonisolated let manager: ManagerID
     nonisolated let peer: PeerID
-    nonisolated let options: LinkOptions
+    nonisolated let options: PeripheralLinkOptions
     nonisolated let host: CoreBluetoothHost
     nonisolated let flow = WriteFlow()
     private nonisolated let callbacks: CallbackQueue
@@ -81,7 +83,7 @@ actor VirtualLink {
 
     init(
         _ owner: WeakPeripheral, to peer: PeerID, of manager: ManagerID, on callbacks: CallbackQueue,
-        _ options: LinkOptions,
+        _ options: PeripheralLinkOptions,
         host: CoreBluetoothHost
     ) {
         self.owner = owner
@@ -123,8 +125,8 @@ actor VirtualLink {
         post { [self] in $0.failedToConnect(self, error, isOfThisMachine: isOfThisMachine) }
     }
 
-    /// The link was ended by this program, or its attempt was cancelled. The report is posted at once, before those of the
-    /// next link.
+    /// The link was ended by this program, or its attempt was cancelled. The report is posted at once, before those of
+    /// the next link.
     func end(_ error: CBError?) {
         guard close(.over) else { return }
         post { [self] in $0.disconnected(self, error, isReconnecting: false) }
@@ -316,7 +318,8 @@ struct CallCost: Sendable {
 final class WriteFlow: Sendable {
     /// The bounds of what waits on a link.
     private static let (callLimit, byteLimit) = (4_096, 1 << 20)
-    /// The number of commands that may wait before `canSend` is false, and down to which they must go before it is true.
+    /// The number of commands that may wait before `canSend` is false,
+    /// and down to which they must go before it is true.
     private static let (full, low) = (20, 4)
 
     private struct State {

@@ -1,0 +1,83 @@
+internal import BLECore
+internal import BLELinux
+internal import Glibc
+
+/// The kernel's view of a virtual machine: its adapters, their hardware, and the permissions of the program.
+///
+/// Kernel requests come from any thread, so the radio keeps it behind a lock.
+struct VirtualMachine {
+    /// In the order of their numbers.
+    private(set) var adapters: [ControllerInfo]
+    private(set) var permissions: VirtualPermissions = [.commands, .administration]
+    /// Whether bluetoothd is seen to have the management interface open.
+    private(set) var runsBluetoothd = false
+    /// The adapters with LE disabled.
+    private var withoutLowEnergy: Set<UInt16> = []
+    /// The names of the adapters that share their antennas with Wi-Fi.
+    private var besideWiFi: Set<String> = []
+    /// The identifiers of the hardware of adapters, by their names.
+    private var hardware: [String: String] = [:]
+
+    init(_ adapter: ControllerInfo) {
+        adapters = [adapter]
+    }
+
+    // MARK: Adapters
+
+    mutating func add(_ adapter: ControllerInfo) {
+        adapters.append(adapter)
+        adapters.sort { $0.index < $1.index }
+    }
+
+    mutating func remove(_ index: UInt16) {
+        adapters.removeAll { $0.index == index }
+    }
+
+    func adapter(_ index: UInt16) -> ControllerInfo? {
+        adapters.first { $0.index == index }
+    }
+
+    func isUp(_ index: UInt16) -> Bool { adapter(index)?.isUp ?? false }
+
+    /// Returns true if the adapter exists.
+    mutating func setPower(of index: UInt16, _ isUp: Bool) -> Bool {
+        guard let place = adapters.firstIndex(where: { $0.index == index }) else { return false }
+        let known = adapters[place]
+        adapters[place] = ControllerInfo(index: index, name: known.name, address: known.address, isUp: isUp)
+        return true
+    }
+
+    func hasLowEnergy(_ index: UInt16) -> Bool { !withoutLowEnergy.contains(index) }
+
+    mutating func setLowEnergy(of index: UInt16, _ isOn: Bool) {
+        if isOn { withoutLowEnergy.remove(index) } else { withoutLowEnergy.update(with: index) }
+    }
+
+    func sharesAntenna(_ name: String) -> Bool { besideWiFi.contains(name) }
+
+    mutating func setSharedAntenna(_ isShared: Bool, _ name: String) {
+        if isShared { besideWiFi.update(with: name) } else { besideWiFi.remove(name) }
+    }
+
+    func hardware(of name: String) -> String { hardware[name] ?? "virtual" }
+
+    mutating func replaceHardware(_ identifier: String, of name: String) {
+        hardware[name] = identifier
+    }
+
+    // MARK: Programs
+
+    mutating func setPermissions(_ permissions: VirtualPermissions) {
+        self.permissions = permissions
+    }
+
+    mutating func runBluetoothd(_ runs: Bool) {
+        runsBluetoothd = runs
+    }
+
+    /// Returns the error with which the kernel rejects a command to an adapter.
+    func refusal(of index: UInt16) -> Int32? {
+        guard permissions.contains(.commands) else { return EPERM }
+        return isUp(index) ? nil : ENETDOWN
+    }
+}
