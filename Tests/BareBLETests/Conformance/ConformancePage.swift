@@ -11,7 +11,7 @@ enum ConformancePage {
         await ProfileSessionRun(recorded: recorded).verdict()
     }
 
-    static func text() async -> String {
+    static func text() async throws -> String {
         var operations: [(id: String, operation: String, verdict: Verdict)] = []
         for recorded in GATTVectors.cases {
             operations.append((recorded.name, recorded.operation, await verdict(of: recorded)))
@@ -35,13 +35,54 @@ enum ConformancePage {
             The bytes are facts from BlueZ's and NimBLE's unit tests; the identifiers are those of the SIG's suite where they
             begin with GATT, MICP, MCP, GMAP, TMAP, BAP or HOGP.
 
+            The last section is about the server.
+
 
             """
         text += "## Operations: \(summary(operations.map(\.verdict)))\n\n| id | operation | result |\n|---|---|---|\n"
         for row in operations { text += "| \(row.id) | \(row.operation) | \(row.verdict) |\n" }
         text += "\n## Sessions: \(summary(sessions.map(\.verdict)))\n\n| id | result |\n|---|---|\n"
         for row in sessions { text += "| \(row.id) | \(row.verdict) |\n" }
-        return text
+        return text + (try serverSection())
+    }
+
+    /// The section about the server, from a run of each dialogue.
+    private static func serverSection() throws -> String {
+        var rows = ""
+        var passed = 0
+        var deviating = 0
+        var failed = 0
+        for dialogue in ServerDialogue.all {
+            let differences = try dialogue.differences()
+            let deviation = ServerDialogue.deviations[dialogue.name]
+            let texts = differences.map { "`\($0.ours)`, expected `\($0.theirs)`" }.joined(separator: "; ")
+            let result: String
+            if differences.isEmpty {
+                passed += 1
+                result = "pass"
+            } else if let deviation, deviation.differences == differences {
+                deviating += 1
+                result = "deviates: \(texts). \(deviation.reason)"
+            } else {
+                failed += 1
+                result = "FAILS: \(texts)"
+            }
+            rows += "| \(dialogue.name) | \(dialogue.database) | \(result) |\n"
+        }
+        let title = "\(passed) of \(ServerDialogue.all.count) pass, \(deviating) deviates"
+        return """
+
+            ## Server: \(failed == 0 ? title : "\(title), \(failed) FAIL")
+
+            The 90 server cases of BlueZ's unit tests, and 3 of robustness, against `GATTServer` without a socket. **pass**: every
+            packet of the server is the expected one. `Fixtures/gatt` has the bytes and the databases;
+            `swift test --filter GATTServerDialogueTests` runs them too. The 31 server cases that BlueZ's report of the SIG's suite
+            has and its unit tests lack are dialogues of our own, in `GATTServerQualificationTests`.
+
+            | id | database | result |
+            |---|---|---|
+
+            """ + rows
     }
 
     private static func summary(_ verdicts: [Verdict]) -> String {

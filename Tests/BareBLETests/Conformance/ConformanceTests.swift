@@ -28,7 +28,7 @@ struct ConformanceTests {
 
     /// `BAREBLE_UPDATE_GOLDEN=1` writes the page again.
     @Test func thePageSaysWhatTheRunSays() async throws {
-        let page = await ConformancePage.text()
+        let page = try await ConformancePage.text()
         let file = RepositoryFiles.root.appending(path: "Docs/maintainers/conformance.md")
         if ProcessInfo.processInfo.environment["BAREBLE_UPDATE_GOLDEN"] == "1" {
             return try page.write(to: file, atomically: true, encoding: .utf8)
