@@ -280,7 +280,7 @@ final class ScanCoordinator {
 
     /// Asks every scan again which devices keep a place in the table, beside the peers of links.
     func updatePins(_ peers: Set<PeerID>) {
-        table.pinned = subscriptions.reduce(into: withIdentities(peers)) { $0.formUnion($1.wanted) }
+        table.pin(subscriptions.reduce(into: withIdentities(peers)) { $0.formUnion($1.wanted) })
     }
 
     private func armLossCheck(at now: BootInstant) {
