@@ -125,9 +125,7 @@ final class LinkAcceptor {
     private func take(_ handle: ConnectionHandle) -> LinkSocket? {
         guard let index = unclaimed.firstIndex(where: { $0.handle == handle }) else { return nil }
         let link = unclaimed.remove(at: index)
-        var socket = LinkSocket(adopting: link.descriptor)
-        socket.reportedReason = link.reportedReason
-        return socket
+        return LinkSocket(adopting: link.descriptor, reportedReason: link.reportedReason)
     }
 
     /// Waits for the socket of a link that this program has initiated; `nil` if it does not come.
