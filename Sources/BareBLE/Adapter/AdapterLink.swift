@@ -68,7 +68,7 @@ extension Adapter {
             requestSecurity: { required, limit, operation async throws(BLEError) in
                 try await self.requestSecurity(of: link, required, until: limit, during: operation)
             },
-            isPairing: { self.assumeIsolated { $0.centrals.pairing?.link == link } },
+            isPairing: { self.assumeIsolated { $0.isPairingCentral(on: link) } },
             pair: { descriptor, options async throws(BLEError) in
                 try await self.pair(link, descriptor: descriptor, options)
             })

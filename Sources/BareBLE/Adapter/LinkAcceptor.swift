@@ -215,7 +215,7 @@ extension Adapter {
     }
 
     /// Whether the next run may serve a link: one with a pairing that has not succeeded may have a key that is no bond's.
-    func mayHandOver(_ link: LinkIdentity) -> Bool { !centrals.isUnproven(link) }
+    func mayHandOver(_ link: LinkIdentity) -> Bool { !security.centrals.isUnproven(link) }
 
     /// Releases the socket with which an owner accepts links; `nil` if it accepts none.
     func takeListener(of owner: ObjectIdentifier) -> Int32? {
@@ -230,7 +230,7 @@ extension Adapter {
         -> (peer: PeerID, controls: LinkControls)?
     {
         try? await prepare(during: operation, mayCyclePower: false)
-        if bonds.configuration != nil { try await readBonds(during: operation) }
+        if security.isConfigured { try await readBonds(during: operation) }
         let socket = LinkSocket(adopting: descriptor)
         let endpoint = try? socket.endpoint()
         let handle = try? socket.hciHandle()

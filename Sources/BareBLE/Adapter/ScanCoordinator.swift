@@ -32,6 +32,8 @@ final class ScanCoordinator {
         case fail(UInt64, StartFailure)
     }
 
+    /// Counts what the buffers of scans have dropped, on any thread.
+    let droppedEvents = DropCounter()
     private var session: ScanSession?
     private var listening = ListeningClock()
     private var subscriptions: [ScanSubscription] = []
@@ -327,6 +329,7 @@ final class ScanCoordinator {
     /// Adds what was counted here.
     func count(in statistics: inout AdapterStatistics) {
         statistics.reports = counts.reports
+        statistics.droppedEvents = droppedEvents.count
         statistics.reportLosses = counts.reportLosses
         statistics.stalls = counts.stalls
         statistics.disturbances = counts.disturbances
