@@ -105,7 +105,9 @@ extension Adapter {
             throw self.error(error, during: operation)
         }
         guard let rssi else {
-            throw BLEError(.notSupported, subject: name, during: operation, because: "the controller does not know it")
+            throw BLEError(
+                .notSupported, subject: name, during: operation, because: "the controller does not know it",
+                hint: "Read it again after the next packets of the link: it is measured by them.")
         }
         return Int(rssi)
     }
