@@ -31,48 +31,6 @@ extension EventLoop {
         case .virtual: BootInstant(nanoseconds: virtualTime.load(ordering: .relaxed))
         }
     }
-
-    /// Calls `handler` once on the loop when `deadline` has come; never from within this call.
-    package func schedule(at deadline: BootInstant, _ handler: @escaping Handler) -> TimerID {
-        checkAccess()
-        return timers.add(at: deadline, handler)
-    }
-
-    /// Cancels a timer; does nothing if it has fired or was cancelled.
-    package func cancel(_ timer: TimerID) {
-        checkAccess()
-        timers.remove(timer)
-    }
-
-    /// The number of pending timers.
-    package var timerCount: Int { timers.count }
-}
-
-// MARK: - The machine's time
-
-extension EventLoop {
-    func armTimer() {
-        guard time == .boot, let earliest = timers.earliest else { return }
-        if let armedFor, armedFor <= earliest { return }
-        armedFor = earliest
-        _ = ble_timer_set(timerfd, earliest.nanoseconds)
-    }
-
-    func fireTimers() {
-        _ = ble_drain(timerfd)
-        armedFor = nil
-        fireDue()
-    }
-
-    /// Calls the handlers of the timers that are due.
-    private func fireDue() {
-        let moment = now()
-        // No more than there were: a handler that schedules for now must not delay the others.
-        for _ in 0..<timers.count {
-            guard let handler = timers.takeDue(at: moment) else { return }
-            handler()
-        }
-    }
 }
 
 // MARK: - Virtual time
@@ -173,7 +131,7 @@ extension EventLoop {
 
     /// Whether time may leap to the next deadline; one at the end of all time counts as none.
     var mayLeap: Bool {
-        guard time == .virtual, offloaded.load(ordering: .acquiring) == 0, let earliest = timers.earliest else {
+        guard time == .virtual, offloaded.load(ordering: .acquiring) == 0, let earliest = earliestDeadline else {
             return false
         }
         return earliest.nanoseconds < .max
@@ -182,11 +140,11 @@ extension EventLoop {
     /// There is nothing to do now: ends the loop if requested, or advances to the next deadline.
     func leap() {
         if ending.exchange(false, ordering: .acquiringAndReleasing) {
-            timers = TimerList()
+            dropTimers()
             stopping.store(true, ordering: .releasing)
             return
         }
-        guard mayLeap, let earliest = timers.earliest else { return }
+        guard mayLeap, let earliest = earliestDeadline else { return }
         wakeUps &+= 1
         virtualTime.store(max(earliest.nanoseconds, virtualTime.load(ordering: .relaxed)), ordering: .relaxed)
         fireDue()

@@ -25,7 +25,7 @@
 // - No precondition here depends on anything that a peer or a file has sent: they concern the calling thread, and the
 //   loop's own three descriptors. What is read from a socket is never examined here.
 
-internal import BLECore
+package import BLECore
 internal import CBluetooth
 internal import Glibc
 internal import Synchronization
@@ -75,8 +75,9 @@ package final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable
     private var watched: [Int32: Watch] = [:]
     private var nextGeneration: UInt32 = 0
     private var jobsAfterPoll: [Handler] = []
-    var timers = TimerList()
-    var armedFor: BootInstant?
+    private var timers = TimerList()
+    /// The deadline that the clock of the machine is set to.
+    private var armedFor: BootInstant?
     /// The number of times that the loop returned from sleep; for tests of its idleness. Read it on the loop.
     package internal(set) var wakeUps: UInt64 = 0
 
@@ -182,6 +183,54 @@ package final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable
 
     package func isIsolatingCurrentContext() -> Bool? {
         isOnThread
+    }
+}
+
+// MARK: - Timers
+
+extension EventLoop {
+    /// Calls `handler` once on the loop when `deadline` has come; never from within this call.
+    package func schedule(at deadline: BootInstant, _ handler: @escaping Handler) -> TimerID {
+        checkAccess()
+        return timers.add(at: deadline, handler)
+    }
+
+    /// Cancels a timer; does nothing if it has fired or was cancelled.
+    package func cancel(_ timer: TimerID) {
+        checkAccess()
+        timers.remove(timer)
+    }
+
+    /// The number of pending timers.
+    package var timerCount: Int { timers.count }
+
+    /// The deadline of the timer that fires next.
+    var earliestDeadline: BootInstant? { timers.earliest }
+
+    /// Removes all timers: their loop ends.
+    func dropTimers() { timers = TimerList() }
+
+    private func armTimer() {
+        guard time == .boot, let earliest = timers.earliest else { return }
+        if let armedFor, armedFor <= earliest { return }
+        armedFor = earliest
+        _ = ble_timer_set(timerfd, earliest.nanoseconds)
+    }
+
+    private func fireTimers() {
+        _ = ble_drain(timerfd)
+        armedFor = nil
+        fireDue()
+    }
+
+    /// Calls the handlers of the timers that are due.
+    func fireDue() {
+        let moment = now()
+        // No more than there were: a handler that schedules for now must not delay the others.
+        for _ in 0..<timers.count {
+            guard let handler = timers.takeDue(at: moment) else { return }
+            handler()
+        }
     }
 }
 

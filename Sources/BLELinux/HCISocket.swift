@@ -44,7 +44,7 @@ package struct HCISocket: ~Copyable, Sendable {
     }
 
     /// The error with which a simulated controller refuses commands, because the other end of a socketpair cannot.
-    package var refusal: (@Sendable () -> Int32?)?
+    private var refusal: (@Sendable () -> Int32?)?
 
     /// When the packet that was read last arrived; `nil` unless `reportArrivals` asks for it.
     package private(set) var lastArrival: ArrivalTime?
@@ -101,6 +101,9 @@ package struct HCISocket: ~Copyable, Sendable {
         // The kernel's own sockets refuse it.
         _ = ble_shutdown(descriptor)
     }
+
+    /// Refuses each command that is sent from now on with the error number that `refusal` returns, if it returns one.
+    package mutating func refuseCommands(_ refusal: @escaping @Sendable () -> Int32?) { self.refusal = refusal }
 
     /// Sets the filter from now on.
     package func setFilter(_ filter: HCIFilter) throws(SystemCallError) {

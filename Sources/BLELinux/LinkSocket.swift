@@ -53,12 +53,12 @@ package struct LinkSocket: ~Copyable, Sendable {
     /// next packet that arrives after a loss.
     package private(set) var droppedPackets: UInt32 = 0
     /// A Boolean value that indicates whether `finishConnect` has yet to report the outcome of the connect.
-    package var isConnecting = false
+    package internal(set) var isConnecting: Bool
 
     /// The reason of the link's end from a simulated radio, because the other end of a socketpair cannot report one.
-    package var reportedReason: (@Sendable () -> Int32?)?
+    package let reportedReason: (@Sendable () -> Int32?)?
     /// The handle of a simulated link, once the socket is connected: its other end cannot report that either.
-    package var reportedHandle: UInt16?
+    package let reportedHandle: UInt16?
 
     /// When the packet that was read last arrived; `nil` unless `reportArrivals` asks for it.
     package private(set) var lastArrival: ArrivalTime?
@@ -71,8 +71,19 @@ package struct LinkSocket: ~Copyable, Sendable {
     private var isGivenAway = false
 
     /// Adopts a connected SEQPACKET descriptor, and makes it non-blocking.
-    package init(adopting descriptor: Int32) {
+    ///
+    /// - Parameters:
+    ///   - isConnecting: Whether the link of a stand-in is to come up yet.
+    ///   - reportedHandle: The handle of a simulated link, once it is up.
+    ///   - reportedReason: Returns the reason of the end of a simulated link.
+    package init(
+        adopting descriptor: Int32, isConnecting: Bool = false, reportedHandle: UInt16? = nil,
+        reportedReason: (@Sendable () -> Int32?)? = nil
+    ) {
         self.descriptor = descriptor
+        self.isConnecting = isConnecting
+        self.reportedHandle = reportedHandle
+        self.reportedReason = reportedReason
         let flags = fcntl(descriptor, F_GETFL)
         if flags >= 0 { _ = fcntl(descriptor, F_SETFL, flags | O_NONBLOCK) }
         _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)

@@ -311,8 +311,7 @@ package struct ListeningSocket: ~Copyable, Sendable {
         while link == nil, announcements.receivePacket() != nil { link = nextLink() }
         _ = announcements.release()
         guard let link else { return nil }
-        var socket = LinkSocket(adopting: link.descriptor)
-        socket.reportedReason = link.reportedReason
+        let socket = LinkSocket(adopting: link.descriptor, reportedReason: link.reportedReason)
         return AcceptedLink(socket: socket, peer: link.peer, handle: link.handle)
     }
 }

@@ -37,6 +37,7 @@ func fuzzReports(_ input: [UInt8]) {
     var script = FuzzInput(input)
     var assembler = ReportAssembler()
     var table = DeviceTable(capacity: 4)
+    var pinned: Set<PeerID> = []
     var gate = ScanGate(.passive.duplicates([.changed, .all, .every(.seconds(1))][Int(script.byte() % 3)]))
     var list = DeviceList()
     var now = BootInstant.zero
@@ -52,7 +53,10 @@ func fuzzReports(_ input: [UInt8]) {
             guard let whole = assembler.received(report, at: now) else { continue }
             require(whole.data.count <= ReportAssembler.limit, "assembled data is bounded")
             fuzzAdvertisingData(whole.data)
-            if let peer = whole.peer, script.byte() & 15 == 0 { table.pinned.insert(peer) }
+            if let peer = whole.peer, script.byte() & 15 == 0 {
+                pinned.insert(peer)
+                table.pin(pinned)
+            }
             guard let outcome = table.record(whole, at: now) else { continue }
             let scanResult = table[outcome.place]
             for evicted in outcome.evicted {

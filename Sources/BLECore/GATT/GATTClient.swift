@@ -224,7 +224,7 @@ extension GATTClient {
         switch step {
         case .send(let pdu):
             let request = nextRequest()
-            if let operation = running[id] { (operation.request, operation.requestMTU) = (request, mtu) }
+            running[id]?.queued(request, mtu: mtu)
             absorb(queue.enqueue(pdu, id: request, at: now), &actions, at: now)
         case .finished(let outcome):
             finish(id, .success(outcome), &actions, at: now)
@@ -256,8 +256,7 @@ extension GATTClient {
     ) {
         if prepared.isBeingCleared(by: request) { return beginNext(prepared.cleared(), &actions, at: now) }
         guard let (id, operation) = running.waiting(for: request) else { return }
-        operation.request = nil
-        operation.contradictions = queue.contradictions
+        operation.requestEnded(contradictions: queue.contradictions)
         switch result {
         case .success(let pdu):
             advance(id, operation.received(.response(pdu), mtu: mtu), &actions, at: now)

@@ -40,7 +40,7 @@ public enum ExclusiveEntry: Hashable, Sendable {
 }
 
 /// Admits the calls of one link. A pure value: its owner keeps the waiting callers and the time.
-package struct OperationGate {
+package struct OperationGate: ~Copyable {
     /// The number of a caller, in the order of arrival.
     package typealias Ticket = UInt64
 

@@ -19,7 +19,7 @@
 //   link for some time after the controller has reported its end.
 
 /// Decides the next step of a connect.
-package struct ConnectRetry {
+package struct ConnectRetry: ~Copyable {
     /// Why no socket is attached to a link, as far as it matters here.
     package enum AttachFailure: Hashable, Sendable {
         /// Another socket is connected or connecting to the peer.

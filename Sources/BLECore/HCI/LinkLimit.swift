@@ -7,7 +7,7 @@
 //   wrong.
 
 /// The number of links that a controller can have, as configured and as learnt.
-package struct LinkLimit: Hashable, Sendable {
+package struct LinkLimit: ~Copyable {
     /// The advice to a connect.
     package enum Advice: Hashable, Sendable {
         /// There is room, as far as is known.

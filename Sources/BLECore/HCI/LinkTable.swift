@@ -68,7 +68,7 @@ package enum LinkUpdate {
 }
 
 /// The links of a controller, as far as they are known.
-package struct LinkTable {
+package struct LinkTable: ~Copyable {
     /// Called by the owner when the controller has dropped a link and nothing else reports it; with the status of its
     /// response to a command for the link, or `nil` after a reset. The table never calls it.
     package typealias LossHandler = @Sendable (HCIStatus?) -> Void

@@ -15,7 +15,7 @@
 // - A place is valid until its entry is evicted or expires; nothing keeps one beyond the call that returned it.
 
 /// The table of known advertisers.
-package struct DeviceTable {
+package struct DeviceTable: ~Copyable {
     /// The index of an entry, valid until the table next changes.
     package typealias Place = Int
 
@@ -47,7 +47,7 @@ package struct DeviceTable {
     private var payload = 0
     /// Devices, by address or identity, whose entries are neither evicted nor expire, because a scan filters by their
     /// address, or they are connected.
-    package var pinned: Set<PeerID> = []
+    private var pinned: Set<PeerID> = []
     /// The number of entries that were evicted.
     package private(set) var evictions = 0
     /// The number of newcomers' reports refused because every entry is pinned.
@@ -101,6 +101,9 @@ package struct DeviceTable {
         }
         return nil
     }
+
+    /// Pins the entries of devices, by address or identity, and no others from now on: they are neither evicted nor expire.
+    package mutating func pin(_ peers: Set<PeerID>) { pinned = peers }
 
     /// Records a whole report; returns `nil` if there is no room for its advertiser.
     ///

@@ -19,7 +19,7 @@
 /// Finds the identities of devices with resolvable private addresses.
 ///
 /// Spec: Resolvable private address resolution, Core Vol 6 Part B, 1.3.2.3.
-package struct AddressResolver {
+package struct AddressResolver: ~Copyable {
     /// Returns the hash of a message, 24 bits; any greater number matches no address.
     package typealias Hash = @Sendable (AddressHashMessage) -> UInt32
 

@@ -63,7 +63,7 @@ extension Adapter {
         let limit = timeout.map { loop.now() + $0 }
         var retry = ConnectRetry(until: limit, at: loop.now())
         // The bonds must be known.
-        if bonds.configuration != nil {
+        if security.isConfigured {
             try await prepare(during: "connect")
             if demand != .none { try await openBonds(during: "connect") }
         }
@@ -80,7 +80,7 @@ extension Adapter {
             case .notEncrypted(let failure, let error):
                 // Another program may have emptied the kernel's lists in between.
                 guard failure.mayLackKey, target.means == .kernel, retry.keysMissing() else { throw error }
-                if case .keyNotLoaded = failure { securityEvents.report(.keysLoadedAgain(target.peer)) }
+                if case .keyNotLoaded = failure { security.report(.keysLoadedAgain(target.peer)) }
             case .notHeard(let error):
                 let mayChangeAddress = mayChangeAddress(target)
                 let next = retry.nextTurn(
@@ -124,7 +124,7 @@ extension Adapter {
         if try self.target(target.address, demand) != target { return .bondChanged }
         retry.beginTurn(at: loop.now())
         // What an earlier link has shown of the bond, which may be another one since.
-        _ = security.takeRejection(by: target.peer)
+        _ = security.coordinator.takeRejection(by: target.peer)
         if target.means == .kernel {
             let omitted = demand.pairing != nil && target.required == nil ? target.peer : nil
             try await loadKeys(leavingOut: omitted, until: retry.deadline, during: "connect")
@@ -251,8 +251,8 @@ extension Adapter {
     private func room(
         for target: ConnectTarget, _ roomDeadline: inout BootInstant?, until limit: BootInstant?
     ) -> LinkLimit.Advice {
-        guard linkLimit.isKnown, !hasLink(to: target) else { return .proceed }
-        let advice = linkLimit.advice(links: linksUp.count)
+        guard initiator.hasLinkLimit, !hasLink(to: target) else { return .proceed }
+        let advice = initiator.advice(links: linksUp.count)
         guard case .wait(let time) = advice else { return advice }
         let now = loop.now()
         let end = roomDeadline ?? min(now + time, limit ?? now + time)
@@ -353,11 +353,11 @@ extension Adapter {
     ) {
         switch result {
         case .success(let complete):
-            if linkLimit.isKnown { linkLimit.held(beside: linksUp.count { $0 != complete.handle }) }
+            if initiator.hasLinkLimit { initiator.linkHeld(beside: linksUp.count { $0 != complete.handle }) }
             initiator.forgetSuspicion(of: target.peer)
             perform(recovery.linkNotSuspected(to: target.peer, at: loop.now()))
         case .failure(let failure):
-            if let status = failure.status, status.saysTooManyLinks { linkLimit.refused(beside: linksUp.count) }
+            if let status = failure.status, status.saysTooManyLinks { initiator.linkRefused(beside: linksUp.count) }
             let isUnreported = if case .endUnreported = failure { true } else { false }
             guard isUnreported || failure.status == .connectionAlreadyExists, !hasLink(to: target) else { return }
             let count = initiator.suspectLink(to: target.peer, at: loop.now())
@@ -399,7 +399,7 @@ extension Adapter {
         let required = target.required
         var name = target.peer
         if required != nil {
-            _ = security.takeRejection(by: target.peer)
+            _ = security.coordinator.takeRejection(by: target.peer)
             if let handle {
                 // A socket that attaches before the kernel has filed the link has it look for the peer, for good.
                 do throws(EncryptionFailure) {
@@ -437,7 +437,7 @@ extension Adapter {
                 throw .encryption(error)
             }
             bonds.recordEncryption(required.identity)
-            securityEvents.report(.encrypted(required.identity))
+            security.report(.encrypted(required.identity))
         }
         var link = adopt(socket, handle: known, target.peer, kernelName: name)
         link.hasDiscarded = discarded > 0
@@ -479,7 +479,7 @@ extension Adapter {
             }
             discarded = discard(&socket)
             bonds.recordEncryption(required.identity)
-            securityEvents.report(.encrypted(required.identity))
+            security.report(.encrypted(required.identity))
         }
         var link = adopt(socket, handle: handle, target.peer, kernelName: name)
         link.hasDiscarded = discarded > 0

@@ -75,7 +75,8 @@ extension Adapter {
         guard let handle = link.handle else {
             throw BLEError(
                 .notSupported, subject: "\(link.peer)", during: operation,
-                because: "the kernel does not say which of the controller's links this is")
+                because: "the kernel does not say which of the controller's links this is",
+                hint: "Connect again through an adapter: a stand-in for a link has no controller.")
         }
         guard links.isCurrent(link) else {
             throw BLEError(

@@ -80,7 +80,7 @@ extension Adapter {
         var subject = subject
         do throws(SystemCallError) {
             all = try system.list()
-            if let found = all.first(where: monitor.matches) {
+            if let found = all.first(where: { monitor.matches($0) }) {
                 subject = found.name
                 let isReturn = presence == .gone
                 try open(found, among: all)
@@ -142,9 +142,8 @@ extension Adapter {
             hasExtendedConnect: commands?.hasExtendedConnect ?? features.contains(.extendedAdvertising),
             selectablePHYs: commands?.hasDefaultPHY == true ? features.phys : [])
         found = traits
-        eventMasks.use(features: features, commands: commands)
-        perform(eventMasks.commands())
-        setPreferredPHYs(traits)
+        identification.use(features: features, commands: commands)
+        setUpController(traits)
         advertiser.use(features, commands)
         scan.use(
             ScanSession.Controller(features: features, commands: commands, ownAddressType: ownAddressType),
@@ -180,11 +179,7 @@ extension Adapter {
 
     /// Whether something follows the adapter's presence that the kernel does not announce.
     private func followsByLooking() -> Bool {
-        guard monitor.isFollowed else {
-            deviceEvents.end(on: loop)
-            return false
-        }
-        return !deviceEvents.begin(system, on: loop) { [weak self] in
+        monitor.followsByLooking(system, on: loop) { [weak self] in
             self?.assumeIsolated {
                 $0.monitor.stopTimer($0.loop)
                 $0.lookAgain()
@@ -238,7 +233,7 @@ extension Adapter {
     }
 
     private func lookForReturn() {
-        guard let all = try? system.list(), let found = all.first(where: monitor.matches) else { return }
+        guard let all = try? system.list(), let found = all.first(where: { monitor.matches($0) }) else { return }
         do throws(SystemCallError) {
             try open(found, among: all)
             returned(found)
@@ -266,8 +261,7 @@ extension Adapter {
         wake(monitor.waitersToResume)
         monitor.report(.poweredOn)
         scan.notify(.adapterBack)
-        perform(eventMasks.commands())
-        setPreferredPHYs(traits)
+        setUpController(traits)
         perform(scan.adapterUp(at: loop.now()))
         perform(advertiser.adapterUp())
         manageForCentrals()

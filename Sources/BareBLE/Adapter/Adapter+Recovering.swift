@@ -23,7 +23,7 @@ extension Adapter {
             case .probe: send(HCICommandPacket(LEReadLocalFeatures()), for: .none)
             case .perform(let step):
                 guard step.endsLinks else {
-                    perform(eventMasks.commands(isSilent: true))
+                    perform(identification.eventCommands(isSilent: true))
                     perform(scan.rearm(at: loop.now()))
                     perform(recovery.stepFinished(nil, at: loop.now()))
                     continue

@@ -9,20 +9,15 @@ package import Logging
 // | owner | what it owns |
 // |---|---|
 // | `HCIChannel` | the raw sockets, the queue of commands, what each command was sent for, the trace |
-// | `ScanCoordinator` | the scan session, the scans, the table of devices, the assembler of reports |
-// | `ConnectionInitiator` | the connection attempt, its cancel, the turns of connects, and the tasks that wait for these |
-// | `ControllerIdentification` | what the controller can do, and whether it is being asked |
+// | `ScanCoordinator` | the scan session, the scans, the table of devices, the assembler of reports, what buffers have dropped |
+// | `ConnectionInitiator` | the connection attempt, its cancel, the turns of connects, the number of links that there can be, and the tasks that wait for these |
+// | `ControllerIdentification` | what the controller can do, whether it is being asked, which events it has to send, and the PHYs that it prefers |
 // | `LinkTable` (BLECore) | one entry for each connection handle |
-// | `LinkLimit` (BLECore) | how many links the controller can have |
-// | `EventMasks` (BLECore) | which events the controller has to send |
 // | `RecoveryCoordinator` | the steps that make a silent adapter receive again, and the sequences that report them |
 // | `AdvertiseCoordinator` | the advertising session, and the tasks that start and stop its sets |
 // | `LinkAcceptor` | the listening socket, and the accepted links that a connect has to claim |
-// | `BondedDevices` | the bonds of this adapter, and their store |
-// | `SecurityCoordinator` | the management interface, the pairing that runs, the keys that the kernel has |
-// | `CurrentPairing` | the link, the agent and the stored bond of that pairing |
-// | `CentralPairings` | who serves centrals, how these may pair, and the one that does |
-// | `PresenceMonitor` | which adapter this is, how it is, and what follows that |
+// | `AdapterSecurity` | the bonds, the pairings, the management interface, the keys that the kernel has, and their events |
+// | `PresenceMonitor` | which adapter this is, how it is, what follows that, and the kernel's announcements of changes |
 // | `Waiters` | the tasks that wait for any of these |
 //
 // Duties
@@ -53,18 +48,8 @@ package actor Adapter {
     nonisolated let loop: EventLoop
     let system: AdapterSystem
     var log: AdapterLog
-    /// Counts what the buffers of scans have dropped.
-    nonisolated let droppedEvents = DropCounter()
-
-    /// Compares private addresses with keys.
-    let addressHash: AddressResolver.Hash?
-    /// The PHYs that links may use; `nil` leaves the choice to the controllers.
-    private let preferredPHYs: LEPHYs?
-
-    nonisolated let securityEvents = EventBroadcaster<SecurityEvent>(capacity: 64)
     let hci: HCIChannel
-    let bonds: BondedDevices
-    let security: SecurityCoordinator
+    let security: AdapterSecurity
     let scan = ScanCoordinator()
     let initiator: ConnectionInitiator
     let identification: ControllerIdentification
@@ -72,13 +57,8 @@ package actor Adapter {
     let advertiser: AdvertiseCoordinator
     let recovery: RecoveryCoordinator
     var links = LinkTable()
-    var linkLimit: LinkLimit
-    var eventMasks = EventMasks()
     var monitor: PresenceMonitor
-    let deviceEvents = DeviceEvents()
     let waiting: Waiters<Wake>
-    var pairing = CurrentPairing()
-    var centrals = CentralPairings()
     private var timer = DeadlineTimer()
 
     /// The event loop: all of the actor's code runs there.
@@ -101,19 +81,14 @@ package actor Adapter {
         monitor = PresenceMonitor(selector)
         self.system = system
         waiting = Waiters(on: loop)
-        initiator = ConnectionInitiator(on: loop)
-        identification = ControllerIdentification(on: loop)
+        initiator = ConnectionInitiator(on: loop, maximumLinks: maximumLinks)
+        identification = ControllerIdentification(on: loop, preferring: preferredPHYs)
         acceptor = LinkAcceptor(on: loop, logger: logger)
         advertiser = AdvertiseCoordinator(on: loop, reservingBy: system.reserveHandle)
-        self.addressHash = addressHash
         self.recovery = RecoveryCoordinator(recovery)
-        linkLimit = LinkLimit(maximumLinks)
-        self.preferredPHYs = preferredPHYs
         hci = HCIChannel(trace: trace) { loop.now() }
-        let bonds = BondedDevices(security, on: loop, logger: logger)
-        self.bonds = bonds
-        self.security = SecurityCoordinator(bonds: { bonds.records }, hardware: { bonds.hardware }) { loop.now() }
-        bonds.onChange { [weak self] in self?.assumeIsolated { $0.bondsChanged() } }
+        self.security = AdapterSecurity(security, addressHash: addressHash, on: loop, logger: logger)
+        self.security.bonds.onChange { [weak self] in self?.assumeIsolated { $0.bondsChanged() } }
         initiator.onActions { [weak self] actions in
             self?.assumeIsolated {
                 $0.perform(actions)
@@ -124,8 +99,7 @@ package actor Adapter {
 
     isolated deinit {
         timer.cancel(on: loop)
-        monitor.stopTimer(loop)
-        deviceEvents.end(on: loop)
+        monitor.end(on: loop)
         acceptor.end()
         closeSockets()
         closeManagement()
@@ -138,6 +112,12 @@ package actor Adapter {
     var subject: String? { monitor.subject }
 
     var logger: Logger { log.logger }
+
+    /// The bonds of this adapter.
+    var bonds: BondedDevices { security.bonds }
+    nonisolated var securityEvents: EventBroadcaster<SecurityEvent> { security.events }
+    /// Counts what the buffers of scans have dropped.
+    var droppedEvents: DropCounter { scan.droppedEvents }
 
     /// What is known of the controller, or is safe to assume.
     var traits: ControllerTraits { identification.traits }
@@ -162,7 +142,8 @@ extension Adapter {
     /// Sets the one timer to the earliest deadline of the owners; one that is too early does no harm.
     func armTimer() {
         let deadlines = [
-            hci.nextDeadline, scan.nextDeadline, initiator.nextDeadline, security.nextDeadline, advertiser.nextDeadline,
+            hci.nextDeadline, scan.nextDeadline, initiator.nextDeadline, security.coordinator.nextDeadline,
+            advertiser.nextDeadline,
             recovery.nextDeadline,
         ]
         timer.arm(for: deadlines.compactMap(\.self).min(), on: loop) { deadline in
@@ -178,7 +159,7 @@ extension Adapter {
         perform(hci.timePassed())
         perform(scan.timePassed(now, linked: links.peers))
         perform(initiator.timePassed())
-        perform(security.timePassed())
+        perform(security.coordinator.timePassed())
         perform(advertiser.timePassed())
         perform(recovery.timePassed(now, isListening: scan.isListening && !initiator.isBusy))
     }
@@ -191,7 +172,7 @@ extension Adapter {
         for event in events {
             switch event {
             case .finished(let purpose, let result): commandFinished(purpose, result)
-            case .foreignCommand(let command): if let command { eventMasks.received(command) }
+            case .foreignCommand(let command): if let command { identification.received(command) }
             case .foreign(let opcode, let status): foreignCompletion(opcode, status)
             case .received(let event): received(event)
             case .data(let handle): links.dataSeen(on: handle)
@@ -238,7 +219,7 @@ extension Adapter {
         switch purpose {
         case .none: break
         case .eventMask(let command):
-            eventMasks.finished(command, failure)
+            identification.finished(command, failure)
             if let failure {
                 logger.info(
                     "the controller did not take an event mask",
@@ -249,14 +230,14 @@ extension Adapter {
         case .advertise: perform(advertiser.commandFinished(failure))
         // An update that the controller has accepted ends with its event.
         case .update(let key): if let failure { wake(links.updateFailed(key, failure)) }
-        case .encryption(let number): perform(security.encryptionCommandFinished(number, failure))
+        case .encryption(let number): perform(security.coordinator.encryptionCommandFinished(number, failure))
         case .task(let waiter): wake(waiter, .finished(result))
         }
         if failure?.reason == .timeout { perform(recovery.commandTimedOut(at: loop.now())) }
         if failure == nil || failure?.status != nil {
             perform(recovery.responded(at: loop.now()))
             perform(initiator.controllerResponded(opcode))
-            perform(eventMasks.controllerResponded())
+            perform(identification.controllerResponded())
         }
     }
 
@@ -269,17 +250,16 @@ extension Adapter {
             // A kernel that did not reset it itself keeps links that the controller has dropped: nothing would ever
             // arrive on them again, and no event would end them.
             for handler in controllerReset() { handler(nil) }
-            eventMasks.controllerReset()
+            identification.controllerReset()
             // While it is being switched on, the kernel is not done yet.
             if presence == .up {
-                perform(eventMasks.commands())
-                setPreferredPHYs(traits)
+                setUpController(traits)
                 perform(scan.adapterUp(at: now))
                 perform(advertiser.adapterUp())
             }
             return
         }
-        if let command = eventMasks.completed(opcode, status, isSetUp: presence == .up, at: now) {
+        if let command = identification.completed(opcode, status, isSetUp: presence == .up, at: now) {
             logger.info(
                 "another program has switched events off that are needed; they are on again",
                 metadata: ["adapter": "\(name)"])
@@ -290,11 +270,10 @@ extension Adapter {
         perform(advertiser.foreignCompletion(opcode, status))
     }
 
-    /// Sets the PHYs that links may use; a reset of the controller ends that.
-    func setPreferredPHYs(_ traits: ControllerTraits) {
-        let phys = preferredPHYs?.intersection(traits.selectablePHYs) ?? []
-        guard !phys.isEmpty else { return }
-        send(HCICommandPacket(LESetDefaultPHY(phys)), for: .none)
+    /// Has the controller send the events that are needed, and prefer the PHYs that links may use; a reset ends both.
+    func setUpController(_ traits: ControllerTraits) {
+        perform(identification.eventCommands())
+        if let command = identification.phyCommand(for: traits) { send(command, for: .none) }
     }
 
     /// Sends the commands of the event masks.
@@ -316,7 +295,7 @@ extension Adapter {
             perform(recovery.linkNotSuspected(to: peer, at: loop.now()))
         }
         let (waiters, handlers) = links.controllerReset()
-        perform(security.controllerReset())
+        perform(security.coordinator.controllerReset())
         wake(waiters)
         updatePins()
         logWarnings()
@@ -379,7 +358,7 @@ extension Adapter {
                 }
                 links.began(complete)
                 if complete.status.isSuccess { acceptor.began(complete) }
-                if complete.status.isSuccess { perform(security.linkBegan(complete.handle)) }
+                if complete.status.isSuccess { perform(security.coordinator.linkBegan(complete.handle)) }
                 perform(initiator.received(complete))
                 perform(advertiser.received(complete))
             case .received(.advertisingSetTerminated(let event)): perform(advertiser.received(event))
@@ -399,9 +378,9 @@ extension Adapter {
         acceptor.ended(handle)
         perform(scan.linkEnded(at: loop.now()))
         perform(advertiser.linkEnded())
-        perform(security.linkEnded(handle, reason))
+        perform(security.coordinator.linkEnded(handle, reason))
         if let peer {
-            perform(security.linkEnded(peer))
+            perform(security.coordinator.linkEnded(peer))
             bonds.linkEnded(peer, at: loop.now())
         }
         wake(links.encryptionWaiters(of: handle))
@@ -416,15 +395,15 @@ extension Adapter {
             if end.status.isSuccess { linkEnded(end.handle, peer, end.reason) }
         case .encryptionChange(let change):
             let waiters = links.received(change, at: hci.arrival)
-            perform(security.received(change))
+            perform(security.coordinator.received(change))
             for waiter in waiters { wake(waiter, .encryption(change.status)) }
             if let peer = links.peer(of: change.handle), change.status.isSuccess {
-                perform(security.encryptionChanged(change.isEncrypted, of: peer))
+                perform(security.coordinator.encryptionChanged(change.isEncrypted, of: peer))
             }
             links.encryptionHandler(of: change.handle)?(change.status.isSuccess && change.isEncrypted)
         case .encryptionKeyRefresh(let refresh):
             if !refresh.status.isSuccess { links.encryptionEnded(refresh.handle) }
-            perform(security.received(refresh))
+            perform(security.coordinator.received(refresh))
             links.encryptionHandler(of: refresh.handle)?(refresh.status.isSuccess)
         case .connectionComplete(let complete):
             perform(initiator.received(complete))

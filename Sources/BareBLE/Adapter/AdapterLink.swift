@@ -68,7 +68,7 @@ extension Adapter {
             requestSecurity: { required, limit, operation async throws(BLEError) in
                 try await self.requestSecurity(of: link, required, until: limit, during: operation)
             },
-            isPairing: { self.assumeIsolated { $0.centrals.pairing?.link == link } },
+            isPairing: { self.assumeIsolated { $0.isPairingCentral(on: link) } },
             pair: { descriptor, options async throws(BLEError) in
                 try await self.pair(link, descriptor: descriptor, options)
             })
@@ -106,7 +106,9 @@ extension Adapter {
             throw self.error(error, during: operation)
         }
         guard let rssi else {
-            throw BLEError(.notSupported, subject: name, during: operation, because: "the controller does not know it")
+            throw BLEError(
+                .notSupported, subject: name, during: operation, because: "the controller does not know it",
+                hint: "Read it again after the next packets of the link: it is measured by them.")
         }
         return Int(rssi)
     }

@@ -125,14 +125,13 @@ extension Adapter {
         var statistics = AdapterStatistics()
         hci.count(in: &statistics)
         scan.count(in: &statistics)
-        security.count(in: &statistics)
+        security.coordinator.count(in: &statistics)
         statistics.recoverySteps = recovery.stepCount
         statistics.losses = monitor.losses
         statistics.suspectedLinks = initiator.suspectedLinks
         statistics.unreportedEnds = links.unreportedEnds
         statistics.packetsAheadOfLinks = links.packetsAhead
-        statistics.maskedEvents = eventMasks.repeatCount
-        statistics.droppedEvents = droppedEvents.count
+        statistics.maskedEvents = identification.maskRepeatCount
         return statistics
     }
 

@@ -15,7 +15,7 @@ package struct AdapterSockets: ~Copyable, Sendable {
 
     /// Has a simulated controller refuse commands with an error number, as the kernel does.
     package mutating func refuseCommands(_ refusal: @escaping @Sendable () -> Int32?) {
-        commands.refusal = refusal
+        commands.refuseCommands(refusal)
     }
 }
 

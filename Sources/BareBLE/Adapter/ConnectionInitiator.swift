@@ -1,10 +1,11 @@
 internal import BLECore
 internal import BLELinux
 
-// Which task connects now, and which ones wait for that: the owner of the machine `Initiator`.
+// Which task connects now, and which ones wait for that: the owner of the machines `Initiator` and `LinkLimit`.
 //
-// Duties: give connects their turns, one after the other; make one connection attempt for the task that has the turn,
-// or confirm the cancel of an earlier one; cancel the attempt when that task is cancelled.
+// Duties: give connects their turns, one after the other; make one connection attempt for the task that has the turn, or
+// confirm the cancel of an earlier one; cancel the attempt when that task is cancelled; know whether another link may
+// be initiated.
 //
 // Invariants
 // - All state belongs to the event loop's thread.
@@ -30,6 +31,7 @@ final class ConnectionInitiator: @unchecked Sendable {
 
     private let loop: EventLoop
     private var machine = Initiator()
+    private var limit: LinkLimit
     private let turns: Waiters<Void>
     private let attempts: Waiters<End>
     /// The task that waits for the machine.
@@ -43,8 +45,10 @@ final class ConnectionInitiator: @unchecked Sendable {
     private static let suspicionTime: Duration = .seconds(600)
     private static let suspectLimit = 64
 
-    init(on loop: EventLoop) {
+    /// - Parameter maximumLinks: How many links there may be, as configured.
+    init(on loop: EventLoop, maximumLinks: Int?) {
         self.loop = loop
+        limit = LinkLimit(maximumLinks)
         turns = Waiters(on: loop)
         attempts = Waiters(on: loop)
     }
@@ -77,6 +81,20 @@ final class ConnectionInitiator: @unchecked Sendable {
 
     /// Tasks that wait, and the attempt that is pending.
     var outstanding: Int { turns.count + attempts.count + machine.waitingConnects + (isBusy ? 1 : 0) }
+
+    // MARK: The number of links
+
+    /// Whether there is a limit to the number of links, as far as is known.
+    var hasLinkLimit: Bool { limit.isKnown }
+
+    /// What to do before another link is initiated, beside those that are up.
+    func advice(links: Int) -> LinkLimit.Advice { limit.advice(links: links) }
+
+    /// A link has come up beside others.
+    func linkHeld(beside links: Int) { limit.held(beside: links) }
+
+    /// The controller has refused another link as one too many.
+    func linkRefused(beside links: Int) { limit.refused(beside: links) }
 
     // MARK: Turns
 

@@ -125,9 +125,7 @@ final class LinkAcceptor {
     private func take(_ handle: ConnectionHandle) -> LinkSocket? {
         guard let index = unclaimed.firstIndex(where: { $0.handle == handle }) else { return nil }
         let link = unclaimed.remove(at: index)
-        var socket = LinkSocket(adopting: link.descriptor)
-        socket.reportedReason = link.reportedReason
-        return socket
+        return LinkSocket(adopting: link.descriptor, reportedReason: link.reportedReason)
     }
 
     /// Waits for the socket of a link that this program has initiated; `nil` if it does not come.
@@ -218,7 +216,7 @@ extension Adapter {
 
     /// Whether the next run may serve a link: one with a pairing that has not succeeded may have a key that is no
     /// bond's.
-    func mayHandOver(_ link: LinkIdentity) -> Bool { !centrals.isUnproven(link) }
+    func mayHandOver(_ link: LinkIdentity) -> Bool { !security.centrals.isUnproven(link) }
 
     /// Releases the socket with which an owner accepts links; `nil` if it accepts none.
     func takeListener(of owner: ObjectIdentifier) -> Int32? {
@@ -233,7 +231,7 @@ extension Adapter {
         -> (peer: PeerID, controls: LinkControls)?
     {
         try? await prepare(during: operation, mayCyclePower: false)
-        if bonds.configuration != nil { try await readBonds(during: operation) }
+        if security.isConfigured { try await readBonds(during: operation) }
         let socket = LinkSocket(adopting: descriptor)
         let endpoint = try? socket.endpoint()
         let handle = try? socket.hciHandle()

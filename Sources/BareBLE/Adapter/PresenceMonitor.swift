@@ -1,8 +1,19 @@
 internal import BLECore
 internal import BLELinux
 
+// Which adapter this is, and how it is: on, off or away.
+//
+// Duties: recognize the adapter among those of the machine, count its losses, keep the tasks that wait for it and the
+// sequences that follow its state, and the two ways to notice a change: the kernel's announcements, and a timer.
+//
+// Invariants
+// - The adapter is chosen once: by the selector, and afterwards by the address, whatever its number becomes.
+// - An observer receives the state as it is first, and then each one that differs from the last.
+// - Announcements are read while a task or a sequence follows the adapter, and only then. The timer is set once at a time.
+// - The monitor never looks at the adapter: its owner does, and updates it. `Adapter+Presence` decides what follows.
+
 /// Which adapter this is, how it is, and which tasks and sequences follow that.
-struct PresenceMonitor {
+struct PresenceMonitor: ~Copyable {
     let selector: AdapterSelector
     private(set) var presence = Adapter.Presence.unknown
     private(set) var info: ControllerInfo?
@@ -17,6 +28,7 @@ struct PresenceMonitor {
     private var reported: AdapterState?
     private var lastNumber: UInt64 = 0
     private var timer: TimerID?
+    private let deviceEvents = DeviceEvents()
 
     /// How often a lost or switched-off adapter is looked for, and one in use looked at.
     private static let pause: Duration = .seconds(2)
@@ -80,6 +92,20 @@ struct PresenceMonitor {
         for observer in observers.inOrder { observer.yield(state) }
     }
 
+    // MARK: Announcements
+
+    /// Whether something follows the adapter that the kernel does not announce. What it announces is passed on while
+    /// something follows the adapter.
+    func followsByLooking(
+        _ system: AdapterSystem, on loop: EventLoop, changed: @escaping EventLoop.Handler
+    ) -> Bool {
+        guard isFollowed else {
+            deviceEvents.end(on: loop)
+            return false
+        }
+        return !deviceEvents.begin(system, on: loop, changed: changed)
+    }
+
     // MARK: Time
 
     mutating func startTimer(_ loop: EventLoop, _ handler: @escaping EventLoop.Handler) {
@@ -93,4 +119,10 @@ struct PresenceMonitor {
     }
 
     mutating func timerFired() { timer = nil }
+
+    /// Nothing is noticed any more.
+    mutating func end(on loop: EventLoop) {
+        stopTimer(loop)
+        deviceEvents.end(on: loop)
+    }
 }

@@ -32,6 +32,8 @@ final class ScanCoordinator {
         case fail(UInt64, StartFailure)
     }
 
+    /// Counts what the buffers of scans have dropped, on any thread.
+    let droppedEvents = DropCounter()
     private var session: ScanSession?
     private var listening = ListeningClock()
     private var subscriptions: [ScanSubscription] = []
@@ -280,7 +282,7 @@ final class ScanCoordinator {
 
     /// Asks every scan again which devices keep a place in the table, beside the peers of links.
     func updatePins(_ peers: Set<PeerID>) {
-        table.pinned = subscriptions.reduce(into: withIdentities(peers)) { $0.formUnion($1.wanted) }
+        table.pin(subscriptions.reduce(into: withIdentities(peers)) { $0.formUnion($1.wanted) })
     }
 
     private func armLossCheck(at now: BootInstant) {
@@ -327,6 +329,7 @@ final class ScanCoordinator {
     /// Adds what was counted here.
     func count(in statistics: inout AdapterStatistics) {
         statistics.reports = counts.reports
+        statistics.droppedEvents = droppedEvents.count
         statistics.reportLosses = counts.reportLosses
         statistics.stalls = counts.stalls
         statistics.disturbances = counts.disturbances

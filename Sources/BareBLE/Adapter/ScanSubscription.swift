@@ -1,5 +1,11 @@
 package import BLECore
 
+// One scan of an adapter, among those that share the radio: its gate, and the closure that receives what passes.
+//
+// Invariants
+// - A scan receives on the event loop, in the order of the reports, and from the moment that it was added.
+// - A device is reported as lost at most once after it was found, also where the table had no room for it.
+
 /// Names one scan of an adapter.
 package struct ScanID: Hashable, Sendable {
     let number: UInt64

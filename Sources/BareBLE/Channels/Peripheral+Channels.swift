@@ -71,8 +71,8 @@ extension Peripheral {
             socket: socket, psm: psm, number: channels.nextNumber(), options, peripheral: self)
         if let failure = channel.assumeIsolated({ $0.startReading() }) {
             throw BLEError(
-                .system, subject: name, during: operation, because: "\(failure.call) failed", errorNumber: failure.errno
-            )
+                .system, subject: name, during: operation, because: "\(failure.call) failed", hint: failure.remedy,
+                errorNumber: failure.errno)
         }
         channels.insert(channel)
         return channel

@@ -60,7 +60,8 @@ extension Peripheral {
     func radio(during operation: String) throws(BLEError) -> LinkControls {
         guard let controls else {
             throw BLEError(
-                .notSupported, subject: name, during: operation, because: "this link has no radio")
+                .notSupported, subject: name, during: operation, because: "this link has no radio",
+                hint: "Connect through an adapter: its controller is needed for that.")
         }
         if end != nil { throw endError(during: operation) }
         return controls

@@ -6,15 +6,18 @@ internal import Logging
 // and the owner of their links.
 
 extension Adapter {
+    private var coordinator: SecurityCoordinator { security.coordinator }
+    private var centrals: CentralPairings { security.centrals }
+
     /// How long the kernel may take to accept pairings.
     private static let permissionTimeout: Duration = .seconds(10)
 
     /// Serves the centrals of an owner: their pairings are passed to it.
     func servePairings(for owner: ObjectIdentifier, _ host: CentralPairings.Host) {
         // The permission of one that has gone without a stop.
-        if !centrals.isServing(owner) { perform(security.refuseCentrals()) }
+        if !centrals.isServing(owner) { perform(coordinator.refuseCentrals()) }
         centrals.begin(for: owner, host)
-        security.findCentrals { [weak self] peer in self?.assumeIsolated { $0.servedCentral(peer) } }
+        coordinator.findCentrals { [weak self] peer in self?.assumeIsolated { $0.servedCentral(peer) } }
     }
 
     /// Lets the centrals of an owner pair.
@@ -35,9 +38,9 @@ extension Adapter {
             acceptsUnconfirmed: options.acceptsUnconfirmed && options.agent.confirm == nil, timeout: options.timeout,
             end: end)
         let (wake, number) = await suspend(until: loop.now() + Self.permissionTimeout) { number in
-            perform(security.allowCentralPairing(permission, number))
+            perform(coordinator.allowCentralPairing(permission, number))
         }
-        security.stopWaiting(number)
+        coordinator.stopWaiting(number)
         switch wake {
         case .resumed: return logger.debug("centrals may pair", metadata: ["adapter": "\(name)"])
         case .failed(let error):
@@ -56,7 +59,7 @@ extension Adapter {
 
     /// Lets no central of an owner pair any more; a pairing that runs ends, unless it is to be kept.
     func refuseCentrals(of owner: ObjectIdentifier, keepingCurrent: Bool = false) {
-        if centrals.isServing(owner) { perform(security.refuseCentrals(keepingCurrent: keepingCurrent)) }
+        if centrals.isServing(owner) { perform(coordinator.refuseCentrals(keepingCurrent: keepingCurrent)) }
     }
 
     /// Whether the central on a link pairs.
@@ -64,25 +67,25 @@ extension Adapter {
 
     /// Waits while the bond of a central of an owner is being stored, for as long as its disk may take.
     func centralStored(of owner: ObjectIdentifier) async {
-        guard centrals.isServing(owner), security.isStoringCentral else { return }
+        guard centrals.isServing(owner), coordinator.isStoringCentral else { return }
         // A program that ends is often a cancelled task.
         let (_, number) = await suspend(
             until: loop.now() + BondedDevices.storageTime, interruption: .ignoresCancellation
         ) { number in
-            if security.isStoringCentral { security.awaitTurn(number) } else { wake(number) }
+            if coordinator.isStoringCentral { coordinator.awaitTurn(number) } else { wake(number) }
         }
-        security.stopWaiting(number)
+        coordinator.stopWaiting(number)
     }
 
     /// Ends the service of the centrals of an owner.
     func stopServingPairings(for owner: ObjectIdentifier) {
         guard centrals.isServing(owner) else { return }
-        perform(security.refuseCentrals())
+        perform(coordinator.refuseCentrals())
         centrals.end()
     }
 
     /// Whether centrals may pair now.
-    var allowsCentralPairing: Bool { security.allowsCentralPairing }
+    var allowsCentralPairing: Bool { coordinator.allowsCentralPairing }
 
     /// The central whose link the kernel has under a name, for the machine.
     private func servedCentral(_ peer: PeerID) -> PairingResponder.Client? {
@@ -161,7 +164,7 @@ extension Adapter {
                 because: "its bond is worth less than what is required",
                 hint: "Forget the bond, and let the central pair again.")
         }
-        guard record == nil, !security.allowsCentralPairing else { return }
+        guard record == nil, !coordinator.allowsCentralPairing else { return }
         throw BLEError(
             .notBonded, subject: "\(link.peer)", during: operation,
             because: "it has no bond, and centrals may not pair",
@@ -172,7 +175,7 @@ extension Adapter {
     func securityRefused(withCentral peer: PeerID) -> Bool {
         guard let host = centrals.host, let served = host.find(peer) else { return false }
         let error =
-            security.allowsCentralPairing
+            coordinator.allowsCentralPairing
             ? BLEError(
                 .pairingRefused, subject: served.central.name, during: "request security",
                 because: "the central refused to pair", hint: "Pair at the central.", origin: .peer)
@@ -187,7 +190,7 @@ extension Adapter {
 
     func ask(_ question: PairingExchange.Question, about client: PairingResponder.Client, _ number: UInt64) {
         guard let served = centrals.host?.find(client.peer), let options = centrals.begin(served) else {
-            return perform(security.replied(.no, aboutCentral: number))
+            return perform(coordinator.replied(.no, aboutCentral: number))
         }
         let peer = served.central.peer ?? client.peer
         let record = client.hasBond ? bonds.record(of: identity(of: client.peer) ?? client.peer) : nil
@@ -201,22 +204,22 @@ extension Adapter {
     }
 
     private func replied(_ reply: PairingExchange.Reply, aboutCentral number: UInt64) {
-        perform(security.replied(reply, aboutCentral: number))
+        perform(coordinator.replied(reply, aboutCentral: number))
     }
 
     func readSecurity(of client: PairingResponder.Client) {
         // The end of the link may not be read yet; the socket's security is noise after it.
         commandsReadable()
         guard let served = centrals.host?.find(client.peer), links.isCurrent(served.link) else {
-            return perform(security.centralSecurityRead(nil))
+            return perform(coordinator.centralSecurityRead(nil))
         }
-        perform(security.centralSecurityRead(try? system.security(served.descriptor)))
+        perform(coordinator.centralSecurityRead(try? system.security(served.descriptor)))
     }
 
     func store(_ outcome: PairingExchange.Outcome, of client: PairingResponder.Client) {
-        guard let configuration = bonds.configuration else { return perform(security.centralStored(false)) }
+        guard let configuration = bonds.configuration else { return perform(coordinator.centralStored(false)) }
         if let link = centrals.pairing?.link, isConnected(outcome.identity, besides: link) {
-            return perform(security.centralIdentityIsConnected())
+            return perform(coordinator.centralIdentityIsConnected())
         }
         let record = BondRecord(outcome, name: nil, bondedAt: configuration.timeOfDay())
         // Not the bond of any identity that the central may claim.
@@ -233,11 +236,11 @@ extension Adapter {
     private func store(_ record: BondRecord, replacing replaced: PeerID?) async {
         do throws(BLEError) {
             let stored = try await bonds.save(record, replacing: replaced, during: "store the bond")
-            if let address { securityEvents.report(.bonded(Bond(stored, adapter: address))) }
-            perform(security.centralStored(true))
+            if let address { security.report(.bonded(Bond(stored, adapter: address))) }
+            perform(coordinator.centralStored(true))
         } catch {
             centrals.stored(error)
-            perform(security.centralStored(false))
+            perform(coordinator.centralStored(false))
         }
     }
 
@@ -279,7 +282,7 @@ extension Adapter {
         }
         switch failure {
         case .tooManyFailures, .tooManyUnconfirmed, .busy:
-            return securityEvents.report(.pairingRefused(client.peer))
+            return security.report(.pairingRefused(client.peer))
         case .bondExists, .identityConnected, .pairing: break
         }
         guard let served, let options = centrals.options,
@@ -303,7 +306,7 @@ extension Adapter {
 
     /// Logs, once for each link, that a central wanted to pair and may not.
     func logRefusal(ofCentral peer: PeerID) {
-        guard !security.allowsCentralPairing, let served = centrals.host?.find(peer),
+        guard !coordinator.allowsCentralPairing, let served = centrals.host?.find(peer),
             centrals.isNewRefusal(served.link, nil, whereUp: { links.isCurrent($0) })
         else { return }
         logger.notice(
@@ -313,7 +316,7 @@ extension Adapter {
 
     /// Nobody waits for what has failed.
     func logRestFailure(_ error: BLEError) {
-        let mayPair = security.allowsCentralPairing
+        let mayPair = coordinator.allowsCentralPairing
         logger.log(
             level: mayPair ? .warning : .debug,
             mayPair

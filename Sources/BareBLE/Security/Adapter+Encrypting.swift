@@ -67,6 +67,8 @@ enum EncryptionFailure: Error {
 }
 
 extension Adapter {
+    private var coordinator: SecurityCoordinator { security.coordinator }
+
     /// How long the encryption of a link takes at the most, where its parameters are the usual ones.
     private static let encryptionTimeout: Duration = .seconds(5)
     /// The encryption takes at most so many connection events in which the peer listens, some of them repeated.
@@ -78,7 +80,7 @@ extension Adapter {
 
     /// How links to bonded peers become encrypted: by the kernel, unless it takes no keys from this process; `nil` if
     /// they cannot be.
-    private var encryptionMeans: EncryptionMeans? { security.isManaged ? .kernel : mayCommand ? .command : nil }
+    private var encryptionMeans: EncryptionMeans? { coordinator.isManaged ? .kernel : mayCommand ? .command : nil }
 
     /// Gives the kernel the keys of all bonds again: anybody may have emptied its lists unseen. While another peer is
     /// paired they are left as they are, and not waited for.
@@ -87,17 +89,17 @@ extension Adapter {
     func loadKeys(
         leavingOut omitted: PeerID? = nil, until deadline: BootInstant, during operation: String
     ) async throws(BLEError) {
-        if security.isPairing {
-            if security.hasKeys { return }
+        if coordinator.isPairing {
+            if coordinator.hasKeys { return }
             throw BLEError(
                 .busy, subject: name, during: operation,
                 because: "another peer is being paired, and the kernel does not have the keys of the bonds",
                 hint: "Try again when that has ended.")
         }
         let (wake, number) = await suspend(until: deadline) { number in
-            perform(security.load(number, leavingOut: omitted))
+            perform(coordinator.load(number, leavingOut: omitted))
         }
-        security.stopWaiting(number)
+        coordinator.stopWaiting(number)
         switch wake {
         case .listsLoaded(nil): return
         case .listsLoaded(let failure?): throw BLEError(failure, adapter: name, during: operation)
@@ -164,7 +166,7 @@ extension Adapter {
             count += 1
             if let reply = ATTPacket.reply(toDiscarded: packet) { _ = socket.send(reply) }
         }
-        security.discarded(count)
+        coordinator.discarded(count)
         return count
     }
 
@@ -174,7 +176,7 @@ extension Adapter {
         // The socket may have reported the end before these events were read.
         commandsReadable()
         managementReadable()
-        let isRejected = security.takeRejection(by: peer)
+        let isRejected = coordinator.takeRejection(by: peer)
         if let handle {
             let failure = Self.failure(of: links.lastEnd(of: handle), after: links.encryptionFailure(of: handle))
             if case .rejected = failure { return failure }
@@ -194,10 +196,10 @@ extension Adapter {
     /// Encrypts a link by a command with the key of the bond.
     func encryptByCommand(_ handle: ConnectionHandle, of identity: PeerID) async throws(EncryptionFailure) {
         let interruption = WaitInterruption.handled { [weak self] number, _ in
-            self?.assumeIsolated { $0.perform($0.security.cancelEncryption(number)) }
+            self?.assumeIsolated { $0.perform($0.coordinator.cancelEncryption(number)) }
         }
         let (wake, _) = await suspend(interruption: interruption) { number in
-            perform(security.encrypt(handle, of: identity, number))
+            perform(coordinator.encrypt(handle, of: identity, number))
         }
         guard case .encrypted(let result) = wake else { throw .cancelled }
         if case .failure(let reason) = result { throw failure(reason, of: handle) }
@@ -353,7 +355,8 @@ extension Adapter {
 
     /// Whether a bonded peer may use private addresses, which can be recognized.
     func mayChangeAddress(_ target: ConnectTarget) -> Bool {
-        target.isBonded && mayCommand && addressHash != nil && bonds.record(of: target.peer)?.resolvingKey != nil
+        target.isBonded && mayCommand && security.addressHash != nil
+            && bonds.record(of: target.peer)?.resolvingKey != nil
     }
 
     /// Whether the kernel has a link to a peer under one of its names.
@@ -410,10 +413,12 @@ extension Adapter {
 
     /// The bond whose key encrypts a link if the link is encrypted.
     private func bondRecord(of link: LinkIdentity) -> BondRecord? {
-        if centrals.isUnproven(link) { return nil }
+        if security.centrals.isUnproven(link) { return nil }
         let identity = identity(of: link.peer) ?? link.peer
         // While a new bond is being stored, the kernel has its key already, also for a next link of the same central.
-        if let pairing = centrals.pairing?.link.peer, self.identity(of: pairing) ?? pairing == identity { return nil }
+        if let pairing = security.centrals.pairing?.link.peer, self.identity(of: pairing) ?? pairing == identity {
+            return nil
+        }
         return bonds.usableRecord(of: identity)
     }
 
@@ -427,7 +432,7 @@ extension Adapter {
         if case .rejected = failure {
             let identity = identity(of: peer) ?? peer
             await bonds.markRejected(identity)
-            securityEvents.report(.bondRejected(identity))
+            security.report(.bondRejected(identity))
         }
         return error(failure, peer)
     }
@@ -438,7 +443,7 @@ extension Adapter {
         switch failure {
         case .rejected(let status):
             return BLEError(bondRejectedBy: identity(of: peer) ?? peer, during: operation, status)
-        case .keyNotLoaded where !security.isManaged:
+        case .keyNotLoaded where !coordinator.isManaged:
             return BLEError(
                 .notBonded, subject: "\(peer)", during: operation,
                 because: "its bond was forgotten meanwhile")

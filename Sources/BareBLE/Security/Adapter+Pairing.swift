@@ -5,6 +5,8 @@ internal import Logging
 // How the adapter pairs: it performs what `SecurityCoordinator` returns, with the disk, the agent and the link.
 
 extension Adapter {
+    private var coordinator: SecurityCoordinator { security.coordinator }
+
     // MARK: Management
 
     /// How long it may take to put the adapter under management, a change of its power included.
@@ -25,12 +27,12 @@ extension Adapter {
 
     /// Waits for the end of a setup that is under way: it may have switched the adapter off for a moment.
     func awaitSetUp(during operation: String) async throws(BLEError) {
-        guard security.isSettingUp else { return }
+        guard coordinator.isSettingUp else { return }
         let (wake, number) = await suspend(until: loop.now() + Self.managementTimeout) { number in
             // It requests nothing: what the setup has switched off, it switches on again.
-            perform(security.manage(ManagementSetup.Plan(powersOn: false), number))
+            perform(coordinator.manage(ManagementSetup.Plan(powersOn: false), number))
         }
-        security.stopWaiting(number)
+        coordinator.stopWaiting(number)
         if case .cancelled = wake { throw cancelledError(during: operation) }
         commandsReadable()
         checkPresence()
@@ -41,7 +43,7 @@ extension Adapter {
     private func setUp(
         during operation: String, mayCyclePower: Bool, until limit: BootInstant? = nil
     ) async throws(BLEError) -> ManagementSetup.Managed {
-        guard bonds.configuration != nil else {
+        guard security.isConfigured else {
             throw BLEError(
                 .notSupported, subject: name, during: operation, because: "pairing is not configured",
                 hint: "Set `Configuration.security`.")
@@ -52,16 +54,16 @@ extension Adapter {
         let plan = ManagementSetup.Plan(powersOn: true, mayCyclePower: mayCyclePower && !links.hasLinks)
         let deadline = loop.now() + Self.managementTimeout
         let (wake, number) = await suspend(until: limit.map { min($0, deadline) } ?? deadline) { number in
-            perform(security.manage(plan, number))
+            perform(coordinator.manage(plan, number))
         }
-        security.stopWaiting(number)
+        coordinator.stopWaiting(number)
         switch wake {
         case .managed(.success(let managed)):
             // Its power may have changed.
             commandsReadable()
             checkPresence()
             guard presence == .up else { throw downError(during: operation) }
-            security.setUpEnded(nil)
+            coordinator.setUpEnded(nil)
             return managed
         case .managed(.failure(let failure)): throw BLEError(failure, adapter: name, during: operation)
         case .cancelled: throw cancelledError(during: operation)
@@ -79,9 +81,9 @@ extension Adapter {
     /// - Parameter mayCyclePower: Whether the adapter may be switched off and on for that: not where links are up that
     ///   another program has made.
     func manageFirst(during operation: String, mayCyclePower: Bool = true) async throws(BLEError) {
-        guard bonds.configuration != nil, security.setUpFailure == nil else { return }
+        guard security.isConfigured, coordinator.setUpFailure == nil else { return }
         // One that is managed and cannot pair can be helped where it has no links.
-        if security.isManaged, security.canPair == true || links.hasLinks || !mayCyclePower { return }
+        if coordinator.isManaged, coordinator.canPair == true || links.hasLinks || !mayCyclePower { return }
         do throws(BLEError) {
             try await openBonds(during: operation)
         } catch {
@@ -93,7 +95,7 @@ extension Adapter {
             try await manage(during: operation, mayCyclePower: mayCyclePower)
         } catch {
             if error.code == .cancelled { throw error }
-            security.setUpEnded(error)
+            coordinator.setUpEnded(error)
             warnOfNoManagement(error)
             // It was switched off for that, and why it is not on again is the cause.
             if presence == .down { throw error }
@@ -104,7 +106,8 @@ extension Adapter {
     /// Puts an adapter that came back under management again where centrals are served: nothing that this program calls
     /// would, and until then the kernel has no keys for their links.
     func manageForCentrals() {
-        guard centrals.host != nil, bonds.configuration != nil, !security.isManaged, !security.isSettingUp else {
+        guard security.centrals.host != nil, security.isConfigured, !coordinator.isManaged, !coordinator.isSettingUp
+        else {
             return
         }
         Task(executorPreference: loop) { [weak self] in await self?.manageOrWarn(during: "serve centrals") }
@@ -122,7 +125,7 @@ extension Adapter {
     ///
     /// - Returns: Whether it is on; otherwise it has to be switched on without.
     func powerUpManaged(during operation: String) async -> Bool {
-        guard bonds.configuration != nil else { return false }
+        guard security.isConfigured else { return false }
         do throws(BLEError) {
             _ = try await setUp(during: operation, mayCyclePower: true)
             return true
@@ -155,18 +158,18 @@ extension Adapter {
 
     private func openManagement(during operation: String) throws(BLEError) {
         guard let index = info?.index else { throw downError(during: operation) }
-        if security.isOpen { return useManagement(of: index) }
+        if coordinator.isOpen { return useManagement(of: index) }
         do throws(SystemCallError) {
-            security.open(try system.openManagement(), adapter: index)
-            guard let descriptor = security.descriptor else { return }
+            coordinator.open(try system.openManagement(), adapter: index)
+            guard let descriptor = coordinator.descriptor else { return }
             let failure = loop.onReadable(descriptor) { [weak self] in
                 self?.assumeIsolated { $0.managementReadable() }
             }
             if let failure {
-                perform(security.close())
+                perform(coordinator.close())
                 throw failure
             }
-            if system.runsBluetoothd() { perform(security.foundOtherManager()) }
+            if system.runsBluetoothd() { perform(coordinator.foundOtherManager()) }
         } catch {
             throw BLEError(error, subject: name, during: operation)
         }
@@ -176,28 +179,28 @@ extension Adapter {
     func useManagement(of index: UInt16) {
         // That it was away may not be read yet.
         managementReadable()
-        perform(security.use(adapter: index))
+        perform(coordinator.use(adapter: index))
     }
 
     func managementReadable() {
-        security.readable { perform($0) }
+        coordinator.readable { perform($0) }
         logWarnings()
     }
 
     /// Stops the management of the adapter, with the adapter itself.
     func closeManagement() {
-        if let descriptor = security.descriptor { loop.unregister(descriptor) }
-        perform(security.close())
+        if let descriptor = coordinator.descriptor { loop.unregister(descriptor) }
+        perform(coordinator.close())
     }
 
     // MARK: Bonds
 
     /// Opens the bonds and reads them, unless that was done.
     func openBonds(during operation: String, until limit: BootInstant? = nil) async throws(BLEError) {
-        guard bonds.configuration != nil, !bonds.isOpen else { return }
+        guard security.isConfigured, !bonds.isOpen else { return }
         guard let address, address != .zero else { throw downError(during: operation) }
         guard let damage = try await bonds.open(adapter: address, during: operation, until: limit) else { return }
-        securityEvents.report(.bondsDamaged(damage))
+        security.report(.bondsDamaged(damage))
     }
 
     /// Finds the adapter and reads its bonds.
@@ -210,12 +213,12 @@ extension Adapter {
     func bondsChanged() {
         var keys: [PeerID: Secret128] = [:]
         for record in bonds.records { keys[record.identity] = record.resolvingKey?.key }
-        if !keys.isEmpty, addressHash == nil {
+        if !keys.isEmpty, security.addressHash == nil {
             logger.warning(
                 "bonded devices with private addresses are not recognized: `Configuration.addressHash` is not set",
                 metadata: ["adapter": "\(name)"])
         }
-        setIdentityKeys(keys, addressHash)
+        setIdentityKeys(keys, security.addressHash)
         let lists = BondRules.keyLists(of: bonds.records, adapter: bonds.hardware)
         for omission in bonds.newOmissions(lists.omissions) {
             let consequence =
@@ -231,7 +234,7 @@ extension Adapter {
 
     /// The bonds of this adapter.
     package func bonds() async throws(BLEError) -> [Bond] {
-        guard bonds.configuration != nil else { return [] }
+        guard security.isConfigured else { return [] }
         try await readBonds(during: "list the bonds")
         guard let address else { return [] }
         let shared = BondRules.sharedIdentityKeys(of: bonds.records)
@@ -245,11 +248,11 @@ extension Adapter {
     /// - Returns: Why the kernel may keep the key, if it may.
     package func forgetBond(with peer: PeerID) async throws(BLEError) -> BLEError? {
         let operation = Self.forgetting
-        guard bonds.configuration != nil else { return nil }
+        guard security.isConfigured else { return nil }
         try await readBonds(during: operation)
         let identity = identity(of: peer) ?? peer
         try await bonds.forget(identity, during: operation)
-        _ = security.takeRejection(by: identity)
+        _ = coordinator.takeRejection(by: identity)
         // The bond is gone, whatever follows.
         var refusal: BLEError?
         do throws(BLEError) {
@@ -269,8 +272,8 @@ extension Adapter {
 
     private func removeKeys(of identity: PeerID, during operation: String) async throws(BLEError) {
         try await manage(during: operation)
-        let (wake, number) = await suspend { number in perform(security.unpair(identity, number)) }
-        security.stopWaiting(number)
+        let (wake, number) = await suspend { number in perform(coordinator.unpair(identity, number)) }
+        coordinator.stopWaiting(number)
         if case .failed(let error) = wake { throw error }
     }
 
@@ -288,18 +291,18 @@ extension Adapter {
         let managed = try await manage(during: operation)
         guard managed.canPair != false else { throw BLEError(cannotPairWith: name, during: operation) }
         let interruption = WaitInterruption.handled { [weak self] number, _ in
-            self?.assumeIsolated { $0.perform($0.security.cancelPairing(number)) }
+            self?.assumeIsolated { $0.perform($0.coordinator.cancelPairing(number)) }
         }
-        security.pairingRequested()
-        defer { security.pairingRequestEnded() }
+        coordinator.pairingRequested()
+        defer { coordinator.pairingRequestEnded() }
         while true {
             // It may have been bonded while another pairing ran.
             if let bond = try bondToKeep(with: link, descriptor: descriptor, options) { return bond }
-            guard !security.isPairing else {
+            guard !coordinator.isPairing else {
                 let (wake, number) = await suspend(until: deadline) { number in
-                    if security.isPairing { security.awaitTurn(number) } else { self.wake(number) }
+                    if coordinator.isPairing { coordinator.awaitTurn(number) } else { self.wake(number) }
                 }
-                security.stopWaiting(number)
+                coordinator.stopWaiting(number)
                 if case .cancelled = wake { throw cancelledError(during: operation) }
                 if case .timedOut = wake {
                     throw BLEError(
@@ -312,13 +315,13 @@ extension Adapter {
             var isBegun = false
             let (wake, _) = await suspend(interruption: interruption) { number in
                 // Other jobs may have run since the look above.
-                guard !security.isPairing else { return self.wake(number) }
+                guard !coordinator.isPairing else { return self.wake(number) }
                 isBegun = true
-                pairing.begin(
+                security.pairing.begin(
                     PairingContext(
                         waiter: number, peer: peer, identity: identity(of: peer) ?? peer, link: link,
                         descriptor: descriptor, options: options))
-                perform(security.pair(demand, number))
+                perform(coordinator.pair(demand, number))
             }
             switch wake {
             case .paired(.success(let stored)):
@@ -392,7 +395,7 @@ extension Adapter {
     private func error(_ failure: PairingFailure, pairing peer: PeerID, _ options: PairingOptions) -> BLEError {
         if let reason = failure.storeFailure, case .notStored = failure.reason { return reason }
         // Whoever replies to the kernel first decides, and bluetoothd without an agent refuses at once.
-        if failure.reason.isRefusalByPeer, security.hasOtherManager {
+        if failure.reason.isRefusalByPeer, coordinator.hasOtherManager {
             return BLEError(pairingSharedWithOthers: peer, during: "pair")
         }
         return BLEError(failure.reason, pairing: peer, options, during: "pair")
@@ -413,9 +416,9 @@ extension Adapter {
             case .ask(let question, let number): ask(question, number)
             case .readSecurity: readSecurity()
             case .store(let outcome): store(outcome)
-            case .stopAsking: pairing.stopAsking()
+            case .stopAsking: security.pairing.stopAsking()
             case .askAboutCentral(let question, let client, let number): ask(question, about: client, number)
-            case .stopAskingAboutCentral: centrals.stopAsking()
+            case .stopAskingAboutCentral: security.centrals.stopAsking()
             case .readCentralSecurity(let client): readSecurity(of: client)
             case .storeCentral(let outcome, let client): store(outcome, of: client)
             case .centralPaired(let client, let result): centralPaired(client, result)
@@ -426,13 +429,9 @@ extension Adapter {
             case .rested(let waiter, let failure?):
                 wake(waiter, .failed(BLEError(failure, adapter: name, during: "allow pairing")))
             case .restFailed(let failure): logRestFailure(BLEError(failure, adapter: name, during: "allow pairing"))
-            case .bondableCleared(let isSetAgain):
-                logger.warning(
-                    isSetAgain
-                        ? "another program has made the adapter not bondable, so that no central could pair: it is set again"
-                        : "other programs keep making the adapter not bondable: no central can pair for up to a minute",
-                    metadata: ["adapter": "\(name)"])
-                securityEvents.report(.otherManager)
+            case .changedByOthers(let change):
+                logger.warning("\(change.words)", metadata: ["adapter": "\(name)"])
+                security.report(.otherManager)
             case .refused(let peer):
                 logger.debug(
                     "a pairing was refused", metadata: ["adapter": "\(name)", "peer": "\(peer.map { "\($0)" } ?? "-")"])
@@ -440,40 +439,15 @@ extension Adapter {
                 // A connect whose key the kernel does not have made it pair.
                 let identity = identity(of: peer) ?? peer
                 for waiter in links.encryptionWaiters { wake(waiter, .keyMissing(identity)) }
-                securityEvents.report(.pairingRefused(peer))
+                security.report(.pairingRefused(peer))
                 _ = securityRefused(withCentral: peer)
                 logRefusal(ofCentral: peer)
             case .requested(let peer):
                 // It may be the response to a request of this side.
                 if securityRefused(withCentral: peer) { continue }
-                security.countSecurityRequest()
-                securityEvents.report(.securityRequested(peer))
+                coordinator.countSecurityRequest()
+                security.report(.securityRequested(peer))
                 logRefusal(ofCentral: peer)
-            case .madeBondable:
-                logger.warning(
-                    "every peer may bond with the adapter, by another program or by a failed command",
-                    metadata: ["adapter": "\(name)"])
-                securityEvents.report(.otherManager)
-            case .wasBondable:
-                logger.warning(
-                    "the adapter was bondable: another program manages it, or has done so",
-                    metadata: ["adapter": "\(name)"])
-                securityEvents.report(.otherManager)
-            case .otherManager:
-                logger.warning(
-                    "bluetoothd manages the adapter too: it refuses pairings, and removes the keys of bonds",
-                    metadata: ["adapter": "\(name)"])
-                securityEvents.report(.otherManager)
-            case .secureConnectionsOff:
-                logger.warning(
-                    "another program has switched LE Secure Connections off: later pairings are legacy ones",
-                    metadata: ["adapter": "\(name)"])
-                securityEvents.report(.otherManager)
-            case .privacyOn:
-                logger.warning(
-                    "another program has given the adapter private addresses: pairing may fail",
-                    metadata: ["adapter": "\(name)"])
-                securityEvents.report(.otherManager)
             case .encrypt(let command, let number): send(HCICommandPacket(command), for: .encryption(number))
             case .withdrawEncryption: perform(hci.withdraw(.leEnableEncryption))
             case .encrypted(let waiter, let result):
@@ -488,27 +462,27 @@ extension Adapter {
     }
 
     private func ask(_ question: PairingExchange.Question, _ number: UInt64) {
-        guard let context = pairing.context else { return }
+        guard let context = security.pairing.context else { return }
         let agent = context.options.agent
         let peer = context.peer
-        pairing.stopAsking()
+        security.pairing.stopAsking()
         let task = Task(executorPreference: loop) { [weak self] in
             let reply = await agent.reply(to: question, about: peer)
             guard !Task.isCancelled else { return }
             await self?.replied(reply, to: number)
         }
-        pairing.ask(by: task)
+        security.pairing.ask(by: task)
     }
 
     private func replied(_ reply: PairingExchange.Reply, to number: UInt64) {
-        perform(security.replied(reply, to: number))
+        perform(coordinator.replied(reply, to: number))
     }
 
     private func paired(_ waiter: UInt64, _ result: Result<PairingExchange.Outcome, PairingExchange.Failure>) {
-        let rest = pairing.end(waiter)
+        let rest = security.pairing.end(waiter)
         // Without a Security Manager the kernel reports a success, and does nothing.
         if case .failure(.notEncrypted) = result, let link = rest?.context.link, links.isCurrent(link) {
-            security.cannotPair()
+            coordinator.cannotPair()
         }
         wake(
             waiter,
@@ -520,15 +494,15 @@ extension Adapter {
     private func readSecurity() {
         // The end of the link may not be read yet; the socket's security is noise after it.
         commandsReadable()
-        guard let context = pairing.context, links.isCurrent(context.link) else {
-            return perform(security.securityRead(nil))
+        guard let context = security.pairing.context, links.isCurrent(context.link) else {
+            return perform(coordinator.securityRead(nil))
         }
-        perform(security.securityRead(try? system.security(context.descriptor)))
+        perform(coordinator.securityRead(try? system.security(context.descriptor)))
     }
 
     private func store(_ outcome: PairingExchange.Outcome) {
-        guard let context = pairing.context, let configuration = bonds.configuration else {
-            return perform(security.stored(false))
+        guard let context = security.pairing.context, let configuration = bonds.configuration else {
+            return perform(coordinator.stored(false))
         }
         let record = BondRecord(outcome, name: context.options.name, bondedAt: configuration.timeOfDay())
         // Not the bond of any identity that the peer may claim.
@@ -541,12 +515,30 @@ extension Adapter {
     private func store(_ record: BondRecord, replacing replaced: PeerID?, for waiter: UInt64) async {
         do throws(BLEError) {
             let stored = try await bonds.save(record, replacing: replaced, during: "store the bond")
-            if let address { securityEvents.report(.bonded(Bond(stored, adapter: address))) }
-            guard pairing.stored(.success(stored), for: waiter) else { return }
-            perform(security.stored(true))
+            if let address { security.report(.bonded(Bond(stored, adapter: address))) }
+            guard security.pairing.stored(.success(stored), for: waiter) else { return }
+            perform(coordinator.stored(true))
         } catch {
-            guard pairing.stored(.failure(error), for: waiter) else { return }
-            perform(security.stored(false))
+            guard security.pairing.stored(.failure(error), for: waiter) else { return }
+            perform(coordinator.stored(false))
+        }
+    }
+}
+
+extension SecurityCoordinator.ForeignChange {
+    /// The change and its consequence, for the log.
+    fileprivate var words: String {
+        switch self {
+        case .bondableCleared(isSetAgain: true):
+            "another program has made the adapter not bondable, so that no central could pair: it is set again"
+        case .bondableCleared(isSetAgain: false):
+            "other programs keep making the adapter not bondable: no central can pair for up to a minute"
+        case .madeBondable: "every peer may bond with the adapter, by another program or by a failed command"
+        case .wasBondable: "the adapter was bondable: another program manages it, or has done so"
+        case .otherManager: "bluetoothd manages the adapter too: it refuses pairings, and removes the keys of bonds"
+        case .secureConnectionsOff:
+            "another program has switched LE Secure Connections off: later pairings are legacy ones"
+        case .privacyOn: "another program has given the adapter private addresses: pairing may fail"
         }
     }
 }

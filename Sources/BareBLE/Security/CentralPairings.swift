@@ -24,7 +24,7 @@ private struct Refusal: Hashable {
 }
 
 /// How centrals may pair, and the pairing that runs.
-struct CentralPairings {
+final class CentralPairings {
     /// The owner of the links, called on the loop.
     struct Host: Sendable {
         /// Returns the central whose link the kernel has under a name; `nil` if none is served there.
@@ -50,7 +50,7 @@ struct CentralPairings {
     private var storeFailure: BLEError?
 
     /// Serves the centrals of an owner.
-    mutating func begin(for owner: ObjectIdentifier, _ host: Host) {
+    func begin(for owner: ObjectIdentifier, _ host: Host) {
         self.owner = owner
         self.host = host
     }
@@ -59,11 +59,11 @@ struct CentralPairings {
     func isServing(_ owner: ObjectIdentifier) -> Bool { self.owner == owner }
 
     /// Serves nobody's centrals any more.
-    mutating func end() {
+    func end() {
         (owner, host, options) = (nil, nil, nil)
     }
 
-    mutating func allow(_ options: CentralPairingOptions) { self.options = options }
+    func allow(_ options: CentralPairingOptions) { self.options = options }
 
     // MARK: The pairing that runs
 
@@ -74,17 +74,17 @@ struct CentralPairings {
     func isUnproven(_ link: LinkIdentity) -> Bool { current?.central.link == link || unproven.contains(link) }
 
     /// A central begins to pair, or is asked about again; returns the options of its pairing.
-    mutating func begin(_ central: ServedCentral) -> CentralPairingOptions? {
+    func begin(_ central: ServedCentral) -> CentralPairingOptions? {
         if current == nil, let options { current = (central, options) }
         return current?.options
     }
 
-    mutating func stored(_ failure: BLEError) { storeFailure = failure }
+    func stored(_ failure: BLEError) { storeFailure = failure }
 
     /// Ends the pairing that runs; returns its central and options, and why its bond was not stored.
     ///
     /// - Parameter isUp: Whether a link is up: of others nothing is kept.
-    mutating func finish(isPaired: Bool, whereUp isUp: (LinkIdentity) -> Bool) -> (
+    func finish(isPaired: Bool, whereUp isUp: (LinkIdentity) -> Bool) -> (
         pairing: (central: ServedCentral, options: CentralPairingOptions)?, storeFailure: BLEError?
     ) {
         if !isPaired, let link = current?.central.link { unproven = unproven.filter(isUp).union([link]) }
@@ -95,7 +95,7 @@ struct CentralPairings {
     /// Whether the central of a link is refused for the first time for this reason; keeps that it was.
     ///
     /// - Parameter isUp: Whether a link is up: of others nothing is kept.
-    mutating func isNewRefusal(
+    func isNewRefusal(
         _ link: LinkIdentity, _ failure: PairingResponder.Failure?, whereUp isUp: (LinkIdentity) -> Bool
     ) -> Bool {
         refusals = refusals.filter { isUp($0.link) }
@@ -104,12 +104,12 @@ struct CentralPairings {
 
     // MARK: The agent
 
-    mutating func ask(by task: Task<Void, Never>) {
+    func ask(by task: Task<Void, Never>) {
         asking?.cancel()
         asking = task
     }
 
-    mutating func stopAsking() {
+    func stopAsking() {
         asking?.cancel()
         asking = nil
     }

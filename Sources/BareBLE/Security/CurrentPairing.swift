@@ -1,5 +1,13 @@
 internal import BLECore
 
+// The pairing that a task of this program makes, on the side of the adapter: its link, the task that asks the agent, and
+// what the disk has done with its bond. `PairingExchange` is the machine; `CentralPairings` has those that centrals begin.
+//
+// Invariants
+// - One pairing runs at a time, from `begin` to `end`. What returns late from the agent or the disk is of the pairing of a
+//   task, and concerns no later one.
+// - One question is asked at a time; the next one, and the end of the pairing, cancel its task.
+
 /// What a pairing needs besides the machine.
 struct PairingContext {
     /// The task that pairs.
@@ -14,7 +22,7 @@ struct PairingContext {
 }
 
 /// The pairing that runs, and what the agent and the disk have done for it.
-struct CurrentPairing {
+final class CurrentPairing {
     /// What a pairing has left.
     struct Rest {
         let context: PairingContext
@@ -31,7 +39,7 @@ struct CurrentPairing {
     /// The context of the pairing that runs, if there is one.
     var context: PairingContext? { rest?.context }
 
-    mutating func begin(_ context: PairingContext) {
+    func begin(_ context: PairingContext) {
         rest = Rest(context: context)
         asking = nil
     }
@@ -39,7 +47,7 @@ struct CurrentPairing {
     /// Ends the pairing of a task.
     ///
     /// - Returns: What it has left; `nil` if another one runs, or none.
-    mutating func end(_ waiter: UInt64) -> Rest? {
+    func end(_ waiter: UInt64) -> Rest? {
         guard let rest, rest.context.waiter == waiter else { return nil }
         self.rest = nil
         asking = nil
@@ -49,10 +57,10 @@ struct CurrentPairing {
     // MARK: The agent
 
     /// The agent is asked by this task.
-    mutating func ask(by task: Task<Void, Never>) { asking = task }
+    func ask(by task: Task<Void, Never>) { asking = task }
 
     /// The agent's reply is no longer needed.
-    mutating func stopAsking() {
+    func stopAsking() {
         asking?.cancel()
         asking = nil
     }
@@ -60,7 +68,7 @@ struct CurrentPairing {
     // MARK: The disk
 
     /// The disk has stored the bond of a task's pairing, or has not; `false` if that pairing has ended.
-    mutating func stored(_ result: Result<BondRecord, BLEError>, for waiter: UInt64) -> Bool {
+    func stored(_ result: Result<BondRecord, BLEError>, for waiter: UInt64) -> Bool {
         guard rest?.context.waiter == waiter else { return false }
         switch result {
         case .success(let record): rest?.stored = record

@@ -62,23 +62,13 @@ final class SecurityCoordinator {
         case rested(UInt64, ManagementSetup.Failure?)
         /// The kernel could not be set to let centrals pair, or not to, and no task waits for that.
         case restFailed(ManagementSetup.Failure)
-        /// Another program has made the adapter not bondable while centrals may pair. That is undone, now or later.
-        case bondableCleared(isSetAgain: Bool)
         /// A pairing with a peer that no task pairs was refused.
         case refused(PeerID?)
         /// A peer without a bond has asked for security, and the kernel has refused; or a central has refused what this side has
         /// asked for.
         case requested(PeerID)
-        /// Another program has made the adapter bondable, or it could not be made otherwise.
-        case madeBondable
-        /// The adapter was bondable when it was put under management.
-        case wasBondable
-        /// Another program manages the adapter: it runs, or has begun to.
-        case otherManager
-        /// Another program has switched LE Secure Connections off.
-        case secureConnectionsOff
-        /// Another program has given the adapter private addresses.
-        case privacyOn
+        /// Another program manages the adapter too, or has changed its security.
+        case changedByOthers(ForeignChange)
         /// Stop watching the descriptor, and call `close`.
         case lost(errno: Int32)
         /// Send this command to the controller, and call `encryptionCommandFinished` with the number.
@@ -87,6 +77,22 @@ final class SecurityCoordinator {
         case withdrawEncryption
         /// A task resumes: its link is encrypted with a key of the size given, or is not.
         case encrypted(UInt64, Result<KeyUse, LinkEncryption.Failure>)
+    }
+
+    /// The sign that another program manages the adapter.
+    enum ForeignChange: Hashable {
+        /// It has made the adapter not bondable while centrals may pair. That is undone, now or later.
+        case bondableCleared(isSetAgain: Bool)
+        /// It has made the adapter bondable, or that could not be made otherwise.
+        case madeBondable
+        /// The adapter was bondable when it was put under management.
+        case wasBondable
+        /// It runs, or has begun to.
+        case otherManager
+        /// It has switched LE Secure Connections off.
+        case secureConnectionsOff
+        /// It has given the adapter private addresses.
+        case privacyOn
     }
 
     /// The encryption of a link by a command.
@@ -664,9 +670,9 @@ final class SecurityCoordinator {
         return actions
     }
 
-    private func changedByOthers(_ action: Action) -> Action {
+    private func changedByOthers(_ change: ForeignChange) -> Action {
         hasOtherManager = true
-        return action
+        return .changedByOthers(change)
     }
 
     private func perform(_ requests: [PairingExchange.Action]) -> [Action] {

@@ -142,7 +142,7 @@ extension LinkServer {
 
     /// Processes a packet of the client.
     func received(_ pdu: [UInt8]) {
-        perform(machine.received(pdu, in: &services.database, at: loop.now()))
+        perform(services.serve { machine.received(pdu, in: &$0, at: loop.now()) })
     }
 
     /// The kernel has dropped packets of the client, which were not read in time.
@@ -328,7 +328,7 @@ extension LinkServer {
         guard let running, running.asked.token == token else { return }
         self.running = nil
         lastHeard = loop.now()
-        perform(machine.finished(token, result, in: &services.database, at: loop.now()))
+        perform(services.serve { machine.finished(token, result, in: &$0, at: loop.now()) })
     }
 }
 

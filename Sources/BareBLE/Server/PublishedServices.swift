@@ -19,7 +19,7 @@ final class PublishedServices: @unchecked Sendable {
         let batch: LocalService.BatchHandler?
     }
 
-    var database: ServerDatabase
+    private(set) var database: ServerDatabase
     private let computeHash: (@Sendable (DatabaseHashMessage) -> [UInt8])?
     private(set) var services: [PublishedService] = []
     /// The Device Name, which is there in any case, and is the only stored value of the library that centrals may
@@ -155,6 +155,9 @@ final class PublishedServices: @unchecked Sendable {
             .tooLong, during: operation,
             because: "the value has \(value.count) bytes, and an attribute \(ServerDatabase.longestValue) at most")
     }
+
+    /// Has a link serve its client, which may change stored values.
+    func serve<Result>(_ body: (inout ServerDatabase) -> Result) -> Result { body(&database) }
 
     /// Replaces the stored value of an attribute, if it has one.
     func set(_ value: [UInt8], at handle: AttributeHandle) { database.setValue(value, of: handle) }

@@ -195,8 +195,7 @@ extension ServedLinks {
         let reportedReason = socket.reportedReason
         let descriptor = socket.release()
         return central.assumeIsolated {
-            var socket = LinkSocket(adopting: descriptor)
-            socket.reportedReason = reportedReason
+            let socket = LinkSocket(adopting: descriptor, reportedReason: reportedReason)
             return $0.makePeripheral(over: socket, id: id, name: name, mtu: mtu, controls: controls)
         }
     }

@@ -4,6 +4,15 @@ internal import Logging
 
 // The subscriptions of a session, which last over its links. On each link a task subscribes and passes the values into
 // the buffer of the subscription's sequence. If that fails, `ResubscribeMachine` decides what follows.
+//
+// Duties: keep the subscriptions in their order, begin each on a link, pass its values on, and end it: with the session, by a
+// failure that would recur on every link, or where no task consumes its values.
+//
+// Invariants
+// - One task passes values on for a subscription at a time. The one of an earlier link is cancelled before.
+// - Every entry of a buffer has the number of its link, so that what belongs to an earlier one is recognized.
+// - Values that were dropped on the way are reported before the next one, and with the end.
+// - A subscription is looked for again only after the peer has announced changed services, or on the next link.
 
 /// The subscriptions of one session, in the order in which they were made.
 struct StandingSubscriptions {

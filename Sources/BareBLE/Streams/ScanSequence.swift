@@ -110,7 +110,7 @@ public struct ScanSequence: AsyncSequence, Sendable {
         let buffer = StreamBuffer<ScanEvent>(
             of: central.configuration.adapter.description, capacity: capacity, byteLimit: byteLimit,
             policy: .dropOldest,
-            countingDropsIn: central.adapter.droppedEvents)
+            countingDropsIn: await central.adapter.droppedEvents)
         return (try await central.beginScan(self, into: buffer), buffer)
     }
 

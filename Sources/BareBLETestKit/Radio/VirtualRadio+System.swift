@@ -28,13 +28,12 @@ extension VirtualRadio {
             let beginning = try self.assumeIsolated {
                 $0.connect(from: own, to: peer, timeout: timeout, security: security)
             }.get()
-            var socket = LinkSocket(adopting: beginning.descriptor)
             let fate = beginning.fate
-            socket.reportedReason = { fate.withLock(\.self) }
-            socket.reportedHandle = beginning.handle
+            var socket = LinkSocket(
+                adopting: beginning.descriptor, isConnecting: beginning.isConnecting, reportedHandle: beginning.handle,
+                reportedReason: { fate.withLock(\.self) })
             // A full socket polls like one that is connecting.
             while beginning.isConnecting, socket.send([UInt8](repeating: 0, count: 1000)) == .sent {}
-            socket.isConnecting = beginning.isConnecting
             return socket
         }
         system.listen = { address throws(SystemCallError) in

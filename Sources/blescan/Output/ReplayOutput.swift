@@ -3,7 +3,7 @@ import BLECore
 import BLELinux
 
 /// The output of `blescan replay`: packets as they are read, then the devices that advertised, then the counts.
-struct ReplayOutput {
+struct ReplayOutput: ~Copyable {
     private let only: Replay.Layer?
     private let json: Bool
     private var printer = PacketPrinter(keys: SensorKeys.all)

@@ -20,7 +20,7 @@ struct ScanReplay: ~Copyable {
         var settings = ScanSettings.balanced.duplicates(verbosity == .packet ? .all : .changed)
         settings.filter = filter
         gate = ScanGate(settings)
-        devices.pinned = filter.peers
+        devices.pin(filter.peers)
         self.lines = lines
         self.verbosity = verbosity
         self.limit = limit

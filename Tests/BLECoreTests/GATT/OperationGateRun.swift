@@ -3,7 +3,7 @@ import TestSupport
 
 /// A gate under random steps, with a plain book of who is where. What is random: who comes and for what, from inside
 /// which exclusive, who arrives, who leaves, who gives up, and when everything is cleared.
-struct OperationGateRun {
+struct OperationGateRun: ~Copyable {
     private var gate = OperationGate()
     private var numbers: SeededNumbers
     private var lastTicket: OperationGate.Ticket = 0

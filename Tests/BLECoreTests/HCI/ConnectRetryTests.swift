@@ -115,16 +115,18 @@ import Testing
     }
 
     @Test(.row("O14")) func afterATakenChannelTheKernelConnects() {
-        var retry = retry()
-        _ = retry.begin(mayCommand: true, at: start)
-        _ = retry.initiated(handle, at: start)
-        #expect(retry.notAttached(.busy, end: nil, at: start) == .disconnect(handle))
-        #expect(retry.disconnected(at: start) == .connectByKernel(scanning: true))
-        #expect(retry.kernelFailed(.busy, at: start) == .pause(until: start + .milliseconds(200)))
-        #expect(retry.paused() == .connectByKernel(scanning: true))
-        var aborted = retry
-        #expect(aborted.kernelFailed(.adapterDown, at: start) == .fail)
-        #expect(retry.kernelFailed(.timedOut, at: start) == .failChannelTaken)
+        for (failure, step) in [(.adapterDown, .fail), (.timedOut, .failChannelTaken)]
+            as [(ConnectRetry.AttachFailure, ConnectRetry.Step)]
+        {
+            var retry = retry()
+            _ = retry.begin(mayCommand: true, at: start)
+            _ = retry.initiated(handle, at: start)
+            #expect(retry.notAttached(.busy, end: nil, at: start) == .disconnect(handle))
+            #expect(retry.disconnected(at: start) == .connectByKernel(scanning: true))
+            #expect(retry.kernelFailed(.busy, at: start) == .pause(until: start + .milliseconds(200)))
+            #expect(retry.paused() == .connectByKernel(scanning: true))
+            #expect(retry.kernelFailed(failure, at: start) == step)
+        }
     }
 
     @Test(.row("O14")) func aLinkThatWasThereAndIsBusyIsTriedAgainAfterPauses() {

@@ -83,7 +83,8 @@ import Testing
 
     @Test func anIdentityIsOneDeviceWhateverItsAddress() throws {
         let identity = PeerID(address: BluetoothAddress(rawValue: 0xC000_0000_0001), type: .random)
-        var (list, table) = (DeviceList(), DeviceTable())
+        var list = DeviceList()
+        var table = DeviceTable()
         list.pin(identity)
         for number in 1...3 as ClosedRange<UInt64> {
             let outcome = try #require(

@@ -52,7 +52,7 @@ import Testing
         #endif
         var table = DeviceTable()
         let wanted = report(7, [])
-        table.pinned = [try #require(wanted.peer)]
+        table.pin([try #require(wanted.peer)])
         _ = table.record(wanted, at: start)
         var mostEntries = 0
         for number in 0..<count {
@@ -72,9 +72,7 @@ import Testing
         let outcome = try #require(record(report(4, []), &table, at: start))
         #expect(outcome.evicted.map(\.id) == [AdvertiserID(report(2, []))])
         #expect(table.scanResults.map { $0.peer?.address.rawValue } == [4, 1, 3])
-        table.pinned = [report(4, []), report(1, []), report(3, [])].reduce(into: []) { set, one in
-            if let peer = one.peer { set.insert(peer) }
-        }
+        table.pin(Set([report(4, []), report(1, []), report(3, [])].compactMap(\.peer)))
         #expect(record(report(5, []), &table, at: start) == nil)
         #expect(table.refusals == 1)
     }
@@ -83,7 +81,7 @@ import Testing
     @Test(.row("A12", "H17")) func longPayloadsMakeRoomForEachOther() throws {
         var table = DeviceTable()
         let wanted = report(0, [UInt8](repeating: 0, count: 1_650))
-        table.pinned = [try #require(wanted.peer)]
+        table.pin([try #require(wanted.peer)])
         _ = table.record(wanted, at: start)
         let long = [UInt8](repeating: 1, count: 1_650)
         let fitting = DeviceTable.payloadLimit / 1_650
@@ -115,7 +113,7 @@ import Testing
     @Test func theSilentExpire() throws {
         var table = DeviceTable()
         for number in 1...4 { _ = table.record(report(UInt64(number), []), at: start + .seconds(number)) }
-        table.pinned = [try #require(report(1, []).peer)]
+        table.pin([try #require(report(1, []).peer)])
         let lost = table.expire(olderThan: start + .seconds(3))
         #expect(lost.map { $0.peer?.address.rawValue } == [2])
         #expect(table.count == 3)
@@ -181,7 +179,7 @@ import Testing
         var table = DeviceTable(capacity: 2)
         let (known, other) = (report(0x4000_0000_0001, [1]), report(2, []))
         for one in [known, other] { _ = table.record(one, at: start) }
-        table.pinned = [try #require(known.peer)]
+        table.pin([try #require(known.peer)])
         let outcome = try #require(record(known, of: identity, &table, at: start))
         #expect(outcome.change == .new && outcome.evicted.map(\.id) == [AdvertiserID(known)])
         #expect(table.count == 2 && table.evictions == 0 && table[AdvertiserID(other)] != nil)
@@ -189,7 +187,7 @@ import Testing
 
     @Test func aPinOnTheIdentityHoldsWhateverTheAddress() throws {
         var table = DeviceTable(capacity: 2)
-        table.pinned = [identity]
+        table.pin([identity])
         _ = table.record(report(0x4000_0000_0001, []), of: identity, at: start)
         for number in 2...9 as ClosedRange<UInt64> { _ = table.record(report(number, []), at: start) }
         let expired = table.expire(olderThan: start + .seconds(1))

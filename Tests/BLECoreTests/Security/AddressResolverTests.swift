@@ -96,7 +96,7 @@ import Testing
         resolver.setKeys([:]) { Self.hash($0) }
         found = [resolver.identity(of: first), resolver.identity(of: second)]
         #expect(found == [nil, nil] && resolver.isEmpty && resolver.rememberedCount == 0)
-        #expect(!resolver.resolves(scale))
+        #expect(resolver.resolves(scale) == false)
     }
 
     /// Cloned firmware has one key in all devices: which of them it is nobody knows.
@@ -124,11 +124,11 @@ import Testing
         var keys: [PeerID: Secret128] = [belt: .zero]
         for identity in strange { keys[identity] = try key(1) }
         resolver.setKeys(keys) { $0.random }
-        #expect(resolver.isEmpty)
+        #expect(resolver.isEmpty == true)
         let found = resolver.identity(of: address(0x4123_4541_2345))
         #expect(found == nil && resolver.counts.hashes == 0 && resolver.rememberedCount == 0)
         resolver.setKeys([belt: try key(1)], nil)
-        #expect(resolver.isEmpty)
+        #expect(resolver.isEmpty == true)
         // A hash that could not be computed.
         resolver.setKeys([belt: try key(1)]) { _ in .max }
         let none = resolver.identity(of: address(0x4123_45FF_FFFF))

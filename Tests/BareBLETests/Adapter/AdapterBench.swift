@@ -109,15 +109,13 @@ extension AdapterSystem {
             }
             if let error { throw SystemCallError(call: "connect", errno: error) }
             let (ours, theirs) = try LinkSocket.pair()
-            var socket = LinkSocket(adopting: ours)
-            let holds = kernel.withLock { kernel in
+            let (holds, handle) = kernel.withLock { kernel in
                 kernel.farEnds.append(LinkSocketBox(LinkSocket(adopting: theirs)))
-                return kernel.holdsLinks
+                return (kernel.holdsLinks, kernel.reportedHandle)
             }
+            var socket = LinkSocket(adopting: ours, isConnecting: holds, reportedHandle: handle)
             // One that is full polls as one that connects does.
             while holds, socket.send([UInt8](repeating: 0, count: 1000)) == .sent {}
-            socket.isConnecting = holds
-            socket.reportedHandle = kernel.withLock { $0.reportedHandle }
             return socket
         }
         system.openChannel = { _, _, _, _ throws(SystemCallError) in
@@ -127,10 +125,9 @@ extension AdapterSystem {
             }
             if let error { throw SystemCallError(call: "connect", errno: error) }
             let (ours, theirs) = try LinkSocket.pair()
-            var socket = LinkSocket(adopting: ours)
+            var socket = LinkSocket(adopting: ours, isConnecting: holds)
             // One that is full polls as one that connects does.
             while holds, socket.send([UInt8](repeating: 0, count: 1000)) == .sent {}
-            socket.isConnecting = holds
             kernel.withLock { $0.channelEnd = LinkSocketBox(LinkSocket(adopting: theirs)) }
             return socket
         }

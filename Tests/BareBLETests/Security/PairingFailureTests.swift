@@ -211,5 +211,5 @@ import Testing
 }
 
 extension Adapter {
-    fileprivate func assumeSecurityManagerIsOff() { security.cannotPair() }
+    fileprivate func assumeSecurityManagerIsOff() { security.coordinator.cannotPair() }
 }

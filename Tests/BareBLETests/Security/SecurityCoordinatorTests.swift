@@ -407,8 +407,8 @@ private struct Bench: ~Copyable {
             case .centralPaired(_, let result): centrals.append(result)
             case .rested(let waiter, nil): rested.append(waiter)
             case .restFailed: restFailures += 1
-            case .bondableCleared(let isSetAgain): cleared.append(isSetAgain)
-            case .otherManager: others += 1
+            case .changedByOthers(.bondableCleared(let isSetAgain)): cleared.append(isSetAgain)
+            case .changedByOthers(.otherManager): others += 1
             case .requested(let peer): requested.append(peer)
             default: break
             }

@@ -23,7 +23,7 @@
 // Spec: Core Vol 3 Part G, 2.5.2 and 7.1.
 
 /// The known part of a peer's database, and the discoveries that are due or run.
-package struct DatabaseState: Sendable {
+package struct DatabaseState: ~Copyable, Sendable {
     /// The least time between two rediscoveries, and between two purges.
     package static let pause: Duration = .seconds(5)
     /// The maximum number of separate ranges of changed handles.

@@ -10,7 +10,7 @@
 // Spec: Service Changed, Core Vol 3 Part G, 7.1.
 
 /// The library's subscription to Service Changed. A pure value.
-package struct ServiceChangedObservation: Sendable {
+package struct ServiceChangedObservation: ~Copyable, Sendable {
     private enum State: Equatable {
         case off
         case asking(isVoid: Bool)

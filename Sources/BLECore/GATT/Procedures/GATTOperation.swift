@@ -59,16 +59,22 @@ class RunningOperation {
     let usesPreparedQueue: Bool
     let deadline: BootInstant?
     /// The request of this operation that is queued or outstanding.
-    var request: RequestID?
+    private(set) var request: RequestID?
     /// The MTU when that request was created.
-    var requestMTU: UInt16 = MTUExchange.minimum
+    fileprivate var requestMTU: UInt16 = MTUExchange.minimum
     /// The number of contradictions on the link when the last request ended.
-    var contradictions = 0
+    fileprivate var contradictions = 0
 
     init(usesPreparedQueue: Bool = false, deadline: BootInstant?) {
         self.usesPreparedQueue = usesPreparedQueue
         self.deadline = deadline
     }
+
+    /// Its next request goes into the queue, while the link has this MTU.
+    final func queued(_ request: RequestID, mtu: UInt16) { (self.request, requestMTU) = (request, mtu) }
+
+    /// The end of that request; with the number of contradictions on the link so far.
+    final func requestEnded(contradictions: Int) { (request, self.contradictions) = (nil, contradictions) }
 
     func begin() -> GATTStep<GATTOutcome> { .finished(.done) }
     func received(_ reply: ATTReply, mtu: UInt16) -> GATTStep<GATTOutcome> { .finished(.done) }

@@ -1,7 +1,7 @@
 /// The unfinished operations of one link, in the order in which they were started.
 ///
 /// There are usually one or two of them and at most 64, so a linear search costs less than hashing.
-struct OperationTable {
+struct OperationTable: ~Copyable {
     private var entries: [(id: OperationID, operation: RunningOperation)] = []
 
     var count: Int { entries.count }

@@ -43,7 +43,7 @@ extension DatabaseStateTests {
         #expect(state.isRunning(first) && state.isRunning(second))
         state.ended(second)
         state.discoveryFailed()
-        #expect(!state.isRunning(second))
+        #expect(state.isRunning(second) == false)
         #expect(state.nextStep(toKnow: [0x180F, 0x180A], to: .structure) == .discover([0x180A]))
     }
 

@@ -47,11 +47,11 @@ import Testing
         validation: CacheValidation, reading: DatabaseState.HashReading, isAdopted: Bool
     ) {
         var state = DatabaseState(cache: Self.cache(), validation: validation)
-        #expect(state.awaitsHash)
+        #expect(state.awaitsHash == true)
         #expect(state.database == nil)
         #expect(state.cache == nil)
         state.hashRead(reading)
-        #expect(!state.awaitsHash)
+        #expect(state.awaitsHash == false)
         #expect(state.database == (isAdopted ? Self.database() : nil))
         #expect(state.isFromCache == isAdopted)
         #expect(state.coverage.includesAll(to: .full) == isAdopted)
@@ -62,14 +62,14 @@ import Testing
             (DatabaseState.HashReading.absent, true), (.unreadable, true), (.value(Self.hash), false),
         ] {
             var trusting = DatabaseState(cache: Self.cache(hash: nil), validation: .whenPossible)
-            #expect(trusting.awaitsHash)
+            #expect(trusting.awaitsHash == true)
             trusting.hashRead(reading)
             #expect(trusting.isFromCache == isAdopted, "\(reading)")
             #expect(trusting.cache?.databaseHash == nil, "never stored with a hash that was not seen")
         }
         let strict = DatabaseState(cache: Self.cache(hash: nil), validation: .required)
         #expect(strict.database == nil)
-        #expect(!strict.awaitsHash)
+        #expect(strict.awaitsHash == false)
         #expect(DatabaseState(cache: Self.cache(), validation: .skipped).database == Self.database())
         let nothing = GATTCache(database: GATTDatabase(), coverage: .nothing)
         #expect(DatabaseState(cache: nothing, validation: .skipped).database == nil)
@@ -129,10 +129,9 @@ import Testing
         try state.found(Self.database(), services: nil, level: .structure)
         #expect(state.database == full)
         #expect(state.coverage == .whole(.full))
-        var fresh = state
-        fresh.discoveryBegan()
-        try fresh.found(Self.database(), services: nil, level: .structure, ignoringCache: true)
-        #expect(fresh.coverage == .whole(.structure))
+        state.discoveryBegan()
+        try state.found(Self.database(), services: nil, level: .structure, ignoringCache: true)
+        #expect(state.coverage == .whole(.structure))
         // The same, of single services, one of them new.
         state = DatabaseState()
         state.discoveryBegan()
@@ -166,12 +165,12 @@ import Testing
     @Test func changesMakeWholeServicesStale() throws {
         var state = try known()
         #expect(state.serviceChanged(15...16) == 11...20)
-        #expect(!state.isSettled)
+        #expect(state.isSettled == false)
         #expect(state.nextRediscovery(at: at(0)) == .now([11...20], .subscribable))
         #expect(state.nextRediscovery(at: at(0)) == .nothing, "it runs")
         try state.rediscovered(11...20, with: GATTDatabase())
         state.rediscoveryEnded(isComplete: true)
-        #expect(state.isSettled)
+        #expect(state.isSettled == true)
         #expect(state.database?.services.map(\.uuid) == [0x1800, 0x180A])
     }
 
@@ -193,7 +192,7 @@ import Testing
         _ = state.serviceChanged(15...15)
         try state.rediscovered(11...20, with: Self.database())
         state.rediscoveryEnded(isComplete: true)
-        #expect(!state.isSettled)
+        #expect(state.isSettled == false)
         #expect(state.nextRediscovery(at: at(1)) == .at(at(5)))
     }
 
@@ -211,7 +210,7 @@ import Testing
         state.discoveryBegan()
         #expect(state.serviceChanged(21...30) == nil)
         try state.found(Self.database(), services: nil, level: .full)
-        #expect(!state.isSettled)
+        #expect(state.isSettled == false)
         #expect(state.nextRediscovery(at: at(0)) == .nothing, "the other one still runs")
         try state.found(Self.database(), services: nil, level: .full)
         #expect(state.nextRediscovery(at: at(0)) == .now([21...30], .full))
@@ -224,7 +223,7 @@ import Testing
         state.rediscoveryEnded(isComplete: false)
         #expect(state.database == nil)
         #expect(state.coverage == .nothing)
-        #expect(state.isSettled)
+        #expect(state.isSettled == true)
     }
 
     @Test func singleServicesAreForgotten() throws {
@@ -245,16 +244,16 @@ import Testing
 
     @Test(.row("G21")) func purgesOnceInFiveSeconds() throws {
         var state = DatabaseState(cache: Self.cache(), validation: .skipped)
-        #expect(state.isConfirmed(by: .value(Self.hash)))
-        #expect(!state.isConfirmed(by: .value(Self.other)))
-        #expect(!state.isConfirmed(by: .absent))
+        #expect(state.isConfirmed(by: .value(Self.hash)) == true)
+        #expect(state.isConfirmed(by: .value(Self.other)) == false)
+        #expect(state.isConfirmed(by: .absent) == false)
         let isPurged = state.purge(at: at(10))
         #expect(isPurged)
         #expect(state.database == nil)
-        #expect(!state.isConfirmed(by: .value(Self.hash)))
+        #expect(state.isConfirmed(by: .value(Self.hash)) == false)
         state.discoveryBegan()
         try state.found(Self.database(), services: nil, level: .full)
-        #expect(!state.isFromCache)
+        #expect(state.isFromCache == false)
         let isPurgedAgain = state.purge(at: at(14))
         #expect(!isPurgedAgain)
         #expect(state.database != nil)
@@ -265,16 +264,16 @@ import Testing
     @Test(.row("G23")) func distinguishesAnOldCharacteristicFromANewOne() throws {
         var state = try known()
         let old = try #require(state.database?.characteristic(valueHandle: 13))
-        #expect(!state.contradicts(old))
+        #expect(state.contradicts(old) == false)
         _ = state.serviceChanged(11...20)
-        #expect(state.contradicts(old))
+        #expect(state.contradicts(old) == true)
         _ = state.nextRediscovery(at: at(0))
         var changed = old
         changed.uuid = 0x2A1B
         let service = GATTService(handles: 11...20, uuid: 0x1810)
         try state.rediscovered(11...20, with: GATTDatabase(services: [service], characteristics: [changed]))
         state.rediscoveryEnded(isComplete: true)
-        #expect(state.contradicts(old))
-        #expect(!state.contradicts(changed))
+        #expect(state.contradicts(old) == true)
+        #expect(state.contradicts(changed) == false)
     }
 }

@@ -20,7 +20,7 @@ import Testing
         isWanted: Bool, asksAfterRequests: Bool, mayAnnounce: Bool, isDue: Bool
     ) {
         var observation = ServiceChangedObservation(isWanted: isWanted, asksAfterRequests: asksAfterRequests)
-        #expect(!observation.isDue)
+        #expect(observation.isDue == false)
         observation.databaseDidChange(mayAnnounce: mayAnnounce)
         #expect(observation.isDue == isDue)
         #expect(observation.isWorthAsking == isWanted)
@@ -51,11 +51,11 @@ import Testing
         observation.askingBegan()
         #expect(observation.isAsking && !observation.isOn && !observation.isDue)
         observation.databaseDidChange(mayAnnounce: true)
-        #expect(!observation.isDue, "somebody asks already")
+        #expect(observation.isDue == false, "somebody asks already")
         observation.askingEnded(isOn: false)
         #expect(!observation.isAsking && !observation.isOn)
         observation.databaseDidChange(mayAnnounce: true)
-        #expect(observation.isDue)
+        #expect(observation.isDue == true)
     }
 
     @Test func aChangeOfTheServicesTakesItAway() {
@@ -63,7 +63,7 @@ import Testing
         observation.subscriptionLost()
         #expect(!observation.isOn && observation.isLost)
         observation.databaseDidChange(mayAnnounce: false)
-        #expect(observation.isDue, "it was there before, so it is looked for again")
+        #expect(observation.isDue == true, "it was there before, so it is looked for again")
         observation.announcerIsAbsent()
         observation.databaseDidChange(mayAnnounce: false)
         #expect(!observation.isDue && !observation.isLost)
@@ -73,7 +73,7 @@ import Testing
         var observation = Self.observation()
         observation.askingBegan()
         observation.subscriptionLost()
-        #expect(observation.isAsking, "the call that asks ends this itself")
+        #expect(observation.isAsking == true, "the call that asks ends this itself")
         observation.askingEnded(isOn: true)
         #expect(!observation.isOn && observation.isLost)
     }
@@ -81,12 +81,12 @@ import Testing
     @Test func absenceTakesNothingAwayThatIsOn() {
         var observation = Self.enabled()
         observation.announcerIsAbsent()
-        #expect(observation.isOn)
+        #expect(observation.isOn == true)
     }
 
     @Test func anAdoptedLinkIsAskedNoMore() {
         var observation = Self.observation()
         observation.resumed()
-        #expect(observation.isOn)
+        #expect(observation.isOn == true)
     }
 }

@@ -1,0 +1,47 @@
+internal import BLECore
+internal import BLELinux
+internal import Logging
+
+// What the security of one adapter consists of. Each part has an owner of its own, whose state is private:
+//
+// | owner | what it owns |
+// |---|---|
+// | `BondedDevices` | the bonds of the adapter, and their store |
+// | `SecurityCoordinator` | the management interface, the pairing that runs, the keys that the kernel has |
+// | `CurrentPairing` | the link, the agent and the stored bond of that pairing |
+// | `CentralPairings` | who serves centrals, how these may pair, and the one that does |
+//
+// Duties: hold these together, let the coordinator read the bonds as they are stored, and report the events of bonds and
+// security.
+//
+// Invariants
+// - All state belongs to the event loop's thread. The events alone are for any thread.
+// - The owners do not know one another, with the exception named above. `Adapter+Pairing`, `Adapter+CentralPairing` and
+//   `Adapter+Encrypting` perform what the coordinator returns.
+
+/// The bonds, the pairings and the keys of an adapter.
+// Unchecked: only the loop's thread touches its state.
+final class AdapterSecurity: @unchecked Sendable {
+    let bonds: BondedDevices
+    let coordinator: SecurityCoordinator
+    let pairing = CurrentPairing()
+    let centrals = CentralPairings()
+    let events = EventBroadcaster<SecurityEvent>(capacity: 64)
+    /// Compares private addresses with the keys of bonded devices; without it none is resolved.
+    let addressHash: AddressResolver.Hash?
+
+    init(
+        _ configuration: SecurityConfiguration?, addressHash: AddressResolver.Hash?, on loop: EventLoop, logger: Logger
+    ) {
+        let bonds = BondedDevices(configuration, on: loop, logger: logger)
+        self.bonds = bonds
+        self.addressHash = addressHash
+        coordinator = SecurityCoordinator(bonds: { bonds.records }, hardware: { bonds.hardware }) { loop.now() }
+    }
+
+    /// Whether bonds are stored, and peers may be paired, by this program.
+    var isConfigured: Bool { bonds.configuration != nil }
+
+    /// Reports an event to all listeners.
+    func report(_ event: SecurityEvent) { events.report(event) }
+}
