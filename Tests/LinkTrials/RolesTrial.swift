@@ -1,6 +1,7 @@
 import BareBLE
 
-/// Everything that one adapter can do at once: a scan, sessions with some peers, and the peripheral of `ServeTrial` with its centrals.
+/// Everything that one adapter can do at once: a scan, sessions with some peers, and the peripheral of `ServeTrial`
+/// with its centrals.
 struct RolesTrial {
     let peers: [PeerID]
 

@@ -1,7 +1,7 @@
 package import BLECore
 
-/// A dialogue of `Fixtures/gatt`: what another implementation expects of a server that has one of the databases there. The heads
-/// of the files say where they come from.
+/// A dialogue of `Fixtures/gatt`: what another implementation expects of a server that has one of the databases there.
+/// The heads of the files say where they come from.
 package struct ServerDialogue: Hashable, Sendable, CustomStringConvertible {
     package enum Step: Hashable, Sendable {
         /// The client sends a packet.
@@ -133,8 +133,8 @@ extension ServerDialogue {
     private func served() throws -> ServerDatabase {
         guard var attributes = Self.databases[database] else { throw UnknownLine(text: database) }
         let sendsValues = steps.contains { if case .update = $0 { true } else { false } }
-        // Other dialogues write three bytes into a client configuration, which no server should permit: there it is an attribute
-        // like any other.
+        // Other dialogues write three bytes into a client configuration, which no server should permit: there it is an
+        // attribute like any other.
         for index in attributes.indices
         where sendsValues && attributes[index].type == .clientCharacteristicConfiguration {
             attributes[index].role = .clientConfiguration(

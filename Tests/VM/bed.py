@@ -276,7 +276,9 @@ class Bed:
             *self.share("host", "/", ",readonly=on"), *self.share("exchange", exchange),
             "-qmp", f"unix:{exchange / 'monitor'},server=on,wait=off",
         ]
-        (exchange / "monitor").unlink(missing_ok=True)
+        answer = exchange / "status"
+        for left in exchange / "monitor", answer:
+            left.unlink(missing_ok=True)
         child = subprocess.Popen(
             [str(part) for part in machine], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
             text=True, errors="replace")
@@ -293,13 +295,14 @@ class Bed:
             expired = not timer.is_alive()
             timer.cancel()
             child.kill()
+        text = answer.read_text().strip() if answer.exists() else ""
+        if text.isdigit():
+            return int(text)
         if stood_still.is_set():
             raise Standstill(f"the emulator used no processor for {STANDSTILL} s")
         if expired:
             raise BedError(f"the guest was still busy after {limit} s")
-        answer = exchange / "status"
-        text = answer.read_text().strip() if answer.exists() else ""
-        return int(text) if text.isdigit() else None
+        return None
 
     @staticmethod
     def share(tag, path, more=""):

@@ -102,7 +102,8 @@ package struct DeviceTable: ~Copyable {
         return nil
     }
 
-    /// Pins the entries of devices, by address or identity, and no others from now on: they are neither evicted nor expire.
+    /// Pins the entries of devices, by address or identity, and no others from now on:
+    /// they are neither evicted nor expire.
     package mutating func pin(_ peers: Set<PeerID>) { pinned = peers }
 
     /// Records a whole report; returns `nil` if there is no room for its advertiser.

@@ -3,9 +3,9 @@ internal import BLELinux
 
 // Which task connects now, and which ones wait for that: the owner of the machines `Initiator` and `LinkLimit`.
 //
-// Duties: give connects their turns, one after the other; make one connection attempt for the task that has the turn, or
-// confirm the cancel of an earlier one; cancel the attempt when that task is cancelled; know whether another link may
-// be initiated.
+// Duties: give connects their turns, one after the other; make one connection attempt for the task that has the turn,
+// or confirm the cancel of an earlier one; cancel the attempt when that task is cancelled; know whether another link
+// may be initiated.
 //
 // Invariants
 // - All state belongs to the event loop's thread.

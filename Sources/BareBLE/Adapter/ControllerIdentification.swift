@@ -1,16 +1,17 @@
 internal import BLECore
 internal import BLELinux
 
-// What a controller can do, and what follows from that: which events it has to send (`EventMasks`), and which PHYs it is
-// to prefer.
+// What a controller can do, and what follows from that: which events it has to send (`EventMasks`), and which PHYs it
+// is to prefer.
 //
-// Duties: have one task ask the controller while the others wait for the same responses; keep what it has found; know the
-// commands that set the controller up.
+// Duties: have one task ask the controller while the others wait for the same responses; keep what it has found; know
+// the commands that set the controller up.
 //
 // Invariants
 // - One task asks at a time, and ends that in every case: with the traits, or without, and then the next one asks.
 // - Before the traits are known, what every controller can do is assumed.
-// - It never sends: it returns commands, in order. Those of event masks come back by `finished` or `controllerResponded`.
+// - It never sends: it returns commands, in order. Those of event masks come back by `finished` or
+//   `controllerResponded`.
 
 /// What the adapter has to know of its controller.
 struct ControllerTraits: Sendable {
@@ -111,7 +112,8 @@ final class ControllerIdentification: @unchecked Sendable {
     /// Another program, or the kernel, sends a command.
     func received(_ foreign: HCICommandPacket) { masks.received(foreign) }
 
-    /// The command of another program, or of the kernel, has its response; returns the one that switches events on again.
+    /// The command of another program, or of the kernel, has its response;
+    /// returns the one that switches events on again.
     func completed(
         _ foreign: HCIOpcode, _ status: HCIStatus?, isSetUp: Bool, at now: BootInstant
     ) -> HCICommandPacket? {

@@ -9,7 +9,8 @@ internal import BLELinux
 // Invariants
 // - The adapter is chosen once: by the selector, and afterwards by the address, whatever its number becomes.
 // - An observer receives the state as it is first, and then each one that differs from the last.
-// - Announcements are read while a task or a sequence follows the adapter, and only then. The timer is set once at a time.
+// - Announcements are read where something follows the adapter that nothing else looks at.
+//   The timer is set once at a time.
 // - The monitor never looks at the adapter: its owner does, and updates it. `Adapter+Presence` decides what follows.
 
 /// Which adapter this is, how it is, and which tasks and sequences follow that.

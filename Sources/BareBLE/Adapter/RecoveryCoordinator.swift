@@ -3,14 +3,14 @@ internal import BLELinux
 
 // The owner of `RecoveryLadder`: what makes a silent adapter receive again.
 //
-// Duties: pass to the machine what is heard of the adapter, count its steps, have the times of runs stored, and hold the
-// sequences that report them.
+// Duties: pass to the machine what is heard of the adapter, count its steps, have the times of runs stored, and hold
+// the sequences that report them.
 //
 // Invariants
 // - All state belongs to the event loop's thread; the events alone are for any thread.
 // - It never acts on the adapter: it returns actions, which `Adapter+Recovering` performs, one step at a time.
-// - The times of runs, which begin with the first step that ends links, are stored at once: a program that is started again
-//   takes no run too early.
+// - The times of runs, which begin with the first step that ends links, are stored at once: a program that is started
+//   again takes no run too early.
 
 /// The recovery of an adapter: which step is taken when, and which sequences report it.
 // Unchecked: only the loop's thread touches its state.

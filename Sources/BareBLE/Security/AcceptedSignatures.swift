@@ -3,17 +3,17 @@ internal import BLELinux
 
 // Which counters are accepted of the signed writes of peers.
 //
-// The disk has the counter of a write before that is executed, so that no other write with it ever is, whenever the process
-// ends. It has it ahead: what is stored is higher by up to `block`, so that a peer makes the disk write once in that many
-// signed writes. After a crash, the counters that were stored and not used are skipped: writes with them are dropped. A
-// regular end stores the exact counter. A peer that skips counters would make the disk write more often: it may do so a few
-// times in a minute, and its further writes are dropped.
+// The disk has the counter of a write before that is executed, so that no other write with it ever is, whenever the
+// process ends. It has it ahead: what is stored is higher by up to `block`, so that a peer makes the disk write once in
+// that many signed writes. After a crash, the counters that were stored and not used are skipped: writes with them are
+// dropped. A regular end stores the exact counter. A peer that skips counters would make the disk write more often: it
+// may do so a few times in a minute, and its further writes are dropped.
 //
 // Invariants
-// - A count belongs to a key, as the specification has it, and not to a bond: a peer that distributes its key again goes on
-//   counting, and what it has signed before is not accepted.
-// - `stored` is never above what the disk has while a bond has the key. It is raised after the disk was written and lowered
-//   before, both in the turn of the job that writes: a job may end long after the task that has waited for it.
+// - A count belongs to a key, as the specification has it, and not to a bond: a peer that distributes its key again
+//   goes on counting, and what it has signed before is not accepted.
+// - `stored` is never above what the disk has while a bond has the key. It is raised after the disk was written and
+//   lowered before, both in the turn of the job that writes: a job may end long after the task that has waited for it.
 
 /// The counts of the signed writes of peers, by their keys.
 final class AcceptedSignatures: Sendable {
@@ -70,8 +70,8 @@ final class AcceptedSignatures: Sendable {
         }
     }
 
-    /// Returns the lowest counter that the disk is to have where at least `lowest` is needed. Another link with the key may have
-    /// needed more meanwhile: what the disk has is never lowered.
+    /// Returns the lowest counter that the disk is to have where at least `lowest` is needed. Another link with the key
+    /// may have needed more meanwhile: what the disk has is never lowered.
     func raise(to lowest: UInt32?, by key: Secret128) -> UInt32? {
         let needed = Self.bound(lowest)
         return UInt32(exactly: max(needed, counts.withLock { $0[key]?.stored } ?? needed))
@@ -85,8 +85,8 @@ final class AcceptedSignatures: Sendable {
         }
     }
 
-    /// Returns the exact counters of those keys for which the disk has higher ones, and accepts none from now on that these
-    /// do not cover.
+    /// Returns the exact counters of those keys for which the disk has higher ones, and accepts none from now on that
+    /// these do not cover.
     func takeExact() -> [Secret128: UInt32?] {
         counts.withLock { counts in
             var exact: [Secret128: UInt32?] = [:]

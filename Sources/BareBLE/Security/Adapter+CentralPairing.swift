@@ -2,8 +2,8 @@ internal import BLECore
 internal import BLELinux
 internal import Logging
 
-// How the adapter lets centrals pair: it performs what `SecurityCoordinator` returns about them, with the disk, the agent
-// and the owner of their links.
+// How the adapter lets centrals pair: it performs what `SecurityCoordinator` returns about them, with the disk, the
+// agent and the owner of their links.
 
 extension Adapter {
     private var coordinator: SecurityCoordinator { security.coordinator }
@@ -102,8 +102,8 @@ extension Adapter {
     /// Has the kernel send a Security Request to the central of a link, unless that pairs already.
     ///
     /// - Parameter limit: When the caller waits no longer.
-    /// - Throws: `BLEError` with `.notBonded`, `.insufficientSecurity`, `.disconnected`, `.pairingUnavailable`, `.system`, and the
-    ///   codes of `manage`.
+    /// - Throws: `BLEError` with `.notBonded`, `.insufficientSecurity`, `.disconnected`, `.pairingUnavailable`,
+    ///   `.system`, and the codes of `manage`.
     func requestSecurity(
         of link: LinkIdentity, _ required: RequiredSecurity, until limit: BootInstant, during operation: String
     ) async throws(BLEError) {

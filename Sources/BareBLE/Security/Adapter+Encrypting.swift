@@ -6,12 +6,13 @@ internal import Logging
 //
 // The kernel encrypts by itself when a socket with a level of security attaches to a link whose key it has. The socket
 // is writable then; but any packet of the peer makes it writable too, before it is encrypted or without that. So the
-// level is read from the socket while it is connected, and what arrived before is discarded: nothing proves who sent it.
+// level is read from the socket while it is connected, and what arrived before is discarded:
+// nothing proves who sent it.
 //
-// A process that may not manage the adapter can give the kernel no keys. With CAP_NET_RAW it encrypts the link by a command
-// with the stored key, before a socket attaches: `LinkEncryption`. BT_SECURITY knows nothing of that; what proves the
-// encryption is the controller's event, and that nothing has ended it since (`LinkTable.keySize`). What the peer has sent
-// in clear was dropped by the kernel, which had no socket for it.
+// A process that may not manage the adapter can give the kernel no keys. With CAP_NET_RAW it encrypts the link by a
+// command with the stored key, before a socket attaches: `LinkEncryption`. BT_SECURITY knows nothing of that; what
+// proves the encryption is the controller's event, and that nothing has ended it since (`LinkTable.keySize`). What the
+// peer has sent in clear was dropped by the kernel, which had no socket for it.
 //
 // Without that capability too, a bonded peer is not connected to. A level that is requested from the kernel is reached
 // with whatever key it has, or makes it pair, and nothing shows this process which of both has happened.
@@ -308,7 +309,8 @@ extension Adapter {
 
     /// Listens for a bonded peer that may use private addresses, unless it was heard a moment ago.
     ///
-    /// - Throws: `BLEError` with `.timedOut` if it was not heard, `.adapterDown`, `.noAdapter`, `.blocked`, `.cancelled`.
+    /// - Throws: `BLEError` with `.timedOut` if it was not heard, `.adapterDown`, `.noAdapter`,
+    ///   `.blocked`, `.cancelled`.
     func listen(for target: ConnectTarget, until limit: BootInstant?) async throws(BLEError) {
         guard mayChangeAddress(target), !hasLink(to: target) else { return }
         let begin = loop.now()

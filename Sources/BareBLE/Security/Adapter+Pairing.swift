@@ -38,8 +38,8 @@ extension Adapter {
         checkPresence()
     }
 
-    /// As `manage`, for an adapter that may be off: it is switched on. By the management interface alone: an adapter that is
-    /// switched on by HCIDEVUP soon after it was plugged in stays on without the kernel's Security Manager.
+    /// As `manage`, for an adapter that may be off: it is switched on. By the management interface alone: an adapter
+    /// that is switched on by HCIDEVUP soon after it was plugged in stays on without the kernel's Security Manager.
     private func setUp(
         during operation: String, mayCyclePower: Bool, until limit: BootInstant? = nil
     ) async throws(BLEError) -> ManagementSetup.Managed {

@@ -1,15 +1,15 @@
 internal import BLECore
 internal import Logging
 
-// How a write is signed with the key of a bond: its counter is reserved on the disk first, many at a time, so that none is
-// used twice, whenever the process ends. And how the signature of a central is verified, whose counter `AcceptedSignatures`
-// accepts. Only the holder of the key makes the disk write.
+// How a write is signed with the key of a bond: its counter is reserved on the disk first, many at a time, so that none
+// is used twice, whenever the process ends. And how the signature of a central is verified, whose counter
+// `AcceptedSignatures` accepts. Only the holder of the key makes the disk write.
 
 extension Adapter {
     /// Makes sure that a write to a bonded peer can be signed.
     ///
-    /// - Throws: `BLEError` with `.notBonded`; `.adapterMismatch`; `.notSupported` if the pairing has given this side no key,
-    ///   or all counters are used; `.bondNotStored` if the counters could not be reserved.
+    /// - Throws: `BLEError` with `.notBonded`; `.adapterMismatch`; `.notSupported` if the pairing has given this side
+    ///   no key, or all counters are used; `.bondNotStored` if the counters could not be reserved.
     func prepareSignature(
         for peer: PeerID, during operation: String, _ code: @escaping BondSigners.Code
     ) async throws(BLEError) {
@@ -40,8 +40,8 @@ extension Adapter {
         }
     }
 
-    /// Returns whether a signed write of a central is to be executed: the key of its bond has signed it, and its counter is
-    /// higher than those before it.
+    /// Returns whether a signed write of a central is to be executed: the key of its bond has signed it, and its
+    /// counter is higher than those before it.
     func accept(
         _ command: ATTSignedWriteCommand, on link: LinkIdentity, _ code: BondSigners.Code?
     ) async -> Bool {

@@ -11,8 +11,8 @@ internal import Logging
 // | `CurrentPairing` | the link, the agent and the stored bond of that pairing |
 // | `CentralPairings` | who serves centrals, how these may pair, and the one that does |
 //
-// Duties: hold these together, let the coordinator read the bonds as they are stored, and report the events of bonds and
-// security.
+// Duties: hold these together, let the coordinator read the bonds as they are stored, and report the events of bonds
+// and security.
 //
 // Invariants
 // - All state belongs to the event loop's thread. The events alone are for any thread.

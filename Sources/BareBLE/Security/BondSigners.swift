@@ -2,8 +2,8 @@ internal import BLECore
 
 /// Signs writes with the keys of bonds, by counters that were reserved on the disk before.
 ///
-/// A peer accepts each counter once, and only a higher one than the last. So a bond's counters are used in ascending order,
-/// and those that are left of a reservation when a later one is used, or when the process ends, never are.
+/// A peer accepts each counter once, and only a higher one than the last. So a bond's counters are used in ascending
+/// order, and those that are left of a reservation when a later one is used, or when the process ends, never are.
 struct BondSigners {
     typealias Code = @Sendable (WriteSignatureMessage) -> [UInt8]
 

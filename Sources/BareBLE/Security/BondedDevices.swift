@@ -12,9 +12,10 @@ internal import Logging
 //
 // Invariants
 // - All state belongs to the event loop's thread.
-// - `records` is what the disk had after the last job, with the changes that this job has reported as done. A rejection by
-//   the peer is part of it from the moment that it is known, whatever the disk does, until the key has worked again.
-// - While a store is configured and not open, nothing is known of any bond: no link may be used that a bond could concern.
+// - `records` is what the disk had after the last job, with the changes that this job has reported as done. A rejection
+//   by the peer is part of it from the moment that it is known, whatever the disk does, until the key has worked again.
+// - While a store is configured and not open, nothing is known of any bond:
+//   no link may be used that a bond could concern.
 
 /// The bonds of an adapter, and their store.
 // Unchecked: only the loop's thread touches its state.
@@ -148,8 +149,8 @@ final class BondedDevices: @unchecked Sendable {
 
     /// Does a job with the open store.
     ///
-    /// - Throws: `BLEError` with the codes of the job; `.timedOut` if the disk does not respond: the job may be done later.
-    ///   `.cancelled`.
+    /// - Throws: `BLEError` with the codes of the job; `.timedOut` if the disk does not respond: the job may be done
+    ///   later. `.cancelled`.
     func change<Value: Sendable>(during operation: String, _ job: @escaping Job<Value>) async throws(BLEError) -> Value
     {
         let limit = loop.now() + Self.storageTime
@@ -164,8 +165,8 @@ final class BondedDevices: @unchecked Sendable {
                 // What the job has done is done, whether or not the file can be read after it.
                 return (.success(value), Outcome(contents: try? store.load()))
             } catch {
-                // Where this process may not write, another one may have changed the bonds. Elsewhere the file may just have
-                // been set aside, and the bonds that are known stay in force.
+                // Where this process may not write, another one may have changed the bonds. Elsewhere the file may just
+                // have been set aside, and the bonds that are known stay in force.
                 guard !store.isWritable, let contents = try? store.load(), contents.damage == nil else {
                     return (.failure(error), Outcome())
                 }
@@ -267,7 +268,8 @@ final class BondedDevices: @unchecked Sendable {
         return true
     }
 
-    /// Accepts the counter of a signed write of a peer; returns why not, if it does not. The disk has it before, or higher ones.
+    /// Accepts the counter of a signed write of a peer; returns why not, if it does not. The disk has it before,
+    /// or higher ones.
     func acceptSignature(
         _ counter: UInt32, by key: Secret128, during operation: String
     ) async throws(BLEError) -> CounterFault? {

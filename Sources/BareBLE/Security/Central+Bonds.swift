@@ -12,8 +12,8 @@ extension Central {
     /// CAP_NET_ADMIN the kernel keeps the key until a program loads its keys again, which the log reports.
     ///
     /// - Throws: `BLEError` with `.noAdapter`, `.adapterDown`, `.timedOut`, `.cancelled`, and the codes of `BondStore`.
-    ///   `.bondNotStored` if the disk refused: the bond still exists. `.unusableState` if the stored bonds were damaged:
-    ///   what is left of them was set aside, and the next call removes the bond.
+    ///   `.bondNotStored` if the disk refused: the bond still exists. `.unusableState` if the stored bonds were
+    ///   damaged: what is left of them was set aside, and the next call removes the bond.
     public func forgetBond(with peer: PeerID) async throws(BLEError) {
         _ = try await removeBond(with: peer)
     }

@@ -10,8 +10,8 @@ public struct CentralPairingOptions: Sendable {
     /// A Boolean value that indicates whether a pairing with nothing to compare is accepted where the agent has no
     /// `confirm`: then every central in range may bond, three of them in a minute.
     public var acceptsUnconfirmed: Bool
-    /// Returns whether a central that pairs again gets another bond in place of the one that is passed: it has lost that
-    /// one, or is another device with its address. Without this closure it is refused.
+    /// Returns whether a central that pairs again gets another bond in place of the one that is passed: it has lost
+    /// that one, or is another device with its address. Without this closure it is refused.
     public var replace: (@Sendable (_ bond: Bond) async -> Bool)?
     /// The time limit of a pairing, including the user's replies. The protocol itself ends a pairing in which nothing
     /// happens for 30 s.

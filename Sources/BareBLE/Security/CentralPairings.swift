@@ -1,12 +1,12 @@
 internal import BLECore
 
-// The pairings that centrals begin, on the side of the adapter: the owner of the links, how centrals may pair, and what the
-// agent and the disk have done for the one that pairs.
+// The pairings that centrals begin, on the side of the adapter: the owner of the links, how centrals may pair, and what
+// the agent and the disk have done for the one that pairs.
 //
 // Invariants
 // - The owner is one local peripheral, from `begin` to `end`.
-// - While a central pairs, its link has no bond: an earlier one is not the one whose key is being made. A link on which a
-//   pairing has failed has none until it ends: the link may be encrypted with a key that belongs to no bond.
+// - While a central pairs, its link has no bond: an earlier one is not the one whose key is being made. A link on which
+//   a pairing has failed has none until it ends: the link may be encrypted with a key that belongs to no bond.
 // - A pairing keeps the options that it began with.
 
 /// A central on a served link.

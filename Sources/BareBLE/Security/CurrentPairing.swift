@@ -1,11 +1,12 @@
 internal import BLECore
 
-// The pairing that a task of this program makes, on the side of the adapter: its link, the task that asks the agent, and
-// what the disk has done with its bond. `PairingExchange` is the machine; `CentralPairings` has those that centrals begin.
+// The pairing that a task of this program makes, on the side of the adapter: its link, the task that asks the agent,
+// and what the disk has done with its bond. `PairingExchange` is the machine;
+// `CentralPairings` has those that centrals begin.
 //
 // Invariants
-// - One pairing runs at a time, from `begin` to `end`. What returns late from the agent or the disk is of the pairing of a
-//   task, and concerns no later one.
+// - One pairing runs at a time, from `begin` to `end`. What returns late from the agent or the disk is of the pairing
+//   of a task, and concerns no later one.
 // - One question is asked at a time; the next one, and the end of the pairing, cancel its task.
 
 /// What a pairing needs besides the machine.

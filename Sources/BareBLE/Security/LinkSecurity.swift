@@ -6,8 +6,8 @@ public struct LinkSecurity: Hashable, Sendable {
     /// The security of a link that is not encrypted.
     public static let none = LinkSecurity(level: 1, keySize: 0, bond: nil)
 
-    /// The level: 1 not encrypted, 2 encrypted, 3 encrypted with a key that excludes a man in the middle, 4 the same by LE
-    /// Secure Connections.
+    /// The level: 1 not encrypted, 2 encrypted, 3 encrypted with a key that excludes a man in the middle, 4 the same by
+    /// LE Secure Connections.
     ///
     /// It is what the kernel was asked for and has reached; `isAuthenticated` is what the key is worth.
     ///

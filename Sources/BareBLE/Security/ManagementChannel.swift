@@ -3,14 +3,16 @@ internal import BLELinux
 
 // The management interface of the kernel, for one adapter.
 //
-// Duties: send commands in their turn (`ManagementCommandQueue`), know for whom each was sent, read and parse events, and
-// count what is wrong with them.
+// Duties: send commands in their turn (`ManagementCommandQueue`), know for whom each was sent, read and parse events,
+// and count what is wrong with them.
 //
 // Invariants
 // - `socket` is `nil` before the first use, after `close` and after its loss; what was sent has failed by then.
-// - Keys pass through here in both directions: nothing is traced or logged, and no event has a description of its bytes.
-// - Events of other adapters are dropped. Index Added is reported for any of them, because an adapter that comes back may
-//   have another index. Until its owner has found it (`use`), nothing is sent: the index may be another adapter's by then.
+// - Keys pass through here in both directions: nothing is traced or logged,
+//   and no event has a description of its bytes.
+// - Events of other adapters are dropped. Index Added is reported for any of them, because an adapter that comes back
+//   may have another index. Until its owner has found it (`use`), nothing is sent:
+//   the index may be another adapter's by then.
 // - A wake-up reads 64 packets at most; then the loop looks at its other descriptors.
 // - The channel never acts on its owner: it returns events, in order, or calls the closure that reads were given.
 

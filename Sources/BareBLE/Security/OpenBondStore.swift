@@ -80,8 +80,8 @@ package final class OpenBondStore: Sendable {
     ///   - generation: The version of the list that the kernel had when the pairing began, if that matters: under
     ///     another one the bond is not stored.
     /// - Returns: The stored record.
-    /// - Throws: `BLEError` with `.bondNotStored`, `.keyTooShort`: the former bonds are intact. With `.unusableState` if
-    ///   the file was damaged: what is left of it was set aside, and the next call stores the bond.
+    /// - Throws: `BLEError` with `.bondNotStored`, `.keyTooShort`: the former bonds are intact. With `.unusableState`
+    ///   if the file was damaged: what is left of it was set aside, and the next call stores the bond.
     package func save(
         _ record: BondRecord, isForStorage: Bool, replacing replaced: PeerID? = nil,
         minimumKeySize: Int = BondRules.minimumKeySize, begunUnder generation: UInt64? = nil
@@ -103,7 +103,8 @@ package final class OpenBondStore: Sendable {
             }
             contents.generation &+= 1
             accepted.generation = contents.generation
-            // A peer that distributes the same key again has signed with it before: nothing of that may be accepted again.
+            // A peer that distributes the same key again has signed with it before:
+            // nothing of that may be accepted again.
             if let former = contents.records.compactMap(\.peerSigning).first(where: {
                 $0.key == accepted.peerSigning?.key
             }) {

@@ -48,8 +48,8 @@ public struct OutOfBandData: Hashable, Sendable, CustomStringConvertible {
 /// The abilities of a program to show values to its user and ask for them while it pairs.
 ///
 /// The closures that are there decide how the devices make sure of each other, together with what the peer can do: with
-/// none of them the link is encrypted, and the peer is not authenticated. They run on the event loop and must await, not
-/// block. Each is called at most once in a pairing; when the pairing ends, its task is cancelled.
+/// none of them the link is encrypted, and the peer is not authenticated. They run on the event loop and must await,
+/// not block. Each is called at most once in a pairing; when the pairing ends, its task is cancelled.
 ///
 /// | closures | announced as |
 /// |---|---|
@@ -90,8 +90,8 @@ public struct PairingAgent: Sendable {
     /// An agent that shows and asks nothing.
     public static var justWorks: PairingAgent { PairingAgent() }
 
-    /// An agent that enters a passkey that is known before, such as one printed on the peer. It refuses a peer that does
-    /// not ask for it: any device could be that one.
+    /// An agent that enters a passkey that is known before, such as one printed on the peer. It refuses a peer that
+    /// does not ask for it: any device could be that one.
     public static func passkey(_ passkey: Passkey) -> PairingAgent {
         PairingAgent(enter: { _ in passkey }, confirm: { _ in false })
     }

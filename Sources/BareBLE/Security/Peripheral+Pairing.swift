@@ -10,11 +10,11 @@ extension Peripheral {
     ///
     /// - Returns: The bond, which is on the disk by then.
     /// - Throws: `BLEError` with `.pairingFailed`, `.pairingRefused` (the peer, or the agent), `.wrongPasskey`,
-    ///   `.adapterShared` (refused while another program manages the adapter), `.pairingUnavailable` (the kernel cannot pair
-    ///   with the adapter), `.keyTooShort`, `.notBonded` (encrypted, without a bond), `.bondNotStored`, `.unusableState`
-    ///   (the file of bonds was damaged meanwhile), `.bondRejected`, `.adapterMismatch`, `.timedOut`, `.disconnected`,
-    ///   `.notPermitted` without CAP_NET_ADMIN, `.notSupported` without `Configuration.security` or a radio, `.busy`,
-    ///   `.adapterDown`, `.cancelled`.
+    ///   `.adapterShared` (refused while another program manages the adapter), `.pairingUnavailable` (the kernel cannot
+    ///   pair with the adapter), `.keyTooShort`, `.notBonded` (encrypted, without a bond), `.bondNotStored`,
+    ///   `.unusableState` (the file of bonds was damaged meanwhile), `.bondRejected`, `.adapterMismatch`, `.timedOut`,
+    ///   `.disconnected`, `.notPermitted` without CAP_NET_ADMIN, `.notSupported` without `Configuration.security` or a
+    ///   radio, `.busy`, `.adapterDown`, `.cancelled`.
     ///
     /// Spec: Core Vol 3 Part H, 2.3.
     @discardableResult

@@ -11,7 +11,8 @@ internal import BLELinux
 struct LinkProtection {
     /// The program's own means to make the link more secure.
     let raiseSecurity: (@Sendable (SecurityRequest) async -> Bool)?
-    /// How to pair for a call that is refused; `nil` for a program with means of its own, and for a link without a radio.
+    /// How to pair for a call that is refused; `nil` for a program with means of its own,
+    /// and for a link without a radio.
     let onDemand: PairingOptions?
     /// Computes the codes of writes that are signed with the key of a bond.
     let writeSignature: BondSigners.Code?
@@ -72,8 +73,8 @@ extension Peripheral {
     /// Whether there is a bond with the peer.
     var isBonded: Bool { controls?.bond() != nil }
 
-    /// Returns why a link may not be used: `.notBonded` for a link to a bonded peer that is not encrypted, and for a peer
-    /// without a bond that is demanded. `nil` if it may.
+    /// Returns why a link may not be used: `.notBonded` for a link to a bonded peer that is not encrypted, and for a
+    /// peer without a bond that is demanded. `nil` if it may.
     func securityError(_ demand: SecurityDemand, during operation: String) -> BLEError? {
         guard demand != .none, let controls else { return nil }
         if controls.bond() == nil {
@@ -125,8 +126,8 @@ extension Peripheral {
         }
     }
 
-    /// Looks whether the link is encrypted by now, several times where the kernel is late: without packets of the peer, nothing
-    /// else would.
+    /// Looks whether the link is encrypted by now, several times where the kernel is late: without packets of the peer,
+    /// nothing else would.
     private func lookAtEncryption(after pause: Duration) {
         _ = loop.schedule(at: loop.now() + pause) { [weak self] in
             self?.assumeIsolated { peripheral in
@@ -162,7 +163,8 @@ extension Peripheral {
         }
     }
 
-    /// Sets what is notified when pairing on demand has failed: before the call fails, and perhaps after the end of the link.
+    /// Sets what is notified when pairing on demand has failed: before the call fails,
+    /// and perhaps after the end of the link.
     func onPairingFailure(_ report: @escaping @Sendable (BLEError) -> Void) { protection.onFailure(report) }
 
     /// Adds to a refusal for lack of security what can be done about it.

@@ -11,10 +11,10 @@ internal import BLELinux
 // Invariants
 // - A link is encrypted by a command (`LinkEncryption`) only where the adapter is not under management; whether that is
 //   so is decided by `Adapter.target`.
-// - Only peers that a task of this program pairs are paired, and centrals on served links while they may pair: a question
-//   about any other peer is rejected at once.
-// - One pairing runs at a time. While one of this side waits for its turn, no central begins one: those that come one after
-//   the other would keep it waiting.
+// - Only peers that a task of this program pairs are paired, and centrals on served links while they may pair: a
+//   question about any other peer is rejected at once.
+// - One pairing runs at a time. While one of this side waits for its turn, no central begins one: those that come one
+//   after the other would keep it waiting.
 // - Lists are loaded from the records of `BondedDevices`, which are what the disk has. The kernel's copy is never taken
 //   for a bond.
 // - A task waits for one thing at a time, and is resumed once.
@@ -64,8 +64,8 @@ final class SecurityCoordinator {
         case restFailed(ManagementSetup.Failure)
         /// A pairing with a peer that no task pairs was refused.
         case refused(PeerID?)
-        /// A peer without a bond has asked for security, and the kernel has refused; or a central has refused what this side has
-        /// asked for.
+        /// A peer without a bond has asked for security, and the kernel has refused; or a central has refused what this
+        /// side has asked for.
         case requested(PeerID)
         /// Another program manages the adapter too, or has changed its security.
         case changedByOthers(ForeignChange)
@@ -137,8 +137,8 @@ final class SecurityCoordinator {
     /// The commands of the pairing that have not ended, by their numbers.
     private var pairingCommands: [UInt64: PairingCommand] = [:]
     private var lastCommand: UInt64 = 0
-    /// Set while the kernel has not ended the Pair Device of a pairing that is over: whether that one has left the adapter
-    /// bondable.
+    /// Set while the kernel has not ended the Pair Device of a pairing that is over: whether that one has left the
+    /// adapter bondable.
     private var remains: Bool?
     private var setupWaiters: [UInt64] = []
     private var turnWaiters: [UInt64] = []
@@ -532,7 +532,8 @@ final class SecurityCoordinator {
                     exchange.commandFinished(ended.command, Self.end(of: result), at: now()))
             case .finished(.task(let waiter), _, let result):
                 var failure: ManagementCommandFailure?
-                // A peer that is not paired has no key in the kernel, and the key of one whose link has just ended is removed.
+                // A peer that is not paired has no key in the kernel, and the key of one whose link has just ended is
+                // removed.
                 if case .failure(let reported) = result, ![.notPaired, .disconnected].contains(reported.status) {
                     failure = reported
                 }
@@ -566,8 +567,8 @@ final class SecurityCoordinator {
     func foundOtherManager() -> [Action] { [changedByOthers(.otherManager)] }
 
     private func received(_ content: ManagementEvent.Content) -> [Action] {
-        // bluetoothd clears the list of blocked peers when it begins, right before it empties the lists of keys, which is
-        // reported to nobody.
+        // bluetoothd clears the list of blocked peers when it begins, right before it empties the lists of keys, which
+        // is reported to nobody.
         if case .deviceUnblocked(let peer) = content, peer.address == .zero { return foundOtherManager() }
         if case .newSettings(let settings) = content { return perform(setup.received(settings, at: now())) }
         if case .deviceDisconnected(let end) = content, end.reason == .authenticationFailure, let peer = end.peer.id,

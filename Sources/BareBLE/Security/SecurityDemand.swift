@@ -5,8 +5,8 @@ internal import BLECore
 /// With every demand but `.none` the link to a bonded peer is encrypted before its first byte; what arrives before that
 /// is discarded, because nothing proves who sent it.
 public enum SecurityDemand: Sendable {
-    /// A bonded peer's link is encrypted; any other is not encrypted. A session demands `.bonded` once a link of it was to a
-    /// bonded peer, also after a restart from its restoration state: without the bond it ends with `.notBonded`.
+    /// A bonded peer's link is encrypted; any other is not encrypted. A session demands `.bonded` once a link of it was
+    /// to a bonded peer, also after a restart from its restoration state: without the bond it ends with `.notBonded`.
     case asBonded
     /// Nothing is encrypted, although the peer may be bonded: a device that uses its address may be at the other end.
     case none
@@ -29,7 +29,8 @@ public enum SecurityDemand: Sendable {
         }
     }
 
-    /// What a session demands of later links after one to a bonded peer. `.none` stays; `.pairing` replaces no good bond.
+    /// What a session demands of later links after one to a bonded peer. `.none` stays;
+    /// `.pairing` replaces no good bond.
     var onceBonded: SecurityDemand {
         switch self {
         case .none, .bonded: return self
@@ -78,8 +79,8 @@ extension SecurityDemand: Hashable {
         }
     }
 
-    /// Returns a Boolean value that indicates whether two demands are the same. Closures of agents are not compared, only
-    /// which of them are there.
+    /// Returns a Boolean value that indicates whether two demands are the same. Closures of agents are not compared,
+    /// only which of them are there.
     public static func == (left: SecurityDemand, right: SecurityDemand) -> Bool { left.content == right.content }
 
     /// Hashes what equality compares.

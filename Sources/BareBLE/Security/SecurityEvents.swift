@@ -6,11 +6,11 @@ public enum SecurityEvent: Hashable, Sendable {
     case bonded(Bond)
     /// A link to a bonded peer was encrypted with the key of its bond, before its first byte.
     case encrypted(PeerID)
-    /// The peer did not accept the key of its bond, which is kept and marked; in this process alone where the disk could
-    /// not be written, which the log reports.
+    /// The peer did not accept the key of its bond, which is kept and marked; in this process alone where the disk
+    /// could not be written, which the log reports.
     case bondRejected(PeerID)
-    /// Stored bonds could not be read and were set aside: connects to their peers know of no bond. The error has the code
-    /// `.unusableState`; its subject is the file, and its hint says where the bonds are now.
+    /// Stored bonds could not be read and were set aside: connects to their peers know of no bond. The error has the
+    /// code `.unusableState`; its subject is the file, and its hint says where the bonds are now.
     case bondsDamaged(BLEError)
     /// A peer without a bond has asked for security, and was refused by the kernel.
     case securityRequested(PeerID)

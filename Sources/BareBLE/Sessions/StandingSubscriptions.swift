@@ -5,8 +5,8 @@ internal import Logging
 // The subscriptions of a session, which last over its links. On each link a task subscribes and passes the values into
 // the buffer of the subscription's sequence. If that fails, `ResubscribeMachine` decides what follows.
 //
-// Duties: keep the subscriptions in their order, begin each on a link, pass its values on, and end it: with the session, by a
-// failure that would recur on every link, or where no task consumes its values.
+// Duties: keep the subscriptions in their order, begin each on a link, pass its values on, and end it: with the
+// session, by a failure that would recur on every link, or where no task consumes its values.
 //
 // Invariants
 // - One task passes values on for a subscription at a time. The one of an earlier link is cancelled before.

@@ -419,12 +419,13 @@ actor ServerHub {
         }
     }
 
-    /// Returns the object of a central that has opened a channel. The end of its link may have been reported before, which is when
-    /// what is kept of it ends.
+    /// Returns the object of a central that has opened a channel. One whose end was reported before is not kept, as
+    /// nothing would remove it any more.
     private func object(forChannelOf central: ConnectedCentral) -> CBCentral {
+        let isKnown = centrals[central.id] != nil
         let object = object(for: central)
         let isConnected = local?.assumeIsolated { $0.centrals.contains { $0.id == central.id } } ?? false
-        if !isConnected { centrals[central.id] = nil }
+        if !isKnown, !isConnected { centrals[central.id] = nil }
         return object
     }
 

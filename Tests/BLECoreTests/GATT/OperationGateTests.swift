@@ -10,8 +10,8 @@ import Testing
         .exclusive(scope, others: others)
     }
 
-    /// Whether a call is admitted at once, and continues. It is compared with `true`, as the macros cannot take a call with a
-    /// noncopyable value apart.
+    /// Whether a call is admitted at once, and continues. It is compared with `true`, as the macros cannot take a call
+    /// with a noncopyable value apart.
     private func passes(
         _ ticket: OperationGate.Ticket, _ gate: inout OperationGate, from scopes: [OperationGate.Scope] = []
     ) -> Bool {

@@ -150,15 +150,25 @@ def radio(command):
         pipe.write(command + "\n")
 
 
-def doing(index=0):
-    """Returns the state that the virtual controller reports: whether it scans, connects or advertises, how often it was told to advertise,
-    and its links.
-    """
+def reported(index):
+    """Returns the state that the virtual controller reports."""
     answer = Path(f"/run/vm/peers/hci{index}.json")
     answer.unlink(missing_ok=True)
     radio(f"show {index}")
     until(answer.exists, "the radio does not answer")
     return json.loads(answer.read_text())
+
+
+def doing(index=0):
+    """Returns whether the virtual controller scans or connects, and its links."""
+    state = reported(index)
+    return {key: state[key] for key in ("scanning", "connecting", "links")}
+
+
+def advertising(index=0):
+    """Returns whether the virtual controller advertises, and how often it was told to begin."""
+    state = reported(index)
+    return state["advertising"], state["begun"]
 
 
 def adapters():

@@ -135,10 +135,15 @@ def the_daemon_goes_on_after_the_machine_went_to_sleep():
 @contextlib.contextmanager
 def on_air_again(what):
     """Waits until hci0 advertises as a peripheral has begun it once more since."""
-    until(lambda: doing()["advertising"], f"it is not on air before {what}")
-    begun = doing()["begun"]
+    until(lambda: advertising()[0], f"it is not on air before {what}")
+    _, before = advertising()
+
+    def is_on_air_again():
+        is_on, begun = advertising()
+        return is_on and begun > before
+
     yield
-    until(lambda: doing()["advertising"] and doing()["begun"] > begun, f"it is not on air after {what}")
+    until(is_on_air_again, f"it is not on air after {what}")
 
 
 @row("H15", "O05")
@@ -155,7 +160,7 @@ def a_peripheral_is_on_air_again_after_resets_and_rfkill():
             control(HCI_RESET_IOCTL)
         with on_air_again("rfkill"):
             switch.write_text("1")
-            until(lambda: not doing()["advertising"], "the kernel does not switch it off")
+            until(lambda: not advertising()[0], "the kernel does not switch it off")
             switch.write_text("0")
             set_powered(True)
 
