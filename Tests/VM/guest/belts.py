@@ -11,7 +11,7 @@ from harness import *
 
 LOGGER, TRIALS = os.environ["HEART_RATE_LOGGER"], os.environ["LINK_TRIALS"]
 BELT = "D1:00:00:00:00:05/random"
-CROWD = [f"D1:00:00:00:01:{number:02X}/random" for number in range(10)]
+CROWD = [f"D1:00:00:00:02:{number:02X}/random" for number in range(10)]
 BELT_LOG = Path("/run/vm/peers/Belt.log")
 STATE = Path("/run/vm/state")
 MTU, HASH, READ, WRITE = "ATT_EXCHANGE_MTU_REQUEST", "ATT_READ_BY_TYPE_REQUEST", "ATT_READ_REQUEST", "ATT_WRITE_REQUEST"

@@ -601,7 +601,8 @@ def both_roles_and_a_scan_share_one_adapter():
     each round and comes back.
     """
     outgoing, advertiser = CROWD[:3], CROWD[3].split("/")[0]
-    radio("on Crowd")
+    for number in range(4):
+        radio(f"on Crowd {number}")
     program = Program("roles", *outgoing, program=TRIALS, timeout=2000)
     try:
         program.wait_for(lambda lines: "serving" in lines, "it serves")
