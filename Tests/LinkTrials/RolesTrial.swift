@@ -13,7 +13,8 @@ struct RolesTrial {
             group.addTask {
                 for try await event in central.scan(.any, .balanced.duplicates(.every(.seconds(1)))) {
                     switch event {
-                    case .found(let device), .updated(let device): LinkTrials.say("heard \(device.peer?.description ?? "nobody")")
+                    case .found(let device), .updated(let device):
+                        LinkTrials.say("heard \(device.peer?.description ?? "nobody")")
                     case .dropped(let count): LinkTrials.say("missed \(count) scan events")
                     case .lost, .paused, .resumed: break
                     }
