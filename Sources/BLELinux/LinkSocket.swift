@@ -10,8 +10,8 @@
 //   the packets that arrived earlier. So the reason is kept here, and `receive` reports it after the last packet.
 // - `receive` reports `.ended` at the end and from then on. After `.ended` nothing is sent.
 // - The kernel looks for a packet first, then for the end. If both arrive between the two, a read returns 0 bytes
-//   although a packet waits. So a read of 0 bytes from a socket that has hung up is never an empty packet: one that
-//   arrives right before the end is not reported.
+//   although a packet is queued. So 0 bytes from a socket whose link has ended mean the end, never an empty packet: one
+//   that arrives right before the end is not reported.
 
 package import BLECore
 internal import CBluetooth

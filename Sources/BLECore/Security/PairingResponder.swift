@@ -9,8 +9,8 @@
 // - One central pairs at a time. A question of another one is refused at once, and does not disturb the first.
 // - A central with a bond is refused, unless the owner asks the application about the replacement.
 // - A central whose pairings have failed three times in 60 s is refused until the first of these is 60 s ago.
-// - Where nobody confirms pairings with nothing to compare, at most three centrals get a bond in 60 s: whoever is in
-//   range could fill the store of bonds otherwise, with another address each time.
+// - Where nobody confirms pairings with nothing to compare, at most three centrals get a bond in 60 s. Otherwise
+//   a device in range could fill the store of bonds, with another address each time.
 // - A pairing ends exactly once, in `finish`, and is paired only after the bond is stored. A failure after keys may
 //   exist removes them from the kernel first; those of another bond are left to the next load of the lists.
 // - Each question is asked once, with a number that no other question has had.

@@ -4,7 +4,7 @@ internal import Glibc
 
 /// The kernel's view of a virtual machine: its adapters, their hardware, and the permissions of the program.
 ///
-/// Kernel requests come from any thread, so the radio keeps it behind a lock.
+/// System calls come from any thread, so the radio protects it with a lock.
 struct VirtualMachine {
     /// In the order of their numbers.
     private(set) var adapters: [ControllerInfo]

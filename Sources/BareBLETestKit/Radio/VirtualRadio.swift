@@ -4,7 +4,7 @@
 //
 // | owner | what it owns |
 // |---|---|
-// | `VirtualMachine` | the kernel's view of the adapters and permissions, behind a lock |
+// | `VirtualMachine` | the kernel's view of the adapters and permissions, protected by a lock |
 // | `RadioAdapters`, `RadioAdapter` | the adapters; of each its controller, programs, and times of advertising |
 // | `RadioLinks` | the links, the sockets and the timers that they have |
 // | `RadioListeners` | the listening sockets, and the links that wait there |
@@ -16,7 +16,8 @@
 // the links as the air, the peer, the adapter or the program does; report the adapters' state like the kernel.
 //
 // Invariants:
-// - Everything runs on the loop of the centrals that use it. Only kernel requests from any thread are behind a lock.
+// - Everything runs on the loop of the centrals that use it. Only `VirtualMachine`, which any thread may use, has a
+//   lock.
 // - A connected peripheral does not advertise. It has one link at a time.
 // - Advertising events are at multiples of the interval after the peripheral was placed; without a listener there is
 //   no timer.

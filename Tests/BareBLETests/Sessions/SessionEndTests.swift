@@ -40,11 +40,11 @@ import Testing
         let session = try await bench.session()
         let device = try await session.ready()
         let read = await bench.peripheral.leaveUnanswered { try await device.read(.handle(3)) }
-        let patient = testTask { await session.disconnect(.afterPendingOperations) }
+        let first = testTask { await session.disconnect(.afterPendingOperations) }
         await waitForRefusal(by: session)
         await session.disconnect()
         await #expect(throws: error(.disconnected)) { try await read.value }
-        await patient.value
+        await first.value
         #expect(session.state == .ended)
     }
 

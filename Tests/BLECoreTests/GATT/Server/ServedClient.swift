@@ -1,7 +1,7 @@
 @testable import BLECore
 
-/// A server, its database, and an owner that writes each packet at once and has the application decide at once, unless
-/// it is told otherwise.
+/// A server, its database, and an owner that writes each packet at once and has the application decide at once by
+/// default.
 struct ServedClient {
     var database: ServerDatabase
     var server: GATTServer
