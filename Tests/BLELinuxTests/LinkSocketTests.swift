@@ -86,9 +86,9 @@ import Testing
         #expect(receiver.send([1]) == .failed(errno: EPIPE))
     }
 
-    /// The kernel looks for a packet, then for the end: both may come in between.
+    /// The kernel looks for a packet, then for the end: both may come in between. FaultTests make it happen each time; here the kernel does.
     @Test(.row("T10")) func theEndIsNotAnEmptyPacket() throws {
-        for round in 0..<20_000 {
+        for round in 0..<500 {
             let (near, far) = try LinkSocket.pair()
             // Not a task: this loop keeps a thread of the pool, and the others may be in use.
             Thread.detachNewThread {

@@ -101,6 +101,23 @@ import Testing
         await link.checkEnded()
     }
 
+    /// The kernel looks for a packet, then for the end: both may come in between, and the first look says "none".
+    @Test("the last packet and the end come between the kernel's two looks", .row("T10")) func endInBetween() throws {
+        let plan = try FaultPlan()
+        let (near, far) = try LinkSocket.pair()
+        plan.take(far)
+        var receiver = LinkSocket(adopting: far)
+        do {
+            var sender = LinkSocket(adopting: near)
+            #expect(sender.send([1, 2]) == .sent)
+        }
+        plan.set(SystemCalls(.recvmsg), .returning(0), on: far)
+        var buffer = [UInt8](repeating: 0, count: 16)
+        #expect(receiver.receive(into: &buffer) == .packet(count: 2, length: 2))
+        #expect(receiver.receive(into: &buffer) == .ended(errno: 0))
+        #expect(plan.hits == 1)
+    }
+
     @Test("the reason is reported before the data", .row("L05"), arguments: [ECONNRESET, ETIMEDOUT])
     func reasonBeforeData(
         errno: Int32
