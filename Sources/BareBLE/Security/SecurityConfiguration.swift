@@ -34,7 +34,7 @@ public struct SecurityConfiguration: Sendable {
     ///
     /// Bonds are stored by the adapter's address, which a program or another controller can have as well. The keys of
     /// such a bond are used on no adapter with that address but one on the same bus, and of the same vendor and product
-    /// where the bus tells them: a connect to its peer fails with `BLEError.Code.adapterMismatch`. The kernel is not
+    /// where the bus reports them: a connect to its peer fails with `BLEError.Code.adapterMismatch`. The kernel is not
     /// given the keys either. What a bond is for is stored with it, and holds whatever a later configuration says.
     public var pinsAdapter = false
     /// What is done where another program manages the adapter too.

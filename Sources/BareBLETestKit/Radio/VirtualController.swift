@@ -277,7 +277,7 @@ extension VirtualController {
             scansWithRandomAddress = command.parameters.dropFirst(reportsExtended ? 0 : 5).first == 1
             return [complete(opcode, .success)]
         default:
-            // It has to have the address that it was told to use.
+            // It needs the address that the parameters demand.
             if command.parameters.first == 1, scansWithRandomAddress, !advertiser.hasRandomAddress {
                 return [complete(opcode, .invalidParameters)]
             }
