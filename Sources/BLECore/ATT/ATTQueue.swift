@@ -39,7 +39,7 @@ package struct ATTQueue: ~Copyable {
         /// The number of notifications without a handle that closes the link.
         package var malformedValues = 16
         /// The longest value that an attribute can have.
-        package var valueLength = 512
+        package var valueLength = ATTLimits.valueLength
         /// The largest packet that this side accepts; the response to the peer's MTU request contains it.
         package var mtu: UInt16 = 517
         /// A Boolean value that indicates whether the first unexpected response closes the link.

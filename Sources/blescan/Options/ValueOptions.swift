@@ -3,9 +3,6 @@ import BLECore
 
 /// The forms of a value; exactly one of them must be given.
 struct ValueOptions: ParsableArguments {
-    /// The most bytes of a value.
-    private static let limit = 512
-
     @Option(help: ArgumentHelp("The bytes: 05a0, 05:a0 or 05 a0.", valueName: "bytes"))
     var hex: String?
 
@@ -102,15 +99,15 @@ struct ValueOptions: ParsableArguments {
         if bigEndian, number == nil { throw ValidationError("--big-endian is for numbers; leave it out.") }
         if let hex { _ = try Self.decode(hex) }
         guard file == nil else { return }
-        guard try bytes().count <= Self.limit else {
-            throw ValidationError("An attribute's value has at most \(Self.limit) bytes.")
+        guard try bytes().count <= ATTLimits.valueLength else {
+            throw ValidationError("An attribute's value has at most \(ATTLimits.valueLength) bytes.")
         }
     }
 
     func bytes() throws -> [UInt8] {
         if let hex { return try Self.decode(hex) }
         if let text { return text.bytes }
-        if let file { return try FileBytes.read(file, atMost: Self.limit) }
+        if let file { return try FileBytes.read(file, atMost: ATTLimits.valueLength) }
         let bytes = number?.bytes ?? []
         return bigEndian ? bytes.reversed() : bytes
     }
