@@ -1,4 +1,4 @@
-/// The hardware of an adapter, as far as the kernel tells any program: its bus, and on that bus its vendor and product.
+/// The hardware of an adapter, as far as the kernel shows it to any program: its bus, and its vendor and product there.
 package enum AdapterHardware {
     /// Returns the identifier of an adapter's hardware: `usb:v0A12p0001` for a USB device, the kernel's alias for the
     /// device on another bus, or the name of the bus where the device has none, such as `virtual`.

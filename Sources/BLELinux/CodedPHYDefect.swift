@@ -1,10 +1,10 @@
 /// The controllers whose coded PHY does not work although they list it: a scan that uses it hears nothing, and a
 /// connection attempt with it fails (row W13).
 ///
-/// The kernel's drivers flag them with HCI_QUIRK_BROKEN_LE_CODED, and the kernel then leaves that PHY out. It tells
-/// only programs with CAP_NET_ADMIN, and only since 6.6, so the flagged ones are known here by the identifiers of their
-/// devices, which any program may read: Intel's up to AX201 (`btintel.c` flags the variants SfP, WsP, JfP, ThP, HrP and
-/// CcP; their identifiers are in `btusb.c`), and Apple's BCM4378, BCM4387 and BCM4388 (`hci_bcm4377.c`).
+/// The kernel's drivers flag them with HCI_QUIRK_BROKEN_LE_CODED, and the kernel then leaves that PHY out. It reports
+/// that only to programs with CAP_NET_ADMIN, and only since 6.6, so the flagged ones are known here by the identifiers
+/// of their devices, which any program may read: Intel's up to AX201 (`btintel.c` flags the variants SfP, WsP, JfP,
+/// ThP, HrP and CcP; their identifiers are in `btusb.c`), and Apple's BCM4378, BCM4387 and BCM4388 (`hci_bcm4377.c`).
 package enum CodedPHYDefect {
     /// Returns a Boolean value that indicates whether the adapter's controller is one of them.
     ///

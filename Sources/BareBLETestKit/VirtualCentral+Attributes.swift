@@ -161,7 +161,7 @@ extension VirtualCentral {
         let handle = try await characteristic(uuid).value
         var value = try await read(at: handle)
         var part = value.count
-        while part == Int(mtu) - 1, value.count < 512 {
+        while part == Int(mtu) - 1, value.count < ATTLimits.valueLength {
             let more = try await read(at: handle, from: UInt16(value.count))
             value += more
             part = more.count

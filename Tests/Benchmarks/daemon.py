@@ -76,6 +76,6 @@ def measure():
             ["libraries of Foundation or libbluetooth loaded", len(forbidden)],
         ])
     return {
-        "size, MB": size / 1e6, "threads": threads, "wake-ups while idle": wake_ups,
+        "size, MB": size / 1e6, "resident memory, MB": resident, "threads": threads, "wake-ups while idle": wake_ups,
         "libraries of Foundation or libbluetooth": len(forbidden),
     }

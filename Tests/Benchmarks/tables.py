@@ -1,6 +1,6 @@
 """Tables for people, and the comparison with thresholds/SECTION.json.
 
-A threshold is the most that a figure may be; figures with thresholds are ratios and counts, which hold on every machine.
+A threshold is the most that a figure may be; figures with thresholds are ratios, counts and sizes, which hold on every machine.
 """
 
 import json

@@ -163,7 +163,7 @@ actor PretendedMachine {
                 tell(VirtualController.disconnectionComplete(handle, .localHostTerminated))
                 disconnect()
             case .listeningChanged:
-                if controller.call != nil { perform(controller.respond(.success, rssi: -50, as: 0x40).actions) }
+                if controller.attempt != nil { perform(controller.respond(.success, rssi: -50, as: 0x40).actions) }
             case .update, .changePHY, .encrypt, .advertisingChanged, .sendLater, .unresponsive: continue
             }
         }

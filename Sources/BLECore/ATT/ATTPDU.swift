@@ -3,6 +3,14 @@
 /// Spec: Core Vol 3 Part F, 3.2.2.
 public typealias AttributeHandle = UInt16
 
+/// The specification's limits of an attribute.
+package enum ATTLimits {
+    /// The maximum length of a value, in bytes.
+    ///
+    /// Spec: Core Vol 3 Part F, 3.2.9.
+    package static let valueLength = 512
+}
+
 /// A decoded Attribute Protocol PDU.
 ///
 /// Decoding succeeds as a whole or not at all: one invalid entry in a list throws. Offsets in `MalformedPacket` count

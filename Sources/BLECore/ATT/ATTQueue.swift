@@ -37,9 +37,9 @@ package struct ATTQueue: ~Copyable {
         /// The number of unexpected responses within one request that closes the link.
         package var unexplainedResponses = 3
         /// The number of notifications without a handle that closes the link.
-        package var shortValues = 16
+        package var malformedValues = 16
         /// The longest value that an attribute can have.
-        package var valueLength = 512
+        package var valueLength = ATTLimits.valueLength
         /// The largest packet that this side accepts; the response to the peer's MTU request contains it.
         package var mtu: UInt16 = 517
         /// A Boolean value that indicates whether the first unexpected response closes the link.
@@ -512,8 +512,8 @@ extension ATTQueue {
     ) -> ATTMultipleHandleValueNotification.Entry? {
         var reader = ByteReader(pdu.span)
         guard reader.skip(1), let handle = reader.u16() else {
-            statistics.shortValues += 1
-            if statistics.shortValues >= limits.shortValues { close(.shortValues, &actions) }
+            statistics.malformedValues += 1
+            if statistics.malformedValues >= limits.malformedValues { close(.malformedValues, &actions) }
             return nil
         }
         guard pdu.count <= packetSize.receiveLimit else {

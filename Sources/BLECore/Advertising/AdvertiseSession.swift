@@ -15,9 +15,9 @@
 // - The kernel disables all sets before each of its connection attempts and never enables them again. The response to
 //   its command is all that can be seen of it. A set is enabled again 60 ms later, not at once: many controllers refuse
 //   the kernel's attempt, whose command follows in a moment, while they advertise.
-// - Another program's response to the command that is out cannot be told from ours. The other one of the two then
-//   counts as a disturbance, so that the set is enabled once more, which is harmless. Whether a set is on air after a
-//   disturbance is uncertain, so that it is disabled all the same when it is stopped.
+// - Another program's response to the command that is out cannot be distinguished from ours. The other one of the two
+//   then counts as a disturbance, so that the set is enabled once more, which is harmless. Whether a set is on air
+//   after a disturbance is uncertain, so that it is disabled all the same when it is stopped.
 // - A set whose end was not confirmed is disabled again until it is; `stopped` reports the failure at the first time.
 // - On a controller with sets, ours have the handles 0xE0 to 0xEF: the kernel counts its own from 0. Sets of other
 //   programs are never touched. Of other processes with this library the owner knows the handles,

@@ -8,8 +8,8 @@
 // - Every ticket ends exactly once, in a `finish` action.
 // - A response counts only when a command with its opcode is out. Any other belongs to the kernel or to another program
 //   on the same adapter (row H12) and is handed on as `foreign`; so is a response that comes after its time-out.
-//   Another program's response to the very command that is out cannot be told from ours; a sender of state changes has
-//   to look at what happens, not only at the response.
+//   Another program's response to the very command that is out cannot be distinguished from ours; a sender of state
+//   changes has to look at what happens, not only at the response.
 // - The controller's credits are obeyed, but not forever: a controller that stays at zero for 2 s is asked all the
 //   same, because the event that gave the credit back may have been lost on an overflowing socket.
 // - A cancelled command that is out keeps its place until its response comes; only its caller is released.
@@ -27,7 +27,7 @@ package struct HCICommandQueue: ~Copyable {
     package enum Action: Hashable, Sendable {
         /// Write this command to the socket.
         case send(HCICommandPacket)
-        /// Tell the owner of the ticket. A Command Status counts as a completion that returns its status.
+        /// Report the result to the owner of the ticket. A Command Status is a completion that returns its status.
         case finish(Ticket, Result<HCICommandComplete, HCICommandFailure>)
         /// Another program's command has its response; no status where that holds none.
         case foreign(HCIOpcode, HCIStatus?)

@@ -90,7 +90,7 @@ package struct LinkTable: ~Copyable {
         var parameters: ConnectionParameters?
         var lossHandler: LossHandler?
         var encryptionHandler: EncryptionHandler?
-        /// The identity that the peer has told on this link.
+        /// The identity that the peer has distributed on this link.
         var distributedIdentity: PeerID?
     }
 
@@ -184,12 +184,13 @@ extension LinkTable {
         change(link) { $0.distributedIdentity = identity }
     }
 
-    /// The identity that the peer with this address has told on a link that is up; `nil` if it has told none.
+    /// The identity that the peer with this address has distributed on a link that is up; `nil` if none.
     package func identity(of peer: PeerID) -> PeerID? {
         for entry in entries.values {
-            if case .registered(let link) = entry.state, link.identity.peer == peer, let told = link.distributedIdentity
+            if case .registered(let link) = entry.state, link.identity.peer == peer,
+                let identity = link.distributedIdentity
             {
-                return told
+                return identity
             }
         }
         return nil
@@ -285,7 +286,7 @@ extension LinkTable {
         change(link) { $0.phase = .disconnecting }
     }
 
-    /// The handle of a link to `peer` that this program has told the controller to disconnect.
+    /// The handle of a link to `peer` that this program has made the controller disconnect.
     package func disconnectingHandle(to peer: PeerID) -> ConnectionHandle? {
         for (handle, entry) in entries {
             guard case .registered(let link) = entry.state, case .disconnecting = link.phase else { continue }

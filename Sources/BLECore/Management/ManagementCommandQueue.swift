@@ -113,7 +113,7 @@ package struct ManagementCommandQueue: ~Copyable {
     package enum Action: Hashable, Sendable {
         /// Write this packet to the socket; call `notSent` with the ticket if that fails.
         case send(Ticket, SecretBytes)
-        /// Tell the owner of the ticket.
+        /// Report the result to the owner of the ticket.
         case finish(Ticket, Result<ManagementCommandComplete, ManagementCommandFailure>)
     }
 

@@ -34,7 +34,7 @@ package struct ManagementEvent: Hashable, Sendable {
         case deviceUnpaired(ManagementDeviceUnpaired)
         /// 0x0017: the passkey that this side has to show.
         case passkeyNotify(ManagementPasskeyNotify)
-        /// 0x0018: a peer has told its identity.
+        /// 0x0018: a peer has distributed its identity.
         case newIdentityResolvingKey(ManagementNewIdentityResolvingKey)
         /// 0x0019: a pairing has made a key for signed commands.
         case newSignatureKey(ManagementNewSignatureKey)

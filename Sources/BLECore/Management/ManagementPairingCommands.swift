@@ -150,7 +150,7 @@ package struct ManagementUserPasskeyNegativeReply: ManagementPeerCommand {
     }
 }
 
-/// Gives the kernel what a peer has told about itself in another way, such as NFC, for the next pairing with it.
+/// Gives the kernel what a peer has reported about itself in another way, such as NFC, for the next pairing with it.
 ///
 ///     0x0021 | peer 7 | zeros 32 | confirmation 16 | random 16        reply: peer 7
 ///
@@ -233,7 +233,7 @@ package struct ManagementGetConnections: ManagementCommand {
     }
 }
 
-/// Reads what the controller can do that no setting tells.
+/// Reads what the controller can do that no setting says.
 ///
 ///     0x0048 | -                                reply: length 2 | {length 1, type 1, value} each
 ///
@@ -270,7 +270,7 @@ package struct ManagementReadControllerCapabilities: ManagementCommand {
     private static let maximumLEKeySize: UInt8 = 3
 }
 
-/// Reads what this side can tell a peer about itself in another way, such as NFC. Adapters without Secure Simple
+/// Reads what this side can report to a peer about itself in another way, such as NFC. Adapters without Secure Simple
 /// Pairing, which is part of BR/EDR, refuse it.
 ///
 ///     0x003B | types 1 (6: LE)                  reply: types 1 | length 2 | AD structures

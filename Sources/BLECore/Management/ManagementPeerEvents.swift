@@ -166,7 +166,7 @@ package struct ManagementPasskeyNotify: Hashable, Sendable {
 /// Spec: MGMT_EV_NEW_LONG_TERM_KEY; Bluetooth Management API, New Long Term Key Event.
 package struct ManagementNewLongTermKey: Hashable, Sendable {
     /// A Boolean value that indicates whether the key is to be kept: the pairing left a bond,
-    /// and the peer told its identity.
+    /// and the peer distributed its identity.
     package let isForStorage: Bool
     package let key: ManagementLongTermKey
 
@@ -182,7 +182,7 @@ package struct ManagementNewLongTermKey: Hashable, Sendable {
     }
 }
 
-/// A peer has told its identity and its Identity Resolving Key.
+/// A peer has distributed its identity and its Identity Resolving Key.
 ///
 ///     0x0018 | store hint 1 | private address 6 | identity 7 | key 16
 ///

@@ -6,12 +6,12 @@
 // | step | after | judged after |
 // |---|---|---|
 // | rescan | 90 s of silence, 30 s on an adapter that hears much; the scan session takes it | 15 s |
-// | event masks | rescan in vain | 15 s |
-// | power | event masks in vain, or 3 commands without a response in 30 s | 10 s |
+// | event masks | rescan without effect | 15 s |
+// | power | event masks without effect, or 3 commands without a response in 30 s | 10 s |
 // | power | a link that only the controller has | at once: the controller has no links after it |
 // | radio switch | power refused, because the radio is blocked | 5 s |
-// | USB port | power in vain | 10 s |
-// | driver | USB port in vain, or none there | 10 s |
+// | USB port | power without effect | 10 s |
+// | driver | USB port without effect, or none there | 10 s |
 //
 // Invariants:
 // - One step is taken at a time. A step that is being taken ends by `stepFinished`, whatever happens meanwhile.
@@ -38,7 +38,7 @@ package struct RecoveryLadder: ~Copyable {
         case began(RecoveryStep, because: RecoveryReason)
         case failed(RecoveryStep, RecoveryFailure)
         /// It works again, so long after the trouble was noticed; `nil` for the step where none had been judged, or all
-        /// had been in vain.
+        /// had had no effect.
         case recovered(by: RecoveryStep?, after: Duration)
         /// Nothing that is permitted has helped; the next run begins after that time, if any does.
         case exhausted(because: RecoveryReason, next: Duration?)
@@ -61,14 +61,14 @@ package struct RecoveryLadder: ~Copyable {
         case finishing(RecoveryStep)
         /// The step was taken; whether it has helped is looked at then.
         case judging(RecoveryStep, Trouble, until: BootInstant)
-        /// Everything that is permitted was in vain; the next run begins then.
+        /// Everything that is permitted had no effect; the next run begins then.
         case exhausted(Trouble, next: BootInstant?)
     }
 
     private struct Trouble {
         let reason: RecoveryReason
         let began: BootInstant
-        /// Whether it was reported that everything permitted was in vain.
+        /// Whether it was reported that everything permitted had no effect.
         var isReported = false
 
         /// How long nothing was heard when it was noticed; `nil` where that is not the trouble.

@@ -77,7 +77,7 @@ package enum RecoveryFailure: Error, Hashable, Sendable {
 
 /// The steps that are permitted so that an adapter receives again.
 ///
-/// The steps up to the permitted one are taken one after the other, each only after the one before was in vain. A run
+/// The steps up to the permitted one are taken one after the other, each only after the one before had no effect. A run
 /// of steps that end links is followed by a pause of 1, 5 and then 30 minutes, and there are four in an hour at most.
 /// With `Configuration.stateStore` that holds over restarts of the program.
 public struct RecoveryPolicy: Hashable, Sendable {

@@ -2,8 +2,8 @@
 //
 // Duties: one entry for each advertiser, that is, address, type of address and advertising set, however often its data
 // changes and whether its advertisement or its scan response is heard first (row A11). A device whose private address
-// was resolved has one entry, under its identity, and with the address of its newest report. Tell of each report what
-// it changed. Keep memory bounded whatever is on air (row A12).
+// was resolved has one entry, under its identity, and with the address of its newest report. Return for each report
+// what it changed. Keep memory bounded whatever is on air (row A12).
 //
 // Invariants:
 // - There are never more than `capacity` entries. One more evicts the entry that was silent for longest and is not

@@ -8,7 +8,7 @@ public enum PairingMethod: String, Hashable, Sendable, CaseIterable {
     case passkeyShown = "passkey-shown"
     /// The peer showed a passkey, or has a fixed one, and it was typed on this side.
     case passkeyTyped = "passkey-typed"
-    /// Both sides showed a number, and both were told that it is the same.
+    /// Both sides showed a number, and on both it was confirmed that it is the same.
     case numericComparison = "numeric-comparison"
     /// Data came another way, such as NFC or a printed code.
     case outOfBand = "out-of-band"

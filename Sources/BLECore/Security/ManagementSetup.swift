@@ -36,7 +36,7 @@
 // - Keys and settings survive power changes, other sockets and the end of a program, but not the removal of the
 //   adapter: `adapterLost` forgets all that was known.
 //
-// New Settings is not sent to the socket whose command changed them, so it always tells of another program.
+// New Settings is not sent to the socket whose command changed them, so it always reports a change by another program.
 
 /// Puts an adapter under management and keeps its lists of keys loaded.
 package struct ManagementSetup: ~Copyable {

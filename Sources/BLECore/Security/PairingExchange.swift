@@ -5,7 +5,7 @@
 // everything where one of these fails.
 //
 // Invariants
-// - An exchange ends exactly once, in `finish`, and not before the adapter has been told to be no longer bondable.
+// - An exchange ends exactly once, in `finish`, and not before the adapter has been set not to be bondable.
 // - Success is reported after the bond is stored. A failure after keys may exist removes them from the kernel first.
 // - Each question is asked once, with a number that no other question has had. After the exchange was cancelled, or its
 //   time is over, every question gets a no.
@@ -105,11 +105,11 @@ package struct PairingExchange: ~Copyable {
         package let identity: PeerID
         /// The keys as they came.
         package let longTermKeys: [ManagementLongTermKey]
-        /// The key by which the peer's private addresses are resolved, if it has told one.
+        /// The key by which the peer's private addresses are resolved, if it has distributed one.
         package let identityResolvingKey: ManagementIdentityResolvingKey?
         /// The key by which this side signs, if one was made.
         package let signatureKey: ManagementNewSignatureKey?
-        /// The key by which the peer signs, if it has told one.
+        /// The key by which the peer signs, if it has distributed one.
         package let peerSignatureKey: ManagementNewSignatureKey?
         package let method: PairingMethod
         /// The level that the weakest of the keys is worth.
@@ -148,7 +148,7 @@ package struct PairingExchange: ~Copyable {
         case identityTaken
         /// The link is encrypted, and the peer left no key to keep.
         case noKey
-        /// The link is encrypted, and the peer has not told who it is: the key would not be found again.
+        /// The link is encrypted, and the peer has not distributed its identity: the key would not be found again.
         case noIdentity
         /// The pairing ended without encryption.
         case notEncrypted
@@ -509,7 +509,7 @@ package struct PairingExchange: ~Copyable {
             guard concerns(new.peer) else { return nil }
             return update { $0.keys.add(new) }
         case .deviceDisconnected(let end):
-            // It may be the end of an earlier link; where the controller's own events are followed, they tell.
+            // It may be the end of an earlier link; where the controller's own events are followed, they decide.
             guard let pairing, !pairing.demand.followsEncryption, pairing.concerns(end.peer) else { return nil }
             return linkEnded(at: now)
         case .commandComplete, .commandStatus, .indexAdded, .indexRemoved, .newSettings, .deviceConnected,
@@ -736,7 +736,7 @@ extension PairingExchange {
 // MARK: - Packets
 
 extension PairingExchange.Command {
-    /// Whether the kernel knows the peer by its identity where it has told one.
+    /// Whether the kernel knows the peer by its identity where it has distributed one.
     fileprivate var isAboutIdentity: Bool {
         switch self {
         case .pair, .addOutOfBandData: false

@@ -464,7 +464,7 @@ extension PairingResponder {
         case .authenticationFailed(let failed):
             return pairing.concerns(failed.peer) ? givenUp(at: now) : nil
         case .deviceDisconnected(let end):
-            // It may be the end of an earlier link; where the controller's own events are followed, they tell.
+            // It may be the end of an earlier link; where the controller's own events are followed, they decide.
             guard !pairing.client.followsEncryption, pairing.concerns(end.peer) else { return nil }
             return linkEnded(at: now)
         default:

@@ -18,7 +18,7 @@ internal import Logging
 //
 // A bonded peer is one peer under all its names: its link is filed under its identity, as the kernel does it. What it
 // uses on the air is known from scan reports; one that may use private addresses and was not heard lately is listened
-// for first, because an address that it no longer uses would be waited for in vain.
+// for first, because an address that it no longer uses is never heard.
 //
 // Where the kernel was given no keys, a link to a bonded peer is encrypted by a command before a socket attaches, and
 // never made by the kernel.

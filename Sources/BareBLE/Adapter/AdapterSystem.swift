@@ -88,7 +88,7 @@ package struct AdapterSystem: Sendable {
     /// Returns a Boolean value that indicates whether the controller of the adapter of this name lists the coded PHY,
     /// which is known not to work.
     package var hasDefectiveCodedPHY: @Sendable (String) -> Bool = { _ in false }
-    /// Returns the hardware of an adapter, as far as its bus tells.
+    /// Returns the hardware of an adapter, as far as its bus reports it.
     package var hardware: @Sendable (ControllerInfo) -> String = { AdapterHardware.identifier(of: $0) }
     /// Returns the privileges of this process.
     package var privileges: @Sendable () -> Privileges

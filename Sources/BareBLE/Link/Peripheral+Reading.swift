@@ -63,7 +63,7 @@ extension Peripheral {
 
     /// Refuses an offset that no value has.
     func checked(_ offset: Int, in context: CallContext) throws(BLEError) -> UInt16 {
-        guard (0...GATTLimits.value).contains(offset) else {
+        guard (0...ATTLimits.valueLength).contains(offset) else {
             throw BLEError(
                 .invalidArgument, subject: name, during: context.operation, because: "the offset is \(offset)",
                 hint: "A value has at most 512 bytes.")

@@ -95,7 +95,7 @@ extension Peripheral {
     ) async throws(BLEError) -> [AttributeReading] {
         let operation = "read \(handles.count) values"
         guard lengths.count == handles.count || lengths.count + 1 == handles.count,
-            lengths.allSatisfy({ (0...GATTLimits.value).contains($0) })
+            lengths.allSatisfy({ (0...ATTLimits.valueLength).contains($0) })
         else {
             throw BLEError(
                 .invalidArgument, subject: name, during: operation,

@@ -78,7 +78,7 @@ extension Peripheral {
     /// The length is 512 with response, as longer values are sent in pieces, and `mtu - 3` without.
     public func maximumWriteLength(for kind: WriteKind) -> Int {
         switch kind {
-        case .withResponse: GATTLimits.value
+        case .withResponse: ATTLimits.valueLength
         case .withoutResponse: mtu - 3
         }
     }

@@ -38,7 +38,7 @@ struct SessionRecord {
             let wanted = Self.persisted(reference, subscription.options, on: link)
         else { return }
         if let before = kept[number] {
-            // Only a database tells which one of several it is.
+            // Only a database shows which one of several it is.
             guard wanted != before, wanted.index != nil else { return }
             forget(number)
         }

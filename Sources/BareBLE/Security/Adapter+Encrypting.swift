@@ -368,7 +368,7 @@ extension Adapter {
         return hasLink(to: onAir)
     }
 
-    /// Pairs over a link that nothing has been sent on, and files it under the identity that the pairing has told.
+    /// Pairs over a link that nothing has been sent on, and files it under the identity that the peer has distributed.
     ///
     /// - Throws: As `pair` does; the link has ended then.
     func pair(_ link: consuming AdapterLink, _ options: PairingOptions) async throws(BLEError) -> AdapterLink {

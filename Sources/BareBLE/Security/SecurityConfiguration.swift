@@ -1,6 +1,6 @@
 internal import BLELinux
 
-/// What a program does with security where another one, such as bluetoothd, manages the adapter too.
+/// The treatment of an adapter that another program, such as bluetoothd, manages too.
 public enum AdapterSharing: Hashable, Sendable {
     /// It goes on, and reports `SecurityEvent.otherManager`: the other program may refuse its pairings, and remove the
     /// keys of its bonds from the kernel.
@@ -21,8 +21,8 @@ public enum AdapterSharing: Hashable, Sendable {
 public struct SecurityConfiguration: Sendable {
     /// The store of the bonds.
     public var bonds: BondStore
-    /// How to pair with a peer that refuses a call for lack of security (ATT errors 0x05, 0x0F and 0x0C), before the
-    /// call is repeated once; `nil` lets the call fail.
+    /// The options of a pairing with a peer that refuses a call for lack of security (ATT errors 0x05, 0x0F and 0x0C),
+    /// before the call is repeated once; `nil` lets the call fail.
     ///
     /// It happens once on a link for each level that the peer requires, and never for a peer that is bonded: its calls
     /// fail with `BLEError.Code.insufficientSecurity`, because a better key needs a new pairing. Where the peer or a
@@ -34,10 +34,10 @@ public struct SecurityConfiguration: Sendable {
     ///
     /// Bonds are stored by the adapter's address, which a program or another controller can have as well. The keys of
     /// such a bond are used on no adapter with that address but one on the same bus, and of the same vendor and product
-    /// where the bus tells them: a connect to its peer fails with `BLEError.Code.adapterMismatch`. The kernel is not
+    /// where the bus reports them: a connect to its peer fails with `BLEError.Code.adapterMismatch`. The kernel is not
     /// given the keys either. What a bond is for is stored with it, and holds whatever a later configuration says.
     public var pinsAdapter = false
-    /// What is done where another program manages the adapter too.
+    /// The treatment of an adapter that another program manages too.
     public var sharing = AdapterSharing.observed
     /// The time of day, in seconds since 1970.
     package var timeOfDay: @Sendable () -> UInt64 = { UInt64(max(0, WallClock.now().components.seconds)) }

@@ -13,7 +13,7 @@ extension BLEError {
             case .reservedDescriptor(let uuid):
                 ("the library adds the descriptor \(uuid) itself, as the properties require", "Leave it out.")
             case .valueTooLong(let uuid):
-                ("the value of \(uuid) has more than \(ServerDatabase.longestValue) bytes", nil)
+                ("the value of \(uuid) has more than \(ATTLimits.valueLength) bytes", nil)
             case .fixedValueWritable(let uuid):
                 ("the value of \(uuid) is fixed, and its properties permit writes", "Use a stored or a handled value.")
             case .noSuchService: ("no such service is published", nil)

@@ -63,8 +63,8 @@ public actor LocalPeripheral {
         public var mtu = 517
         /// Decides about accesses to attributes that require authorization; without it they are refused.
         public var authorize: Authorization?
-        /// Where it is kept what bonded centrals have configured, from `restore(from:)` on; `nil` for the
-        /// `Configuration.stateStore` of the central, without which it is kept until the end of the program.
+        /// The store of what bonded centrals have configured, from `restore(from:)` on; `nil` for the
+        /// `Configuration.stateStore` of the central, without which that is kept until the end of the program.
         public var store: StateStore?
 
         /// Creates settings.
@@ -257,7 +257,7 @@ extension LocalPeripheral {
         try updates.tryUpdate(value, of: characteristic, to: targets)
     }
 
-    /// When to call `tryUpdate(_:of:to:)` again.
+    /// A sequence that reports when to call `tryUpdate(_:of:to:)` again.
     public nonisolated var readyToUpdate: ReadyToUpdateSequence { serverEvents.readyToUpdate }
 }
 

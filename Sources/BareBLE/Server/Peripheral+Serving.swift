@@ -6,7 +6,7 @@ internal import BLELinux
 // Invariants
 // - The server knows the security of the link before each packet that is passed to it.
 // - What arrived before the link was encrypted is served as on a link that is not: nothing proves who sent it. The
-//   kernel's times of arrival tell what that is. Where this process may not read the controller's events they are not
+//   kernel's times of arrival show what that is. Where this process may not read the controller's events they are not
 //   known: there a request that is read together with the beginning of the encryption is refused if it needs that.
 
 extension Peripheral {

@@ -150,10 +150,10 @@ final class PublishedServices: @unchecked Sendable {
         of reference: CharacteristicReference, for value: [UInt8], during operation: String
     ) throws(BLEError) -> AttributeHandle {
         let found = try resolve(reference, during: operation)
-        guard value.count > ServerDatabase.longestValue else { return found.id }
+        guard value.count > ATTLimits.valueLength else { return found.id }
         throw BLEError(
             .tooLong, during: operation,
-            because: "the value has \(value.count) bytes, and an attribute \(ServerDatabase.longestValue) at most")
+            because: "the value has \(value.count) bytes, and an attribute \(ATTLimits.valueLength) at most")
     }
 
     /// Has a link serve its client, which may change stored values.

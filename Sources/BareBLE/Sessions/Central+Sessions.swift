@@ -9,7 +9,8 @@ extension Central {
     ///
     /// A session with a bonded peer stays one session whatever private addresses the peer uses, and each of its links
     /// is encrypted before its first byte. If the peer rejects the bond's key the session gives up at once, with
-    /// `BLEError.Code.bondRejected`: neither attempts nor a new pairing would tell the right peer from another device.
+    /// `BLEError.Code.bondRejected`: neither attempts nor a new pairing would distinguish the right peer from
+    /// another device.
     ///
     /// - Parameters:
     ///   - peer: The peer to connect to.

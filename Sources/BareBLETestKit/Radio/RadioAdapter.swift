@@ -11,7 +11,7 @@ internal import Glibc
 // - Only the radio uses it, on its event loop.
 
 /// A connection attempt that is left to the kernel.
-struct KernelCall {
+struct KernelConnect {
     let peer: PeerID
     let end: FarEnd
     let descriptor: Int32
@@ -35,7 +35,7 @@ final class RadioAdapter {
     private var clients: [UInt64: Client] = [:]
     /// The peers of links that only the controller knows.
     private var hiddenPeers: [VirtualPeripheral] = []
-    private var calls: [KernelCall] = []
+    private var kernelConnects: [KernelConnect] = []
     /// The instants of the next advertising events, by the handles of the sets that are on air.
     private var airTimes: [UInt8: BootInstant] = [:]
     /// True if it ignores commands.
@@ -64,7 +64,7 @@ final class RadioAdapter {
     var isScanning: Bool { controller.isScanning }
 
     /// True while it receives advertisements.
-    var isListening: Bool { controller.isListening || !calls.isEmpty }
+    var isListening: Bool { controller.isListening || !kernelConnects.isEmpty }
 
     // MARK: State
 
@@ -77,8 +77,8 @@ final class RadioAdapter {
     ///
     /// - Returns: The peers of links that only the controller has known.
     func fallSilent() -> [VirtualPeripheral] {
-        for call in calls { call.fate.withLock { $0 = ECONNABORTED } }
-        calls = []
+        for connect in kernelConnects { connect.fate.withLock { $0 = ECONNABORTED } }
+        kernelConnects = []
         controller.reset()
         defer { hiddenPeers = [] }
         return hiddenPeers
@@ -176,10 +176,10 @@ final class RadioAdapter {
     // MARK: Connecting
 
     /// True if the controller initiates to a peer.
-    func initiates(to peer: PeerID) -> Bool { controller.call?.peer == peer }
+    func initiates(to peer: PeerID) -> Bool { controller.attempt?.peer == peer }
 
     /// True if the kernel initiates to a peer by its own means.
-    func hasCall(to peer: PeerID) -> Bool { calls.contains { $0.peer == peer } }
+    func hasKernelConnect(to peer: PeerID) -> Bool { kernelConnects.contains { $0.peer == peer } }
 
     /// The peer of the controller's attempt advertises.
     func respond(
@@ -196,19 +196,19 @@ final class RadioAdapter {
     }
 
     /// The kernel begins an attempt.
-    func begin(_ call: KernelCall) {
-        calls.append(call)
+    func begin(_ connect: KernelConnect) {
+        kernelConnects.append(connect)
     }
 
     /// The kernel takes all advertisements off air before it initiates.
     func kernelInitiates() -> [VirtualController.Action] { controller.kernelInitiates() }
 
-    func end(_ call: KernelCall) {
-        calls.removeAll { $0.end === call.end }
+    func end(_ connect: KernelConnect) {
+        kernelConnects.removeAll { $0.end === connect.end }
     }
 
-    func takeCall(to peer: PeerID) -> KernelCall? {
-        calls.firstIndex { $0.peer == peer }.map { calls.remove(at: $0) }
+    func takeKernelConnect(to peer: PeerID) -> KernelConnect? {
+        kernelConnects.firstIndex { $0.peer == peer }.map { kernelConnects.remove(at: $0) }
     }
 
     /// Registers a link that the kernel has established by itself.

@@ -38,7 +38,7 @@ package struct VirtualController: Sendable {
     }
 
     /// A pending connection attempt.
-    package struct Call: Hashable, Sendable {
+    package struct Attempt: Hashable, Sendable {
         package let peer: PeerID
         package let parameters: ConnectionParameters
         /// True if it completes with the enhanced event.
@@ -87,7 +87,7 @@ package struct VirtualController: Sendable {
     private var scansCoded = false
     /// True if reports use the extended event.
     private(set) var reportsExtended = false
-    package private(set) var call: Call?
+    package private(set) var attempt: Attempt?
     package private(set) var advertiser: VirtualAdvertiser
     package private(set) var links: [ConnectionHandle: Link] = [:]
     /// The PHYs that links may use, as a program has set them; `nil` for all.
@@ -121,7 +121,7 @@ package struct VirtualController: Sendable {
     }
 
     /// True while it receives advertisements.
-    package var isListening: Bool { isScanning || call != nil }
+    package var isListening: Bool { isScanning || attempt != nil }
 
     /// Processes a command.
     package mutating func received(_ command: HCICommandPacket) -> [Action] {
@@ -144,7 +144,7 @@ package struct VirtualController: Sendable {
             }
         case .unfinished:
             let actions = execute(command)
-            call?.isEndless = true
+            attempt?.isEndless = true
             return actions
         }
     }
@@ -203,7 +203,7 @@ package struct VirtualController: Sendable {
         case .leSetScanParameters, .leSetExtendedScanParameters, .leSetScanEnable, .leSetExtendedScanEnable:
             return scanning(command)
         case .leCreateConnection, .leExtendedCreateConnection, .leCreateConnectionCancel:
-            return calling(command)
+            return initiating(command)
         case .disconnect, .readRSSI, .leReadPHY, .leConnectionUpdate, .leSetPHY, .leReadRemoteFeatures,
             .readRemoteVersion, .leSetDataLength, .leEnableEncryption:
             return aboutLink(command)
@@ -277,7 +277,7 @@ extension VirtualController {
             scansWithRandomAddress = command.parameters.dropFirst(reportsExtended ? 0 : 5).first == 1
             return [complete(opcode, .success)]
         default:
-            // It has to have the address that it was told to use.
+            // It needs the address that the parameters demand.
             if command.parameters.first == 1, scansWithRandomAddress, !advertiser.hasRandomAddress {
                 return [complete(opcode, .invalidParameters)]
             }
@@ -289,27 +289,29 @@ extension VirtualController {
         }
     }
 
-    private mutating func calling(_ command: HCICommandPacket) -> [Action] {
+    private mutating func initiating(_ command: HCICommandPacket) -> [Action] {
         let opcode = command.opcode
         if opcode == .leCreateConnectionCancel {
-            guard let call else { return [complete(opcode, .commandDisallowed)] }
-            return [complete(opcode, .success)] + callEnded(.unknownConnection, call)
+            guard let attempt else { return [complete(opcode, .commandDisallowed)] }
+            return [complete(opcode, .success)] + attemptEnded(.unknownConnection, attempt)
         }
         if isUnknown(opcode) { return [status(opcode, .unknownCommand)] }
-        if call != nil { return [status(opcode, personality.secondAttemptStatus)] }
+        if attempt != nil { return [status(opcode, personality.secondAttemptStatus)] }
         if isScanning { return [status(opcode, .commandDisallowed)] }
         if advertiser.isConnectable, personality.attemptStatusWhileAdvertising == nil {
             return [status(opcode, .commandDisallowed)]
         }
         let isBeyondLimit = links.count >= linkLimit
         if isBeyondLimit, case .refuses(let refusal) = personality.beyondLimit { return [status(opcode, refusal)] }
-        guard var call = Call(command) else { return [status(opcode, .invalidParameters)] }
-        if links.values.contains(where: { $0.peer == call.peer }) { return [status(opcode, .connectionAlreadyExists)] }
-        call.isEndless = isBeyondLimit && personality.beyondLimit == .neverCompletes
-        if advertiser.isConnectable, let end = personality.attemptStatusWhileAdvertising {
-            return [status(opcode, .success)] + callEnded(end, call)
+        guard var attempt = Attempt(command) else { return [status(opcode, .invalidParameters)] }
+        if links.values.contains(where: { $0.peer == attempt.peer }) {
+            return [status(opcode, .connectionAlreadyExists)]
         }
-        self.call = call
+        attempt.isEndless = isBeyondLimit && personality.beyondLimit == .neverCompletes
+        if advertiser.isConnectable, let end = personality.attemptStatusWhileAdvertising {
+            return [status(opcode, .success)] + attemptEnded(end, attempt)
+        }
+        self.attempt = attempt
         return [status(opcode, .success), .listeningChanged]
     }
 
@@ -318,17 +320,17 @@ extension VirtualController {
     package mutating func respond(
         _ status: HCIStatus, rssi: Int8, as number: ConnectionHandle? = nil
     ) -> (handle: ConnectionHandle?, actions: [Action]) {
-        guard let call, !call.isEndless else { return (nil, []) }
+        guard let attempt, !attempt.isEndless else { return (nil, []) }
         if links.count >= linkLimit, case .fails(let status) = personality.beyondLimit {
-            return (nil, callEnded(status, call))
+            return (nil, attemptEnded(status, attempt))
         }
-        guard status.isSuccess else { return (nil, callEnded(status, call)) }
-        if call.usesCoded, personality.hasDefectiveCodedPHY {
-            return (nil, callEnded(.connectionFailedToBeEstablished, call))
+        guard status.isSuccess else { return (nil, attemptEnded(status, attempt)) }
+        if attempt.usesCoded, personality.hasDefectiveCodedPHY {
+            return (nil, attemptEnded(.connectionFailedToBeEstablished, attempt))
         }
         let handle = number ?? nextHandle
-        links[handle] = Link(peer: call.peer, parameters: call.parameters, rssi: rssi)
-        return (handle, callEnded(.success, call, handle))
+        links[handle] = Link(peer: attempt.peer, parameters: attempt.parameters, rssi: rssi)
+        return (handle, attemptEnded(.success, attempt, handle))
     }
 
     /// Registers a link that the kernel has established by itself.
@@ -397,12 +399,14 @@ extension VirtualController {
         return handle
     }
 
-    private mutating func callEnded(_ status: HCIStatus, _ call: Call, _ handle: ConnectionHandle = 0) -> [Action] {
-        self.call = nil
+    private mutating func attemptEnded(_ status: HCIStatus, _ attempt: Attempt, _ handle: ConnectionHandle = 0)
+        -> [Action]
+    {
+        self.attempt = nil
         return [
             .send(
                 Self.connectionComplete(
-                    status, handle, call.peer, call.parameters, isEnhanced: call.isExtended)),
+                    status, handle, attempt.peer, attempt.parameters, isEnhanced: attempt.isExtended)),
             .listeningChanged,
         ]
     }
@@ -581,7 +585,7 @@ extension VirtualController {
     }
 }
 
-extension VirtualController.Call {
+extension VirtualController.Attempt {
     fileprivate init?(_ command: HCICommandPacket) {
         isExtended = command.opcode == .leExtendedCreateConnection
         usesCoded = isExtended && (command.parameters.dropFirst(9).first ?? 0) & LEPHYs.leCoded.rawValue != 0

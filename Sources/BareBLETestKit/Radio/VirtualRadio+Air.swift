@@ -30,7 +30,7 @@ extension VirtualRadio {
         for report in adapter.reports(of: placement.peer, advertisement, rssi: rssi) { send(report, adapter.index) }
         let peripheral = placement.peripheral
         guard advertisement.isConnectable, let current = peripherals[peripheral], !current.isLinked,
-            !current.isConnecting, isCalled(placement.peer, by: adapter)
+            !current.isConnecting, isInitiated(placement.peer, by: adapter)
         else { return }
         guard placement.connectionDelay > .zero else { return respond(peripheral, to: adapter) }
         peripherals.setConnecting(peripheral, true)
@@ -44,15 +44,15 @@ extension VirtualRadio {
         }
     }
 
-    private func isCalled(_ peer: PeerID, by adapter: RadioAdapter) -> Bool {
+    private func isInitiated(_ peer: PeerID, by adapter: RadioAdapter) -> Bool {
         // The kernel looks for the identity of a private address that it resolves.
-        adapter.initiates(to: peer) || adapter.hasCall(to: management.peer(onAir: peer, adapter.index))
+        adapter.initiates(to: peer) || adapter.hasKernelConnect(to: management.peer(onAir: peer, adapter.index))
     }
 
     /// Completes a connection attempt, if it is still pending and the peer still advertises.
     private func respond(_ peripheral: VirtualPeripheral, to adapter: RadioAdapter) {
         guard let placement = peripherals[peripheral], placement.isHeard, isUp(adapter.index),
-            let rssi = placement.proximity.rssi, isCalled(placement.peer, by: adapter)
+            let rssi = placement.proximity.rssi, isInitiated(placement.peer, by: adapter)
         else { return }
         let peer = placement.peer
         let status = peripherals.takeStatus(of: peripheral)
@@ -73,13 +73,13 @@ extension VirtualRadio {
     private func completeKernelConnect(
         _ status: HCIStatus, _ peer: PeerID, _ peripheral: VirtualPeripheral, _ adapter: RadioAdapter, _ rssi: Int8
     ) {
-        guard let call = adapter.takeCall(to: management.peer(onAir: peer, adapter.index)) else { return }
+        guard let connect = adapter.takeKernelConnect(to: management.peer(onAir: peer, adapter.index)) else { return }
         guard status.isSuccess else {
             // The kernel maps only some statuses to their own errno; the others are ENOSYS.
-            return call.fate.withLock { $0 = status == .connectionLimitExceeded ? EMLINK : ENOSYS }
+            return connect.fate.withLock { $0 = status == .connectionLimitExceeded ? EMLINK : ENOSYS }
         }
         let link = LinkName(adapter: adapter.index, handle: adapter.accept(peer, rssi: rssi))
-        begin(link, peripheral, peer, fate: call.fate)
-        _ = attach(link, call.end, call.descriptor, call.security)
+        begin(link, peripheral, peer, fate: connect.fate)
+        _ = attach(link, connect.end, connect.descriptor, connect.security)
     }
 }

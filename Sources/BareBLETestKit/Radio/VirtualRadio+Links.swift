@@ -116,10 +116,11 @@ extension VirtualRadio {
             }
             perform(adapter.kernelInitiates(), index)
             let fate = Lock<Int32?>(nil)
-            let call = KernelCall(peer: peer, end: FarEnd(theirs), descriptor: ours, security: security, fate: fate)
-            adapter.begin(call)
+            let connect = KernelConnect(
+                peer: peer, end: FarEnd(theirs), descriptor: ours, security: security, fate: fate)
+            adapter.begin(connect)
             _ = loop.schedule(at: loop.now() + timeout) { [weak self] in
-                self?.assumeIsolated { $0.giveUp(call, index) }
+                self?.assumeIsolated { $0.giveUp(connect, index) }
             }
             scheduleAdvertisements()
             return .success((ours, fate, true, nil))
@@ -128,9 +129,9 @@ extension VirtualRadio {
         }
     }
 
-    private func giveUp(_ call: KernelCall, _ adapter: UInt16) {
-        call.fate.withLock { $0 = $0 ?? ECONNREFUSED }
-        adapters[adapter]?.end(call)
+    private func giveUp(_ connect: KernelConnect, _ adapter: UInt16) {
+        connect.fate.withLock { $0 = $0 ?? ECONNREFUSED }
+        adapters[adapter]?.end(connect)
         scheduleAdvertisements()
     }
 

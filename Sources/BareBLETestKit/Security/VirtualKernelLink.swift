@@ -6,7 +6,7 @@ internal import BLELinux
 //
 // Invariants
 // - A link has one pairing at a time, and one encryption that was begun.
-// - The level of a link without encryption is the lowest, unless its socket was told otherwise (`socketConnected`).
+// - The level of a link without encryption is the lowest, unless its socket asked for another (`socketConnected`).
 // - The capability is the adapter's when the link came up; later settings do not change it.
 
 /// A link of an adapter of a virtual machine, as the kernel knows it.

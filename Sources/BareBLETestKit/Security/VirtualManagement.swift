@@ -629,7 +629,7 @@ extension VirtualManagement {
         for (index, step) in steps.enumerated() { schedule(step, Self.gap * index, name) }
     }
 
-    /// The keys are told: the pairing has ended, and its event of the controller may still be due.
+    /// The keys are distributed: the pairing has ended, and its event of the controller may still be due.
     private mutating func finish(_ name: LinkName) {
         guard let link = link(name), let pairing = link.pairing else { return }
         if let requester = pairing.requester {

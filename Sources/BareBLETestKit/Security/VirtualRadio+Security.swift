@@ -247,7 +247,7 @@ extension VirtualRadio {
 
     // MARK: Links
 
-    /// Tells the kernel's Security Manager of a new link, and sends what the peer sends first.
+    /// Reports a new link to the kernel's Security Manager, and sends what the peer sends first.
     func securityBegan(_ name: LinkName, _ peripheral: VirtualPeripheral, _ peer: PeerID) {
         perform(management.linkBegan(name, peer) { peripheral.assumeIsolated { $0.security } })
         let fate = links[name]?.fate

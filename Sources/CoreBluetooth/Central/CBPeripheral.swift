@@ -1,3 +1,4 @@
+internal import BLECore
 internal import BLELinux
 internal import BareBLE
 
@@ -98,7 +99,7 @@ open class CBPeripheral: CBPeer, @unchecked Sendable {
     /// Returns the largest value that one write can carry: 512 bytes with response, and what fits into one packet of
     /// the link without.
     open func maximumWriteValueLength(for type: CBCharacteristicWriteType) -> Int {
-        type == .withResponse ? 512 : own.withLock { $0.mtu } - 3
+        type == .withResponse ? ATTLimits.valueLength : own.withLock { $0.mtu } - 3
     }
 
     /// The class, the address, the identifier, the name and the state of the object, for logs.

@@ -259,7 +259,7 @@ actor ServerHub {
             })
         else { throw ATTRefusal(.unlikelyError) }
         // No value is longer; the padding below would be.
-        guard request.offset <= ServerDatabase.longestValue else { throw ATTRefusal(.invalidOffset) }
+        guard request.offset <= ATTLimits.valueLength else { throw ATTRefusal(.invalidOffset) }
         let central = object(for: request.central)
         let response = try await response {
             CBATTRequest(central, characteristic, offset: request.offset, value: nil)
@@ -353,7 +353,7 @@ actor ServerHub {
     ) -> [([UInt8], [ConnectedCentral.ID]?)] {
         if value.count <= 20 { return [(value, targets)] }
         let receivers = local.assumeIsolated { $0.centrals }.filter { targets?.contains($0.id) ?? true }
-        let limits = receivers.map { ($0.id, min($0.maximumUpdateLength, 512)) }
+        let limits = receivers.map { ($0.id, min($0.maximumUpdateLength, ATTLimits.valueLength)) }
         if limits.allSatisfy({ $0.1 >= value.count }) { return [(value, targets)] }
         return limits.map { (Array(value.prefix($0.1)), [$0.0]) }
     }

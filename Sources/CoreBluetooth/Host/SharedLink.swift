@@ -2,7 +2,7 @@
 //
 // Duties
 // - Connect while the link has users, disconnect when the last one has left, and connect again if others have joined.
-// - Tell each peripheral's link once what became of it: connected, failed, or disconnected with a reason.
+// - Notify each peripheral's link once of the outcome: connected, failed, or disconnected with a reason.
 //
 // Invariants
 // - A peripheral's link is in `users` from `join` until it is notified of its end, or leaves. In `leaving` are

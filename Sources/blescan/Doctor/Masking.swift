@@ -2,7 +2,7 @@ import BLECore
 
 /// Removes everything from a text that identifies the machine: addresses, names, the host.
 ///
-/// The same address gets the same number everywhere, so that a reader can still tell devices apart.
+/// The same address gets the same number everywhere, so that a reader can still distinguish devices.
 struct Masking {
     private var addresses = Aliases<String>()
     private var programs = Aliases<String>()

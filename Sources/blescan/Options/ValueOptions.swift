@@ -3,9 +3,6 @@ import BLECore
 
 /// The forms of a value; exactly one of them must be given.
 struct ValueOptions: ParsableArguments {
-    /// The most bytes of a value.
-    private static let limit = 512
-
     @Option(help: ArgumentHelp("The bytes: 05a0, 05:a0 or 05 a0.", valueName: "bytes"))
     var hex: String?
 
@@ -102,17 +99,41 @@ struct ValueOptions: ParsableArguments {
         if bigEndian, number == nil { throw ValidationError("--big-endian is for numbers; leave it out.") }
         if let hex { _ = try Self.decode(hex) }
         guard file == nil else { return }
-        guard try bytes().count <= Self.limit else {
-            throw ValidationError("An attribute's value has at most \(Self.limit) bytes.")
+        guard try bytes().count <= ATTLimits.valueLength else {
+            throw ValidationError("An attribute's value has at most \(ATTLimits.valueLength) bytes.")
         }
     }
 
     func bytes() throws -> [UInt8] {
         if let hex { return try Self.decode(hex) }
         if let text { return text.bytes }
-        if let file { return try FileBytes.read(file, atMost: Self.limit) }
+        if let file { return try Self.contents(of: file) }
         let bytes = number?.bytes ?? []
         return bigEndian ? bytes.reversed() : bytes
+    }
+
+    /// Returns the bytes of the file, or of the pipe, at `path`.
+    ///
+    /// - Throws: `Failure` if it cannot be read, or is longer than a value.
+    private static func contents(of path: String) throws(Failure) -> [UInt8] {
+        var file = try InputFile(path, advice: "Check the path.")
+        var bytes: [UInt8] = []
+        while true {
+            let chunk: [UInt8]
+            do throws(Failure) {
+                chunk = try file.next()
+            } catch {
+                // A part of a value is none.
+                throw Failure(message: error.message, hint: "Check the path.", status: .usage)
+            }
+            if chunk.isEmpty { return bytes }
+            bytes += chunk
+            guard bytes.count <= ATTLimits.valueLength else {
+                throw Failure(
+                    message: "\(InputFile.name(of: path)) has more than \(ATTLimits.valueLength) bytes",
+                    hint: "Give a smaller file.", status: .usage)
+            }
+        }
     }
 
     private static func decode(_ hex: String) throws -> [UInt8] {

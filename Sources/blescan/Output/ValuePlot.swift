@@ -11,7 +11,7 @@ struct ValuePlot: Sendable {
 
     /// As many as fit the widest terminal.
     private static let limit = 512
-    /// The widest row: more columns tell no more.
+    /// The widest row: more columns show no more.
     private static let widest = 60
 
     private var points: [Point] = []

@@ -22,7 +22,7 @@ enum ScreenColumn: Hashable, Sendable {
     /// The strength and the name stay, and the data is removed last.
     private static let reductions: [(column: ScreenColumn, width: Int?)] = [
         (.interval, nil), (.kind, nil), (.name, 10), (.bar, nil),
-        // Its end tells devices of one vendor apart: …0B:7E:21.
+        // Its end distinguishes devices of one vendor: …0B:7E:21.
         (.address, 9),
         // A temperature and a humidity, and the mark of what is missing.
         (.data, 16), (.address, nil), (.seen, nil),

@@ -109,7 +109,9 @@ struct ServedDevice: Sendable {
             guard words[2] == "=", let bytes = try? Hex.decode(words.dropFirst(3).joined()) else {
                 throw BadValue(description: "the value is hex digits after `=`, such as `= 01 ff`.")
             }
-            guard bytes.count <= 512 else { throw BadValue(description: "a value has 512 bytes at most.") }
+            guard bytes.count <= ATTLimits.valueLength else {
+                throw BadValue(description: "a value has 512 bytes at most.")
+            }
             value = bytes
         }
         return LocalCharacteristic(try uuid(words[0]), properties, value: .stored(value), access: access)

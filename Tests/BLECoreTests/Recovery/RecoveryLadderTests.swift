@@ -24,7 +24,7 @@ import Testing
         [.notify(.began(step, because: silence)), .perform(step)]
     }
 
-    /// Lets the step that is being judged be in vain.
+    /// Lets the step that is being judged have no effect.
     private func wait(_ ladder: inout RecoveryLadder, _ now: inout BootInstant) -> [Action] {
         guard let deadline = ladder.nextDeadline else { return [] }
         now = deadline

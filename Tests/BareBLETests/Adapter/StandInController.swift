@@ -18,7 +18,7 @@ actor StandInController {
     /// The commands, apart from those that set event masks: these come beside any other, and are in `eventMasks`.
     private(set) var received: [HCIOpcode] = []
     private(set) var eventMasks: [HCICommandPacket] = []
-    /// Peers that can be called, with the handles of their links.
+    /// Peers that can be connected to, with the handles of their links.
     var peers: [BluetoothAddress: ConnectionHandle] = [:]
     /// What a command gets a response with instead of success, as often as listed.
     var statuses: [HCIOpcode: [HCIStatus]] = [:]
@@ -60,7 +60,7 @@ actor StandInController {
     }
 
     var isScanning: Bool { controller.isScanning }
-    var isCalling: Bool { controller.call != nil }
+    var isCalling: Bool { controller.attempt != nil }
 
     func set(_ change: @Sendable (isolated StandInController) -> Void) { change(self) }
 
@@ -161,11 +161,11 @@ actor StandInController {
         }
     }
 
-    /// Looks again who can be called.
+    /// Completes the pending attempt, if its peer can be connected to.
     func answerCall() {
-        guard let call = controller.call else { return }
+        guard let attempt = controller.attempt else { return }
         if !callFailures.isEmpty { return perform(controller.respond(callFailures.removeFirst(), rssi: 0).actions) }
-        guard let handle = peers[call.peer.address] else { return }
+        guard let handle = peers[attempt.peer.address] else { return }
         let actions = controller.respond(.success, rssi: -56, as: handle).actions
         controller.setPHY(.le2M, .le1M, of: handle)
         perform(actions)

@@ -40,6 +40,7 @@ func formerNamesOfDiscoveryAndReads(_ device: Peripheral) async throws {
 func formerNamesOfStatistics(_ statistics: ATTStatistics, _ adapter: AdapterStatistics, _ link: DetachedLink) {
     var statistics = statistics
     statistics.unwantedValues += 1
+    statistics.shortValues += 1
     print(statistics.answers, statistics.lateAnswers, statistics.malformedAnswers, statistics.unexplainedAnswers)
     print(statistics.oversizedAnswers, adapter.unansweredCommands, link.hasUnansweredRequest)
 }

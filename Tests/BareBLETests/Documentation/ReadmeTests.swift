@@ -27,7 +27,7 @@ import Testing
     }
 
     private func serve(_ central: Central) async throws {
-        // in: README.md
+        // in: Sources/BareBLE/BareBLE.docc/PeripheralRole.md
         let peripheral = LocalPeripheral(.init(name: "Lamp"), on: central)
         let switches = LocalCharacteristic(0xFFF1, [.read, .write, .notify], value: .stored([0]))
         try await peripheral.publish(LocalService(0xFFF0, [switches]))
@@ -39,7 +39,7 @@ import Testing
         // out
     }
 
-    @Test func theLampOfTheReadmeServesACentral() async throws {
+    @Test func theSampleOfAStoredValueServesACentral() async throws {
         try await VirtualTime.run { time in
             let radio = VirtualRadio(time: time)
             let program = time.task { try await serve(Central(radio: radio)) }

@@ -10,7 +10,7 @@ import BareBLETestKit
 // | loses events | somebody switches it off and on, and it loses none any more: as any other |
 // | does not scan beside links | a scan hears within a minute after the last link has ended |
 // | becomes deaf, and a permitted step helps | it becomes deaf again, and is heard again in the time of the steps before that one and of their pauses |
-// | becomes deaf, and none does | that all were in vain is reported in the time of the steps |
+// | becomes deaf, and none does | that none had an effect is reported in the time of the steps |
 
 /// What a program hears by a controller that becomes deaf.
 struct Hearing {

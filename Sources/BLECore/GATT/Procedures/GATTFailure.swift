@@ -19,7 +19,7 @@ package enum GATTFailure: Error, Hashable, Sendable, CustomStringConvertible {
     case valueTooLong(partial: [UInt8])
     /// The peer's response to a prepared write differs from what was sent. Nothing was written.
     case reliableWriteMismatch(AttributeHandle)
-    /// The peer sent surplus responses while a long value was read, twice in a row; the pieces cannot be told apart.
+    /// The peer sent surplus responses while a long value was read, twice in a row; the pieces cannot be distinguished.
     case surplusResponse(AttributeHandle)
     /// The value cannot be subscribed to: it has no Client Characteristic Configuration.
     case noCCCD(valueHandle: AttributeHandle)

@@ -69,7 +69,7 @@ package struct ReadLong: GATTProcedure {
             }
             isFirst = false
             if value.isEmpty { value = part } else { value += part }
-            let limit = max(0, GATTLimits.value - Int(offset))
+            let limit = max(0, ATTLimits.valueLength - Int(offset))
             if value.count > limit { throw .valueTooLong(partial: Array(value.prefix(limit))) }
             if part.count < Int(mtu) - 1 { return try ended() }
             return .send(nextPiece.bytes)
@@ -107,10 +107,4 @@ package struct ReadLong: GATTProcedure {
     private static func isEnd(_ code: ATTErrorCode) -> Bool {
         code == .invalidOffset || code == .attributeNotLong
     }
-}
-
-/// The specification's limits for an attribute.
-package enum GATTLimits {
-    /// The largest value in bytes. Spec: Core Vol 3 Part F, 3.2.9.
-    package static let value = 512
 }

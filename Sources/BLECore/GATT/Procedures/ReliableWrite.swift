@@ -45,7 +45,7 @@ package struct ReliableWrite: GATTProcedure {
 
     package init(_ parts: [Part], mtu: UInt16) {
         let size = max(Int(mtu), Int(MTUExchange.minimum)) - 5
-        isTooLong = parts.contains { Int($0.offset) + $0.value.count > GATTLimits.value }
+        isTooLong = parts.contains { Int($0.offset) + $0.value.count > ATTLimits.valueLength }
         pieces = isTooLong ? [] : parts.flatMap { $0.pieces(of: size) }
     }
 

@@ -298,7 +298,7 @@ extension GATTServer {
             switch (question, result) {
             case (.read(let handle, _)?, .value(let value)):
                 known.values[handle] =
-                    value.count <= ServerDatabase.longestValue
+                    value.count <= ATTLimits.valueLength
                     ? .success(value) : .failure(Refusal(code: .unlikelyError, handle: handle))
             case (.read(let handle, _)?, .rejected(let code, _)):
                 known.values[handle] = .failure(Refusal(code: code.valid, handle: handle))
@@ -1024,8 +1024,8 @@ extension GATTServer {
 
     /// The length that parts may continue; of a value that only the application knows, any.
     private func length(_ handle: AttributeHandle, _ database: ServerDatabase) -> Int {
-        guard let attribute = database[handle] else { return ServerDatabase.longestValue }
-        return storedValue(of: attribute)?.count ?? ServerDatabase.longestValue
+        guard let attribute = database[handle] else { return ATTLimits.valueLength }
+        return storedValue(of: attribute)?.count ?? ATTLimits.valueLength
     }
 
     private func complete(_ part: PreparedWrites.Joined, _ attribute: ServerAttribute) -> WrittenValue {

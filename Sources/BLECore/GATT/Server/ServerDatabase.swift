@@ -65,7 +65,7 @@ package struct ServerAttribute: Hashable, Sendable {
     /// A Boolean value that indicates whether writes must not change the length of the value.
     package var isFixedLength = false
     /// The maximum length of what clients write, in bytes.
-    package var longestValue = ServerDatabase.longestValue
+    package var longestValue = ATTLimits.valueLength
     /// The requirement for reads; `nil` if reads are not permitted.
     package var read: AccessRequirement? = .open
     /// The requirement for writes.
@@ -89,9 +89,6 @@ package struct ServerAttribute: Hashable, Sendable {
 ///
 /// Spec: Core Vol 3 Part G, 2.5 and 3.
 package struct ServerDatabase: Sendable {
-    /// The maximum length of an attribute value, in bytes (Core Vol 3 Part F, 3.2.9).
-    package static let longestValue = 512
-
     /// The maximum length of the Device Name, in bytes (Core Vol 3 Part C, 12.1).
     package static let longestName = 248
 
@@ -253,7 +250,7 @@ package struct ServerDatabase: Sendable {
     /// Replaces the value at `handle`, as the application may do at any time. Values beyond 512 bytes are cut.
     package mutating func setValue(_ value: [UInt8], of handle: AttributeHandle) {
         guard let position = position(of: handle) else { return }
-        attributes[position].value = Array(value.prefix(Self.longestValue))
+        attributes[position].value = Array(value.prefix(ATTLimits.valueLength))
     }
 
     /// Sets the Database Hash: 16 bytes, in the order in which they are sent. Until then, reads of it fail.
@@ -358,9 +355,9 @@ package struct ServerDatabase: Sendable {
         switch value {
         case .fixed(let bytes):
             if isWritable { throw .fixedValueWritable(uuid) }
-            if bytes.count > longestValue { throw .valueTooLong(uuid) }
+            if bytes.count > ATTLimits.valueLength { throw .valueTooLong(uuid) }
         case .stored(let bytes, _):
-            if bytes.count > longestValue { throw .valueTooLong(uuid) }
+            if bytes.count > ATTLimits.valueLength { throw .valueTooLong(uuid) }
         case .handled, .handledInParts: break
         }
     }

@@ -1,7 +1,7 @@
 internal import BLECore
 
-// Thermometers that put measurements in the place of the company identifier. The device's name or service tells them
-// from what the company with that number sends, and the length is checked before, because it costs nothing.
+// Thermometers that put measurements in the place of the company identifier. The device's name or service distinguishes
+// them from what the company with that number sends, and the length is checked before, because it costs nothing.
 
 /// Inkbird's thermometers IBS-TH1, IBS-TH2 and IBS-P01B, named "sps" and "tps".
 ///
