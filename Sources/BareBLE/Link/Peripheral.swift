@@ -10,6 +10,7 @@ internal import Logging
 // - `SubscriptionHub`: the subscribers, and the configurations in the peer.
 // - `KeptConfigurations`: what a bonded peer has kept from earlier links.
 // - `OpenChannels`: the channels beside the attributes.
+// - `LinkProtection`: when the link was encrypted, and what has been tried to get there.
 // - `LinkEnding`: why the link ended, and the tasks that wait for that.
 //
 // The peripheral connects them with tasks and time. A call gets its `CallContext` here and waits in an owner's
@@ -47,7 +48,7 @@ public actor Peripheral {
     let channels = OpenChannels()
     let ending: LinkEnding
     let warnings: LinkWarnings
-    var protection: LinkProtection
+    let protection: LinkProtection
     /// What a bonded peer has kept from earlier links.
     let kept: KeptConfigurations
 
