@@ -13,7 +13,7 @@ internal import Logging
 // - At the end it cancels pending work, ends the link, and then reports `.ended`.
 //
 // Invariants
-// - All state belongs to the event loop's thread, and is private to this file.
+// - All state belongs to the event loop's thread, and is private to its type.
 // - `work` is the one thing in progress: a connect, the program's work on a link, or a wait for the adapter. A result
 //   whose number is no longer that of `work` comes too late, and is only released.
 // - A released link has ended before the next connect begins: `teardown` is awaited.
@@ -34,10 +34,10 @@ public actor Session {
     private var handlers: SessionHandlers
 
     private var machine: ReconnectMachine
-    private var current: CurrentLink?
+    private var current: SessionLink?
     private var next: NextLink
-    private var work = Work()
-    private var teardown = Teardown()
+    private var work = SessionWork()
+    private var teardown = SessionTeardown()
     private var lastFailure: SessionFailure?
     private var timer: TimerID?
     private let waiters: Waiters<LinkResult>
@@ -180,7 +180,7 @@ extension Session {
     public func disconnect(_ mode: DisconnectMode = .now) async {
         record.forgetSession()
         if mode == .now { endSubscriptions(nil) }
-        teardown.mode = state == .ready ? mode : .now
+        teardown.endsLink(by: state == .ready ? mode : .now)
         let closingLink = teardown.closingLink
         let end = machine.end()
         if !end.isEmpty { become(.disconnecting) }
@@ -644,7 +644,7 @@ extension Session {
 
     // MARK: The link
 
-    private func watch(_ link: Peripheral) -> CurrentLink {
+    private func watch(_ link: Peripheral) -> SessionLink {
         let changes = link.assumeIsolated { link in
             link.onPairingFailure { [weak self] error in self?.assumeIsolated { $0.pairingFailed(error) } }
             return link.announcedServiceChanges()
@@ -655,7 +655,7 @@ extension Session {
             guard let reason = await link.disconnected() else { return }
             await self?.linkEnded(link, reason)
         }
-        return CurrentLink(link, watch)
+        return SessionLink(link, watch)
     }
 
     /// Demands the bond of the peer from now on, if there is one: it may have been made on this link.
@@ -756,75 +756,6 @@ extension Session {
         BLEError(
             .cancelled, subject: name, during: Self.waiting,
             because: "the task was cancelled, or `cancelAll()` was called")
-    }
-}
-
-// MARK: - Parts of a session
-
-extension Session {
-    /// The current link. It records its end at once; `watch` reports it after the earlier changes of services.
-    private struct CurrentLink {
-        let link: Peripheral
-        let watch: Task<Void, Never>
-        private let reported = Lock<DisconnectReason?>(nil)
-
-        init(_ link: Peripheral, _ watch: Task<Void, Never>) {
-            self.link = link
-            self.watch = watch
-            let reported = reported
-            link.assumeIsolated { $0.onEnd { reason in reported.withLock { $0 = reason } } }
-        }
-
-        /// The reason of its end; `nil` while it is up.
-        var end: DisconnectReason? { reported.withLock { $0 } }
-    }
-
-    /// The one thing in progress: a connect, the program's work on a link, or a wait for the adapter.
-    private struct Work {
-        private(set) var number: UInt64 = 0
-        private var task: Task<Void, Never>?
-
-        /// Begins new work; `body` receives its number.
-        mutating func begin(on loop: EventLoop, _ body: @escaping @Sendable (UInt64) async -> Void) {
-            number &+= 1
-            let number = number
-            // Detached: it must not inherit exclusive access or another task-local value of the requesting task.
-            task = Task.detached(executorPreference: loop) { await body(number) }
-        }
-
-        /// Ends the work with this number; returns whether it was still in progress.
-        mutating func end(_ number: UInt64) -> Bool {
-            guard number == self.number else { return false }
-            task = nil
-            return true
-        }
-
-        /// Cancels the work; returns its task, which may have to be awaited.
-        mutating func cancel() -> Task<Void, Never>? {
-            number &+= 1
-            task?.cancel()
-            return task.take()
-        }
-    }
-
-    /// The end of what the session has released: of cancelled work, and of the closing link.
-    private struct Teardown {
-        /// The mode in which the link is disconnected.
-        var mode = DisconnectMode.now
-        /// Completes when everything that was released has ended.
-        private(set) var task: Task<Void, Never>?
-        private(set) weak var closingLink: Peripheral?
-
-        mutating func begin(_ link: Peripheral?, after work: Task<Void, Never>?, on loop: EventLoop) {
-            let (earlier, mode) = (task, mode)
-            closingLink = link
-            // Not detached: a task that ends the session inside `exclusively` does not wait for itself.
-            task = Task(executorPreference: loop) {
-                await earlier?.value
-                await work?.value
-                await link?.disconnect(mode)
-            }
-        }
     }
 }
 
