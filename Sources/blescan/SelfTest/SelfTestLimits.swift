@@ -223,7 +223,7 @@ extension SelfTestRunner {
     private func advertiseShortly() async throws(SelfTestEnd) -> SelfTestChannel.Reply {
         let on: [HCICommandPacket]
         let off: [HCICommandPacket]
-        if commands?.contains(octet: 36, bit: 5) ?? false {
+        if controller.commands?.contains(octet: 36, bit: 5) ?? false {
             let handle = Self.setHandle
             on = [
                 HCICommandPacket(
@@ -376,7 +376,7 @@ struct SelfTestPowerCycles: Hashable, Sendable {
 extension SelfTestRunner {
     func powerCycles() async throws(SelfTestEnd) -> SelfTestJudgement {
         if let obstacle = obstacle(needsAdapter: true) { return .notRun(obstacle) }
-        guard scanner != nil else { return .notRun(Self.noScan) }
+        guard controller.scanner != nil else { return .notRun(Self.noScan) }
         guard machine.system.privileges().has(.netAdmin) else {
             return .notRun("switching the adapter off and on needs CAP_NET_ADMIN")
         }

@@ -254,7 +254,7 @@ struct SelfTestScanWhileLinked: Hashable, Sendable {
 extension SelfTestRunner {
     func scanWhileLinked() async throws(SelfTestEnd) -> SelfTestJudgement {
         if let obstacle = obstacle(needsAdapter: false) { return .notRun(obstacle) }
-        guard scanner != nil else { return .notRun(Self.noScan) }
+        guard controller.scanner != nil else { return .notRun(Self.noScan) }
         guard try await linked() != nil else { return .notRun(Self.noLink) }
         // The peer does not advertise as before while it is linked: its own reports say nothing.
         let own = Set(heard.map { Array($0.marks.values) } ?? []).union([target].compactMap(\.self))
@@ -354,14 +354,14 @@ extension SelfTestRunner {
         guard let link = try await linked() else { return .notRun(Self.noLink) }
         let handle = link.handle
         var measured = SelfTestProcedures(mtu: await link.device.mtu)
-        if features?.contains(.dataLengthExtension) ?? false {
+        if controller.features?.contains(.dataLengthExtension) ?? false {
             let length = SelfTestProcedure(name: "data length", isQuiet: true)
             try await measure(length, HCICommandPacket(LESetDataLength(handle: handle)), &measured) { event in
                 if case .dataLengthChange(let change) = event, change.handle == handle { return (0, nil) }
                 return nil
             }
         }
-        if features?.contains(.le2M) ?? false {
+        if controller.features?.contains(.le2M) ?? false {
             for (name, phys, wanted) in [("2M", LEPHYs.le2M, PHY.le2M), ("1M", .le1M, .le1M)] {
                 let command = LESetPHY(handle: handle, transmit: phys, receive: phys)
                 try await measure(SelfTestProcedure(name: name), HCICommandPacket(command), &measured) { event in

@@ -30,17 +30,11 @@ final class SelfTestRunner {
     let machine: SelfTestMachine
     let plan: SelfTestPlan
     let access: SelfTestAccess
+    let controller = SelfTestController()
     private(set) var facts: SystemFacts
     /// The adapter under test; its facts grow by what the controller says.
     var adapter: AdapterFacts
     var report = SelfTestReport()
-    var commands: HCISupportedCommands?
-    var features: LEFeatures?
-    /// How the controller scans; `nil` before that is known, or if it cannot.
-    var scanner: ScanSession.Controller?
-    var connectsExtended = false
-    /// The LE event mask that the scans need, where the kernel's may lack something.
-    var wantedMask: LEEventMask?
     /// What the checks of the scan have heard, for those that compare.
     var restarts: SelfTestRestarts?
     var heard: SelfTestHeard?
@@ -240,7 +234,7 @@ final class SelfTestRunner {
         let deadline = machine.loop.now() + time
         var rounds = 1
         // Without a scan no check of a round waits for anything.
-        while end == nil, scanner != nil, !Task.isCancelled, machine.loop.now() < deadline {
+        while end == nil, controller.scanner != nil, !Task.isCancelled, machine.loop.now() < deadline {
             rounds += 1
             await run(.scanRestarts) { () async throws(SelfTestEnd) in try await self.scanRestarts() }
             await run(.passiveScan) { () async throws(SelfTestEnd) in try await self.passiveScan() }
