@@ -275,12 +275,12 @@ extension SelfTestRunner {
         let hasHeard = self.heard != nil
         if heard.reports > 0 {
             self.heard = heard
-            findTarget(heard)
+            peering.findTarget(heard)
         }
         return heard.judgedAsPassiveScan(
-            expectsReports: plan.expectsReports || peer != nil, after: restarts, hasHeard: hasHeard,
+            expectsReports: plan.expectsReports || peering.peer != nil, after: restarts, hasHeard: hasHeard,
             // Extended advertisements are reported by the extended commands alone.
-            expected: (peer?.marks ?? []).filter { $0 == 1 || controller.scanner?.hasExtendedScan ?? false })
+            expected: (peering.peer?.marks ?? []).filter { $0 == 1 || controller.scanner?.hasExtendedScan ?? false })
     }
 }
 
