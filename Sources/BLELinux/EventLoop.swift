@@ -49,29 +49,44 @@ package final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable
         }
     }
 
+    /// A piece of a task, and whether its task prefers the loop.
+    private struct Job {
+        let job: UnownedJob
+        let prefersLoop: Bool
+    }
+
+    /// The state that other threads access.
+    private struct Inbox {
+        var jobs: [Job] = []
+        var woken = false
+        var started = false
+        /// Called when the thread of `start` has ended.
+        var ended: (@Sendable () -> Void)?
+    }
+
     /// The number of batches of jobs that run before the descriptors have their turn.
     private static let batchesPerTurn = 1_024
 
     /// The loop for all users without their own; its thread starts with the first `start()`.
     package static let shared = EventLoop()
 
-    let inbox = Lock(Inbox())
+    private let inbox = Lock(Inbox())
     /// The thread that runs the loop now; 0 if none does. Read at every entry into an actor.
-    let owner = Atomic<UInt64>(0)
-    let stopping = Atomic<Bool>(false)
+    private let owner = Atomic<UInt64>(0)
+    private let stopping = Atomic<Bool>(false)
     /// Whether the loop stops as soon as it has nothing to do.
-    let ending = Atomic<Bool>(false)
+    private let ending = Atomic<Bool>(false)
     /// The time that the timers follow.
     package let time: TimeSource
     /// The current virtual time, in nanoseconds.
-    let virtualTime = Atomic<Int64>(0)
+    private let virtualTime = Atomic<Int64>(0)
     /// The number of pieces of work of this loop on other threads; virtual time stands still meanwhile.
-    let offloaded = Atomic<Int>(0)
+    private let offloaded = Atomic<Int>(0)
     /// The results of such work in virtual time, in the order in which it began.
-    let results = Lock<[OffloadedResult]>([])
+    private let results = Lock<[OffloadedResult]>([])
     private let epoll: Int32
-    let wakefd: Int32
-    let timerfd: Int32
+    private let wakefd: Int32
+    private let timerfd: Int32
     private var watched: [Int32: Watch] = [:]
     private var nextGeneration: UInt32 = 0
     private var jobsAfterPoll: [Handler] = []
@@ -79,7 +94,7 @@ package final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable
     /// The deadline that the clock of the machine is set to.
     private var armedFor: BootInstant?
     /// The number of times that the loop returned from sleep; for tests of its idleness. Read it on the loop.
-    package internal(set) var wakeUps: UInt64 = 0
+    package private(set) var wakeUps: UInt64 = 0
 
     /// Creates a loop that no thread runs yet: call `run` on a thread of the caller's, or `start`.
     package init(time: TimeSource = .boot) {
@@ -205,10 +220,10 @@ extension EventLoop {
     package var timerCount: Int { timers.count }
 
     /// The deadline of the timer that fires next.
-    var earliestDeadline: BootInstant? { timers.earliest }
+    private var earliestDeadline: BootInstant? { timers.earliest }
 
     /// Removes all timers: their loop ends.
-    func dropTimers() { timers = TimerList() }
+    private func dropTimers() { timers = TimerList() }
 
     private func armTimer() {
         guard time == .boot, let earliest = timers.earliest else { return }
@@ -224,7 +239,7 @@ extension EventLoop {
     }
 
     /// Calls the handlers of the timers that are due.
-    func fireDue() {
+    private func fireDue() {
         let moment = now()
         // No more than there were: a handler that schedules for now must not delay the others.
         for _ in 0..<timers.count {
@@ -360,5 +375,186 @@ extension EventLoop {
         // continue.
         precondition(descriptor >= 0, "\(call) failed: no descriptors left")
         return descriptor
+    }
+}
+
+// MARK: - The thread
+
+extension EventLoop {
+    var isOnThread: Bool { owner.load(ordering: .relaxed) == ble_thread() }
+
+    private func checkAccess() {
+        // Descriptors and timers belong to actors of the loop, whose code the runtime runs nowhere else.
+        precondition(owner.load(ordering: .acquiring) == 0 || isOnThread, "not on the event loop")
+    }
+
+    /// Runs the loop on a thread of its own from now on; does nothing if a thread runs it already.
+    package func start() {
+        let first = inbox.withLock { inbox in
+            if owner.load(ordering: .acquiring) != 0 || inbox.started { return false }
+            inbox.started = true
+            return true
+        }
+        if first { startThread() }
+    }
+
+    /// Makes `run` return, and the thread of `start` end, after the current turn.
+    package func stop() {
+        stopping.store(true, ordering: .releasing)
+        _ = ble_wake(wakefd)
+    }
+
+    /// Ends the thread of `start` as soon as there is nothing to do, and returns when it has ended.
+    ///
+    /// Timers are not waited for: they are dropped. Call it from another thread, once.
+    package func end() async {
+        await withCheckedContinuation { continuation in
+            inbox.withLock { $0.ended = { continuation.resume() } }
+            ending.store(true, ordering: .releasing)
+            _ = ble_wake(wakefd)
+        }
+    }
+
+    private func startThread() {
+        var thread = pthread_t()
+        // Balanced by the thread's body, which runs exactly once for each thread that was created.
+        let context = unsafe Unmanaged.passRetained(self)
+        let result = unsafe pthread_create(&thread, nil, Self.threadBody, context.toOpaque())
+        // It fails only for lack of memory or of threads, when the program starts its first central.
+        precondition(result == 0, "no thread for the event loop")
+        pthread_detach(thread)
+    }
+
+    // A function, not a closure at the call: that would inherit the isolation of its context.
+    private static let threadBody: @convention(c) (UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? = { context in
+        // What `startThread` passed, retained there for this one use.
+        guard let context = unsafe context else { return nil }
+        var signals = sigset_t()
+        unsafe sigfillset(&signals)
+        // Signals belong to the program's own threads.
+        unsafe pthread_sigmask(SIG_BLOCK, &signals, nil)
+        // The loop is released before its end is reported.
+        let ended = unsafe Unmanaged<EventLoop>.fromOpaque(context).takeRetainedValue().runToEnd()
+        ended?()
+        return nil
+    }
+
+    private func runToEnd() -> (@Sendable () -> Void)? {
+        run()
+        return inbox.withLock { inbox in
+            inbox.started = false
+            return inbox.ended.take()
+        }
+    }
+}
+
+// MARK: - Time and work on other threads
+
+extension EventLoop {
+    /// Returns the current time of the timers' clock.
+    package func now() -> BootInstant {
+        switch time {
+        case .boot: BootInstant(nanoseconds: ble_boot_nanoseconds())
+        case .virtual: BootInstant(nanoseconds: virtualTime.load(ordering: .relaxed))
+        }
+    }
+
+    /// Does blocking work on another thread; virtual time stands still until the caller resumes.
+    package func offload<Value: Sendable>(_ work: @Sendable @escaping () -> Value) async throws(WorkFailure) -> Value {
+        hold()
+        defer { release() }
+        let result: Result<Value, WorkFailure> = await withCheckedContinuation { continuation in
+            let end = inOrder { continuation.resume(returning: $0) }
+            // Never on this thread instead: work that hangs would stop every link and every clock.
+            let isBegun = BlockingThread.begin { end(.success(work())) }
+            if !isBegun { end(.failure(.noRoom)) }
+        }
+        return try result.get()
+    }
+
+    /// Returns a closure that passes a result of another thread on: in virtual time, when its turn has come.
+    private func inOrder<Value: Sendable>(_ end: @escaping @Sendable (Value) -> Void) -> @Sendable (Value) -> Void {
+        guard time == .virtual else { return end }
+        let result = OffloadedResult()
+        results.withLock { $0.append(result) }
+        return { value in
+            result.deliver.withLock { $0 = { end(value) } }
+            _ = ble_wake(self.wakefd)
+        }
+    }
+
+    /// Whether the work that began first has ended, and its result has not returned.
+    private var hasResult: Bool {
+        time == .virtual && results.withLock { $0.first?.deliver.withLock { $0 != nil } ?? false }
+    }
+
+    /// Returns the result of the work that began first, if it has ended.
+    private func returnResult() -> Bool {
+        guard hasResult else { return false }
+        results.withLock { $0.removeFirst() }.deliver.withLock { $0.take() }?()
+        return true
+    }
+
+    /// Does the same, but waits until `deadline` at most, and not in a cancelled task. Call it on the loop.
+    package func offload<Value: Sendable>(
+        until deadline: BootInstant, _ work: @Sendable @escaping () -> Value
+    ) async throws(WorkFailure) -> Value {
+        hold()
+        defer { release() }
+        let waiter = Lock<CheckedContinuation<Result<Value, WorkFailure>, Never>?>(nil)
+        let end: @Sendable (Result<Value, WorkFailure>) -> Void = { result in
+            waiter.withLock { $0.take() }?.resume(returning: result)
+        }
+        let timer = schedule(at: deadline) { end(.failure(.late)) }
+        defer { cancel(timer) }
+        let result = await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                waiter.withLock { $0 = continuation }
+                if Task.isCancelled { return end(.failure(.cancelled)) }
+                if !BlockingThread.begin({ end(.success(work())) }) { end(.failure(.noRoom)) }
+            }
+        } onCancel: {
+            end(.failure(.cancelled))
+        }
+        return try result.get()
+    }
+
+    /// Stops virtual time until `release` has been called as often.
+    package func hold() {
+        offloaded.add(1, ordering: .relaxed)
+    }
+
+    /// Ends `hold`.
+    package func release() {
+        offloaded.subtract(1, ordering: .releasing)
+        if time == .virtual, !isOnThread { _ = ble_wake(wakefd) }
+    }
+
+    /// Advances virtual time by `distance` at once, like the clock of a machine that was suspended: what is due by
+    /// then is late.
+    package func jump(by distance: Duration) {
+        guard time == .virtual else { return }
+        virtualTime.store((now() + distance).nanoseconds, ordering: .relaxed)
+    }
+
+    /// Whether time may leap to the next deadline; one at the end of all time counts as none.
+    private var mayLeap: Bool {
+        guard time == .virtual, offloaded.load(ordering: .acquiring) == 0, let earliest = earliestDeadline else {
+            return false
+        }
+        return earliest.nanoseconds < .max
+    }
+
+    /// There is nothing to do now: ends the loop if requested, or advances to the next deadline.
+    private func leap() {
+        if ending.exchange(false, ordering: .acquiringAndReleasing) {
+            dropTimers()
+            stopping.store(true, ordering: .releasing)
+            return
+        }
+        guard mayLeap, let earliest = earliestDeadline else { return }
+        wakeUps &+= 1
+        virtualTime.store(max(earliest.nanoseconds, virtualTime.load(ordering: .relaxed)), ordering: .relaxed)
+        fireDue()
     }
 }

@@ -100,12 +100,7 @@ extension LinkSocket {
                 "BT_RCVMTU", unsafe ble_set_option(descriptor, SOL_BLUETOOTH, BT_RCVMTU, &receiveMTU, 2))
         }
         if let security { try setSecurity(security, of: descriptor) }
-        let result = unsafe ble_connect(descriptor, &target, size)
-        if result == -EINPROGRESS {
-            link.isConnecting = true
-        } else {
-            try SystemCallError.check("connect", result)
-        }
+        try link.beginConnect(to: &target)
         return link
     }
 
@@ -116,32 +111,6 @@ extension LinkSocket {
         let link = LinkSocket(adopting: descriptor)
         try SystemCallError.check("connect", unsafe path.withCString { unsafe ble_connect_unix(descriptor, $0) })
         return link
-    }
-
-    /// Returns the outcome of a connect, once the descriptor has become writable.
-    package mutating func finishConnect() -> ConnectProgress {
-        guard isConnecting else { return .connected }
-        let state = ble_poll(descriptor)
-        guard state & (BLE_WRITABLE | BLE_HANG_UP) != 0 else {
-            // A channel whose peer has not granted any credits yet is open, and cannot be written to.
-            guard (try? hciHandle()) != nil else { return .pending }
-            isConnecting = false
-            return .connected
-        }
-        var reason: Int32 = 0
-        let result = unsafe ble_get_option(descriptor, SOL_SOCKET, SO_ERROR, &reason, 4)
-        if result < 0 { reason = -result }
-        // A socket that was shut down polls as writable and has no reason.
-        if reason == 0 {
-            let peer = ble_peer_name(descriptor)
-            if peer < 0 {
-                reason = -peer
-            } else if state & BLE_HANG_UP != 0 {
-                reason = reportedReason?() ?? ECONNABORTED
-            }
-        }
-        isConnecting = false
-        return reason == 0 ? .connected : .failed(errno: reason)
     }
 
     /// Returns an address in the kernel's form, by default on the ATT channel: type 1 is public and 2 random, one more

@@ -53,7 +53,7 @@ package struct LinkSocket: ~Copyable, Sendable {
     /// next packet that arrives after a loss.
     package private(set) var droppedPackets: UInt32 = 0
     /// A Boolean value that indicates whether `finishConnect` has yet to report the outcome of the connect.
-    package internal(set) var isConnecting: Bool
+    package private(set) var isConnecting: Bool
 
     /// The reason of the link's end from a simulated radio, because the other end of a socketpair cannot report one.
     package let reportedReason: (@Sendable () -> Int32?)?
@@ -103,6 +103,45 @@ package struct LinkSocket: ~Copyable, Sendable {
     package consuming func release() -> Int32 {
         isGivenAway = true
         return descriptor
+    }
+
+    // MARK: Connecting
+
+    /// Starts to connect the bound socket. `isConnecting` is `true` afterwards if `finishConnect` has to report the
+    /// outcome.
+    mutating func beginConnect(to target: inout sockaddr_l2) throws(SystemCallError) {
+        let result = unsafe ble_connect(descriptor, &target, UInt32(MemoryLayout<sockaddr_l2>.size))
+        if result == -EINPROGRESS {
+            isConnecting = true
+        } else {
+            try SystemCallError.check("connect", result)
+        }
+    }
+
+    /// Returns the outcome of a connect, once the descriptor has become writable.
+    package mutating func finishConnect() -> ConnectProgress {
+        guard isConnecting else { return .connected }
+        let state = ble_poll(descriptor)
+        guard state & (BLE_WRITABLE | BLE_HANG_UP) != 0 else {
+            // A channel whose peer has not granted any credits yet is open, and cannot be written to.
+            guard (try? hciHandle()) != nil else { return .pending }
+            isConnecting = false
+            return .connected
+        }
+        var reason: Int32 = 0
+        let result = unsafe ble_get_option(descriptor, SOL_SOCKET, SO_ERROR, &reason, 4)
+        if result < 0 { reason = -result }
+        // A socket that was shut down polls as writable and has no reason.
+        if reason == 0 {
+            let peer = ble_peer_name(descriptor)
+            if peer < 0 {
+                reason = -peer
+            } else if state & BLE_HANG_UP != 0 {
+                reason = reportedReason?() ?? ECONNABORTED
+            }
+        }
+        isConnecting = false
+        return reason == 0 ? .connected : .failed(errno: reason)
     }
 
     // MARK: Packets

@@ -143,7 +143,7 @@ struct AttributeServerTests {
     }
 
     @Test("A client has what it configured as long as the link, and the counters continue")
-    func links() throws {
+    func configurationsEndWithTheLinkAndCountersContinue() throws {
         var server = AttributeServer(Self.device)
         #expect(try exchange(&server, "023000") == ["030502"])
         #expect(try exchange(&server, "1207000200") == ["13"])

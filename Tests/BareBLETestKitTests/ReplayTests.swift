@@ -186,7 +186,7 @@ struct ReplayTests {
     }
 
     @Test("Several links of a capture go to whom they belong")
-    func links() async throws {
+    func eachClientGetsTheLinkOfItsPeer() async throws {
         let lamp = PeerID(address: BluetoothAddress(rawValue: 0xC0FF_EE00_0001), type: .random)
         let texts = ["peer: \(lamp)\n< 0a 0100", "< 0a 0200", "peer: \(lamp)\n< 0a 0300"]
         let links = try texts.map { RecordedLink(try Dialogue($0)) }

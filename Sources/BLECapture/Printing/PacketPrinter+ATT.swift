@@ -30,20 +30,14 @@ extension PacketPrinter {
     /// Completes the request that this response belongs to, and measures its response time.
     private mutating func openRequest(
         _ opcode: ATTOpcode, _ origin: L2CAPDirection, _ printed: inout PrintedPacket
-    ) -> OpenRequest? {
+    ) -> AttributeContext.Request? {
         guard opcode.isResponse else { return nil }
-        let asker = L2CAPDirection(
-            controller: origin.controller, connection: origin.connection,
-            direction: origin.direction == .sent ? .received : .sent)
-        if opcode == .errorResponse { summary.errorCount &+= 1 }
-        guard let request = openRequests[asker], opcode == .errorResponse || request.opcode.response == opcode else {
-            return nil
-        }
-        openRequests[asker] = nil
+        if opcode == .errorResponse { countError() }
+        guard let request = attributes.takeRequest(of: opcode, from: origin) else { return nil }
         if let begun = request.timestamp, let now = printed.timestamp {
             let elapsed = now - begun
             printed.elapsed = elapsed
-            summary.slowestResponse = max(summary.slowestResponse ?? elapsed, elapsed)
+            countResponse(after: elapsed)
         }
         return request
     }
@@ -51,24 +45,17 @@ extension PacketPrinter {
     private mutating func remember(
         _ pdu: [UInt8], _ opcode: ATTOpcode, _ origin: L2CAPDirection, _ timestamp: Duration?
     ) {
-        summary.requestCount &+= 1
-        if openRequests.count >= Self.mostLinks { openRequests.removeAll() }
+        countRequest()
         var type: BluetoothUUID?
         if let request = try? ATTReadByTypeRequest(pdu) { type = request.type }
         if let request = try? ATTReadByGroupTypeRequest(pdu) { type = request.type }
-        openRequests[origin] = OpenRequest(opcode: opcode, type: type, timestamp: timestamp)
-    }
-
-    mutating func learn(_ handle: AttributeHandle, _ type: BluetoothUUID, _ link: Link) {
-        if attributeTypes.count >= Self.mostLinks, attributeTypes[link] == nil { attributeTypes.removeAll() }
-        guard attributeTypes[link, default: [:]].count < Self.mostAttributes else { return }
-        attributeTypes[link, default: [:]][handle] = type
+        attributes.begin(AttributeContext.Request(opcode: opcode, type: type, timestamp: timestamp), from: origin)
     }
 
     // MARK: PDUs
 
     private mutating func describe(
-        _ packet: ATTPacket, _ request: OpenRequest?, _ link: Link
+        _ packet: ATTPacket, _ request: AttributeContext.Request?, _ link: Link
     ) -> (title: String, details: [String]) {
         switch packet {
         case .errorResponse(let pdu):
@@ -79,7 +66,7 @@ extension PacketPrinter {
         case .exchangeMTUResponse(let pdu): return ("MTU \(pdu.mtu)", [])
         case .findInformationRequest(let pdu): return (PacketNames.range(pdu.startHandle, pdu.endHandle), [])
         case .findInformationResponse(let pdu):
-            for entry in pdu.entries { learn(entry.handle, entry.type, link) }
+            for entry in pdu.entries { attributes.learn(entry.handle, entry.type, link) }
             return ("", pdu.entries.map { "\(PacketNames.hex($0.handle))  \(PacketNames.attribute($0.type))" })
         case .findByTypeValueRequest(let pdu): return (title(pdu), [])
         case .findByTypeValueResponse(let pdu):
@@ -127,12 +114,12 @@ extension PacketPrinter {
     }
 
     private func named(_ handle: AttributeHandle, _ link: Link) -> String {
-        let type = attributeTypes[link]?[handle]
+        let type = attributes.type(of: handle, link)
         return "handle \(PacketNames.hex(handle))" + (type.map { " " + PacketNames.attribute($0) } ?? "")
     }
 
     private func written(_ handle: AttributeHandle, _ value: [UInt8], _ link: Link) -> (String, [String]) {
-        guard attributeTypes[link]?[handle] == 0x2902 else { return (named(handle, link), PacketNames.dump(value)) }
+        guard attributes.type(of: handle, link) == 0x2902 else { return (named(handle, link), PacketNames.dump(value)) }
         let meaning =
             switch value {
             case [0, 0]: "off"
@@ -153,7 +140,7 @@ extension PacketPrinter {
         if type == 0x2803, let properties = reader.u8(), let value = reader.u16(),
             let uuid = reader.uuid(reader.remaining)
         {
-            learn(value, uuid, link)
+            attributes.learn(value, uuid, link)
             let can = CharacteristicProperties(rawValue: properties)
             return "\(handle)  value \(PacketNames.hex(value))  \(PacketNames.attribute(uuid))  \(can)"
         }
@@ -161,7 +148,7 @@ extension PacketPrinter {
             let uuid = reader.uuid(reader.remaining).map { "  " + PacketNames.service($0) }
             return "\(handle)  includes \(PacketNames.range(start, end))\(uuid ?? "")"
         }
-        if let type { learn(entry.handle, type, link) }
+        if let type { attributes.learn(entry.handle, type, link) }
         return "\(handle)  " + (PacketNames.dump(entry.value).first ?? "empty")
     }
 

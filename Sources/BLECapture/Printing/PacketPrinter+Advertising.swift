@@ -60,15 +60,14 @@ extension PacketPrinter {
     /// The payload's lines, cached: devices repeat their payloads.
     private mutating func lines(of report: AdvertisingReport) -> [String] {
         // Without keys the sender makes no difference.
-        let payload = Payload(sender: keys == nil ? nil : report.address, data: report.advertisingData)
+        let payload = PayloadLines.Payload(sender: keys == nil ? nil : report.address, data: report.advertisingData)
         if let known = payloadLines[payload] { return known }
         let lines = lines(payload)
-        if payloadLines.count >= Self.mostPayloads { payloadLines.removeAll(keepingCapacity: true) }
-        payloadLines[payload] = lines
+        payloadLines.keep(lines, of: payload)
         return lines
     }
 
-    private func lines(_ payload: Payload) -> [String] {
+    private func lines(_ payload: PayloadLines.Payload) -> [String] {
         let data = payload.data
         var lines = data.structures.map { structure in
             let type = structure.type.rawValue
@@ -126,5 +125,25 @@ extension PacketPrinter {
         var reader = ByteReader(value.span)
         guard let uuid = reader.uuid(size) else { return Hex.encode(value) }
         return "\(PacketNames.service(uuid))  \(Hex.encode(reader.rest()))"
+    }
+}
+
+/// The lines of advertised payloads.
+struct PayloadLines: Sendable {
+    /// A payload, with the address of its sender if that matters.
+    struct Payload: Hashable, Sendable {
+        var sender: BluetoothAddress?
+        var data: AdvertisingData
+    }
+
+    private static let mostPayloads = 1024
+
+    private var lines: [Payload: [String]] = [:]
+
+    subscript(payload: Payload) -> [String]? { lines[payload] }
+
+    mutating func keep(_ new: [String], of payload: Payload) {
+        if lines.count >= Self.mostPayloads { lines.removeAll(keepingCapacity: true) }
+        lines[payload] = new
     }
 }

@@ -14,7 +14,7 @@ extension PacketPrinter {
             printed.details = PacketNames.dump(packet.bytes)
             return
         }
-        sentCommands[Self.key(packet, opcode)] = packet.timestamp
+        sentCommands.sent(opcode, packet)
         printed.title = PacketNames.command(opcode)
         let parameters = reader.rest()
         printed.details = Self.fields(ofCommand: opcode, parameters) ?? PacketNames.dump(parameters)
@@ -76,10 +76,6 @@ extension PacketPrinter {
         var text = "\(hundredths / 100)"
         if rest != 0 { text += "." + (rest % 10 == 0 ? "\(rest / 10)" : rest < 10 ? "0\(rest)" : "\(rest)") }
         return text + " ms"
-    }
-
-    private static func key(_ packet: CapturedPacket, _ opcode: UInt16) -> UInt32 {
-        UInt32(packet.controller) << 16 | UInt32(opcode)
     }
 
     // MARK: Events
@@ -167,12 +163,30 @@ extension PacketPrinter {
     }
 
     private mutating func measure(_ opcode: HCIOpcode, _ packet: CapturedPacket, _ printed: inout PrintedPacket) {
-        guard let sent = sentCommands.removeValue(forKey: Self.key(packet, opcode.rawValue)) else { return }
-        printed.elapsed = packet.timestamp - sent
+        if let time = sentCommands.takeTime(of: opcode.rawValue, to: packet) { printed.elapsed = time }
     }
 
     private static func parameters(_ parameters: ConnectionParameters) -> String {
         "every \(milliseconds(parameters.interval.upperBound)), \(parameters.latency) may be skipped, "
             + "lost after \(milliseconds(parameters.supervisionTimeout))"
+    }
+}
+
+/// The time at which each command was sent, by controller.
+struct SentCommands: Sendable {
+    private var times: [UInt32: Duration] = [:]
+
+    /// A command was sent; it replaces an earlier one with the same opcode.
+    mutating func sent(_ opcode: UInt16, _ packet: CapturedPacket) {
+        times[Self.key(packet, opcode)] = packet.timestamp
+    }
+
+    /// Returns the time from a command to the event that reports it; `nil` without a command, or for another event.
+    mutating func takeTime(of opcode: UInt16, to event: CapturedPacket) -> Duration? {
+        times.removeValue(forKey: Self.key(event, opcode)).map { event.timestamp - $0 }
+    }
+
+    private static func key(_ packet: CapturedPacket, _ opcode: UInt16) -> UInt32 {
+        UInt32(packet.controller) << 16 | UInt32(opcode)
     }
 }

@@ -13,8 +13,8 @@ package import BLEProfiles
 // - per link, the attribute types found by discovery, to show names for handles;
 // - per controller, the time at which each command was sent;
 // - the lines of advertised payloads.
-// The state of a link is removed when it ends; the tables are bounded by `mostLinks`, `mostAttributes` and
-// `mostPayloads`.
+// The state of a link is removed when it ends. Each table belongs to a type of its own; `L2CAPReassembler`,
+// `AttributeContext` and `PayloadLines` bound theirs.
 
 /// Prints captured packets in the style of `btmon`: `<` from the host to the controller, `>` the other way.
 ///
@@ -67,32 +67,14 @@ public struct PacketPrinter: Sendable {
         var connection: UInt16
     }
 
-    struct OpenRequest: Sendable {
-        var opcode: ATTOpcode
-        /// The requested type, if the response's layout depends on it.
-        var type: BluetoothUUID?
-        var timestamp: Duration?
-    }
-
-    static let mostLinks = 64
-    static let mostAttributes = 4096
-    static let mostPayloads = 1024
-
     /// The counts so far.
-    public internal(set) var summary = Summary()
+    public private(set) var summary = Summary()
     /// True to print neither text nor reports of advertisements; later packets do not depend on them.
     package var leavesOutAdvertisements = false
     var reassembler = L2CAPReassembler()
-    var openRequests: [L2CAPDirection: OpenRequest] = [:]
-    var attributeTypes: [Link: [AttributeHandle: BluetoothUUID]] = [:]
-    var sentCommands: [UInt32: Duration] = [:]
-    /// A payload, with the address of its sender if that matters.
-    struct Payload: Hashable, Sendable {
-        var sender: BluetoothAddress?
-        var data: AdvertisingData
-    }
-
-    var payloadLines: [Payload: [String]] = [:]
+    var attributes = AttributeContext()
+    var sentCommands = SentCommands()
+    var payloadLines = PayloadLines()
     let keys: AdvertisementKeys?
 
     /// Creates a printer.
@@ -152,11 +134,17 @@ public struct PacketPrinter: Sendable {
     /// Removes the state of a link that has ended.
     mutating func forget(_ link: Link) {
         reassembler.linkEnded(controller: link.controller, connection: link.connection)
-        attributeTypes[link] = nil
-        for direction in [CapturedPacket.Direction.sent, .received] {
-            openRequests[
-                L2CAPDirection(controller: link.controller, connection: link.connection, direction: direction)] = nil
-        }
+        attributes.forget(link)
+    }
+
+    // MARK: Counting
+
+    mutating func countRequest() { summary.requestCount &+= 1 }
+
+    mutating func countError() { summary.errorCount &+= 1 }
+
+    mutating func countResponse(after time: Duration) {
+        summary.slowestResponse = max(summary.slowestResponse ?? time, time)
     }
 
     private mutating func describe(

@@ -38,11 +38,11 @@ public final class Recorder: Sendable {
 
     /// The queue of pending writes, with the state to create them.
     struct Queue {
-        var waiting: [RecordingFiles.Job] = []
-        var waitingBytes = 0
+        fileprivate var waiting: [RecordingFiles.Job] = []
+        fileprivate var waitingBytes = 0
         var failure: RecorderError?
         var isFinished = false
-        var isWriting = false
+        fileprivate var isWriting = false
         var links: [Int: Link] = [:]
         var controller = ControllerLinks()
         var linkCount = 0
@@ -224,6 +224,15 @@ extension Recorder {
 }
 
 extension Recorder.Queue {
+    /// Returns the jobs that wait, which are the writer's now; the writer ends if there are none.
+    mutating func takeJobs() -> [RecordingFiles.Job] {
+        let jobs = waiting
+        waiting = []
+        waitingBytes = 0
+        isWriting = !jobs.isEmpty
+        return jobs
+    }
+
     /// Ends the recording with a failure. Returns true if it had not ended before.
     mutating func fail(_ failure: RecorderError) -> Bool {
         let isFirst = self.failure == nil

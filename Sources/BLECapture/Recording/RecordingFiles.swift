@@ -64,13 +64,7 @@ actor RecordingFiles {
     /// Writes until the queue is empty. Returns the failure that ended the recording, if any.
     func write(_ queue: Lock<Recorder.Queue>) -> RecorderError? {
         while true {
-            let jobs = queue.withLock { queue in
-                let jobs = queue.waiting
-                queue.waiting = []
-                queue.waitingBytes = 0
-                queue.isWriting = !jobs.isEmpty
-                return jobs
-            }
+            let jobs = queue.withLock { $0.takeJobs() }
             if jobs.isEmpty { return nil }
             do throws(RecorderError) {
                 for job in jobs { try perform(job) }

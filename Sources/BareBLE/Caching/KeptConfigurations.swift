@@ -34,7 +34,7 @@ struct RememberedClient: Sendable {
 }
 
 /// The configurations that a bonded peer has kept and that were not used on this link yet.
-struct KeptConfigurations: Sendable {
+final class KeptConfigurations {
     /// What to do to switch a value on.
     enum Need: Hashable, Sendable {
         case write
@@ -63,7 +63,7 @@ struct KeptConfigurations: Sendable {
 
     /// Returns what a write of a configuration needs. What is written, or need not be, is not kept any longer,
     /// but in use.
-    mutating func need(_ write: SubscriptionHub.CCCDWrite) -> Need {
+    func need(_ write: SubscriptionHub.CCCDWrite) -> Need {
         guard let kept = configuration(of: write.valueHandle), kept.configuration.handle == write.handle,
             kept.kind.configuration == write.value
         else {
@@ -77,36 +77,36 @@ struct KeptConfigurations: Sendable {
     }
 
     /// A kept configuration is in use on this link.
-    mutating func use(_ valueHandle: AttributeHandle) { configurations[valueHandle] = nil }
+    func use(_ valueHandle: AttributeHandle) { configurations[valueHandle] = nil }
 
     /// A task reads one of them back, until it has ended.
-    mutating func proving(_ task: Task<Bool, Never>?) { proof = task }
+    func proving(_ task: Task<Bool, Never>?) { proof = task }
 
     /// One of them was read back.
-    mutating func proved(_ isKept: Bool) {
+    func proved(_ isKept: Bool) {
         keeps = isKept
         if !isKept { configurations = [:] }
     }
 
     /// The program itself writes a descriptor.
-    mutating func written(_ descriptor: AttributeHandle) {
+    func written(_ descriptor: AttributeHandle) {
         for (handle, kept) in configurations where kept.configuration.handle == descriptor {
             configurations[handle] = nil
         }
     }
 
     /// The link was not encrypted when these values were switched on.
-    mutating func secured(after active: [Subscriptions.Active]) {
+    func secured(after active: [Subscriptions.Active]) {
         unproven = Set(active.map(\.valueHandle))
     }
 
     /// The peer has changed the services in a range.
-    mutating func servicesChanged(in range: ClosedRange<AttributeHandle>) {
+    func servicesChanged(in range: ClosedRange<AttributeHandle>) {
         for handle in Array(configurations.keys) where range.contains(handle) { configurations[handle] = nil }
     }
 
     /// The peer contradicts what was known of it.
-    mutating func contradicted() {
+    func contradicted() {
         configurations = [:]
         keeps = nil
     }

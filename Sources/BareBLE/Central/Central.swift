@@ -13,8 +13,8 @@ public actor Central {
 
     package nonisolated let loop: EventLoop
     package let adapter: Adapter
-    var sessions = SessionRegistry()
-    var persistence = StatePersistence()
+    let sessions = SessionRegistry()
+    let persistence = StatePersistence()
     /// What was logged of each peer.
     nonisolated let warnings = PeerWarningTable()
     nonisolated let disk = DiskGate()

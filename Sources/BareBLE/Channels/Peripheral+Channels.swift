@@ -78,6 +78,9 @@ extension Peripheral {
         return channel
     }
 
+    /// Whether a channel is open that somebody uses.
+    var hasOpenChannels: Bool { channels.hasOpen }
+
     /// Called by a channel that has ended.
     func channelEnded(_ number: UInt64) {
         channels.remove(number)
@@ -96,7 +99,7 @@ extension Peripheral {
 }
 
 /// The channels of one link, which their users keep alive and not the link.
-struct OpenChannels {
+final class OpenChannels {
     private struct WeakChannel {
         weak let channel: L2CAPChannel?
     }
@@ -109,21 +112,21 @@ struct OpenChannels {
     /// Whether a channel is open that somebody uses.
     var hasOpen: Bool { channels.values.contains { $0.channel != nil } }
 
-    mutating func nextNumber() -> UInt64 {
+    func nextNumber() -> UInt64 {
         lastNumber &+= 1
         return lastNumber
     }
 
-    mutating func insert(_ channel: L2CAPChannel) {
+    func insert(_ channel: L2CAPChannel) {
         // Channels that were released without being closed leave their entries behind.
         channels = channels.filter { $0.value.channel != nil }
         channels[channel.number] = WeakChannel(channel: channel)
     }
 
-    mutating func remove(_ number: UInt64) { channels[number] = nil }
+    func remove(_ number: UInt64) { channels[number] = nil }
 
     /// Removes and returns the channels, in the order in which they were opened.
-    mutating func removeAll() -> [L2CAPChannel] {
+    func removeAll() -> [L2CAPChannel] {
         let open = channels.inOrder.compactMap(\.channel)
         channels = [:]
         return open

@@ -8,6 +8,10 @@ internal import Logging
 // - `CallScheduler`: which calls may proceed, exclusive access, security upgrades.
 // - `PeerDatabase`: what is known of the services, its cache, its changes.
 // - `SubscriptionHub`: the subscribers, and the configurations in the peer.
+// - `KeptConfigurations`: what a bonded peer has kept from earlier links.
+// - `OpenChannels`: the channels beside the attributes.
+// - `LinkProtection`: when the link was encrypted, and what has been tried to get there.
+// - `LinkEnding`: why the link ended, and the tasks that wait for that.
 //
 // The peripheral connects them with tasks and time. A call gets its `CallContext` here and waits in an owner's
 // `Waiters`; the peripheral reports its deadline and its cancellation to that owner. What one owner reports is passed
@@ -41,12 +45,12 @@ public actor Peripheral {
     let scheduler: CallScheduler
     let peerDatabase: PeerDatabase
     let subscriptionHub: SubscriptionHub
-    var channels = OpenChannels()
-    var ending: LinkEnding
-    var warnings: LinkWarnings
-    var protection: LinkProtection
+    let channels = OpenChannels()
+    let ending: LinkEnding
+    let warnings: LinkWarnings
+    let protection: LinkProtection
     /// What a bonded peer has kept from earlier links.
-    var kept: KeptConfigurations
+    let kept: KeptConfigurations
 
     /// The event loop: all of the actor's code runs there.
     public nonisolated var unownedExecutor: UnownedSerialExecutor {
@@ -201,7 +205,7 @@ extension Peripheral {
 }
 
 /// The end of a link: what this program has asked for, why it came, and the tasks that wait for it.
-struct LinkEnding {
+final class LinkEnding {
     typealias Handler = @Sendable (DisconnectReason) -> Void
 
     /// Why the link ended; `nil` while it is up.
@@ -221,12 +225,12 @@ struct LinkEnding {
     var isAsked: Bool { isAwaited || isRequested }
     var waiterCount: Int { waiters.count }
 
-    mutating func awaited() { isAwaited = true }
+    func awaited() { isAwaited = true }
 
-    mutating func requested() { isRequested = true }
+    func requested() { isRequested = true }
 
     /// Returns the reason of the end, and what was registered for it; `nil` if the link had ended before.
-    mutating func end(_ cause: DisconnectReason) -> (reason: DisconnectReason, handlers: [Handler])? {
+    func end(_ cause: DisconnectReason) -> (reason: DisconnectReason, handlers: [Handler])? {
         guard reason == nil else { return nil }
         let reason = isRequested ? .requested : cause
         self.reason = reason
@@ -234,7 +238,7 @@ struct LinkEnding {
         return (reason, handlers)
     }
 
-    mutating func addHandler(_ handler: @escaping Handler) { handlers.append(handler) }
+    func addHandler(_ handler: @escaping Handler) { handlers.append(handler) }
 
     /// Resumes all that wait, after everything else has ended.
     func resumeWaiters() {

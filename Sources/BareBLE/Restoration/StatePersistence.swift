@@ -1,5 +1,5 @@
 /// Whether a central keeps its restoration state, and what keeps it: from `restore` to `suspend`.
-struct StatePersistence {
+final class StatePersistence {
     private enum State {
         case notRestored
         /// With the keeper, once the store is open; `nil` without a store.
@@ -15,23 +15,23 @@ struct StatePersistence {
     }
 
     /// The state is restored; `false` if it was before.
-    mutating func beginRestoring() -> Bool {
+    func beginRestoring() -> Bool {
         guard case .notRestored = state else { return false }
         state = .restored(nil)
         return true
     }
 
     /// The store could not be opened: the state may be restored by another call.
-    mutating func restoringFailed() { state = .notRestored }
+    func restoringFailed() { state = .notRestored }
 
     /// The store is open.
-    mutating func use(_ keeper: StateKeeper) { state = .restored(keeper) }
+    func use(_ keeper: StateKeeper) { state = .restored(keeper) }
 
     /// Nothing is kept from now on, until the state is restored again.
-    mutating func end() { state = .notRestored }
+    func end() { state = .notRestored }
 
     /// Returns whether nothing is kept because the state was not restored; `true` once.
-    mutating func noticeMissingRestore() -> Bool {
+    func noticeMissingRestore() -> Bool {
         guard case .notRestored = state, !hasNoticedMissingRestore else { return false }
         hasNoticedMissingRestore = true
         return true

@@ -8,7 +8,7 @@ internal import BLELinux
 // - Pairing on demand happens once on a link for each level that the peer requires. Then calls fail, with the reason.
 
 /// The security of a link, as its peripheral follows it.
-struct LinkProtection {
+final class LinkProtection {
     /// The program's own means to make the link more secure.
     let raiseSecurity: (@Sendable (SecurityRequest) async -> Bool)?
     /// How to pair for a call that is refused; `nil` for a program with means of its own,
@@ -36,24 +36,24 @@ struct LinkProtection {
     var mayUpgrade: Bool { raiseSecurity != nil || onDemand != nil }
 
     /// The link is encrypted.
-    mutating func secured(_ security: LinkSecurity) {
+    func secured(_ security: LinkSecurity) {
         isSecured = true
         observer?(security)
         observer = nil
     }
 
     /// Has a handler called once the link is encrypted. It replaces an earlier one.
-    mutating func onSecured(_ handler: @escaping @Sendable (LinkSecurity) -> Void) { observer = handler }
+    func onSecured(_ handler: @escaping @Sendable (LinkSecurity) -> Void) { observer = handler }
 
     /// What is remembered of the peer has been checked, or dropped.
-    mutating func validated() { isValidated = true }
+    func validated() { isValidated = true }
 
     /// Why pairing for a level has failed on this link.
     func failure(of level: SecurityLevel) -> BLEError? { failures[level] }
 
-    mutating func failed(_ level: SecurityLevel, _ error: BLEError) { failures[level] = error }
+    func failed(_ level: SecurityLevel, _ error: BLEError) { failures[level] = error }
 
-    mutating func onFailure(_ report: @escaping @Sendable (BLEError) -> Void) { reportFailure = report }
+    func onFailure(_ report: @escaping @Sendable (BLEError) -> Void) { reportFailure = report }
 }
 
 extension Peripheral {

@@ -51,7 +51,7 @@ final class IdleLimit: @unchecked Sendable {
 
     /// Whether a central that sends nothing waits for this side, or uses its link otherwise.
     private func isInUse(_ link: ServedLink) -> Bool {
-        if !link.server.isSettled || link.peripheral.assumeIsolated({ $0.channels.hasOpen }) { return true }
+        if !link.server.isSettled || link.peripheral.assumeIsolated({ $0.hasOpenChannels }) { return true }
         guard let identity = link.identity else { return false }
         return central.adapter.assumeIsolated { $0.isPairingCentral(on: identity) }
     }

@@ -7,13 +7,12 @@ internal import Logging
 //
 // Duties
 // - Performs the machine's actions in their order, and reports their results to it.
-// - Classifies the failures.
 // - Resumes all tasks that wait for a ready link exactly once: with the link, or with one error.
 // - Makes the subscriptions of `subscribe(to:)` again on each link, before the link is available to others.
 // - At the end it cancels pending work, ends the link, and then reports `.ended`.
 //
 // Invariants
-// - All state belongs to the event loop's thread, and is private to this file.
+// - All state belongs to the event loop's thread, and is private to its type.
 // - `work` is the one thing in progress: a connect, the program's work on a link, or a wait for the adapter. A result
 //   whose number is no longer that of `work` comes too late, and is only released.
 // - A released link has ended before the next connect begins: `teardown` is awaited.
@@ -31,14 +30,15 @@ public actor Session {
     private nonisolated let target: SessionTarget
     private nonisolated let broadcaster = StateBroadcaster()
     private nonisolated let log: SessionLog
-    private var handlers: SessionHandlers
+    /// Prepares each new link before it is available to others.
+    private let onReady: (@Sendable (Peripheral) async throws -> Void)?
 
     private var machine: ReconnectMachine
-    private var current: CurrentLink?
+    private var current: SessionLink?
     private var next: NextLink
-    private var work = Work()
-    private var teardown = Teardown()
-    private var lastFailure: SessionFailure?
+    private var work = SessionWork()
+    private var teardown = SessionTeardown()
+    private var failures: SessionFailures
     private var timer: TimerID?
     private let waiters: Waiters<LinkResult>
     private var subscriptions = StandingSubscriptions()
@@ -70,7 +70,8 @@ public actor Session {
         self.target = target
         let options = target.options
         log = SessionLog(of: target.name, in: logger, warnings)
-        self.handlers = handlers
+        onReady = handlers.onReady
+        failures = SessionFailures(handlers, waitsForAdapter: target.awaitAdapter != nil)
         next = NextLink(demand: options.connect.security)
         machine = ReconnectMachine(
             options.reconnect, resetBackoffAfter: options.resetBackoffAfter, preparation: options.readyTimeout)
@@ -125,7 +126,7 @@ extension Session {
         case .timedOut:
             throw BLEError(
                 .timedOut, subject: name, during: Self.waiting, because: "there was no link in time",
-                hint: lastFailure.map { "The last thing that went wrong: \($0.error)" })
+                hint: failures.last.map { "The last thing that went wrong: \($0.error)" })
         case .cancelled:
             throw cancelledError()
         }
@@ -180,7 +181,7 @@ extension Session {
     public func disconnect(_ mode: DisconnectMode = .now) async {
         record.forgetSession()
         if mode == .now { endSubscriptions(nil) }
-        teardown.mode = state == .ready ? mode : .now
+        teardown.endsLink(by: state == .ready ? mode : .now)
         let closingLink = teardown.closingLink
         let end = machine.end()
         if !end.isEmpty { become(.disconnecting) }
@@ -194,11 +195,7 @@ extension Session {
         }
         let actions = machine.released()
         guard !actions.isEmpty else { return }
-        if handlers.includesExpectedEnds {
-            let end = Disconnection(
-                error: endedError(during: "keep the link"), reason: .requested, time: loop.now(), next: .never)
-            _ = handlers.decide?(end, 0)
-        }
+        failures.reportExpectedEnd(endedError(during: "keep the link"), at: loop.now())
         perform(actions)
     }
 
@@ -217,8 +214,7 @@ extension Session {
     public func setReconnectHandler(
         includingExpectedEnds: Bool = false, _ decide: (@Sendable (Disconnection, _ failures: Int) -> Duration?)?
     ) {
-        handlers.decide = decide
-        handlers.includesExpectedEnds = includingExpectedEnds
+        failures.decide(by: decide, includingExpectedEnds: includingExpectedEnds)
     }
 
     /// Returns the ready link to the caller without ending it, and pauses the session.
@@ -461,14 +457,6 @@ extension Session {
 // MARK: - The machine's actions
 
 extension Session {
-    /// The codes of failures that would recur at each attempt, and of those that must not be hidden by attempts: a
-    /// device that rejects a bond's key may be another one, and one that gets wrong passkeys may lock all others out.
-    private static let finalCodes: Set<BLEError.Code> = [
-        .unsupported, .notPermitted, .invalidArgument, .notSupported, .bondRejected, .keyTooShort, .notBonded,
-        .bondNotStored, .unusableState, .adapterMismatch, .wrongPasskey,
-    ]
-    /// The codes that report that the adapter is off or absent.
-    private static let adapterCodes: Set<BLEError.Code> = [.noAdapter, .adapterDown, .blocked]
     private static let waiting = "wait for a link"
 
     private func perform(_ actions: [ReconnectMachine.Action]) {
@@ -487,7 +475,7 @@ extension Session {
     }
 
     private func report(_ event: ReconnectMachine.Event) {
-        log.report(event, after: lastFailure, at: loop.now())
+        log.report(event, after: failures.last, at: loop.now())
         switch event {
         case .connecting(let attempt): become(.connecting(attempt: attempt))
         case .connected:
@@ -514,16 +502,8 @@ extension Session {
         broadcaster.report(ConnectionEvent(state), state)
     }
 
-    /// Returns the last failure with the next attempt.
     private func disconnection(_ next: ReconnectMachine.Next) -> Disconnection {
-        let next: Disconnection.NextAttempt =
-            switch next {
-            case .after(let pause): .after(pause)
-            case .whenAdapterReturns: .whenAdapterReturns
-            case .never: .never
-            }
-        let last = lastFailure ?? SessionFailure(error: endedError(during: "connect"), reason: nil, time: loop.now())
-        return Disconnection(error: last.error, reason: last.reason, time: last.time, next: next)
+        failures.disconnection(next, or: endedError(during: "connect"), at: loop.now())
     }
 
     /// Reports that the link is encrypted: before its first byte to a bonded peer,
@@ -577,7 +557,7 @@ extension Session {
             perform(machine.linkUp(at: loop.now()))
         case .failure(let error):
             guard work.end(number) else { return }
-            fail(kind(of: error), error)
+            fail(failures.kind(of: error), error)
         }
     }
 
@@ -586,7 +566,7 @@ extension Session {
         // It may have ended before its watch has run.
         if let reason = current.end { return linkEnded(current.link, reason) }
         let link = current.link
-        guard let onReady = handlers.onReady else { return perform(machine.prepared(at: loop.now())) }
+        guard let onReady else { return perform(machine.prepared(at: loop.now())) }
         work.begin(on: loop) { [weak self] number in
             do {
                 try await onReady(link)
@@ -644,7 +624,7 @@ extension Session {
 
     // MARK: The link
 
-    private func watch(_ link: Peripheral) -> CurrentLink {
+    private func watch(_ link: Peripheral) -> SessionLink {
         let changes = link.assumeIsolated { link in
             link.onPairingFailure { [weak self] error in self?.assumeIsolated { $0.pairingFailed(error) } }
             return link.announcedServiceChanges()
@@ -655,7 +635,7 @@ extension Session {
             guard let reason = await link.disconnected() else { return }
             await self?.linkEnded(link, reason)
         }
-        return CurrentLink(link, watch)
+        return SessionLink(link, watch)
     }
 
     /// Demands the bond of the peer from now on, if there is one: it may have been made on this link.
@@ -678,9 +658,7 @@ extension Session {
     private func linkEnded(_ link: Peripheral, _ reason: DisconnectReason) {
         guard link === current?.link else { return }
         let error = link.assumeIsolated { $0.endError(during: "keep the link") }
-        let kind =
-            reason == .adapterLost && target.awaitAdapter != nil ? ReconnectMachine.FailureKind.adapterLost : .passing
-        fail(kind, error, reason)
+        fail(failures.kind(ofEnd: reason), error, reason)
     }
 
     // MARK: Failures
@@ -690,23 +668,10 @@ extension Session {
         if error.code == .wrongPasskey { fail(.final, error) }
     }
 
-    private func kind(of error: BLEError) -> ReconnectMachine.FailureKind {
-        if Self.adapterCodes.contains(error.code), target.awaitAdapter != nil { return .adapterLost }
-        // A user who refuses is not asked again; a peer may be put into its pairing mode.
-        if error.code == .pairingRefused, error.origin != .peer { return .final }
-        return Self.finalCodes.contains(error.code) ? .final : .passing
-    }
-
     private func fail(_ kind: ReconnectMachine.FailureKind, _ error: BLEError, _ reason: DisconnectReason? = nil) {
         let now = loop.now()
-        lastFailure = SessionFailure(error: error, reason: reason, time: now)
-        let verdict: ReconnectMachine.Verdict
-        if let decide = handlers.decide, kind == .passing {
-            let failures = machine.failures(at: now)
-            verdict = .custom(decide(disconnection(.never), failures))
-        } else {
-            verdict = .byPolicy(chance: handlers.chance())
-        }
+        failures.failed(error, reason, at: now)
+        let verdict = failures.verdict(kind, failures: machine.failures(at: now))
         perform(machine.failed(kind, verdict, at: now))
     }
 
@@ -756,75 +721,6 @@ extension Session {
         BLEError(
             .cancelled, subject: name, during: Self.waiting,
             because: "the task was cancelled, or `cancelAll()` was called")
-    }
-}
-
-// MARK: - Parts of a session
-
-extension Session {
-    /// The current link. It records its end at once; `watch` reports it after the earlier changes of services.
-    private struct CurrentLink {
-        let link: Peripheral
-        let watch: Task<Void, Never>
-        private let reported = Lock<DisconnectReason?>(nil)
-
-        init(_ link: Peripheral, _ watch: Task<Void, Never>) {
-            self.link = link
-            self.watch = watch
-            let reported = reported
-            link.assumeIsolated { $0.onEnd { reason in reported.withLock { $0 = reason } } }
-        }
-
-        /// The reason of its end; `nil` while it is up.
-        var end: DisconnectReason? { reported.withLock { $0 } }
-    }
-
-    /// The one thing in progress: a connect, the program's work on a link, or a wait for the adapter.
-    private struct Work {
-        private(set) var number: UInt64 = 0
-        private var task: Task<Void, Never>?
-
-        /// Begins new work; `body` receives its number.
-        mutating func begin(on loop: EventLoop, _ body: @escaping @Sendable (UInt64) async -> Void) {
-            number &+= 1
-            let number = number
-            // Detached: it must not inherit exclusive access or another task-local value of the requesting task.
-            task = Task.detached(executorPreference: loop) { await body(number) }
-        }
-
-        /// Ends the work with this number; returns whether it was still in progress.
-        mutating func end(_ number: UInt64) -> Bool {
-            guard number == self.number else { return false }
-            task = nil
-            return true
-        }
-
-        /// Cancels the work; returns its task, which may have to be awaited.
-        mutating func cancel() -> Task<Void, Never>? {
-            number &+= 1
-            task?.cancel()
-            return task.take()
-        }
-    }
-
-    /// The end of what the session has released: of cancelled work, and of the closing link.
-    private struct Teardown {
-        /// The mode in which the link is disconnected.
-        var mode = DisconnectMode.now
-        /// Completes when everything that was released has ended.
-        private(set) var task: Task<Void, Never>?
-        private(set) weak var closingLink: Peripheral?
-
-        mutating func begin(_ link: Peripheral?, after work: Task<Void, Never>?, on loop: EventLoop) {
-            let (earlier, mode) = (task, mode)
-            closingLink = link
-            // Not detached: a task that ends the session inside `exclusively` does not wait for itself.
-            task = Task(executorPreference: loop) {
-                await earlier?.value
-                await work?.value
-                await link?.disconnect(mode)
-            }
-        }
     }
 }
 

@@ -2,14 +2,6 @@ internal import BLECore
 internal import BLELinux
 internal import Logging
 
-/// The reason that a session has no link, or had none last.
-struct SessionFailure: Sendable {
-    let error: BLEError
-    /// The reason that the link ended; `nil` if there was none.
-    let reason: DisconnectReason?
-    let time: BootInstant
-}
-
 /// The log of a session, one line per entry: losses and new links of a peer at most once a minute for each reason.
 struct SessionLog: Sendable {
     private let peer: String

@@ -1,7 +1,7 @@
 internal import BLECore
 
 /// The sessions of a central by their peers, as long as a reference to them exists.
-struct SessionRegistry {
+final class SessionRegistry {
     private struct Entry {
         weak var session: Session?
     }
@@ -12,7 +12,7 @@ struct SessionRegistry {
     var all: [Session] { entries.values.compactMap(\.session).sorted { $0.name < $1.name } }
 
     /// Adds a session, which replaces one with the same peer.
-    mutating func add(_ session: Session, with peer: PeerID) {
+    func add(_ session: Session, with peer: PeerID) {
         entries = entries.filter { $0.value.session != nil }
         entries[peer] = Entry(session: session)
     }

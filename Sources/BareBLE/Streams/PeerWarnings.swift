@@ -63,7 +63,7 @@ final class PeerWarnings: Sendable {
 }
 
 /// One link's part of it.
-struct LinkWarnings {
+final class LinkWarnings {
     let peer: PeerWarnings
     private var seen: [Int] = []
     private var total = 0
@@ -75,7 +75,7 @@ struct LinkWarnings {
     }
 
     /// Returns the text of the line that is due now, if any.
-    mutating func line(counts: WarningThrottle.Counts, isEnd: Bool, at now: BootInstant) -> String? {
+    func line(counts: WarningThrottle.Counts, isEnd: Bool, at now: BootInstant) -> String? {
         let total = WarningThrottle.sum(counts)
         // Called with each packet, and nearly always there is nothing to log.
         guard total > self.total || hasRest || isEnd else { return nil }

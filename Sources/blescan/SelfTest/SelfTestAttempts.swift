@@ -99,20 +99,20 @@ extension SelfTestRunner {
 
     var connectToNobody: HCICommandPacket {
         let initiation = LEInitiation(
-            peer: Self.nobody, ownAddressType: scanner?.ownAddressType ?? .public)
-        return connectsExtended
+            peer: Self.nobody, ownAddressType: controller.scanner?.ownAddressType ?? .public)
+        return controller.connectsExtended
             ? HCICommandPacket(LEExtendedCreateConnection(initiation))
             : HCICommandPacket(LECreateConnection(initiation))
     }
 
     func attempt() async throws(SelfTestEnd) -> SelfTestJudgement {
-        guard scanner != nil else { return .notRun(Self.noScan) }
+        guard controller.scanner != nil else { return .notRun(Self.noScan) }
         var measured = SelfTestAttempt()
         _ = try await scanOn(ScanPlan(.passive))
         var reply = try await access.ask(connectToNobody)
-        if connectsExtended, reply.status == HCIStatus.unknownCommand.rawValue {
+        if controller.connectsExtended, reply.status == HCIStatus.unknownCommand.rawValue {
             measured.refusedExtended = reply
-            connectsExtended = false
+            controller.refusesExtendedConnect()
             reply = try await access.ask(connectToNobody)
         }
         measured.whileScanning = reply
@@ -122,7 +122,7 @@ extension SelfTestRunner {
         }
         if [measured.whileScanning, measured.alone].contains(where: { $0?.isSuccess ?? false }) {
             measured.second = try await access.ask(connectToNobody)
-            if measured.alone != nil, let scanner {
+            if measured.alone != nil, let scanner = controller.scanner {
                 measured.scanParameters = try await access.ask(scanner.parameters(for: ScanPlan(.passive)))
             }
             try await cancel(&measured)
@@ -209,7 +209,7 @@ extension SelfTestRunner {
 
     func refusals() async throws(SelfTestEnd) -> SelfTestJudgement {
         var randomAddress: SelfTestChannel.Reply?
-        if var random = scanner, random.ownAddressType == .public {
+        if var random = controller.scanner, random.ownAddressType == .public {
             random.ownAddressType = .random
             var plan = ScanPlan(.passive)
             plan.isActive = true
@@ -219,7 +219,9 @@ extension SelfTestRunner {
                 randomAddress = try await access.ask(random.scanOn(for: plan))
                 try await scanOff()
             }
-            if let scanner { _ = try await access.ask(scanner.parameters(for: ScanPlan(.passive))) }
+            if let scanner = controller.scanner {
+                _ = try await access.ask(scanner.parameters(for: ScanPlan(.passive)))
+            }
         }
         let unknown = try await access.ask(HCICommandPacket(opcode: Self.unknownCommand, parameters: []))
         let link = try await access.ask(HCICommandPacket(HCIReadRSSI(handle: Self.unknownLink)))

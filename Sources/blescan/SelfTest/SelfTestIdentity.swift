@@ -239,16 +239,12 @@ extension SelfTestRunner {
                 HCICommandPacket(opcode: query.opcode, parameters: []))
         }
         measured.isOlderIntel = ControllerLog(facts.kernelMessages ?? [], adapter: adapter.name).isOlderIntel
-        features = measured.features
-        commands = measured.commands
+        controller.reported(measured.features, measured.commands)
         report.capabilities = measured.capabilities
-        if let features = measured.features {
+        if measured.features != nil {
             let address = try await access.ask(HCICommandPacket(HCIReadAddress())).decoded(HCIReadAddress.self)
-            scanner = ScanSession.Controller(
-                features: features, commands: measured.commands,
-                ownAddressType: address ?? .zero == .zero ? .random : .public)
+            controller.scans(from: address)
         }
-        connectsExtended = measured.commands?.hasExtendedConnect ?? false
         return measured.judged()
     }
 }
@@ -293,8 +289,8 @@ struct SelfTestKernelChoice: Hashable, Sendable {
 
 extension SelfTestRunner {
     func kernelChoice() async throws(SelfTestEnd) -> SelfTestJudgement {
-        guard let features else { return .notRun("the controller did not report its features") }
-        var measured = SelfTestKernelChoice(listsExtended: scanner?.hasExtendedScan ?? false)
+        guard controller.features != nil else { return .notRun("the controller did not report its features") }
+        var measured = SelfTestKernelChoice(listsExtended: controller.scanner?.hasExtendedScan ?? false)
         if let obstacle = linksInTheWay() {
             measured.obstacle = obstacle
         } else if machine.system.privileges().has(.netAdmin) {
@@ -309,15 +305,14 @@ extension SelfTestRunner {
             measured.obstacle = "switching the adapter off and on, to see it, needs CAP_NET_ADMIN"
         }
         report.kernelChoice = measured.choice
-        let needed = LEEventMask(features: features, commands: commands).union(measured.mask ?? [])
-        if measured.mask.map({ !$0.isSuperset(of: needed) }) ?? true { wantedMask = needed }
+        controller.compareMask(of: measured.mask)
         try await unmask()
         return measured.judged()
     }
 
     /// Switches on what the kernel has masked, as programs on BareBLE do: its events do not come.
     func unmask() async throws(SelfTestEnd) {
-        guard let wantedMask else { return }
+        guard let wantedMask = controller.wantedMask else { return }
         _ = try await access.ask(HCICommandPacket(LESetEventMask(wantedMask)))
     }
 

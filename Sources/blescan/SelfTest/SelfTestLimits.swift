@@ -49,9 +49,9 @@ extension SelfTestRunner {
     private static let mostLinks = 8
 
     func linkLimit() async throws(SelfTestEnd) -> SelfTestJudgement {
-        if let obstacle = obstacle(needsAdapter: true) { return .notRun(obstacle) }
-        guard let peer else { return .notRun(Self.noLink) }
-        await unlink()
+        if let obstacle = peering.obstacle(needsAdapter: true) { return .notRun(obstacle) }
+        guard let peer = peering.peer else { return .notRun(Self.noLink) }
+        await peering.unlink()
         await peer.stopAdvertising()
         let advertiser = SelfTestChannel(
             peer.adapter.index, name: peer.adapter.name, system: machine.system, loop: machine.loop, trace: nil)
@@ -97,7 +97,7 @@ extension SelfTestRunner {
             }
             await access.channel.forget()
             do throws(BLEError) {
-                let device = try await centralUnderTest().connect(
+                let device = try await peering.centralUnderTest().connect(
                     PeerID(address: address, type: .random), ConnectOptions(timeout: .seconds(8), mtu: 23))
                 devices.append(device)
                 measured.held += 1
@@ -189,11 +189,11 @@ struct SelfTestAdvertising: Hashable, Sendable {
 
 extension SelfTestRunner {
     func advertiseWhileLinked() async throws(SelfTestEnd) -> SelfTestJudgement {
-        if let obstacle = obstacle(needsAdapter: true) { return .notRun(obstacle) }
-        guard try await linked() != nil else { return .notRun(Self.noLink) }
+        if let obstacle = peering.obstacle(needsAdapter: true) { return .notRun(obstacle) }
+        guard try await peering.linked() != nil else { return .notRun(Self.noLink) }
         var measured = SelfTestAdvertising()
         measured.whileLinked = try await advertiseShortly()
-        await unlink()
+        await peering.unlink()
         if try await access.ask(connectToNobody).isSuccess {
             await access.channel.forget()
             measured.whileInitiating = try await advertiseShortly()
@@ -223,7 +223,7 @@ extension SelfTestRunner {
     private func advertiseShortly() async throws(SelfTestEnd) -> SelfTestChannel.Reply {
         let on: [HCICommandPacket]
         let off: [HCICommandPacket]
-        if commands?.contains(octet: 36, bit: 5) ?? false {
+        if controller.commands?.contains(octet: 36, bit: 5) ?? false {
             let handle = Self.setHandle
             on = [
                 HCICommandPacket(
@@ -294,11 +294,11 @@ extension SelfTestJudgement {
 
 extension SelfTestRunner {
     func supervision() async throws(SelfTestEnd) -> SelfTestJudgement {
-        if let obstacle = obstacle(needsAdapter: true) { return .notRun(obstacle) }
+        if let obstacle = peering.obstacle(needsAdapter: true) { return .notRun(obstacle) }
         guard machine.system.privileges().has(.netAdmin) else {
             return .notRun("silencing the peer, by a reset of its controller, needs CAP_NET_ADMIN")
         }
-        guard let peer, let link = try await linked() else { return .notRun(Self.noLink) }
+        guard let peer = peering.peer, let link = try await peering.linked() else { return .notRun(Self.noLink) }
         let parameters = ConnectionParameters(intervalMin: 24, intervalMax: 40, latency: 0, timeout: 200)
         _ = try await access.ask(HCICommandPacket(LEConnectionUpdate(handle: link.handle, parameters: parameters)))
         _ = try await access.wait(for: .seconds(3)) { packet -> Bool? in
@@ -325,7 +325,7 @@ extension SelfTestRunner {
         }
         measured.reason = end?.0
         measured.time = end.map { $0.1 - start }
-        await unlink()
+        await peering.unlink()
         await switchOffAndOn(index)
         return measured.judged()
     }
@@ -375,8 +375,8 @@ struct SelfTestPowerCycles: Hashable, Sendable {
 
 extension SelfTestRunner {
     func powerCycles() async throws(SelfTestEnd) -> SelfTestJudgement {
-        if let obstacle = obstacle(needsAdapter: true) { return .notRun(obstacle) }
-        guard scanner != nil else { return .notRun(Self.noScan) }
+        if let obstacle = peering.obstacle(needsAdapter: true) { return .notRun(obstacle) }
+        guard controller.scanner != nil else { return .notRun(Self.noScan) }
         guard machine.system.privileges().has(.netAdmin) else {
             return .notRun("switching the adapter off and on needs CAP_NET_ADMIN")
         }

@@ -4,74 +4,8 @@ import BareBLE
 
 // S14 to S17: connects, and what works on a link.
 
-/// A link to the peer of the self-test.
-struct SelfTestLink: Sendable {
-    let device: Peripheral
-    let handle: ConnectionHandle
-}
-
 extension SelfTestRunner {
-    /// Decides which device is the peer, by what a scan has heard.
-    func findTarget(_ heard: SelfTestHeard) {
-        switch plan.peer {
-        case .address(let address, let type?)?:
-            let peer = PeerID(address: address, type: type)
-            target = heard.advertisers[peer] == nil ? nil : peer
-        case .address(let address, nil)?: target = heard.advertisers.keys.first { $0.address == address }
-        case .unix?, .demo?, nil: target = heard.marks[1] ?? heard.marks.values.first
-        }
-    }
-
-    /// Why the checks that need a peer cannot run; `nil` if they can.
-    func obstacle(needsAdapter: Bool) -> String? {
-        if let peerObstacle { return peerObstacle }
-        if needsAdapter, peer == nil { return "needs --peer-adapter" }
-        if plan.peer == nil, peer == nil { return "needs --peer-adapter or --peer" }
-        if target == nil { return "the peer was not heard" }
-        return nil
-    }
-
-    /// The central on the adapter under test.
-    func centralUnderTest() -> Central {
-        if let central { return central }
-        let new = machine.central(on: adapter.name)
-        central = new
-        return new
-    }
-
-    /// Returns the link that the checks share; `nil` if the peer cannot be connected.
-    func linked() async throws(SelfTestEnd) -> SelfTestLink? {
-        if let link, await link.device.disconnectReason == nil { return link }
-        guard let target else { return nil }
-        link = nil
-        await access.channel.forget()
-        do throws(BLEError) {
-            let device = try await centralUnderTest().connect(target)
-            var handle: ConnectionHandle?
-            for packet in await access.channel.drain() {
-                if case .event(.connectionComplete(let complete)) = packet.content, complete.status.isSuccess {
-                    handle = complete.handle
-                }
-            }
-            guard let handle else {
-                await device.disconnect()
-                return nil
-            }
-            let found = SelfTestLink(device: device, handle: handle)
-            link = found
-            return found
-        } catch {
-            if error.code == .cancelled { throw .interrupted }
-            return nil
-        }
-    }
-
-    /// Ends the shared link.
-    func unlink() async {
-        await link?.device.disconnect()
-        link = nil
-    }
-
+    /// Why a check that needs a link cannot run.
     static let noLink = "the peer could not be connected"
 }
 
@@ -177,11 +111,11 @@ extension SelfTestRunner {
     private static let connectCount = 15
 
     func connects() async throws(SelfTestEnd) -> SelfTestJudgement {
-        if let obstacle = obstacle(needsAdapter: false) { return .notRun(obstacle) }
-        guard let target else { return .notRun(Self.noLink) }
-        await unlink()
+        if let obstacle = peering.obstacle(needsAdapter: false) { return .notRun(obstacle) }
+        guard let target = peering.target else { return .notRun(Self.noLink) }
+        await peering.unlink()
         var measured = SelfTestConnects()
-        let central = centralUnderTest()
+        let central = peering.centralUnderTest()
         for _ in 0..<Self.connectCount {
             await access.channel.forget()
             var connect = SelfTestConnect()
@@ -253,11 +187,11 @@ struct SelfTestScanWhileLinked: Hashable, Sendable {
 
 extension SelfTestRunner {
     func scanWhileLinked() async throws(SelfTestEnd) -> SelfTestJudgement {
-        if let obstacle = obstacle(needsAdapter: false) { return .notRun(obstacle) }
-        guard scanner != nil else { return .notRun(Self.noScan) }
-        guard try await linked() != nil else { return .notRun(Self.noLink) }
+        if let obstacle = peering.obstacle(needsAdapter: false) { return .notRun(obstacle) }
+        guard controller.scanner != nil else { return .notRun(Self.noScan) }
+        guard try await peering.linked() != nil else { return .notRun(Self.noLink) }
         // The peer does not advertise as before while it is linked: its own reports say nothing.
-        let own = Set(heard.map { Array($0.marks.values) } ?? []).union([target].compactMap(\.self))
+        let own = Set(heard.map { Array($0.marks.values) } ?? []).union([peering.target].compactMap(\.self))
         var measured = SelfTestScanWhileLinked(peers: own, rateBefore: heard?.rate(without: own) ?? 0)
         measured.start = try await scanOn(ScanPlan(.passive))
         if measured.start?.isSuccess == true {
@@ -350,18 +284,18 @@ struct SelfTestProcedures: Hashable, Sendable {
 
 extension SelfTestRunner {
     func procedures() async throws(SelfTestEnd) -> SelfTestJudgement {
-        if let obstacle = obstacle(needsAdapter: false) { return .notRun(obstacle) }
-        guard let link = try await linked() else { return .notRun(Self.noLink) }
+        if let obstacle = peering.obstacle(needsAdapter: false) { return .notRun(obstacle) }
+        guard let link = try await peering.linked() else { return .notRun(Self.noLink) }
         let handle = link.handle
         var measured = SelfTestProcedures(mtu: await link.device.mtu)
-        if features?.contains(.dataLengthExtension) ?? false {
+        if controller.features?.contains(.dataLengthExtension) ?? false {
             let length = SelfTestProcedure(name: "data length", isQuiet: true)
             try await measure(length, HCICommandPacket(LESetDataLength(handle: handle)), &measured) { event in
                 if case .dataLengthChange(let change) = event, change.handle == handle { return (0, nil) }
                 return nil
             }
         }
-        if features?.contains(.le2M) ?? false {
+        if controller.features?.contains(.le2M) ?? false {
             for (name, phys, wanted) in [("2M", LEPHYs.le2M, PHY.le2M), ("1M", .le1M, .le1M)] {
                 let command = LESetPHY(handle: handle, transmit: phys, receive: phys)
                 try await measure(SelfTestProcedure(name: name), HCICommandPacket(command), &measured) { event in
@@ -385,7 +319,7 @@ extension SelfTestRunner {
         }
         measured.isAlive = await link.device.disconnectReason == nil
         // Later checks measure with the usual interval.
-        await unlink()
+        await peering.unlink()
         return measured.judged()
     }
 
@@ -458,8 +392,8 @@ struct SelfTestThroughput: Hashable, Sendable {
 
 extension SelfTestRunner {
     func throughput() async throws(SelfTestEnd) -> SelfTestJudgement {
-        if let obstacle = obstacle(needsAdapter: true) { return .notRun(obstacle) }
-        guard let peer, let link = try await linked() else { return .notRun(Self.noLink) }
+        if let obstacle = peering.obstacle(needsAdapter: true) { return .notRun(obstacle) }
+        guard let peer = peering.peer, let link = try await peering.linked() else { return .notRun(Self.noLink) }
         do throws(BLEError) {
             let notifications = try await notifications(from: peer, to: link.device)
             if Task.isCancelled { throw BLEError(.cancelled, during: "self-test", because: "it was interrupted") }

@@ -5,7 +5,8 @@ import BareBLE
 // The self-test of one adapter.
 //
 // Duties: refuse what must not be tested, run the checks in their order, and keep the report.
-// `SelfTestAccess` has the adapter.
+// `SelfTestAccess` has the adapter, `SelfTestController` what is known of its controller, and `SelfTestPeering` the peer
+// and the link to it.
 //
 // Invariants
 // - A check that cannot run is in the report with the reason. So are all that follow after the adapter has disappeared,
@@ -30,28 +31,15 @@ final class SelfTestRunner {
     let machine: SelfTestMachine
     let plan: SelfTestPlan
     let access: SelfTestAccess
+    let controller = SelfTestController()
+    let peering: SelfTestPeering
     private(set) var facts: SystemFacts
     /// The adapter under test; its facts grow by what the controller says.
     var adapter: AdapterFacts
     var report = SelfTestReport()
-    var commands: HCISupportedCommands?
-    var features: LEFeatures?
-    /// How the controller scans; `nil` before that is known, or if it cannot.
-    var scanner: ScanSession.Controller?
-    var connectsExtended = false
-    /// The LE event mask that the scans need, where the kernel's may lack something.
-    var wantedMask: LEEventMask?
     /// What the checks of the scan have heard, for those that compare.
     var restarts: SelfTestRestarts?
     var heard: SelfTestHeard?
-
-    /// The second adapter, while it advertises and serves.
-    var peer: SelfTestPeer?
-    /// The device to connect to, and why there is none.
-    var target: PeerID?
-    var central: Central?
-    /// The link that several checks use.
-    var link: SelfTestLink?
 
     private let show: (SelfTestResult) -> Void
     private let begin: (SelfTestCheck) -> Void
@@ -73,6 +61,7 @@ final class SelfTestRunner {
         let found = try Self.find(selector, in: facts)
         adapter = found
         access = SelfTestAccess(found, on: machine, trace: plan.configuration.traceHCI)
+        peering = SelfTestPeering(plan, from: found.name, on: machine, access)
         try mayRun()
         if let selector = plan.peerAdapter {
             let peer = try Self.find(selector, in: facts)
@@ -157,7 +146,7 @@ final class SelfTestRunner {
     func linksInTheWay() -> String? {
         guard !plan.isForced else { return nil }
         guard let links = machine.system.linkHandles(adapter.index)?.count else { return "its links cannot be seen" }
-        let others = links - (link == nil ? 0 : 1)
+        let others = links - (peering.link == nil ? 0 : 1)
         return others > 0 ? "\(others.counted("link")) of other programs would end" : nil
     }
 
@@ -169,24 +158,6 @@ final class SelfTestRunner {
             message: "\(owner.program.printable) has exclusive access to \(adapter.name)", hint: "End it first.",
             status: .noAdapter)
     }
-
-    // MARK: The peer
-
-    /// Has the second adapter advertise, before the scans that are to hear it.
-    private func preparePeer() async {
-        guard let selector = plan.peerAdapter else { return }
-        do throws(Failure) {
-            let found = try Self.find(selector, in: facts)
-            let peer = SelfTestPeer(found, on: machine)
-            try await peer.start()
-            self.peer = peer
-        } catch {
-            peerObstacle = error.message
-        }
-    }
-
-    /// Why the second adapter does not serve.
-    private(set) var peerObstacle: String?
 
     // MARK: Running
 
@@ -203,7 +174,7 @@ final class SelfTestRunner {
             await restore()
             throw error
         }
-        await preparePeer()
+        await peering.prepare(facts)
         await runChecks()
         if let time = plan.soak { await soak(for: time) }
         await restore()
@@ -240,7 +211,7 @@ final class SelfTestRunner {
         let deadline = machine.loop.now() + time
         var rounds = 1
         // Without a scan no check of a round waits for anything.
-        while end == nil, scanner != nil, !Task.isCancelled, machine.loop.now() < deadline {
+        while end == nil, controller.scanner != nil, !Task.isCancelled, machine.loop.now() < deadline {
             rounds += 1
             await run(.scanRestarts) { () async throws(SelfTestEnd) in try await self.scanRestarts() }
             await run(.passiveScan) { () async throws(SelfTestEnd) in try await self.passiveScan() }
@@ -360,12 +331,7 @@ final class SelfTestRunner {
 
     /// Lets go of what the checks have left, and restores the adapter.
     private func restore() async {
-        await link?.device.disconnect()
-        link = nil
-        await peer?.stop()
-        // Their sockets close with them.
-        peer = nil
-        central = nil
+        await peering.end()
         report.restoration += await access.restore()
     }
 }

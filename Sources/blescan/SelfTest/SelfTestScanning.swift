@@ -56,17 +56,16 @@ struct SelfTestScanSwitch: Hashable, Sendable {
 
 extension SelfTestRunner {
     func scanSwitch() async throws(SelfTestEnd) -> SelfTestJudgement {
-        guard let scanner else { return .notRun("the controller did not report its features") }
+        guard let scanner = controller.scanner else { return .notRun("the controller did not report its features") }
         var measured = SelfTestScanSwitch()
         if scanner.hasExtendedScan { measured.extended = try await switches(scanner) }
-        if !scanner.hasExtendedScan || SelfTestScanSwitch.isRefused(measured.extended) {
-            var legacy = scanner
-            legacy.hasExtendedScan = false
-            self.scanner = legacy
+        if !scanner.hasExtendedScan || SelfTestScanSwitch.isRefused(measured.extended),
+            let legacy = controller.useLegacyScan()
+        {
             measured.legacy = try await switches(legacy)
         }
         let judgement = measured.judged()
-        if judgement.verdict == .unfit { self.scanner = nil }
+        if judgement.verdict == .unfit { controller.cannotScan() }
         return judgement
     }
 
@@ -87,7 +86,7 @@ extension SelfTestRunner {
 
     /// Starts a scan; a reply other than success ends the attempt.
     func scanOn(_ plan: ScanPlan) async throws(SelfTestEnd) -> SelfTestChannel.Reply? {
-        guard let scanner else { return nil }
+        guard let scanner = controller.scanner else { return nil }
         let parameters = try await access.ask(scanner.parameters(for: plan))
         guard parameters.isSuccess else { return parameters }
         await access.channel.forget()
@@ -96,7 +95,7 @@ extension SelfTestRunner {
 
     @discardableResult
     func scanOff() async throws(SelfTestEnd) -> SelfTestChannel.Reply? {
-        guard let scanner else { return nil }
+        guard let scanner = controller.scanner else { return nil }
         return try await access.ask(scanner.scanOff)
     }
 
@@ -160,7 +159,7 @@ struct SelfTestRestarts: Hashable, Sendable {
 
 extension SelfTestRunner {
     func scanRestarts() async throws(SelfTestEnd) -> SelfTestJudgement {
-        guard let scanner else { return .notRun(Self.noScan) }
+        guard let scanner = controller.scanner else { return .notRun(Self.noScan) }
         var measured = SelfTestRestarts()
         for _ in 0..<10 {
             let off = try await scanOff()
@@ -269,19 +268,19 @@ extension SelfTestHeard {
 
 extension SelfTestRunner {
     func passiveScan() async throws(SelfTestEnd) -> SelfTestJudgement {
-        guard scanner != nil else { return .notRun(Self.noScan) }
+        guard controller.scanner != nil else { return .notRun(Self.noScan) }
         guard let heard = try await scan(ScanPlan(.passive), for: .seconds(10)) else {
             return SelfTestJudgement(.unfit, "the scan could not be started")
         }
         let hasHeard = self.heard != nil
         if heard.reports > 0 {
             self.heard = heard
-            findTarget(heard)
+            peering.findTarget(heard)
         }
         return heard.judgedAsPassiveScan(
-            expectsReports: plan.expectsReports || peer != nil, after: restarts, hasHeard: hasHeard,
+            expectsReports: plan.expectsReports || peering.peer != nil, after: restarts, hasHeard: hasHeard,
             // Extended advertisements are reported by the extended commands alone.
-            expected: (peer?.marks ?? []).filter { $0 == 1 || scanner?.hasExtendedScan ?? false })
+            expected: (peering.peer?.marks ?? []).filter { $0 == 1 || controller.scanner?.hasExtendedScan ?? false })
     }
 }
 
@@ -307,7 +306,7 @@ extension SelfTestHeard {
 
 extension SelfTestRunner {
     func activeScan() async throws(SelfTestEnd) -> SelfTestJudgement {
-        guard scanner != nil else { return .notRun(Self.noScan) }
+        guard controller.scanner != nil else { return .notRun(Self.noScan) }
         var plan = ScanPlan(.passive)
         plan.isActive = true
         guard let heard = try await scan(plan, for: .seconds(5)) else {
@@ -351,7 +350,7 @@ extension SelfTestHeard {
 
 extension SelfTestRunner {
     func duplicates() async throws(SelfTestEnd) -> SelfTestJudgement {
-        guard scanner != nil else { return .notRun(Self.noScan) }
+        guard controller.scanner != nil else { return .notRun(Self.noScan) }
         var plan = ScanPlan(.passive)
         plan.filtersDuplicates = true
         guard let filtered = try await scan(plan, for: .seconds(8)) else {
@@ -406,7 +405,7 @@ struct SelfTestDuty: Hashable, Sendable {
 
 extension SelfTestRunner {
     func duty() async throws(SelfTestEnd) -> SelfTestJudgement {
-        guard scanner != nil else { return .notRun(Self.noScan) }
+        guard controller.scanner != nil else { return .notRun(Self.noScan) }
         var full = ScanPlan(.passive)
         full.window = full.interval
         var part = full
@@ -479,7 +478,7 @@ extension SelfTestRunner {
     func autosuspend() async throws(SelfTestEnd) -> SelfTestJudgement {
         var measured = SelfTestAutosuspend(bus: adapter.bus)
         guard adapter.bus == "usb" else { return measured.judged() }
-        guard scanner != nil else { return .notRun(Self.noScan) }
+        guard controller.scanner != nil else { return .notRun(Self.noScan) }
         _ = try await access.listen(for: .seconds(5))
         let usb = machine.usb(adapter.name)
         measured.control = usb?.control

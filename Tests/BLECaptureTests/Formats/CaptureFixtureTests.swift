@@ -30,7 +30,7 @@ struct CaptureFixtureTests {
     }
 
     @Test("The recorded session is printed as on the golden page")
-    func golden() throws {
+    func theRecordedSessionIsPrintedAsOnItsPage() throws {
         var printer = PacketPrinter()
         let packets = ReadCapture(try CaptureFixtures.bytes("hci/three-devices.btsnoop")).packets
         let printed = packets.map { printer.print($0).text() }.joined(separator: "\n")

@@ -21,7 +21,7 @@ struct ReplayTests {
     }
 
     @Test("Prints the recorded session as on the golden page")
-    func golden() async throws {
+    func theRecordedSessionIsPrintedAsOnItsPage() async throws {
         let result = try await replay(Self.recording)
         let page = try String(
             contentsOf: Self.fixtures.appending(path: "cli/replay-three-devices.txt"), encoding: .utf8)
