@@ -47,8 +47,9 @@ public actor LocalPeripheral {
         /// A new name is a ``LocalPeripheralEvent/written(_:_:)`` of 0x2A00, whose value ``LocalPeripheral/value(of:)``
         /// returns. It is kept until the peripheral goes away, and not advertised by itself.
         public var isNameWritable = false
-        /// The maximum number of links that others make. If a further central connects, the unbonded one that was not
-        /// heard for the longest time is disconnected; without such a one, the newcomer is.
+        /// The maximum number of links that others make. If a further central connects, the one that was not heard for
+        /// the longest time is disconnected, among those whose links no bond encrypts; without such a one, the newcomer
+        /// is.
         public var maximumCentrals = 16
         /// The time for which a central may send nothing before it is disconnected, at least 1 s; `nil`, the default,
         /// for as long as it likes, as the protocol permits.
