@@ -192,6 +192,28 @@ import Testing
         }
     }
 
+    /// A packet of the largest MTU has room for 514 bytes, and a value has 512 at most.
+    @Test func dataInPartsOfTheMaximumUpdateLengthArriveWhole() async throws {
+        try await ServerBench.run { bench in
+            try await bench.local.publish(bench.sensor)
+            let device = try await bench.connect()
+            let values = try await device.subscribe(to: 0xFFF1)
+            let central = try #require(await bench.local.centrals.first)
+            #expect(central.mtu == 517 && central.maximumUpdateLength == 512)
+            let data = (0..<2_000).map { UInt8(truncatingIfNeeded: $0) }
+            for start in stride(from: 0, to: data.count, by: central.maximumUpdateLength) {
+                let part = Array(data[start..<min(start + central.maximumUpdateLength, data.count)])
+                #expect(try await bench.local.update(part, of: 0xFFF1).outcomes == [central.id: .notified])
+            }
+            var received: [UInt8] = []
+            for try await value in values {
+                received += value.bytes
+                if received.count >= data.count { break }
+            }
+            #expect(received == data)
+        }
+    }
+
     @Test func aCentralThatCannotReceiveAValueDoesNotKeepItFromTheOthers() async throws {
         try await ServerBench.run { bench in
             let (values, small) = try await bench.subscribers()

@@ -1120,7 +1120,7 @@ extension GATTServer {
         guard attribute.send.refusal(over: security) == nil else { return .insecure }
         let isServiceChanged = attribute.type == ServiceChanged.uuid
         guard isServiceChanged || isInSync else { return .outOfSync }
-        let limit = Int(mtu) - 3
+        let limit = maximumUpdateLength
         guard value.count <= limit else { return .tooLong(limit: limit) }
         if configuration.contains(.notifications) {
             guard !hasNotification else { return .full }
@@ -1174,7 +1174,7 @@ extension GATTServer {
         else { return .notSubscribed }
         guard attribute.send.refusal(over: security) == nil else { return .insecure }
         guard isInSync else { return .outOfSync }
-        let limit = Int(mtu) - 3
+        let limit = maximumUpdateLength
         return value.count <= limit ? .notified : .tooLong(limit: limit)
     }
 
@@ -1215,8 +1215,8 @@ extension GATTServer {
         database.configuration(of: handle).flatMap { configurations[$0.handle]?.bits } ?? []
     }
 
-    /// The largest value that can be sent to the client.
-    package var maximumUpdateLength: Int { Int(mtu) - 3 }
+    /// The largest value that can be sent to the client; no value is longer than an attribute's.
+    package var maximumUpdateLength: Int { min(Int(mtu) - 3, ServerDatabase.longestValue) }
 
     private mutating func configure(
         _ handle: AttributeHandle, _ value: AttributeHandle, _ configuration: ClientCharacteristicConfiguration,
