@@ -227,9 +227,10 @@ struct Serve: AsyncParsableCommand {
         await withDiscardingTaskGroup { group in
             while (try? await clock.sleep(for: plan.interval)) != nil {
                 let value = plan.values[next % plan.values.count]
+                var isWanted = false
                 for central in await local.centrals {
                     guard central.subscriptions.contains(where: { $0.uuid == plan.characteristic }) else { continue }
-                    next += 1
+                    isWanted = true
                     if value.count <= central.maximumUpdateLength {
                         group.addTask {
                             _ = try? await local.update(value, of: reference, to: [central.id], whenFull: .replace)
@@ -240,6 +241,7 @@ struct Serve: AsyncParsableCommand {
                                 + "\(plan.characteristic) are longer: it has to exchange the MTU")
                     }
                 }
+                if isWanted { next += 1 }
             }
         }
     }
