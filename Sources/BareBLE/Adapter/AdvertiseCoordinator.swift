@@ -94,7 +94,10 @@ final class AdvertiseCoordinator {
             perform(actions)
             return nil
         }
-        guard let started else { return .failure(.adapterDown) }
+        guard let started else {
+            if case .cancelled = end { return nil }
+            return .failure(.adapterDown)
+        }
         starting[started] = nil
         switch end {
         case .resumed(nil): return .success(started)

@@ -31,6 +31,19 @@ import Testing
         }
     }
 
+    @Test func aTaskThatWasCancelledBeforeDoesNotAdvertise() async throws {
+        try await RadioBench.run { bench in
+            let second = bench.time.task {
+                try? await bench.sleep(.seconds(60))
+                return try await bench.local.advertise([.localName("Second")])
+            }
+            await bench.time.settle()
+            second.cancel()
+            await #expect(throws: error(.cancelled)) { _ = try await second.value }
+            #expect(await bench.radio.advertisements().count == 1)
+        }
+    }
+
     @Test func aBurstOfCentralsDoesNotExceedTheirNumber() async throws {
         try await ServerBench.run(maximumCentrals: 2) { bench in
             let sockets = try (0..<6).map { _ in try LinkSocket.pair() }
