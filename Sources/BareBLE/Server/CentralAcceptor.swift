@@ -47,7 +47,7 @@ final class CentralAcceptor: @unchecked Sendable {
             _ = try? links.accept(socket, from: peer, name: "\(peer)", controls)
         }
         await adapter.servePairings(for: owner, links.pairingHost)
-        // It may have ended while the adapter was made ready.
+        // It may have ended, or released its sockets, while the adapter was made ready.
         if isEnded { await stopAccepting() }
     }
 
@@ -116,6 +116,7 @@ final class CentralAcceptor: @unchecked Sendable {
     ///
     /// A pairing that runs ends, unless its bond is being stored: that central may use it from now on.
     func releaseSockets() async -> [Int32] {
+        isEnded = true
         channels.end()
         let radio = await adapter.takeListener(of: owner)
         await adapter.refuseCentrals(of: owner)

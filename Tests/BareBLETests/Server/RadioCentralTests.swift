@@ -31,6 +31,32 @@ import Testing
         }
     }
 
+    /// Links go to the program that has begun to listen last.
+    @Test func whatIsSuspendedWhileItBeginsAcceptsNoLinks() async throws {
+        try await VirtualTime.run { time in
+            let radio = VirtualRadio(time: time)
+            var personality = VirtualPersonality.bluetooth5
+            // LE Read Local Supported Features.
+            personality.responses[0x2003] = .late(.milliseconds(500))
+            await radio.setPersonality(personality)
+            let other = LocalPeripheral(on: Central(radio: radio))
+            let advertising = try await other.advertise([.localName("Other")])
+            let nobody = ServiceEnvironment(variables: ["NOTIFY_SOCKET": "/nobody"], processID: 1)
+            let store = DescriptorStore(try #require(ServiceNotifier(nobody)))
+            let local = LocalPeripheral(on: Central(radio: radio))
+            let accepting = time.task { try await local.acceptCentrals() }
+            try await time.clock.sleep(for: .milliseconds(100))
+            #expect(await local.suspend(handingOverTo: store).isEmpty)
+            await #expect(throws: error(.invalidArgument)) { try await accepting.value }
+            let phone = await radio.addCentral()
+            try await phone.connect()
+            await time.settle()
+            #expect(await other.centrals.count == 1)
+            await advertising.stop()
+            await other.stop()
+        }
+    }
+
     @Test func aTaskThatWasCancelledBeforeDoesNotAdvertise() async throws {
         try await RadioBench.run { bench in
             let second = bench.time.task {
