@@ -89,7 +89,7 @@ public enum AdvertisingState: Hashable, Sendable {
 /// An advertisement that a local peripheral keeps on air: after centrals have connected, after other programs have
 /// disturbed it, and after the adapter was off.
 ///
-/// It ends with `stop()`, or when the last reference goes away.
+/// It ends with `stop()`, with `LocalPeripheral.stop()`, or when the last reference goes away.
 public final class AdvertisementLease: Sendable {
     private let readState: @Sendable () async -> AdvertisingState
     private let end: @Sendable () async -> Void

@@ -14,8 +14,8 @@ internal import BLELinux
 // | `ServerHandOver` | what the run before has left (`HandedServer`), and what the next one gets |
 // | `ServerEvents` | the listeners |
 //
-// The face checks arguments, and calls the owners in order: what is accepted ends before the links, the links before
-// the records, and the events last.
+// The face checks arguments, and calls the owners in order: advertisements end before what they bring is accepted no
+// more, that before the links, the links before the records, and the events last.
 //
 // Invariants
 // - It serves every link of its central: those that others make, and those that this program makes.
@@ -75,6 +75,11 @@ public actor LocalPeripheral {
         }
     }
 
+    /// An advertisement, which lives as long as the application keeps its lease.
+    private struct Advertised {
+        weak var lease: AdvertisementLease?
+    }
+
     /// The settings that the peripheral was created with.
     public nonisolated let settings: Settings
 
@@ -86,6 +91,8 @@ public actor LocalPeripheral {
     private let records: ClientRecords
     private let updates: UpdateSender
     private let handOver: ServerHandOver
+    /// What is advertised, for `stop()`.
+    private var advertisements: [Advertised] = []
     /// Ends what would outlive the last reference. It is no deinitializer: for an isolated one the optimizer of Swift
     /// 6.3 fails in programs that create a local peripheral ("circular reference").
     private let cleanUp: LifetimeToken
@@ -289,7 +296,7 @@ extension LocalPeripheral {
     }
 
     /// Advertises, and for a connectable advertisement accepts the links that follow, until the result is stopped or
-    /// goes away.
+    /// goes away, or `stop()`.
     ///
     /// The advertisement comes back by itself: after a central has connected, after another program has disturbed it,
     /// and after the adapter was off.
@@ -310,6 +317,8 @@ extension LocalPeripheral {
             await lease.stop()
             throw error
         }
+        advertisements.removeAll { $0.lease == nil }
+        advertisements.append(Advertised(lease: lease))
         return lease
     }
 
@@ -484,10 +493,12 @@ extension LocalPeripheral {
         await links[id]?.peripheral.disconnect()
     }
 
-    /// Ends all links that centrals have made, and accepts no others. Sequences of events end after the last of them.
+    /// Takes all advertisements off air, ends all links that centrals have made, and accepts no others. Sequences of
+    /// events end after the last of them.
     public func stop() async {
         links.close()
         await central.stopUsing(self)
+        for advertised in advertisements { await advertised.lease?.stop() }
         await acceptor.end()
         _ = cleanUp.dismiss()
         for link in links.inbound { await link.peripheral.disconnect() }

@@ -181,14 +181,16 @@ struct Serve: AsyncParsableCommand {
         if store != nil { try await restore(local) }
         for service in device.services { try await local.publish(service) }
         let events = local.events
-        var lease: AdvertisementLease?
         if let pairing { try await local.allowPairing(pairing.options(note: { line(.passkey, "\($0)", passkey: $1) })) }
+        let lease: AdvertisementLease?
         if let socket {
             try await local.acceptCentrals(atSocket: socket)
+            lease = nil
         } else if isAdvertising {
             lease = try await local.advertise(advertisement(of: device))
         } else {
             try await local.acceptCentrals()
+            lease = nil
         }
         let place = socket.map { "unix:" + $0 } ?? "the adapter"
         Console.note("serving \(name ?? device.name) on \(place); ^C ends it")
@@ -203,8 +205,10 @@ struct Serve: AsyncParsableCommand {
             group.cancelAll()
         }
         // A task of its own: the command ends by ^C, which cancels this one.
-        await Task { await local.stop() }.value
-        withExtendedLifetime(lease) {}
+        await Task {
+            await lease?.stop()
+            await local.stop()
+        }.value
     }
 
     private func advertisement(of device: ServedDevice) -> Advertisement {

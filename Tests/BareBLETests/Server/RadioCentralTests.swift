@@ -31,6 +31,18 @@ import Testing
         }
     }
 
+    @Test func nothingIsOnAirAfterStop() async throws {
+        try await RadioBench.run { bench in
+            let beacon = Advertisement([.localName("Beacon")], kind: .nonconnectable)
+            let second = try await bench.local.advertise(beacon)
+            #expect(await bench.radio.advertisements().count == 2)
+            await bench.local.stop()
+            #expect(await bench.radio.advertisements().isEmpty)
+            #expect(await bench.advertising.state == .stopped)
+            #expect(await second.state == .stopped)
+        }
+    }
+
     /// Links go to the program that has begun to listen last.
     @Test func whatIsSuspendedWhileItBeginsAcceptsNoLinks() async throws {
         try await VirtualTime.run { time in
