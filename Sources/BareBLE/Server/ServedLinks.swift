@@ -330,6 +330,7 @@ extension ServedLinks {
         case .store(let record):
             links[number]?.updateBond()
             if let bond = links[number]?.lastBond { records.store(record, of: bond, connected: peersInUse) }
+        case .overdue(let handle): services.handlerIsOverdue(handle, link.peripheral.log)
         case .ready, .configured, .wrote, .dropped:
             events.report(event, in: services, by: snapshot(of: link))
         }
@@ -341,7 +342,8 @@ extension ServedLinks {
             let isRight = await link.peripheral.controls?.accept(command, central.configuration.writeSignature) ?? false
             return isRight ? .accepted : .rejected(.insufficientAuthentication)
         }
-        return await services.perform(question, from: snapshot(of: link), authorize: settings.authorize)
+        return await services.perform(
+            question, from: snapshot(of: link), authorize: settings.authorize, log: link.peripheral.log)
     }
 
     private func ended(_ number: UInt64, _ reason: DisconnectReason) {
@@ -351,7 +353,15 @@ extension ServedLinks {
         links[number] = nil
         leaving.remove(number)
         link.securing.linkEnded(reason)
+        logProblems(of: link)
         events.report(.disconnected(former, reason))
+    }
+
+    /// Logs what the link's client did wrong, and what the application was too slow for.
+    private func logProblems(of link: ServedLink) {
+        let text = WarningThrottle.text(link.server.statistics.forEachProblem)
+        guard !text.isEmpty else { return }
+        link.peripheral.log.report(.warning, "problems with a client", ["counts": "\(text)"])
     }
 }
 

@@ -82,6 +82,65 @@ import Testing
         }
     }
 
+    private struct Broken: Error {}
+
+    @Test func aHandlerThatDoesNotWorkIsLogged() async throws {
+        let log = KeptLog(detail: "error")
+        try await ServerBench.run(log: log) { bench in
+            let clock = bench.central.clock
+            try await bench.local.publish(
+                LocalService(
+                    0xFFF0,
+                    [
+                        LocalCharacteristic(
+                            0xFFF1, [.read, .write],
+                            value: .handled { _ in
+                                throw Broken()
+                            } write: { _ in
+                                throw ATTRefusal(.insufficientResources)
+                            }),
+                        LocalCharacteristic(
+                            0xFFF2, .read, value: .handled { _ in [UInt8](repeating: 0, count: 513) }),
+                        LocalCharacteristic(
+                            0xFFF3, .read,
+                            value: .handled { _ in
+                                try await clock.sleep(for: .seconds(25))
+                                return [1]
+                            }),
+                    ]))
+            let device = try await bench.connect()
+            for uuid in [0xFFF1, 0xFFF1, 0xFFF2, 0xFFF3] as [BluetoothUUID] {
+                let error = await #expect(throws: BLEError.self) {
+                    try await device.read(CharacteristicReference.uuid(uuid))
+                }
+                #expect(error?.attError == .unlikelyError)
+            }
+            await #expect(throws: BLEError.self) { try await device.write([1], to: 0xFFF1) }
+            let lines = log.all.filter { $0.hasPrefix("the handler of ") }
+            #expect(
+                lines == [
+                    "the handler of fff1 has failed: Broken()",
+                    "the handler of fff2 has returned more than 512 bytes: ",
+                    "the handler of fff3 has not returned in time: ",
+                ])
+        }
+    }
+
+    @Test func whatACentralDoesWrongIsLoggedAtTheEndOfItsLink() async throws {
+        let log = KeptLog(detail: "counts")
+        try await ServerBench.run(log: log) { bench in
+            let central = try await bench.raw()
+            for _ in 0..<3 { central.send([0x1E]) }
+            await bench.time.settle()
+            let id = central.id
+            await bench.local.disconnect(id)
+            #expect(
+                log.all.filter { $0.hasPrefix("problems with a client") } == [
+                    "problems with a client: unexpected confirmations: 3"
+                ])
+        }
+    }
+
     @Test(.row("P23")) func twoSlowHandlersOfARequestHaveTwentySecondsTogether() async throws {
         try await ServerBench.run { bench in
             for _ in 0..<2 { try await bench.publishSlowValue(after: .seconds(16)) }

@@ -104,12 +104,16 @@ import Testing
     }
 
     @Test(.row("P08")) func onlyALinkThatABondEncryptsIsKeptFromANewcomer() async throws {
-        try await PairingBench.run(maximumCentrals: 1) { bench in
+        let log = KeptLog(from: .notice, detail: "reason")
+        try await PairingBench.run(maximumCentrals: 1) {
+            $0.logger = log.logger
+        } _: { bench in
             try await bench.local.allowPairing(.justWorks)
             let phone = try await bench.connect()
             try await bench.pair(phone)
             let refused = try await bench.connect()
             #expect(await refused.disconnected() == .remoteUserTerminated)
+            #expect(log.all.count { $0.hasPrefix("a central is not served: ") } == 1)
             #expect(try await phone.read(PairingBench.sealed) == [2])
 
             try await bench.disconnect(phone)

@@ -133,6 +133,15 @@ extension GATTServer {
         case authorize(AttributeHandle, isWrite: Bool)
         /// Asks whether the signature of a packet is that of the client's key.
         case verify(ATTSignedWriteCommand)
+
+        /// The handle of the attribute that it is about, or of the first of several.
+        package var handle: AttributeHandle {
+            switch self {
+            case .read(let handle, _), .authorize(let handle, _): handle
+            case .write(let values): values.first?.handle ?? 0
+            case .verify(let command): command.handle
+            }
+        }
     }
 
     /// The application's result.
@@ -250,6 +259,15 @@ extension GATTServer {
         package var handlerTimeouts = 0
         /// Results that came late, or were of another kind.
         package var lateResults = 0
+
+        /// Calls `body` with each count of problems and its description.
+        package func forEachProblem(_ body: (_ count: Int, _ what: StaticString) -> Void) {
+            body(strayConfirmations, "unexpected confirmations")
+            body(strayPackets, "packets that no client sends")
+            body(droppedCommands, "commands that were dropped")
+            body(handlerTimeouts, "handlers that took too long")
+            body(lateResults, "results that came late")
+        }
     }
 
     private enum RequestSlot {
@@ -316,14 +334,7 @@ extension GATTServer {
         }
 
         /// The handle that the question is about.
-        var askedHandle: AttributeHandle {
-            switch question {
-            case .read(let handle, _)?, .authorize(let handle, _)?: handle
-            case .write(let values)?: values.first?.handle ?? 0
-            case .verify(let command)?: command.handle
-            case nil: 0
-            }
-        }
+        var askedHandle: AttributeHandle { question?.handle ?? 0 }
     }
 
     private struct Known {
