@@ -86,6 +86,12 @@ public enum AdvertisingState: Hashable, Sendable {
     case stopped
 }
 
+/// The states of an advertisement.
+///
+/// At most 64 wait for one iterator; beyond that the oldest are dropped. It ends after `.stopped`. `next()` throws
+/// `BLEError` with `.busy` while another task waits for the next state of this iterator.
+public typealias AdvertisingStateSequence = BLESequence<AdvertisingState>
+
 /// An advertisement that a local peripheral keeps on air: after centrals have connected, after other programs have
 /// disturbed it, and after the adapter was off.
 ///
@@ -93,9 +99,12 @@ public enum AdvertisingState: Hashable, Sendable {
 public final class AdvertisementLease: Sendable {
     private let readState: @Sendable () async -> AdvertisingState
     private let end: @Sendable () async -> Void
+    private let changes: AdvertiseCoordinator.States
     private let token: LifetimeToken
 
-    init(_ id: AdvertiseSession.SetID, on adapter: Adapter) {
+    init(_ set: AdvertiseCoordinator.Started, on adapter: Adapter) {
+        let id = set.id
+        changes = set.states
         readState = { AdvertisingState(await adapter.advertisingStatus(of: id)) }
         let end: @Sendable () async -> Void = { await adapter.stopAdvertising(id) }
         self.end = end
@@ -109,6 +118,11 @@ public final class AdvertisementLease: Sendable {
         get async { await readState() }
     }
 
+    /// The states: first the present one, then each change, and `.stopped` at the end.
+    ///
+    /// A sequence does not keep the advertisement on air: the lease does.
+    public var states: AdvertisingStateSequence { changes.events(losses: .none) }
+
     /// Takes it off air; the call returns when that is done.
     public func stop() async {
         if token.dismiss() { await end() }
@@ -116,7 +130,7 @@ public final class AdvertisementLease: Sendable {
 }
 
 extension AdvertisingState {
-    fileprivate init(_ status: AdvertiseSession.Status) {
+    init(_ status: AdvertiseSession.Status) {
         switch status {
         case .on: self = .on
         case .starting: self = .paused("it is being started")

@@ -299,7 +299,7 @@ extension LocalPeripheral {
     /// goes away, or `stop()`.
     ///
     /// The advertisement comes back by itself: after a central has connected, after another program has disturbed it,
-    /// and after the adapter was off.
+    /// and after the adapter was off. ``AdvertisementLease/states`` reports that.
     ///
     /// - Throws: `BLEError` with `.notPermitted` without CAP_NET_RAW; `.invalidArgument` for data that does not fit,
     ///   with the number of bytes, and after `stop()`; `.notSupported` for what the controller cannot do; `.busy` if it
@@ -309,8 +309,8 @@ extension LocalPeripheral {
         let operation = "advertise"
         try checkRuns(during: operation)
         if advertisement.kind == .connectable { try await acceptCentrals() }
-        let id = try await central.adapter.advertise(advertisement, during: operation)
-        let lease = AdvertisementLease(id, on: central.adapter)
+        let set = try await central.adapter.advertise(advertisement, during: operation)
+        let lease = AdvertisementLease(set, on: central.adapter)
         do throws(BLEError) {
             try checkRuns(during: operation)
         } catch {

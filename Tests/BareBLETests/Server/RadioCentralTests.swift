@@ -31,6 +31,27 @@ import Testing
         }
     }
 
+    @Test(.row("P29")) func theStatesOfAnAdvertisementAreReported() async throws {
+        try await RadioBench.run { bench in
+            var states = bench.advertising.states.makeAsyncIterator()
+            #expect(try await states.next() == .on)
+            // Without a handle it is for all sets.
+            let disable = LESetExtendedAdvertisingEnable(isEnabled: false, handles: [])
+            await bench.radio.foreign(HCICommandPacket(disable))
+            #expect(try await states.next() == .paused("another program has taken it off air"))
+            #expect(try await states.next() == .on)
+            _ = try await bench.connect()
+            #expect(try await states.next() == .paused("a central has just connected"))
+            #expect(try await states.next() == .on)
+            await bench.advertising.stop()
+            var later = bench.advertising.states.makeAsyncIterator()
+            #expect(try await states.next() == .stopped)
+            #expect(try await later.next() == .stopped)
+            #expect(try await states.next() == nil)
+            #expect(try await later.next() == nil)
+        }
+    }
+
     @Test func nothingIsOnAirAfterStop() async throws {
         try await RadioBench.run { bench in
             let beacon = Advertisement([.localName("Beacon")], kind: .nonconnectable)
