@@ -169,6 +169,17 @@ extension LocalPeripheral {
         }
     }
 
+    /// Withdraws all services, and notifies centrals of one change. Their handles are not used again.
+    public func withdrawAll() {
+        var affected: ClosedRange<AttributeHandle>?
+        // Those that include others were published after them, so that none is refused.
+        for service in services.services.reversed() {
+            guard let handles = try? services.withdraw(service.id) else { continue }
+            affected = affected.merged(with: handles)
+        }
+        if let affected { links.databaseChanged(affected) }
+    }
+
     /// Returns a stored value: of a published characteristic, or with 0x2A00 the Device Name.
     ///
     /// - Throws: `BLEError` with `.attributeNotFound`, `.ambiguous`.

@@ -494,6 +494,26 @@ import Testing
         }
     }
 
+    @Test func allServicesAreWithdrawnAtOnce() async throws {
+        try await ServerBench.run { bench in
+            let included = try await bench.local.publish(bench.sensor)
+            let characteristics = [LocalCharacteristic(0xFFE1, .read)]
+            let last = try await bench.local.publish(LocalService(0xFFE0, includes: [included], characteristics))
+            // It is included by another one.
+            await #expect(throws: error(.invalidArgument)) { try await bench.local.withdraw(included) }
+            let device = try await bench.raw()
+            // Service Changed is at 8.
+            await device.configure(8, 2)
+            await bench.local.withdrawAll()
+            #expect(await bench.local.publishedServices.isEmpty)
+            let (first, end) = (included.handles.lowerBound, last.handles.upperBound)
+            #expect(await device.receive() == [0x1D, 8, 0] + first.bytes + end.bytes)
+            #expect(await device.request([0x1E]) == nil, "it is one change")
+            await bench.local.withdrawAll()
+            #expect(await device.receive() == nil)
+        }
+    }
+
     @Test func aCentralsLinkIsUsedByTheClientSideToo() async throws {
         try await ServerBench.run { bench in
             try await bench.local.publish(bench.sensor)
