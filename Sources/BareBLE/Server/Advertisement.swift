@@ -28,6 +28,13 @@ public struct Advertisement: Hashable, Sendable, ExpressibleByArrayLiteral {
     /// A Boolean value that indicates whether extended PDUs are sent, which have room for more data, and which older
     /// devices do not receive.
     public var usesExtendedPDUs: Bool
+    /// The PHY of the primary channels: `.le1M`, or with extended PDUs `.leCoded`, which is heard farther away.
+    public var primaryPHY = PHY.le1M
+    /// The PHY of the secondary channels, which extended PDUs use; `nil` for that of the primary ones.
+    public var secondaryPHY: PHY?
+    /// The greatest transmit power, -127 to 20 dBm, which the controller may lower; `nil` leaves it to the controller,
+    /// as does one without advertising sets.
+    public var txPower: Int8?
 
     /// Creates an advertisement.
     public init(
@@ -45,7 +52,7 @@ public struct Advertisement: Hashable, Sendable, ExpressibleByArrayLiteral {
         self.init(AdvertisementData(elements))
     }
 
-    /// - Throws: `BLEError` with `.invalidArgument`, which says how many bytes do not fit.
+    /// - Throws: `BLEError` with `.invalidArgument`, which says how many bytes do not fit, or what else is wrong.
     func plan(
         on controller: AdvertiseSession.Controller, _ ownAddressType: AddressType, _ own: BluetoothAddress?,
         _ adapter: String, during operation: String
@@ -66,12 +73,20 @@ public struct Advertisement: Hashable, Sendable, ExpressibleByArrayLiteral {
         }
         do throws(AdvertisingPlan.Invalid) {
             return try AdvertisingPlan(
-                payload, kind: kind, usesExtendedPDUs: usesExtendedPDUs, interval: interval,
-                randomAddress: ownAddressType == .random ? own : nil)
+                payload, kind: kind, usesExtendedPDUs: usesExtendedPDUs, interval: interval, primaryPHY: primaryPHY,
+                secondaryPHY: secondaryPHY, txPower: txPower, randomAddress: ownAddressType == .random ? own : nil)
         } catch {
-            throw BLEError(
-                .invalidArgument, subject: adapter, during: operation,
-                because: "an interval is 20 ms to 10.24 s, and this one is \(interval)")
+            throw BLEError(.invalidArgument, subject: adapter, during: operation, because: reason(error))
+        }
+    }
+
+    private func reason(_ invalid: AdvertisingPlan.Invalid) -> String {
+        switch invalid {
+        case .interval: "an interval is 20 ms to 10.24 s, and this one is \(interval)"
+        case .phy:
+            "legacy PDUs are sent on LE 1M; extended ones on LE 1M or Coded on the primary channels, and also on LE 2M "
+                + "on the secondary ones"
+        case .payload: "the data does not fit"
         }
     }
 }

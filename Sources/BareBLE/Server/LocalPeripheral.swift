@@ -313,9 +313,9 @@ extension LocalPeripheral {
     /// and after the adapter was off. ``AdvertisementLease/states`` reports that.
     ///
     /// - Throws: `BLEError` with `.notPermitted` without CAP_NET_RAW; `.invalidArgument` for data that does not fit,
-    ///   with the number of bytes, and after `stop()`; `.notSupported` for what the controller cannot do; `.busy` if it
-    ///   has as many advertisements as it can; `.noAdapter`, `.adapterDown`, `.blocked`, `.unsupported`, `.cancelled`,
-    ///   and the codes of `acceptCentrals()`.
+    ///   with the number of bytes, for an interval or a PHY that is not permitted, and after `stop()`; `.notSupported`
+    ///   for what the controller cannot do; `.busy` if it has as many advertisements as it can; `.noAdapter`,
+    ///   `.adapterDown`, `.blocked`, `.unsupported`, `.cancelled`, and the codes of `acceptCentrals()`.
     public func advertise(_ advertisement: Advertisement) async throws(BLEError) -> AdvertisementLease {
         let operation = "advertise"
         try checkRuns(during: operation)
