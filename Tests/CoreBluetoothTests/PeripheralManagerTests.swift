@@ -232,7 +232,7 @@ import Testing
             let phone = try await connect(bench)
             #expect(dynamic.subscribedCentrals == [])
             try await phone.subscribe(to: 0xFFF2)
-            try await recorder.wait(for: "didSubscribeTo FFF2 514")
+            try await recorder.wait(for: "didSubscribeTo FFF2 512")
             let central = try #require(dynamic.subscribedCentrals?.first)
             #expect(manager.updateValue(Data([1]), for: dynamic, onSubscribedCentrals: nil))
             #expect(manager.updateValue(Data([2]), for: dynamic, onSubscribedCentrals: [central]))
@@ -362,7 +362,7 @@ import Testing
             let fast = try await connect(bench)
             try await fast.subscribe(to: 0xFFD1)
             try await recorder.wait(for: "didSubscribeTo", count: 3)
-            #expect(other.subscribedCentrals?.map(\.maximumUpdateValueLength) == [20, 514])
+            #expect(other.subscribedCentrals?.map(\.maximumUpdateValueLength) == [20, 512])
             await slow.pause()
             var sent = 0
             while sent < 100_000, manager.updateValue(Data([1]), for: dynamic, onSubscribedCentrals: nil) {

@@ -5,17 +5,29 @@ internal import Logging
 // The advertising sets of an adapter, and the tasks that start and stop them: the owner of the machine
 // `AdvertiseSession`.
 //
-// Duties: create the machine once the controller is known; resume each task that starts or stops a set exactly once.
+// Duties: create the machine once the controller is known; resume each task that starts or stops a set exactly once;
+// report the states of each set to its listeners.
 //
 // Invariants
 // - A task that starts a set is in `starting` until the machine has acknowledged the start; one that stops it is in
 //   `stopping` until then.
+// - The states of a set are in `states` from its start to its stop; `.stopped` is the last one.
 // - Only the adapter uses it, on its event loop. It never acts on the controller: it returns actions.
 
 /// The advertising sets of an adapter.
 final class AdvertiseCoordinator {
     typealias SetID = AdvertiseSession.SetID
     typealias Action = AdvertiseSession.Action
+    typealias States = EventBroadcaster<AdvertisingState>
+
+    /// A set that was started.
+    struct Started {
+        let id: SetID
+        let states: States
+    }
+
+    /// The number of states that wait for one listener; beyond it the oldest is dropped.
+    private static let stateCapacity = 64
 
     private let loop: EventLoop
     private var machine: AdvertiseSession?
@@ -26,6 +38,7 @@ final class AdvertiseCoordinator {
     private let stops: Waiters<HCICommandFailure?>
     private var stopping: [SetID: [UInt64]] = [:]
     private let pauses: Waiters<Void>
+    private var states: [SetID: States] = [:]
     private(set) var setCount = 0
     private let handles: AdvertisingHandles
 
@@ -80,8 +93,9 @@ final class AdvertiseCoordinator {
     func start(
         _ plan: AdvertisingPlan, of adapter: BluetoothAddress?, isolation: isolated (any Actor)? = #isolation,
         _ perform: ([Action]) -> Void
-    ) async -> Result<SetID, AdvertiseSession.StartFailure>? {
+    ) async -> Result<Started, AdvertiseSession.StartFailure>? {
         var started: SetID?
+        let states = States(capacity: Self.stateCapacity, beginningWith: AdvertisingState(.starting))
         defer { releaseHandles() }
         let end = await starts.wait(isolation: isolation) { number in
             let others = adapter.map { handles.reserveAll(of: $0) } ?? []
@@ -90,19 +104,25 @@ final class AdvertiseCoordinator {
             }
             started = id
             starting[id] = number
+            self.states[id] = states
             setCount += 1
             perform(actions)
             return nil
         }
-        guard let started else { return .failure(.adapterDown) }
+        guard let started else {
+            if case .cancelled = end { return nil }
+            return .failure(.adapterDown)
+        }
         starting[started] = nil
         switch end {
-        case .resumed(nil): return .success(started)
+        case .resumed(nil): return .success(Started(id: started, states: states))
         case .resumed(let failure?):
             setCount -= 1
+            self.states[started] = nil
             return .failure(failure)
         case .timedOut, .cancelled:
             setCount -= 1
+            self.states[started] = nil
             perform(machine?.stop(started, at: loop.now()) ?? [])
             return nil
         }
@@ -114,6 +134,10 @@ final class AdvertiseCoordinator {
     ) async {
         guard machine != nil, machine?.status(of: id) != .stopped else { return }
         setCount -= 1
+        if let states = states.removeValue(forKey: id) {
+            states.report(.stopped)
+            states.finish()
+        }
         _ = await stops.wait(
             until: loop.now() + .seconds(10), interruption: .ignoresCancellation, isolation: isolation
         ) { number in
@@ -149,12 +173,16 @@ final class AdvertiseCoordinator {
     /// Takes an event of the machine.
     func happened(_ event: AdvertiseSession.Event) {
         switch event {
-        case .started(let id): if let number = starting[id] { starts.resume(number, nil) }
+        case .started(let id):
+            states[id]?.report(.on)
+            if let number = starting[id] { starts.resume(number, nil) }
         case .failed(let id, let failure): if let number = starting[id] { starts.resume(number, failure) }
         case .stopped(let id, let failure):
             for number in stopping.removeValue(forKey: id) ?? [] { stops.resume(number, failure) }
         case .paused: pauses.resumeAll()
-        case .interrupted, .resumed, .connected: break
+        case .interrupted(let id, let pause): states[id]?.report(AdvertisingState(.paused(pause)))
+        case .resumed(let id): states[id]?.report(.on)
+        case .connected: break
         }
     }
 
@@ -197,7 +225,7 @@ extension Adapter {
     /// - Throws: `BLEError` with `.notPermitted` without CAP_NET_RAW, `.invalidArgument` for data that does not fit,
     ///   `.notSupported`, `.busy` (no advertising set is free), `.cancelled`, and the codes of `prepare`.
     func advertise(_ advertisement: Advertisement, during operation: String) async throws(BLEError)
-        -> AdvertiseSession.SetID
+        -> AdvertiseCoordinator.Started
     {
         try await prepare(during: operation)
         guard mayCommand else { throw notPermittedError(during: operation) }
@@ -207,7 +235,7 @@ extension Adapter {
         let result = await advertiser.start(plan, of: address) { perform($0) }
         watchPresence()
         switch result {
-        case .success(let id)?: return id
+        case .success(let started)?: return started
         case .failure(let failure)?: throw BLEError(failure, adapter: name, during: operation)
         case nil: throw cancelledError(during: operation)
         }

@@ -100,8 +100,9 @@ public struct Configuration: Sendable {
     /// its database; `nil` trusts the peer.
     ///
     /// With `import BareBLECrypto` it is `{ $0.hash }`. Databases that were discovered completely, at the level
-    /// `full`, are checked before they are stored and when they are read from a cache. Called on the event loop; it
-    /// must return quickly.
+    /// `full`, are checked before they are stored and when they are read from a cache. It also computes the Database
+    /// Hash of a local peripheral's services, which have none without it. Called on the event loop; it must return
+    /// quickly.
     ///
     /// Spec: Database Hash, Core Vol 3 Part G, 7.3.1.
     public var databaseHash: (@Sendable (_ message: DatabaseHashMessage) -> [UInt8])?

@@ -28,6 +28,13 @@ public struct Advertisement: Hashable, Sendable, ExpressibleByArrayLiteral {
     /// A Boolean value that indicates whether extended PDUs are sent, which have room for more data, and which older
     /// devices do not receive.
     public var usesExtendedPDUs: Bool
+    /// The PHY of the primary channels: `.le1M`, or with extended PDUs `.leCoded`, which is heard farther away.
+    public var primaryPHY = PHY.le1M
+    /// The PHY of the secondary channels, which extended PDUs use; `nil` for that of the primary ones.
+    public var secondaryPHY: PHY?
+    /// The greatest transmit power, -127 to 20 dBm, which the controller may lower; `nil` leaves it to the controller,
+    /// as does one without advertising sets.
+    public var txPower: Int8?
 
     /// Creates an advertisement.
     public init(
@@ -45,7 +52,7 @@ public struct Advertisement: Hashable, Sendable, ExpressibleByArrayLiteral {
         self.init(AdvertisementData(elements))
     }
 
-    /// - Throws: `BLEError` with `.invalidArgument`, which says how many bytes do not fit.
+    /// - Throws: `BLEError` with `.invalidArgument`, which says how many bytes do not fit, or what else is wrong.
     func plan(
         on controller: AdvertiseSession.Controller, _ ownAddressType: AddressType, _ own: BluetoothAddress?,
         _ adapter: String, during operation: String
@@ -66,12 +73,20 @@ public struct Advertisement: Hashable, Sendable, ExpressibleByArrayLiteral {
         }
         do throws(AdvertisingPlan.Invalid) {
             return try AdvertisingPlan(
-                payload, kind: kind, usesExtendedPDUs: usesExtendedPDUs, interval: interval,
-                randomAddress: ownAddressType == .random ? own : nil)
+                payload, kind: kind, usesExtendedPDUs: usesExtendedPDUs, interval: interval, primaryPHY: primaryPHY,
+                secondaryPHY: secondaryPHY, txPower: txPower, randomAddress: ownAddressType == .random ? own : nil)
         } catch {
-            throw BLEError(
-                .invalidArgument, subject: adapter, during: operation,
-                because: "an interval is 20 ms to 10.24 s, and this one is \(interval)")
+            throw BLEError(.invalidArgument, subject: adapter, during: operation, because: reason(error))
+        }
+    }
+
+    private func reason(_ invalid: AdvertisingPlan.Invalid) -> String {
+        switch invalid {
+        case .interval: "an interval is 20 ms to 10.24 s, and this one is \(interval)"
+        case .phy:
+            "legacy PDUs are sent on LE 1M; extended ones on LE 1M or Coded on the primary channels, and also on LE 2M "
+                + "on the secondary ones"
+        case .payload: "the data does not fit"
         }
     }
 }
@@ -86,16 +101,25 @@ public enum AdvertisingState: Hashable, Sendable {
     case stopped
 }
 
+/// The states of an advertisement.
+///
+/// At most 64 wait for one iterator; beyond that the oldest are dropped. It ends after `.stopped`. `next()` throws
+/// `BLEError` with `.busy` while another task waits for the next state of this iterator.
+public typealias AdvertisingStateSequence = BLESequence<AdvertisingState>
+
 /// An advertisement that a local peripheral keeps on air: after centrals have connected, after other programs have
 /// disturbed it, and after the adapter was off.
 ///
-/// It ends with `stop()`, or when the last reference goes away.
+/// It ends with `stop()`, with `LocalPeripheral.stop()`, or when the last reference goes away.
 public final class AdvertisementLease: Sendable {
     private let readState: @Sendable () async -> AdvertisingState
     private let end: @Sendable () async -> Void
+    private let changes: AdvertiseCoordinator.States
     private let token: LifetimeToken
 
-    init(_ id: AdvertiseSession.SetID, on adapter: Adapter) {
+    init(_ set: AdvertiseCoordinator.Started, on adapter: Adapter) {
+        let id = set.id
+        changes = set.states
         readState = { AdvertisingState(await adapter.advertisingStatus(of: id)) }
         let end: @Sendable () async -> Void = { await adapter.stopAdvertising(id) }
         self.end = end
@@ -109,6 +133,11 @@ public final class AdvertisementLease: Sendable {
         get async { await readState() }
     }
 
+    /// The states: first the present one, then each change, and `.stopped` at the end.
+    ///
+    /// A sequence does not keep the advertisement on air: the lease does.
+    public var states: AdvertisingStateSequence { changes.events(losses: .none) }
+
     /// Takes it off air; the call returns when that is done.
     public func stop() async {
         if token.dismiss() { await end() }
@@ -116,7 +145,7 @@ public final class AdvertisementLease: Sendable {
 }
 
 extension AdvertisingState {
-    fileprivate init(_ status: AdvertiseSession.Status) {
+    init(_ status: AdvertiseSession.Status) {
         switch status {
         case .on: self = .on
         case .starting: self = .paused("it is being started")

@@ -18,13 +18,19 @@ internal import Logging
 // Unchecked: only the loop's thread touches its state.
 final class CentralAcceptor: @unchecked Sendable {
     private let adapter: Adapter
+    private let loop: EventLoop
+    private let logger: Logger
     private let socket: AcceptingSocket
     private let channels = ChannelAcceptors()
+    /// The lines about centrals that are not served, of all together: each may come with another address.
+    private let refusals = PeerWarnings()
     private var isEnded = false
 
     init(on central: Central) {
         adapter = central.adapter
-        socket = AcceptingSocket(on: central.loop, logger: central.configuration.logger)
+        loop = central.loop
+        logger = central.configuration.logger
+        socket = AcceptingSocket(on: loop, logger: logger)
     }
 
     private var owner: ObjectIdentifier { ObjectIdentifier(self) }
@@ -42,12 +48,12 @@ final class CentralAcceptor: @unchecked Sendable {
     ) async throws(BLEError) {
         try await adapter.accept(for: owner, during: operation) { own in
             handOver.takeListener(at: .attributeChannel(own))
-        } _: { [weak links] socket, peer, controls in
-            guard let links else { return }
-            _ = try? links.accept(socket, from: peer, name: "\(peer)", controls)
+        } _: { [weak self, weak links] socket, peer, controls in
+            guard let self, let links else { return }
+            serve(socket, from: peer, name: "\(peer)", controls, by: links)
         }
         await adapter.servePairings(for: owner, links.pairingHost)
-        // It may have ended while the adapter was made ready.
+        // It may have ended, or released its sockets, while the adapter was made ready.
         if isEnded { await stopAccepting() }
     }
 
@@ -67,8 +73,24 @@ final class CentralAcceptor: @unchecked Sendable {
         try socket.begin(listening, at: ["path": "\(path)"]) { [weak self, weak links] in
             guard let self, let links else { return }
             while let link = socket.nextLink() {
-                _ = try? links.accept(link.take(), name: "unix:\(path)#\(links.nextNumber)")
+                serve(link.take(), name: "unix:\(path)#\(links.nextNumber)", by: links)
             }
+        }
+    }
+
+    /// Serves a link, and logs where that fails: at once, and then once a minute.
+    private func serve(
+        _ socket: consuming LinkSocket, from peer: PeerID? = nil, name: String, _ controls: LinkControls? = nil,
+        by links: ServedLinks
+    ) {
+        do throws(BLEError) {
+            try links.accept(socket, from: peer, name: name, controls)
+        } catch {
+            let message = "a central is not served"
+            guard let leftOut = refusals.admit(message, at: loop.now()) else { return }
+            var details: Logger.Metadata = ["central": "\(name)", "reason": "\(error)"]
+            if leftOut > 0 { details["left out"] = "\(leftOut)" }
+            logger.notice("\(message)", metadata: details)
         }
     }
 
@@ -116,6 +138,7 @@ final class CentralAcceptor: @unchecked Sendable {
     ///
     /// A pairing that runs ends, unless its bond is being stored: that central may use it from now on.
     func releaseSockets() async -> [Int32] {
+        isEnded = true
         channels.end()
         let radio = await adapter.takeListener(of: owner)
         await adapter.refuseCentrals(of: owner)

@@ -24,8 +24,9 @@ public struct ConnectedCentral: Identifiable, Hashable, Sendable {
     /// (`LocalPeripheral.restore(from:)`).
     public internal(set) var isRestored = false
 
-    /// The number of bytes that an update for this central may have.
-    public var maximumUpdateLength: Int { mtu - 3 }
+    /// The number of bytes that an update for this central may have: what one packet of its MTU has room for, and at
+    /// most the 512 of a value.
+    public var maximumUpdateLength: Int { min(mtu - 3, ServerDatabase.longestValue) }
 
     /// A Boolean value that indicates whether there is a bond with the central.
     public var isBonded: Bool { security.bond != nil }

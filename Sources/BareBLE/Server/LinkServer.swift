@@ -36,6 +36,8 @@ final class LinkServer: @unchecked Sendable {
         case ready
         /// The security of the link has changed.
         case secured
+        /// The application has returned no result in time for the attribute at this handle.
+        case overdue(AttributeHandle)
     }
 
     /// An update that waits for room.
@@ -301,6 +303,7 @@ extension LinkServer {
         if let running, running.asked.deadline <= now {
             running.task.cancel()
             self.running = nil
+            report?(.overdue(running.asked.question.handle))
         }
         perform(machine.timePassed(in: services.database, at: now))
     }

@@ -14,8 +14,8 @@ internal import BLELinux
 // | `ServerHandOver` | what the run before has left (`HandedServer`), and what the next one gets |
 // | `ServerEvents` | the listeners |
 //
-// The face checks arguments, and calls the owners in order: what is accepted ends before the links, the links before
-// the records, and the events last.
+// The face checks arguments, and calls the owners in order: advertisements end before what they bring is accepted no
+// more, that before the links, the links before the records, and the events last.
 //
 // Invariants
 // - It serves every link of its central: those that others make, and those that this program makes.
@@ -47,8 +47,9 @@ public actor LocalPeripheral {
         /// A new name is a ``LocalPeripheralEvent/written(_:_:)`` of 0x2A00, whose value ``LocalPeripheral/value(of:)``
         /// returns. It is kept until the peripheral goes away, and not advertised by itself.
         public var isNameWritable = false
-        /// The maximum number of links that others make. If a further central connects, the unbonded one that was not
-        /// heard for the longest time is disconnected; without such a one, the newcomer is.
+        /// The maximum number of links that others make. If a further central connects, the one that was not heard for
+        /// the longest time is disconnected, among those whose links no bond encrypts; without such a one, the newcomer
+        /// is.
         public var maximumCentrals = 16
         /// The time for which a central may send nothing before it is disconnected, at least 1 s; `nil`, the default,
         /// for as long as it likes, as the protocol permits.
@@ -74,6 +75,11 @@ public actor LocalPeripheral {
         }
     }
 
+    /// An advertisement, which lives as long as the application keeps its lease.
+    private struct Advertised {
+        weak var lease: AdvertisementLease?
+    }
+
     /// The settings that the peripheral was created with.
     public nonisolated let settings: Settings
 
@@ -85,6 +91,8 @@ public actor LocalPeripheral {
     private let records: ClientRecords
     private let updates: UpdateSender
     private let handOver: ServerHandOver
+    /// What is advertised, for `stop()`.
+    private var advertisements: [Advertised] = []
     /// Ends what would outlive the last reference. It is no deinitializer: for an isolated one the optimizer of Swift
     /// 6.3 fails in programs that create a local peripheral ("circular reference").
     private let cleanUp: LifetimeToken
@@ -159,6 +167,17 @@ extension LocalPeripheral {
         } catch {
             throw BLEError(error, during: "withdraw \(service.uuid)")
         }
+    }
+
+    /// Withdraws all services, and notifies centrals of one change. Their handles are not used again.
+    public func withdrawAll() {
+        var affected: ClosedRange<AttributeHandle>?
+        // Those that include others were published after them, so that none is refused.
+        for service in services.services.reversed() {
+            guard let handles = try? services.withdraw(service.id) else { continue }
+            affected = affected.merged(with: handles)
+        }
+        if let affected { links.databaseChanged(affected) }
     }
 
     /// Returns a stored value: of a published characteristic, or with 0x2A00 the Device Name.
@@ -288,27 +307,29 @@ extension LocalPeripheral {
     }
 
     /// Advertises, and for a connectable advertisement accepts the links that follow, until the result is stopped or
-    /// goes away.
+    /// goes away, or `stop()`.
     ///
     /// The advertisement comes back by itself: after a central has connected, after another program has disturbed it,
-    /// and after the adapter was off.
+    /// and after the adapter was off. ``AdvertisementLease/states`` reports that.
     ///
     /// - Throws: `BLEError` with `.notPermitted` without CAP_NET_RAW; `.invalidArgument` for data that does not fit,
-    ///   with the number of bytes, and after `stop()`; `.notSupported` for what the controller cannot do; `.busy` if it
-    ///   has as many advertisements as it can; `.noAdapter`, `.adapterDown`, `.blocked`, `.unsupported`, `.cancelled`,
-    ///   and the codes of `acceptCentrals()`.
+    ///   with the number of bytes, for an interval or a PHY that is not permitted, and after `stop()`; `.notSupported`
+    ///   for what the controller cannot do; `.busy` if it has as many advertisements as it can; `.noAdapter`,
+    ///   `.adapterDown`, `.blocked`, `.unsupported`, `.cancelled`, and the codes of `acceptCentrals()`.
     public func advertise(_ advertisement: Advertisement) async throws(BLEError) -> AdvertisementLease {
         let operation = "advertise"
         try checkRuns(during: operation)
         if advertisement.kind == .connectable { try await acceptCentrals() }
-        let id = try await central.adapter.advertise(advertisement, during: operation)
-        let lease = AdvertisementLease(id, on: central.adapter)
+        let set = try await central.adapter.advertise(advertisement, during: operation)
+        let lease = AdvertisementLease(set, on: central.adapter)
         do throws(BLEError) {
             try checkRuns(during: operation)
         } catch {
             await lease.stop()
             throw error
         }
+        advertisements.removeAll { $0.lease == nil }
+        advertisements.append(Advertised(lease: lease))
         return lease
     }
 
@@ -483,10 +504,12 @@ extension LocalPeripheral {
         await links[id]?.peripheral.disconnect()
     }
 
-    /// Ends all links that centrals have made, and accepts no others. Sequences of events end after the last of them.
+    /// Takes all advertisements off air, ends all links that centrals have made, and accepts no others. Sequences of
+    /// events end after the last of them.
     public func stop() async {
         links.close()
         await central.stopUsing(self)
+        for advertised in advertisements { await advertised.lease?.stop() }
         await acceptor.end()
         _ = cleanUp.dismiss()
         for link in links.inbound { await link.peripheral.disconnect() }

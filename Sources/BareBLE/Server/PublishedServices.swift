@@ -1,7 +1,8 @@
 internal import BLECore
+internal import Logging
 
 // The services that a local peripheral offers: the database that all its links share, and the handlers of the values
-// that the application provides.
+// that the application provides. What is wrong with a handler is logged here.
 //
 // Invariants
 // - A handler belongs to an attribute of the database, and goes with its service.
@@ -165,18 +166,28 @@ final class PublishedServices: @unchecked Sendable {
     // MARK: Handlers
 
     /// Asks the application.
+    ///
+    /// - Parameters:
+    ///   - question: The question.
+    ///   - central: The central whose request it is.
+    ///   - authorize: Decides about accesses that require authorization.
+    ///   - log: The log of the central's link.
     func perform(
         _ question: GATTServer.Question, from central: ConnectedCentral,
-        authorize: LocalPeripheral.Settings.Authorization?
+        authorize: LocalPeripheral.Settings.Authorization?, log: LinkLog
     ) async -> GATTServer.HandlerResult {
         switch question {
         case .read(let handle, let offset):
             guard let read = handlers[handle]?.read else { return .rejected(.readNotPermitted, handle: handle) }
-            return await result(handle) {
-                .value(try await read(CentralReadRequest(central: central, offset: offset)))
+            return await result(handle, log) {
+                let value = try await read(CentralReadRequest(central: central, offset: offset))
+                if value.count > ServerDatabase.longestValue {
+                    report("has returned more than \(ServerDatabase.longestValue) bytes", handle, log)
+                }
+                return .value(value)
             }
         case .write(let values):
-            return await write(values, from: central)
+            return await write(values, from: central, log)
         case .authorize(let handle, let isWrite):
             guard let authorize, let characteristic = characteristic(at: handle) else {
                 return .rejected(.insufficientAuthorization, handle: handle)
@@ -190,7 +201,7 @@ final class PublishedServices: @unchecked Sendable {
     }
 
     private func write(
-        _ values: [GATTServer.WrittenValue], from central: ConnectedCentral
+        _ values: [GATTServer.WrittenValue], from central: ConnectedCentral, _ log: LinkLog
     ) async -> GATTServer.HandlerResult {
         var requests: [(handlers: Handlers, request: CentralWriteRequest, handle: AttributeHandle)] = []
         for value in values {
@@ -205,13 +216,13 @@ final class PublishedServices: @unchecked Sendable {
         if requests.count > 1, let batch = requests[0].handlers.batch,
             requests.allSatisfy({ $0.request.characteristic.service == requests[0].request.characteristic.service })
         {
-            return await result(requests[0].handle) {
+            return await result(requests[0].handle, log) {
                 try await batch(requests.map { $0.request })
                 return .accepted
             }
         }
         for (handlers, request, handle) in requests {
-            let end = await result(handle) {
+            let end = await result(handle, log) {
                 if let write = handlers.write {
                     try await write(request)
                 } else {
@@ -225,15 +236,30 @@ final class PublishedServices: @unchecked Sendable {
     }
 
     private func result(
-        _ handle: AttributeHandle, _ body: () async throws -> GATTServer.HandlerResult
+        _ handle: AttributeHandle, _ log: LinkLog, _ body: () async throws -> GATTServer.HandlerResult
     ) async -> GATTServer.HandlerResult {
         do {
             return try await body()
         } catch let refusal as ATTRefusal {
             return .rejected(refusal.code, handle: handle)
         } catch {
+            // One that is cancelled took too long, which was logged, or its link has ended.
+            if !Task.isCancelled { report("has failed", handle, log, ["error": "\(error)"]) }
             return .rejected(.unlikelyError, handle: handle)
         }
+    }
+
+    /// Logs that the handler of an attribute has returned no result in time.
+    func handlerIsOverdue(_ handle: AttributeHandle, _ log: LinkLog) {
+        report("has not returned in time", handle, log)
+    }
+
+    private func report(
+        _ problem: String, _ handle: AttributeHandle, _ log: LinkLog, _ details: Logger.Metadata = [:]
+    ) {
+        let uuid = characteristic(at: handle).map { "\($0.uuid)" } ?? "an attribute"
+        let place: Logger.Metadata = ["handle": "\(CharacteristicReference.handle(handle))"]
+        log.report(.warning, "the handler of \(uuid) \(problem)", place.merging(details) { $1 })
     }
 }
 

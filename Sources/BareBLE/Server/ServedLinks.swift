@@ -8,8 +8,9 @@ internal import Logging
 // - Gives each link a `LinkServer`, whose questions it has the application answer.
 // - Reports what happens at a link, in order: connected, subscribed, written, unsubscribed, disconnected.
 // - Passes to a server what its bonded central has configured on earlier links, and has changes of that recorded.
-// - Makes place for a newcomer: ends the link that the same central had before,
-//   and one that may go if there are too many.
+// - Makes place for a newcomer: ends the link that the same central had before, and one that may go if there are too
+//   many. Addresses are sent in clear, and anybody may use them again: so a link that the key of a bond encrypts ends
+//   only for a newer one that the key encrypts as well, and stays however many centrals come.
 // - Finds the central of a link by each of its names: the kernel's, the one on the air, and that of its bond.
 //
 // Invariants
@@ -177,7 +178,7 @@ extension ServedLinks {
     ) throws(BLEError) -> ConnectedCentral.ID {
         let peripheral = makePeripheral(
             over: socket, id: peer, name: name, mtu: UInt16(clamping: settings.mtu), controls)
-        endEarlierLinks(of: peripheral)
+        endLinks(of: peripheral.id, before: nextNumber, isProven: false)
         try makePlace(for: peripheral)
         return try serve(peripheral, isInbound: true)
     }
@@ -280,10 +281,19 @@ extension ServedLinks {
         link.server.identified(record)
     }
 
-    /// Ends the link that a newcomer has had before: it has forgotten it, and nothing else would end it for seconds.
-    private func endEarlierLinks(of newcomer: Peripheral) {
-        guard let peer = newcomer.id else { return }
-        for link in inbound where link.peer == peer || link.peripheral.id == peer {
+    /// Ends the links that a central has had before one of its links: it has forgotten them, and nothing else would end
+    /// them for seconds.
+    ///
+    /// - Parameters:
+    ///   - peer: The central.
+    ///   - number: The number of the link.
+    ///   - isProven: Whether the key of the bond encrypts the link.
+    private func endLinks(of peer: PeerID?, before number: UInt64, isProven: Bool) {
+        guard let peer else { return }
+        for link in inbound
+        where link.id.number < number && (link.peer == peer || link.peripheral.id == peer)
+            && (isProven || !link.server.security.isProven)
+        {
             link.peripheral.assumeIsolated {
                 $0.endForServer(.other(.connectionAlreadyExists, errorNumber: nil))
             }
@@ -295,14 +305,14 @@ extension ServedLinks {
         let inbound = inbound.filter { !leaving.contains($0.id.number) }
         guard inbound.count >= max(1, settings.maximumCentrals) else { return }
         // Of several that were heard at the same time, the oldest link.
-        let idle = inbound.filter { !$0.server.security.isBonded }.min { $0.server.lastHeard < $1.server.lastHeard }
+        let idle = inbound.filter { !$0.server.security.isProven }.min { $0.server.lastHeard < $1.server.lastHeard }
         let goes = idle?.peripheral ?? newcomer
         if let idle { leaving.insert(idle.id.number) }
         Task(executorPreference: central.loop) { await goes.disconnect() }
         guard idle == nil else { return }
         throw BLEError(
             .busy, subject: newcomer.name, during: "accept a central",
-            because: "\(inbound.count) centrals are connected, and all are bonded")
+            because: "\(inbound.count) centrals are connected, and a bond encrypts the link of each")
     }
 }
 
@@ -312,10 +322,15 @@ extension ServedLinks {
     private func happened(_ event: LinkServer.Event, _ number: UInt64) {
         guard let link = links[number] else { return }
         switch event {
-        case .secured: link.securing.securityChanged()
+        case .secured:
+            link.securing.securityChanged()
+            if link.isInbound, link.server.security.isProven {
+                endLinks(of: link.peer, before: number, isProven: true)
+            }
         case .store(let record):
             links[number]?.updateBond()
             if let bond = links[number]?.lastBond { records.store(record, of: bond, connected: peersInUse) }
+        case .overdue(let handle): services.handlerIsOverdue(handle, link.peripheral.log)
         case .ready, .configured, .wrote, .dropped:
             events.report(event, in: services, by: snapshot(of: link))
         }
@@ -327,7 +342,8 @@ extension ServedLinks {
             let isRight = await link.peripheral.controls?.accept(command, central.configuration.writeSignature) ?? false
             return isRight ? .accepted : .rejected(.insufficientAuthentication)
         }
-        return await services.perform(question, from: snapshot(of: link), authorize: settings.authorize)
+        return await services.perform(
+            question, from: snapshot(of: link), authorize: settings.authorize, log: link.peripheral.log)
     }
 
     private func ended(_ number: UInt64, _ reason: DisconnectReason) {
@@ -337,7 +353,15 @@ extension ServedLinks {
         links[number] = nil
         leaving.remove(number)
         link.securing.linkEnded(reason)
+        logProblems(of: link)
         events.report(.disconnected(former, reason))
+    }
+
+    /// Logs what the link's client did wrong, and what the application was too slow for.
+    private func logProblems(of link: ServedLink) {
+        let text = WarningThrottle.text(link.server.statistics.forEachProblem)
+        guard !text.isEmpty else { return }
+        link.peripheral.log.report(.warning, "problems with a client", ["counts": "\(text)"])
     }
 }
 

@@ -9,8 +9,9 @@
 /// Elements that the library delivers in order, such as values, events or packets.
 ///
 /// It is the type of all sequences that have no methods of their own: `AdapterStateSequence`,
-/// `ConnectionEventSequence`, `DeviceListChangeSequence`, `IncomingChannelSequence`, `PacketSequence`, `RSSISequence`
-/// and `ServiceChangeSequence`.
+/// `AdvertisingStateSequence`, `ConnectionEventSequence`, `DeviceListChangeSequence`, `IncomingChannelSequence`,
+/// `LocalPeripheralEventSequence`, `PacketSequence`, `RSSISequence`, `ReadyToUpdateSequence`, `RecoveryEventSequence`,
+/// `SecurityEventSequence` and `ServiceChangeSequence`.
 /// What each delivers, and how it ends, is described there. Leaving the loop, and cancelling its task, ends the
 /// iteration.
 public struct BLESequence<Element: Sendable>: AsyncSequence, Sendable {

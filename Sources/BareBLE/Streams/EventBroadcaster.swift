@@ -6,18 +6,25 @@ final class EventBroadcaster<Event: Sendable>: Sendable {
         var listeners: [UInt64: StreamBuffer<Event>] = [:]
         var lastNumber: UInt64 = 0
         var isFinished = false
+        /// The last event, if new listeners begin with it.
+        var last: Event?
     }
 
-    private let state = Lock(State())
+    private let state: Lock<State>
     private let capacity: Int
 
-    /// - Parameter capacity: The number of events that wait for one listener; beyond it the oldest is dropped.
-    init(capacity: Int) {
+    /// - Parameters:
+    ///   - capacity: The number of events that wait for one listener; beyond it the oldest is dropped.
+    ///   - first: The first event, of events that are states: each listener begins with the last one, and also the ones
+    ///     that come after the end receive it. `nil` for events that are not.
+    init(capacity: Int, beginningWith first: Event? = nil) {
         self.capacity = capacity
+        state = Lock(State(last: first))
     }
 
     func report(_ event: Event) {
         state.withLock { state in
+            if state.last != nil { state.last = event }
             for listener in state.listeners.inOrder { listener.yield(event) }
         }
     }
@@ -49,6 +56,7 @@ final class EventBroadcaster<Event: Sendable>: Sendable {
         let buffer = StreamBuffer<Event>(of: nil, capacity: capacity, policy: .dropOldest)
         return state.withLock { state in
             state.lastNumber &+= 1
+            if let last = state.last { buffer.yield(last) }
             if state.isFinished { buffer.finish() } else { state.listeners[state.lastNumber] = buffer }
             return (buffer, state.lastNumber)
         }

@@ -181,14 +181,16 @@ struct Serve: AsyncParsableCommand {
         if store != nil { try await restore(local) }
         for service in device.services { try await local.publish(service) }
         let events = local.events
-        var lease: AdvertisementLease?
         if let pairing { try await local.allowPairing(pairing.options(note: { line(.passkey, "\($0)", passkey: $1) })) }
+        let lease: AdvertisementLease?
         if let socket {
             try await local.acceptCentrals(atSocket: socket)
+            lease = nil
         } else if isAdvertising {
             lease = try await local.advertise(advertisement(of: device))
         } else {
             try await local.acceptCentrals()
+            lease = nil
         }
         let place = socket.map { "unix:" + $0 } ?? "the adapter"
         Console.note("serving \(name ?? device.name) on \(place); ^C ends it")
@@ -203,8 +205,10 @@ struct Serve: AsyncParsableCommand {
             group.cancelAll()
         }
         // A task of its own: the command ends by ^C, which cancels this one.
-        await Task { await local.stop() }.value
-        withExtendedLifetime(lease) {}
+        await Task {
+            await lease?.stop()
+            await local.stop()
+        }.value
     }
 
     private func advertisement(of device: ServedDevice) -> Advertisement {
@@ -227,9 +231,10 @@ struct Serve: AsyncParsableCommand {
         await withDiscardingTaskGroup { group in
             while (try? await clock.sleep(for: plan.interval)) != nil {
                 let value = plan.values[next % plan.values.count]
+                var isWanted = false
                 for central in await local.centrals {
                     guard central.subscriptions.contains(where: { $0.uuid == plan.characteristic }) else { continue }
-                    next += 1
+                    isWanted = true
                     if value.count <= central.maximumUpdateLength {
                         group.addTask {
                             _ = try? await local.update(value, of: reference, to: [central.id], whenFull: .replace)
@@ -240,6 +245,7 @@ struct Serve: AsyncParsableCommand {
                                 + "\(plan.characteristic) are longer: it has to exchange the MTU")
                     }
                 }
+                if isWanted { next += 1 }
             }
         }
     }

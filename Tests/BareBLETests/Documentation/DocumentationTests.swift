@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// The Swift in the documentation compiles, and does what the text says: whatever stands between `// in: FILE` and
-/// `// out` in a test of this folder must stand in FILE in the same words.
+/// `// out` in a test of this folder must stand in FILE in the same words; `, ` separates several files.
 @Suite struct DocumentationTests {
     private static let folder = RepositoryFiles.root.appending(path: "Tests/BareBLETests/Documentation")
     private static let root = folder.deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
@@ -30,17 +30,17 @@ import Testing
 
     private static func samples(in file: URL) -> [Sample] {
         var samples: [Sample] = []
-        var open: Sample?
+        var open: [Sample] = []
         let source = (try? String(contentsOf: file, encoding: .utf8)) ?? ""
         for line in source.split(separator: "\n", omittingEmptySubsequences: false) {
             let words = line.drop { $0 == " " }
             if words.hasPrefix("// in: ") {
-                open = Sample(file: String(words.dropFirst(7)))
-            } else if words == "// out", let sample = open {
-                samples.append(sample)
-                open = nil
+                open = words.dropFirst(7).split(separator: ", ").map { Sample(file: String($0)) }
+            } else if words == "// out" {
+                samples += open
+                open = []
             } else {
-                open?.lines.append(String(line))
+                for index in open.indices { open[index].lines.append(String(line)) }
             }
         }
         return samples

@@ -27,11 +27,13 @@ import Testing
     }
 
     private func serve(_ central: Central) async throws {
-        // in: Sources/BareBLE/BareBLE.docc/PeripheralRole.md
+        // in: README.md, Sources/BareBLE/BareBLE.docc/PeripheralRole.md
         let peripheral = LocalPeripheral(.init(name: "Lamp"), on: central)
         let switches = LocalCharacteristic(0xFFF1, [.read, .write, .notify], value: .stored([0]))
         try await peripheral.publish(LocalService(0xFFF0, [switches]))
-        let advertising = try await peripheral.advertise([.services([0xFFF0]), .localName("Lamp")])
+        let advertising = try await peripheral.advertise([
+            .flags([.generalDiscoverable, .classicNotSupported]), .services([0xFFF0]), .localName("Lamp"),
+        ])
         for try await case .written in peripheral.events {
             try await peripheral.update(peripheral.value(of: 0xFFF1), of: 0xFFF1)
         }
@@ -379,7 +381,9 @@ import Testing
         let before = try await peripheral.restore()
         if let damage = before.damage { print(damage) }
         try await peripheral.publish(thermometer)
-        let advertising = try await peripheral.advertise([.services([0x1809])])
+        let advertising = try await peripheral.advertise([
+            .flags([.generalDiscoverable, .classicNotSupported]), .services([0x1809]),
+        ])
         // out
         // in: Sources/BareBLE/BareBLE.docc/Restarting.md
         if let notifier = ServiceNotifier() {

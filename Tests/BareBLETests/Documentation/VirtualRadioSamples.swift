@@ -103,7 +103,9 @@ import Testing
             let radio = VirtualRadio(time: time)
             let local = LocalPeripheral(.init(name: "Belt"), on: Central(radio: radio))
             try await local.publish(LocalService(0x180D, [LocalCharacteristic(0x2A37, .notify)]))
-            let advertising = try await local.advertise([.localName("Belt"), .services([0x180D])])
+            let advertising = try await local.advertise([
+                .flags([.generalDiscoverable, .classicNotSupported]), .localName("Belt"), .services([0x180D]),
+            ])
             let phone = await radio.addCentral()
             try await phone.connect { $0.data.localName?.text == "Belt" }
             try await phone.subscribe(to: 0x2A37)

@@ -82,6 +82,65 @@ import Testing
         }
     }
 
+    private struct Broken: Error {}
+
+    @Test func aHandlerThatDoesNotWorkIsLogged() async throws {
+        let log = KeptLog(detail: "error")
+        try await ServerBench.run(log: log) { bench in
+            let clock = bench.central.clock
+            try await bench.local.publish(
+                LocalService(
+                    0xFFF0,
+                    [
+                        LocalCharacteristic(
+                            0xFFF1, [.read, .write],
+                            value: .handled { _ in
+                                throw Broken()
+                            } write: { _ in
+                                throw ATTRefusal(.insufficientResources)
+                            }),
+                        LocalCharacteristic(
+                            0xFFF2, .read, value: .handled { _ in [UInt8](repeating: 0, count: 513) }),
+                        LocalCharacteristic(
+                            0xFFF3, .read,
+                            value: .handled { _ in
+                                try await clock.sleep(for: .seconds(25))
+                                return [1]
+                            }),
+                    ]))
+            let device = try await bench.connect()
+            for uuid in [0xFFF1, 0xFFF1, 0xFFF2, 0xFFF3] as [BluetoothUUID] {
+                let error = await #expect(throws: BLEError.self) {
+                    try await device.read(CharacteristicReference.uuid(uuid))
+                }
+                #expect(error?.attError == .unlikelyError)
+            }
+            await #expect(throws: BLEError.self) { try await device.write([1], to: 0xFFF1) }
+            let lines = log.all.filter { $0.hasPrefix("the handler of ") }
+            #expect(
+                lines == [
+                    "the handler of fff1 has failed: Broken()",
+                    "the handler of fff2 has returned more than 512 bytes: ",
+                    "the handler of fff3 has not returned in time: ",
+                ])
+        }
+    }
+
+    @Test func whatACentralDoesWrongIsLoggedAtTheEndOfItsLink() async throws {
+        let log = KeptLog(detail: "counts")
+        try await ServerBench.run(log: log) { bench in
+            let central = try await bench.raw()
+            for _ in 0..<3 { central.send([0x1E]) }
+            await bench.time.settle()
+            let id = central.id
+            await bench.local.disconnect(id)
+            #expect(
+                log.all.filter { $0.hasPrefix("problems with a client") } == [
+                    "problems with a client: unexpected confirmations: 3"
+                ])
+        }
+    }
+
     @Test(.row("P23")) func twoSlowHandlersOfARequestHaveTwentySecondsTogether() async throws {
         try await ServerBench.run { bench in
             for _ in 0..<2 { try await bench.publishSlowValue(after: .seconds(16)) }
@@ -189,6 +248,28 @@ import Testing
             try await bench.local.update([UInt8](repeating: 2, count: 20), of: 0xFFF1)
             var iterator = values.makeAsyncIterator()
             #expect(try await iterator.next()?.bytes == [UInt8](repeating: 2, count: 20))
+        }
+    }
+
+    /// A packet of the largest MTU has room for 514 bytes, and a value has 512 at most.
+    @Test func dataInPartsOfTheMaximumUpdateLengthArriveWhole() async throws {
+        try await ServerBench.run { bench in
+            try await bench.local.publish(bench.sensor)
+            let device = try await bench.connect()
+            let values = try await device.subscribe(to: 0xFFF1)
+            let central = try #require(await bench.local.centrals.first)
+            #expect(central.mtu == 517 && central.maximumUpdateLength == 512)
+            let data = (0..<2_000).map { UInt8(truncatingIfNeeded: $0) }
+            for start in stride(from: 0, to: data.count, by: central.maximumUpdateLength) {
+                let part = Array(data[start..<min(start + central.maximumUpdateLength, data.count)])
+                #expect(try await bench.local.update(part, of: 0xFFF1).outcomes == [central.id: .notified])
+            }
+            var received: [UInt8] = []
+            for try await value in values {
+                received += value.bytes
+                if received.count >= data.count { break }
+            }
+            #expect(received == data)
         }
     }
 
@@ -410,6 +491,26 @@ import Testing
             #expect(later.handles.lowerBound > service.handles.upperBound, "handles are not used again")
             #expect(try await changes.next() != nil)
             #expect(try await device.read(0xFFF1) == [])
+        }
+    }
+
+    @Test func allServicesAreWithdrawnAtOnce() async throws {
+        try await ServerBench.run { bench in
+            let included = try await bench.local.publish(bench.sensor)
+            let characteristics = [LocalCharacteristic(0xFFE1, .read)]
+            let last = try await bench.local.publish(LocalService(0xFFE0, includes: [included], characteristics))
+            // It is included by another one.
+            await #expect(throws: error(.invalidArgument)) { try await bench.local.withdraw(included) }
+            let device = try await bench.raw()
+            // Service Changed is at 8.
+            await device.configure(8, 2)
+            await bench.local.withdrawAll()
+            #expect(await bench.local.publishedServices.isEmpty)
+            let (first, end) = (included.handles.lowerBound, last.handles.upperBound)
+            #expect(await device.receive() == [0x1D, 8, 0] + first.bytes + end.bytes)
+            #expect(await device.request([0x1E]) == nil, "it is one change")
+            await bench.local.withdrawAll()
+            #expect(await device.receive() == nil)
         }
     }
 

@@ -79,6 +79,51 @@ import Testing
         }
     }
 
+    /// Anybody that has heard the address of a central can connect with it.
+    @Test(.row("P28")) func aLinkThatABondEncryptsEndsOnlyForANewerOneThatTheBondEncrypts() async throws {
+        try await PairingBench.run { bench in
+            try await bench.local.allowPairing(.justWorks)
+            let phone = try await bench.connect()
+            try await bench.pair(phone)
+            let peer = try #require(await phone.peer)
+            let first = try #require(await bench.local.centrals.first)
+            let second = await bench.radio.addCentral(as: peer)
+            try await bench.reconnect(second)
+            try await bench.sleep(.seconds(1))
+            #expect(await bench.local.centrals.map(\.peer) == [peer, peer])
+            #expect(await bench.local.centrals.map(\.isBonded) == [true, false])
+            #expect(try await phone.read(PairingBench.sealed) == [2])
+            #expect(await bench.refusal(of: PairingBench.sealed, to: second) == .insufficientEncryption)
+
+            await bench.radio.encrypt(second)
+            #expect(await phone.disconnected() == .remoteUserTerminated)
+            let left = await bench.local.centrals
+            #expect(left.map(\.isBonded) == [true] && left.allSatisfy { $0.id != first.id })
+            #expect(try await second.read(PairingBench.sealed) == [2])
+        }
+    }
+
+    @Test(.row("P08")) func onlyALinkThatABondEncryptsIsKeptFromANewcomer() async throws {
+        let log = KeptLog(from: .notice, detail: "reason")
+        try await PairingBench.run(maximumCentrals: 1) {
+            $0.logger = log.logger
+        } _: { bench in
+            try await bench.local.allowPairing(.justWorks)
+            let phone = try await bench.connect()
+            try await bench.pair(phone)
+            let refused = try await bench.connect()
+            #expect(await refused.disconnected() == .remoteUserTerminated)
+            #expect(log.all.count { $0.hasPrefix("a central is not served: ") } == 1)
+            #expect(try await phone.read(PairingBench.sealed) == [2])
+
+            try await bench.disconnect(phone)
+            try await bench.reconnect(phone)
+            let newcomer = try await bench.connect()
+            #expect(await phone.disconnected() == .remoteUserTerminated, "nothing has proven who it is")
+            #expect(try await newcomer.read(PairingBench.open) == [])
+        }
+    }
+
     @Test func aRequestCountsAsEncryptedFromTheBeginningOfTheEncryptionOn() async throws {
         try await PairingBench.run { bench in
             try await bench.local.allowPairing(.justWorks)
@@ -583,14 +628,16 @@ struct PairingBench: Sendable {
     private let events: Lock<[LocalPeripheralEvent]>
 
     static func run(
-        _ configure: @Sendable @escaping (inout Configuration) -> Void = { _ in },
+        maximumCentrals: Int = 16, _ configure: @Sendable @escaping (inout Configuration) -> Void = { _ in },
         _ body: @Sendable @escaping (PairingBench) async throws -> Void
     ) async throws {
         try await VirtualTime.run { time in
             let radio = VirtualRadio(time: time)
             let bonds = BondStore.inMemory
             let central = SecurityBench.central(radio, bonds, change: configure)
-            let local = LocalPeripheral(on: central)
+            var settings = LocalPeripheral.Settings()
+            settings.maximumCentrals = maximumCentrals
+            let local = LocalPeripheral(settings, on: central)
             try await local.publish(
                 LocalService(
                     0xFFF0,

@@ -31,6 +31,78 @@ import Testing
         }
     }
 
+    @Test(.row("P29")) func theStatesOfAnAdvertisementAreReported() async throws {
+        try await RadioBench.run { bench in
+            var states = bench.advertising.states.makeAsyncIterator()
+            #expect(try await states.next() == .on)
+            // Without a handle it is for all sets.
+            let disable = LESetExtendedAdvertisingEnable(isEnabled: false, handles: [])
+            await bench.radio.foreign(HCICommandPacket(disable))
+            #expect(try await states.next() == .paused("another program has taken it off air"))
+            #expect(try await states.next() == .on)
+            _ = try await bench.connect()
+            #expect(try await states.next() == .paused("a central has just connected"))
+            #expect(try await states.next() == .on)
+            await bench.advertising.stop()
+            var later = bench.advertising.states.makeAsyncIterator()
+            #expect(try await states.next() == .stopped)
+            #expect(try await later.next() == .stopped)
+            #expect(try await states.next() == nil)
+            #expect(try await later.next() == nil)
+        }
+    }
+
+    @Test func nothingIsOnAirAfterStop() async throws {
+        try await RadioBench.run { bench in
+            let beacon = Advertisement([.localName("Beacon")], kind: .nonconnectable)
+            let second = try await bench.local.advertise(beacon)
+            #expect(await bench.radio.advertisements().count == 2)
+            await bench.local.stop()
+            #expect(await bench.radio.advertisements().isEmpty)
+            #expect(await bench.advertising.state == .stopped)
+            #expect(await second.state == .stopped)
+        }
+    }
+
+    /// Links go to the program that has begun to listen last.
+    @Test func whatIsSuspendedWhileItBeginsAcceptsNoLinks() async throws {
+        try await VirtualTime.run { time in
+            let radio = VirtualRadio(time: time)
+            var personality = VirtualPersonality.bluetooth5
+            // LE Read Local Supported Features.
+            personality.responses[0x2003] = .late(.milliseconds(500))
+            await radio.setPersonality(personality)
+            let other = LocalPeripheral(on: Central(radio: radio))
+            let advertising = try await other.advertise([.localName("Other")])
+            let nobody = ServiceEnvironment(variables: ["NOTIFY_SOCKET": "/nobody"], processID: 1)
+            let store = DescriptorStore(try #require(ServiceNotifier(nobody)))
+            let local = LocalPeripheral(on: Central(radio: radio))
+            let accepting = time.task { try await local.acceptCentrals() }
+            try await time.clock.sleep(for: .milliseconds(100))
+            #expect(await local.suspend(handingOverTo: store).isEmpty)
+            await #expect(throws: error(.invalidArgument)) { try await accepting.value }
+            let phone = await radio.addCentral()
+            try await phone.connect()
+            await time.settle()
+            #expect(await other.centrals.count == 1)
+            await advertising.stop()
+            await other.stop()
+        }
+    }
+
+    @Test func aTaskThatWasCancelledBeforeDoesNotAdvertise() async throws {
+        try await RadioBench.run { bench in
+            let second = bench.time.task {
+                try? await bench.sleep(.seconds(60))
+                return try await bench.local.advertise([.localName("Second")])
+            }
+            await bench.time.settle()
+            second.cancel()
+            await #expect(throws: error(.cancelled)) { _ = try await second.value }
+            #expect(await bench.radio.advertisements().count == 1)
+        }
+    }
+
     @Test func aBurstOfCentralsDoesNotExceedTheirNumber() async throws {
         try await ServerBench.run(maximumCentrals: 2) { bench in
             let sockets = try (0..<6).map { _ in try LinkSocket.pair() }

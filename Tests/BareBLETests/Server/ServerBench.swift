@@ -11,11 +11,13 @@ struct ServerBench: Sendable {
     let local: LocalPeripheral
 
     static func run(
-        maximumCentrals: Int = 16, idleLimit: Duration? = nil, isNameWritable: Bool = false,
+        maximumCentrals: Int = 16, idleLimit: Duration? = nil, isNameWritable: Bool = false, log: KeptLog? = nil,
         _ body: @Sendable @escaping (ServerBench) async throws -> Void
     ) async throws {
         try await VirtualTime.run { time in
-            let central = Central(radio: VirtualRadio(time: time))
+            var configuration = Configuration()
+            if let log { configuration.logger = log.logger }
+            let central = Central(configuration, radio: VirtualRadio(time: time))
             var settings = LocalPeripheral.Settings(name: "Bench")
             settings.maximumCentrals = maximumCentrals
             settings.idleLimit = idleLimit

@@ -69,6 +69,35 @@ import Testing
         #expect(try store("--bonds", "/b", "--adapter", "hci2") == nil)
     }
 
+    /// The next value of a plan comes after an interval, however many have subscribed.
+    @Test func eachSubscriberReceivesEachValue() async throws {
+        try await VirtualTime.run { time in
+            let radio = VirtualRadio(time: time)
+            let lines = ["service fff0", "characteristic fff1 notify"].map { Array($0.utf8) }
+            var device = try ServedDevice(declaration: lines, file: "device.txt")
+            device.plans = [
+                ServedDevice.Plan(
+                    service: 0xFFF0, characteristic: 0xFFF1, values: [[1], [2]], interval: .seconds(1))
+            ]
+            let command = try Serve.parse(["device.txt", "--for", "60s", "--json"])
+            let central = Central(radio: radio)
+            let serving = time.task { [device] in
+                try await command.serve(device, on: central, ServedRequests(), keepingSubscriptionsIn: nil)
+            }
+            let phones = [await radio.addCentral(), await radio.addCentral()]
+            for phone in phones {
+                try await phone.connect()
+                try await phone.subscribe(to: 0xFFF1)
+            }
+            for phone in phones {
+                var values: [UInt8] = []
+                while values.count < 6 { values += try await phone.nextValue().bytes }
+                #expect(values == [1, 2, 1, 2, 1, 2] || values == [2, 1, 2, 1, 2, 1])
+            }
+            try await serving.value
+        }
+    }
+
     /// A run in which the central is bonded and subscribes, until it disconnects.
     private static func bondAndSubscribe(
         _ phone: VirtualCentral, in directory: String, _ radio: VirtualRadio, _ time: VirtualTime

@@ -36,7 +36,7 @@ package struct ClientRecord: Hashable, Sendable {
 
 extension ClosedRange<AttributeHandle>? {
     /// The smallest range that contains both.
-    func merged(with other: ClosedRange<AttributeHandle>?) -> ClosedRange<AttributeHandle>? {
+    package func merged(with other: ClosedRange<AttributeHandle>?) -> ClosedRange<AttributeHandle>? {
         guard let self, let other else { return self ?? other }
         return min(self.lowerBound, other.lowerBound)...max(self.upperBound, other.upperBound)
     }

@@ -133,6 +133,15 @@ extension GATTServer {
         case authorize(AttributeHandle, isWrite: Bool)
         /// Asks whether the signature of a packet is that of the client's key.
         case verify(ATTSignedWriteCommand)
+
+        /// The handle of the attribute that it is about, or of the first of several.
+        package var handle: AttributeHandle {
+            switch self {
+            case .read(let handle, _), .authorize(let handle, _): handle
+            case .write(let values): values.first?.handle ?? 0
+            case .verify(let command): command.handle
+            }
+        }
     }
 
     /// The application's result.
@@ -250,6 +259,15 @@ extension GATTServer {
         package var handlerTimeouts = 0
         /// Results that came late, or were of another kind.
         package var lateResults = 0
+
+        /// Calls `body` with each count of problems and its description.
+        package func forEachProblem(_ body: (_ count: Int, _ what: StaticString) -> Void) {
+            body(strayConfirmations, "unexpected confirmations")
+            body(strayPackets, "packets that no client sends")
+            body(droppedCommands, "commands that were dropped")
+            body(handlerTimeouts, "handlers that took too long")
+            body(lateResults, "results that came late")
+        }
     }
 
     private enum RequestSlot {
@@ -316,14 +334,7 @@ extension GATTServer {
         }
 
         /// The handle that the question is about.
-        var askedHandle: AttributeHandle {
-            switch question {
-            case .read(let handle, _)?, .authorize(let handle, _)?: handle
-            case .write(let values)?: values.first?.handle ?? 0
-            case .verify(let command)?: command.handle
-            case nil: 0
-            }
-        }
+        var askedHandle: AttributeHandle { question?.handle ?? 0 }
     }
 
     private struct Known {
@@ -1120,7 +1131,7 @@ extension GATTServer {
         guard attribute.send.refusal(over: security) == nil else { return .insecure }
         let isServiceChanged = attribute.type == ServiceChanged.uuid
         guard isServiceChanged || isInSync else { return .outOfSync }
-        let limit = Int(mtu) - 3
+        let limit = maximumUpdateLength
         guard value.count <= limit else { return .tooLong(limit: limit) }
         if configuration.contains(.notifications) {
             guard !hasNotification else { return .full }
@@ -1174,7 +1185,7 @@ extension GATTServer {
         else { return .notSubscribed }
         guard attribute.send.refusal(over: security) == nil else { return .insecure }
         guard isInSync else { return .outOfSync }
-        let limit = Int(mtu) - 3
+        let limit = maximumUpdateLength
         return value.count <= limit ? .notified : .tooLong(limit: limit)
     }
 
@@ -1215,8 +1226,8 @@ extension GATTServer {
         database.configuration(of: handle).flatMap { configurations[$0.handle]?.bits } ?? []
     }
 
-    /// The largest value that can be sent to the client.
-    package var maximumUpdateLength: Int { Int(mtu) - 3 }
+    /// The largest value that can be sent to the client; no value is longer than an attribute's.
+    package var maximumUpdateLength: Int { min(Int(mtu) - 3, ServerDatabase.longestValue) }
 
     private mutating func configure(
         _ handle: AttributeHandle, _ value: AttributeHandle, _ configuration: ClientCharacteristicConfiguration,

@@ -375,6 +375,11 @@ import Testing
         #expect(client.takeSent().isEmpty)
         #expect(client.update([UInt8](repeating: 0, count: 20), of: 16) == .notified)
         #expect(client.server.maximumUpdateLength == 20)
+        // The largest MTU has room for two bytes more than a value may have.
+        try client.send("020502")
+        #expect(client.server.maximumUpdateLength == 512)
+        #expect(client.update([UInt8](repeating: 0, count: 513), of: 16) == .tooLong(limit: 512))
+        #expect(client.update([UInt8](repeating: 0, count: 512), of: 16) == .notified)
     }
 
     @Test("several values in one packet, if the client can read that; never one, never cut")
