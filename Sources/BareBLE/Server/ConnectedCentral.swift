@@ -26,7 +26,7 @@ public struct ConnectedCentral: Identifiable, Hashable, Sendable {
 
     /// The number of bytes that an update for this central may have: what one packet of its MTU has room for, and at
     /// most the 512 of a value.
-    public var maximumUpdateLength: Int { min(mtu - 3, ServerDatabase.longestValue) }
+    public var maximumUpdateLength: Int { min(mtu - 3, ATTLimits.valueLength) }
 
     /// A Boolean value that indicates whether there is a bond with the central.
     public var isBonded: Bool { security.bond != nil }

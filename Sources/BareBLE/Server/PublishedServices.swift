@@ -181,8 +181,8 @@ final class PublishedServices: @unchecked Sendable {
             guard let read = handlers[handle]?.read else { return .rejected(.readNotPermitted, handle: handle) }
             return await result(handle, log) {
                 let value = try await read(CentralReadRequest(central: central, offset: offset))
-                if value.count > ServerDatabase.longestValue {
-                    report("has returned more than \(ServerDatabase.longestValue) bytes", handle, log)
+                if value.count > ATTLimits.valueLength {
+                    report("has returned more than \(ATTLimits.valueLength) bytes", handle, log)
                 }
                 return .value(value)
             }

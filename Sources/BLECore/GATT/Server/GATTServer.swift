@@ -1227,7 +1227,7 @@ extension GATTServer {
     }
 
     /// The largest value that can be sent to the client; no value is longer than an attribute's.
-    package var maximumUpdateLength: Int { min(Int(mtu) - 3, ServerDatabase.longestValue) }
+    package var maximumUpdateLength: Int { min(Int(mtu) - 3, ATTLimits.valueLength) }
 
     private mutating func configure(
         _ handle: AttributeHandle, _ value: AttributeHandle, _ configuration: ClientCharacteristicConfiguration,
