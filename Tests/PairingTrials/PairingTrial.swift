@@ -54,6 +54,11 @@ actor PairingTrial {
         case ("connect", 2):
             links[words[1]] = try await central.connect(try peer(words[1]))
             return "done"
+        case ("connect", 3...):
+            let options = try PairingWords(words.dropFirst(2)).options(replies)
+            links[words[1]] = try await central.connect(
+                try peer(words[1]), ConnectOptions(security: .pairing(options)))
+            return "done"
         case ("link", 2):
             let options = ConnectOptions(mtu: 23, observesServiceChanges: false)
             links[words[1]] = try await central.connect(try peer(words[1]), options)

@@ -8,7 +8,8 @@ import Glibc
 ///
 ///     ready                      puts the adapter under management
 ///     connect PEER               a link, under the peer's name in later commands
-///     link PEER                  the same, without a request of its own
+///     connect PEER WORD...       a link that is paired first, by the words of `pair`, unless the peer is bonded
+///     link PEER                  a link without a request of its own
 ///     pair PEER [WORD]...        pairs in parallel to what follows; `PairingWords` has the words. A line `disk` before its
 ///                                end says what the file of bonds is like at that moment
 ///     cancel PEER                cancels the task that pairs

@@ -41,8 +41,8 @@ package struct PairingExchange: ~Copyable {
         package var minimumKeySize: UInt8
         /// A Boolean value that indicates whether the owner has a bond with the peer.
         package var hasBond: Bool
-        /// A Boolean value that indicates whether that is to be replaced.
-        package var replacesKey: Bool
+        /// The identity of the bond that is to be replaced; `nil` if none is.
+        package var replacedBond: PeerID?
         /// The identities of all other bonds.
         package var otherBonds: Set<PeerID>
         /// A Boolean value that indicates whether Encryption Change of the link is reported to `encryptionChanged`.
@@ -52,7 +52,7 @@ package struct PairingExchange: ~Copyable {
         package init(
             peer: PeerID, onAir: PeerID? = nil, capability: IOCapability, outOfBand: OutOfBandValues? = nil,
             level: BondRecord.Level = .encrypted, minimumKeySize: UInt8 = 16, hasBond: Bool = false,
-            replacesKey: Bool = false, otherBonds: Set<PeerID> = [],
+            replacedBond: PeerID? = nil, otherBonds: Set<PeerID> = [],
             followsEncryption: Bool = true, deadline: BootInstant
         ) {
             self.peer = peer
@@ -62,7 +62,7 @@ package struct PairingExchange: ~Copyable {
             self.level = level
             self.minimumKeySize = minimumKeySize
             self.hasBond = hasBond
-            self.replacesKey = replacesKey
+            self.replacedBond = replacedBond
             self.otherBonds = otherBonds
             self.followsEncryption = followsEncryption
             self.deadline = deadline
@@ -188,6 +188,8 @@ package struct PairingExchange: ~Copyable {
         case setBondable(Bool)
         case disconnect
         case removeKeys(disconnects: Bool)
+        /// Removes the keys of the bond that is replaced, where the kernel has the link under another name.
+        case removeReplacedBond
         case addOutOfBandData(OutOfBandValues)
         case clearOutOfBandData
         case pair
@@ -358,9 +360,14 @@ package struct PairingExchange: ~Copyable {
             guard let security else { return finish(.failure(.linkLost)) }
             if Self.isEncrypted(security) { return finish(.failure(.alreadyEncrypted)) }
             var commands = [Command.setBondable(true)]
-            if pairing.demand.replacesKey { commands.append(.removeKeys(disconnects: false)) }
+            if let bond = pairing.demand.replacedBond {
+                commands.append(.removeKeys(disconnects: false))
+                // The kernel resolves the peer of Pair Device. A load of the lists after the link came up may have
+                // given it the keys of the identity.
+                if bond != pairing.demand.peer { commands.append(.removeReplacedBond) }
+                pairing.hasRemovedKeys = true
+            }
             if let values = pairing.demand.outOfBand { commands.append(.addOutOfBandData(values)) }
-            pairing.hasRemovedKeys = pairing.demand.replacesKey
             return prepare(pairing, commands)
         case .checking(let pairing):
             guard let security else { return leave(pairing, .linkLost) }
@@ -499,7 +506,8 @@ package struct PairingExchange: ~Copyable {
             return asked(.show(notification.passkey), event, at: now)
         case .newIdentityResolvingKey(let new):
             guard let pairing,
-                new.privateAddress == pairing.demand.onAir.address || pairing.concerns(new.key.peer)
+                [pairing.demand.onAir.address, pairing.demand.peer.address].contains(new.privateAddress)
+                    || pairing.concerns(new.key.peer)
             else { return nil }
             return update { $0.keys.add(new) }
         case .newLongTermKey(let new):
@@ -537,7 +545,14 @@ package struct PairingExchange: ~Copyable {
 extension PairingExchange {
     private mutating func send(_ command: Command, _ pairing: Pairing) -> Action {
         if case .setBondable(true) = command { mayBeBondable = true }
-        return .send(command, ManagementPeer(command.isAboutIdentity ? pairing.identity : pairing.demand.peer))
+        let peer =
+            switch command {
+            case .pair, .addOutOfBandData: pairing.demand.peer
+            case .removeReplacedBond: pairing.demand.replacedBond ?? pairing.identity
+            // The kernel knows the peer by its identity where it has told one.
+            default: pairing.identity
+            }
+        return .send(command, ManagementPeer(peer))
     }
 
     private mutating func prepare(_ pairing: Pairing, _ commands: [Command]) -> [Action] {
@@ -556,7 +571,8 @@ extension PairingExchange {
         switch end {
         case .success, .lost: nil
         // There was no key to remove.
-        case .failure(.notPaired) where command == .removeKeys(disconnects: false): nil
+        case .failure(.notPaired) where command == .removeKeys(disconnects: false) || command == .removeReplacedBond:
+            nil
         case .failure(.notConnected), .failure(.disconnected): .linkLost
         // A pairing that neither side refused: the kernel has given it up with its link.
         case .failure(.failed) where command == .pair: .linkLost
@@ -736,20 +752,12 @@ extension PairingExchange {
 // MARK: - Packets
 
 extension PairingExchange.Command {
-    /// Whether the kernel knows the peer by its identity where it has told one.
-    fileprivate var isAboutIdentity: Bool {
-        switch self {
-        case .pair, .addOutOfBandData: false
-        default: true
-        }
-    }
-
     /// The code of the command.
     package var code: ManagementCommandCode {
         switch self {
         case .setBondable: .setBondable
         case .disconnect: .disconnect
-        case .removeKeys: .unpairDevice
+        case .removeKeys, .removeReplacedBond: .unpairDevice
         case .addOutOfBandData: .addRemoteOutOfBandData
         case .clearOutOfBandData: .removeRemoteOutOfBandData
         case .pair: .pairDevice
@@ -770,6 +778,7 @@ extension PairingExchange.Command {
         case .disconnect: ManagementDisconnect(peer).packet(adapter: adapter)
         case .removeKeys(let disconnects):
             ManagementUnpairDevice(peer, disconnects: disconnects).packet(adapter: adapter)
+        case .removeReplacedBond: ManagementUnpairDevice(peer, disconnects: false).packet(adapter: adapter)
         case .addOutOfBandData(let values):
             ManagementAddRemoteOutOfBandData(peer, confirmation: values.confirmation, random: values.random)
                 .packet(adapter: adapter)

@@ -398,15 +398,14 @@ extension Adapter {
         if target.means == .command { return try await attachUnmanaged(target, to: handle, until: deadline) }
         let required = target.required
         var name = target.peer
-        if required != nil {
-            _ = security.coordinator.takeRejection(by: target.peer)
-            if let handle {
-                // A socket that attaches before the kernel has filed the link has it look for the peer, for good.
-                do throws(EncryptionFailure) {
-                    name = try await kernelName(of: target, handle, until: min(deadline, loop.now() + Self.filingTime))
-                } catch {
-                    throw await end(handle, error)
-                }
+        if required != nil { _ = security.coordinator.takeRejection(by: target.peer) }
+        if let handle, target.isBonded {
+            // A socket that attaches before the kernel has filed the link, or by another name, has it look for the
+            // peer, for good. The kernel has the link of a bond that is to be replaced under the address on air.
+            do throws(EncryptionFailure) {
+                name = try await kernelName(of: target, handle, until: min(deadline, loop.now() + Self.filingTime))
+            } catch {
+                throw await end(handle, of: target, error)
             }
         }
         var socket: LinkSocket
@@ -456,7 +455,7 @@ extension Adapter {
             if let required = target.required { try await encryptByCommand(handle, of: required.identity) }
             name = try await kernelName(of: target, handle, until: deadline)
         } catch {
-            throw await self.end(handle, error)
+            throw await self.end(handle, of: target, error)
         }
         var socket: LinkSocket
         do throws(AttachError) {
@@ -475,7 +474,7 @@ extension Adapter {
             do throws(EncryptionFailure) {
                 try checkEncryption(handle, attached: attached)
             } catch {
-                throw await self.end(attached, error)
+                throw await self.end(attached, of: target, error)
             }
             discarded = discard(&socket)
             bonds.recordEncryption(required.identity)
@@ -500,9 +499,15 @@ extension Adapter {
         throw .connect(.notEstablished, errno: 0)
     }
 
-    /// Disconnects a link that is not encrypted, and returns what that means for the connect.
-    private func end(_ handle: ConnectionHandle, _ failure: EncryptionFailure) async -> AttachError {
+    /// Disconnects a link that is not encrypted or filed, and returns what that means for the connect.
+    private func end(
+        _ handle: ConnectionHandle, of target: ConnectTarget, _ failure: EncryptionFailure
+    ) async -> AttachError {
         if links.lastEnd(of: handle) == nil { await disconnect(handle) }
+        if target.required == nil {
+            if case .cancelled = failure { return .cancelled }
+            return .connect(.notEstablished, errno: 0)
+        }
         // A link that never came to life is initiated again, as any other.
         if case .linkLost(.connectionFailedToBeEstablished?) = failure { return .connect(.notEstablished, errno: 0) }
         return .encryption(failure)

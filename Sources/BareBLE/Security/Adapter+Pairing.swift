@@ -311,7 +311,7 @@ extension Adapter {
                 }
                 continue
             }
-            let demand = demand(for: peer, options, until: deadline)
+            let demand = demand(for: link, options, until: deadline)
             var isBegun = false
             let (wake, _) = await suspend(interruption: interruption) { number in
                 // Other jobs may have run since the look above.
@@ -335,20 +335,18 @@ extension Adapter {
         }
     }
 
-    /// What is demanded of a pairing with a peer.
+    /// What is demanded of a pairing with the peer of a link.
     private func demand(
-        for peer: PeerID, _ options: PairingOptions, until deadline: BootInstant
+        for link: LinkIdentity, _ options: PairingOptions, until deadline: BootInstant
     ) -> PairingExchange.Demand {
-        let identity = identity(of: peer) ?? peer
+        let identity = identity(of: link.peer) ?? link.peer
         let record = bonds.record(of: identity)
-        // The kernel has the link under the identity if it had the key of private addresses when the link came up.
-        let kernelName = identity != peer && hasLink(to: identity) ? identity : peer
         return PairingExchange.Demand(
-            peer: kernelName, onAir: peer, capability: options.agent.capability,
+            peer: kernelName(of: link) ?? link.peer, onAir: link.peer, capability: options.agent.capability,
             outOfBand: options.agent.outOfBand?.values,
             level: max(options.require.level, record?.level ?? .encrypted),
             minimumKeySize: UInt8(clamping: max(7, bonds.configuration?.minimumKeySize ?? 16)),
-            hasBond: record != nil, replacesKey: record != nil,
+            hasBond: record != nil, replacedBond: record?.identity,
             otherBonds: Set(bonds.records.map { $0.identity }).subtracting([identity]),
             followsEncryption: mayCommand, deadline: deadline)
     }

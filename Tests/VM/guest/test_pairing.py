@@ -231,6 +231,31 @@ def a_lock_with_another_key_is_not_paired():
         trial.pair()
 
 
+@row("S02", "S11")
+@test
+def a_bond_that_a_lock_has_lost_is_replaced_by_a_connect():
+    """A lock that was reset, at its identity's address and at private ones."""
+    for privacy in False, True:
+        forget_everything()
+        tell(privacy=privacy)
+        with beginning() as trial:
+            address = trial.do("find Lock").split()[0]
+            trial.connect(address)
+            trial.pair(peer=address)
+            trial.do(f"disconnect {address}")
+            tell(forget=True)
+            trial.fails(f"connect {LOCK}", "bondRejected")
+            trial.do(f"connect {LOCK} replacing=lostByPeer")
+            same(bytes.fromhex(trial.do(f"read {LOCK} {SEALED}")), b"encrypted", "the value")
+            trial.do(f"disconnect {LOCK}")
+            same([bond[0] for bond in trial.bonds() if "rejected" not in bond], [LOCK], "good bonds")
+            log = LockLog()
+            trial.connect()
+            same(bytes.fromhex(trial.do(f"read {LOCK} {SEALED}")), b"encrypted", "the value on the next link")
+            trial.do(f"disconnect {LOCK}")
+            log.check_encrypted()
+
+
 @row("S03")
 @test
 def keys_that_another_program_has_removed_are_not_made_again():
