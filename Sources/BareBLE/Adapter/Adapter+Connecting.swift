@@ -304,6 +304,8 @@ extension Adapter {
 
     /// How long the kernel may take to file a link whose beginning the controller has reported.
     private static let filingTime: Duration = .seconds(2)
+    /// How long a socket may take to attach to a link that is up, where the kernel may have it under another name.
+    private static let nameTime: Duration = .milliseconds(500)
 
     /// Has the controller initiate the connection; `nil` where there is a link to the peer already.
     private func initiate(
@@ -398,6 +400,7 @@ extension Adapter {
         if target.means == .command { return try await attachUnmanaged(target, to: handle, until: deadline) }
         let required = target.required
         var name = target.peer
+        var otherName: PeerID?
         if required != nil { _ = security.coordinator.takeRejection(by: target.peer) }
         if let handle, target.isBonded {
             // A socket that attaches before the kernel has filed the link, or by another name, has it look for the
@@ -407,10 +410,13 @@ extension Adapter {
             } catch {
                 throw await end(handle, of: target, error)
             }
+        } else if let handle, target.peer.kind == .resolvablePrivate {
+            let limit = min(deadline, loop.now() + Self.filingTime)
+            (name, otherName) = await kernelNames(ofPrivate: target.peer, handle, until: limit)
         }
         var socket: LinkSocket
         do throws(AttachError) {
-            socket = try await attach(name, required, on: handle, until: deadline)
+            socket = try await attach(&name, or: otherName, required, on: handle, until: deadline)
         } catch {
             if case .encryption = error, let handle { await disconnect(handle) }
             guard required != nil, let failure = rejection(by: target.peer, of: handle) else { throw error }
@@ -569,6 +575,22 @@ extension Adapter {
             case .connect: .other
             }
         }
+    }
+
+    /// Connects a socket to a link that is up by the first of two names, and if the kernel has the link under the second
+    /// one, by that.
+    private func attach(
+        _ name: inout PeerID, or other: PeerID?, _ required: RequiredEncryption?, on handle: ConnectionHandle?,
+        until limit: BootInstant
+    ) async throws(AttachError) -> LinkSocket {
+        guard let other else { return try await attach(name, required, on: handle, until: limit) }
+        do throws(AttachError) {
+            return try await attach(name, required, on: handle, until: min(limit, loop.now() + Self.nameTime))
+        } catch {
+            guard case .timedOut = error else { throw error }
+        }
+        name = other
+        return try await attach(other, required, on: handle, until: limit)
     }
 
     /// Connects a socket, to a link that is up or by the kernel's own means.

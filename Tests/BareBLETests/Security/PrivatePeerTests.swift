@@ -104,6 +104,31 @@ import Testing
         }
     }
 
+    /// The kernel keeps the key of the peer, and has its links under its identity; whether that is a public address
+    /// cannot be seen from one that looks like a static one.
+    @Test(
+        .row("S11"),
+        arguments: ["11:22:33:44:55:C6/public", "C6:55:44:33:22:11/random", "C8:55:44:33:22:11/public"])
+    func aPeerThatAnotherProgramHasPairedIsConnectedByItsPrivateAddress(_ name: String) async throws {
+        try await VirtualTime.run { time in
+            let identity = try #require(PeerID(name))
+            var security = VirtualSecurity()
+            security.identity = VirtualIdentity(identity, key: Array(0x20...0x2F))
+            let bench = try await SecurityBench(time, security)
+            let first = await bench.radio.rotateAddress(of: bench.device)
+            let link = try await bench.central.connect(try #require(first))
+            #expect(try await link.pair().peer == identity)
+            await link.disconnect()
+            let others = Central(Configuration(), radio: bench.radio)
+            let second = await bench.radio.rotateAddress(of: bench.device)
+            let address = try #require(second)
+            let peripheral = try await others.connect(address)
+            #expect(peripheral.id == address)
+            #expect(try await peripheral.read(0xFFF2) == [8])
+            await peripheral.disconnect()
+        }
+    }
+
     @Test func aPeerHasOneSessionUnderAllItsNames() async throws {
         try await VirtualTime.run { time in
             let bench = try await SecurityBench(time, isPrivate: true)

@@ -438,6 +438,21 @@ def a_lock_with_private_addresses_is_one_lock():
 
 @row("S11")
 @test
+def a_lock_that_another_program_has_paired_is_read_by_its_private_address():
+    """The kernel keeps the lock's key, and has its links under the identity."""
+    tell(privacy=True)
+    with beginning() as trial:
+        address, _ = trial.do("find Lock").split()
+        trial.connect(address)
+        trial.pair(peer=address)
+        trial.do(f"disconnect {address}")
+        tell(rotate=True)
+        address, _ = trial.do("find Lock").split()
+    blescan("read", address, OPEN, "--hex-only", "--no-bond").must(DONE)
+
+
+@row("S11")
+@test
 def a_session_stays_with_a_lock_that_changes_its_address():
     """G12: each time the link is lost."""
     tell(privacy=True)
