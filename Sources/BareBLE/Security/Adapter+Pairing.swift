@@ -535,7 +535,7 @@ extension SecurityCoordinator.ForeignChange {
         case .wasBondable: "the adapter was bondable: another program manages it, or has done so"
         case .otherManager: "bluetoothd manages the adapter too: it refuses pairings, and removes the keys of bonds"
         case .secureConnectionsOff:
-            "another program has switched LE Secure Connections off: later pairings are legacy ones"
+            "another program has switched LE Secure Connections off: they are switched on again before a pairing"
         case .privacyOn: "another program has given the adapter private addresses: pairing may fail"
         }
     }

@@ -98,10 +98,7 @@ extension World {
 
     func healBonds() {
         guard !script.security.isEmpty else { return }
-        for host in hosts where host.store != nil {
-            if host.store?.isStopped == false { host.store?.heal() }
-            foreign(host, .setSecureConnections, [1])
-        }
+        for host in hosts where host.store?.isStopped == false { host.store?.heal() }
         for peer in peers {
             // A peer that asks for more than a program without an agent has ends each of its links.
             var security = peer.pairs
