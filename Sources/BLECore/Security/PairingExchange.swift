@@ -11,6 +11,8 @@
 //   time is over, every question gets a no.
 // - Whether a key is authenticated is decided by its kind. The security level of the socket repeats what was asked for,
 //   so it only says whether the link is encrypted at all.
+// - A question that the agent does not reply to is rejected before the kernel gives the pairing up, which would end the
+//   link.
 // - The link is not encrypted when the exchange begins: the kernel would succeed at once and make no key.
 // - A peer that claims the identity of another bond is refused, and nothing of that bond is touched.
 // - The adapter is no longer bondable when the bond is stored, however long the disk takes.
@@ -230,7 +232,9 @@ package struct PairingExchange: ~Copyable {
         let demand: Demand
         var keys: PairingKeys
         /// The question that waits for the agent's reply.
-        var question: Question?
+        private(set) var question: Question?
+        /// When that is rejected.
+        private var replyDeadline: BootInstant?
         var method: PairingMethod
         var isEncrypted = false
         /// Whether a key that the kernel had was removed before.
@@ -241,6 +245,25 @@ package struct PairingExchange: ~Copyable {
             keys = PairingKeys(of: demand.peer)
             method = demand.outOfBand == nil ? .justWorks : .outOfBand
             isEncrypted = !demand.followsEncryption
+        }
+
+        /// When the pairing is given up unless something happens.
+        var deadline: BootInstant { replyDeadline ?? demand.deadline }
+
+        /// The agent is asked, and its reply awaited; a passkey that is shown is entered at the peer.
+        mutating func ask(_ question: Question, at now: BootInstant) {
+            self.question = question
+            if case .show = question {
+                replyDeadline = nil
+            } else {
+                replyDeadline = min(demand.deadline, now + PairingExchange.replyTime)
+            }
+        }
+
+        /// The question has its reply.
+        mutating func closeQuestion() {
+            question = nil
+            replyDeadline = nil
         }
 
         /// The peer's identity, as far as it is known.
@@ -304,7 +327,7 @@ package struct PairingExchange: ~Copyable {
     /// When `timePassed` is to be called at the latest.
     package var nextDeadline: BootInstant? {
         switch state {
-        case .pairing(let pairing): pairing.demand.deadline
+        case .pairing(let pairing): pairing.deadline
         case .stopping(_, _, _, let until), .settling(_, let until): until
         case .idle, .beginning, .preparing, .checking, .closing, .storing, .leaving, .finished: nil
         }
@@ -336,11 +359,11 @@ package struct PairingExchange: ~Copyable {
         }
         switch (question, reply) {
         case (.justWorks, .yes), (.compare, .yes):
-            pairing.question = nil
+            pairing.closeQuestion()
             state = .pairing(pairing)
             return [send(.confirm, pairing)]
         case (.enter, .passkey(let passkey)) where passkey <= Self.largestPasskey:
-            pairing.question = nil
+            pairing.closeQuestion()
             state = .pairing(pairing)
             return [send(.enter(passkey), pairing)]
         case (.show, .yes):
@@ -591,7 +614,7 @@ extension PairingExchange {
         switch question {
         case .justWorks:
             if pairing.demand.level > .encrypted {
-                pairing.question = question
+                pairing.ask(question, at: now)
                 return stop(pairing, .notProtected, at: now)
             }
             pairing.method = .justWorks
@@ -599,7 +622,7 @@ extension PairingExchange {
         case .enter: pairing.method = .passkeyTyped
         case .show: pairing.method = .passkeyShown
         }
-        pairing.question = question
+        pairing.ask(question, at: now)
         state = .pairing(pairing)
         lastQuestion &+= 1
         return [.ask(question, lastQuestion)]
@@ -683,7 +706,7 @@ extension PairingExchange {
     private mutating func stop(_ pairing: Pairing, _ failure: Failure, at now: BootInstant) -> [Action] {
         guard let question = pairing.question else { return cancelPairing(pairing, failure, at: now) }
         var pairing = pairing
-        pairing.question = nil
+        pairing.closeQuestion()
         state = .stopping(pairing, failure, isCancelled: false, until: now + Self.stopTimeout)
         switch question {
         case .justWorks, .compare: return [send(.reject, pairing)]
@@ -737,6 +760,9 @@ extension PairingExchange {
         return [.finish(result)]
     }
 
+    /// How long the agent's reply is awaited: the kernel gives a pairing up after 30 s without a packet, and the link
+    /// with it.
+    private static let replyTime: Duration = .seconds(25)
     /// How long the end of Pair Device is awaited after a rejection, and after Cancel Pair Device.
     private static let stopTimeout: Duration = .seconds(3)
     /// How long the end of Pair Device is awaited after the end of the link.

@@ -533,6 +533,29 @@ import Testing
         #expect(run.result == .failure(.timedOut(.compare(123_456))) && !run.hasDisconnected)
     }
 
+    /// The kernel gives up after 30 s, and ends the link.
+    @Test(.row("S14")) func aQuestionWithoutReplyIsRejectedBeforeTheKernelGivesUp() throws {
+        let begin = BootInstant(nanoseconds: 5_000_000_000)
+        let run = PairingRun { $0.deadline = begin + .seconds(120) }
+        run.beginPairing()
+        #expect(run.deadline == begin + .seconds(120))
+        try run.receive(PairingEvent.comparison)
+        #expect(run.deadline == begin + .seconds(25))
+        run.passDeadline()
+        #expect(run.sent == [.reject])
+        run.finish(.pair, failing: .authenticationFailed)
+        run.leave()
+        #expect(run.result == .failure(.timedOut(.compare(123_456))) && !run.hasDisconnected)
+        // With the reply, and where the peer's user has to act, it lasts as long as was asked for.
+        let other = PairingRun { $0.deadline = begin + .seconds(120) }
+        other.beginPairing()
+        try other.receive(PairingEvent.comparison)
+        other.reply(.yes)
+        #expect(other.deadline == begin + .seconds(120))
+        try other.receive(PairingEvent.passkeyNotification)
+        #expect(other.deadline == begin + .seconds(120))
+    }
+
     @Test(.row("S12")) func theDeadlineCancelsWhereThePeerIsSilent() {
         let run = PairingRun()
         run.beginPairing()
