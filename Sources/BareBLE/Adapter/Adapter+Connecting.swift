@@ -64,8 +64,8 @@ extension Adapter {
         var retry = ConnectRetry(until: limit, at: loop.now())
         // The bonds must be known.
         if security.isConfigured {
-            try await prepare(during: "connect")
-            if demand != .none { try await openBonds(during: "connect") }
+            try await prepare(during: "connect", until: limit)
+            if demand != .none { try await openBonds(during: "connect", until: limit) }
         }
         while true {
             // It may have been bonded meanwhile, or forgotten.
@@ -107,7 +107,7 @@ extension Adapter {
         _ target: ConnectTarget, _ demand: SecurityDemand, _ parameters: ConnectionParameters,
         _ retry: inout ConnectRetry, until limit: BootInstant?
     ) async throws(BLEError) -> Turn {
-        try await prepare(during: "connect")
+        try await prepare(during: "connect", until: limit)
         try checkIsPeer(target.address.address, "\(target.address)", during: "connect")
         var hasWaited = false
         var roomDeadline: BootInstant?
@@ -120,7 +120,7 @@ extension Adapter {
         }
         defer { initiator.passTurn() }
         // The adapter may have gone while others had their turns.
-        if hasWaited { try await prepare(during: "connect") }
+        if hasWaited { try await prepare(during: "connect", until: limit) }
         if try self.target(target.address, demand) != target { return .bondChanged }
         retry.beginTurn(at: loop.now())
         // What an earlier link has shown of the bond, which may be another one since.

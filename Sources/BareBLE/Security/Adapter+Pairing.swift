@@ -78,23 +78,29 @@ extension Adapter {
     /// Puts the adapter under management before its first use, where security is configured: later its links are in the
     /// way. What needs no security works without.
     ///
-    /// - Parameter mayCyclePower: Whether the adapter may be switched off and on for that: not where links are up that
-    ///   another program has made.
-    func manageFirst(during operation: String, mayCyclePower: Bool = true) async throws(BLEError) {
+    /// - Parameters:
+    ///   - mayCyclePower: Whether the adapter may be switched off and on for that: not where links are up that another
+    ///     program has made.
+    ///   - limit: When the caller waits no longer.
+    func manageFirst(
+        during operation: String, mayCyclePower: Bool = true, until limit: BootInstant? = nil
+    ) async throws(BLEError) {
         guard security.isConfigured, coordinator.setUpFailure == nil else { return }
         // One that is managed and cannot pair can be helped where it has no links.
         if coordinator.isManaged, coordinator.canPair == true || links.hasLinks || !mayCyclePower { return }
         do throws(BLEError) {
-            try await openBonds(during: operation)
+            try await openBonds(during: operation, until: limit)
         } catch {
             if error.code == .cancelled { throw error }
             // A connect fails for the same reason. The next use tries again.
             return
         }
         do throws(BLEError) {
-            try await manage(during: operation, mayCyclePower: mayCyclePower)
+            try await manage(during: operation, mayCyclePower: mayCyclePower, until: limit)
         } catch {
             if error.code == .cancelled { throw error }
+            // That says nothing about the adapter: the next use waits for it again.
+            if let limit, limit <= loop.now() { throw error }
             coordinator.setUpEnded(error)
             warnOfNoManagement(error)
             // It was switched off for that, and why it is not on again is the cause.
@@ -288,7 +294,7 @@ extension Adapter {
         let operation = "pair"
         let peer = link.peer
         let deadline = loop.now() + options.timeout
-        let managed = try await manage(during: operation)
+        let managed = try await manage(during: operation, until: deadline)
         guard managed.canPair != false else { throw BLEError(cannotPairWith: name, during: operation) }
         let interruption = WaitInterruption.handled { [weak self] number, _ in
             self?.assumeIsolated { $0.perform($0.coordinator.cancelPairing(number)) }
