@@ -14,11 +14,12 @@ actor PairingTrial {
 
     private struct NotUnderstood: Error {}
 
-    init(directory: String, shortestKey: Int) throws(BLEError) {
+    init(directory: String, shortestKey: Int, sharing: AdapterSharing) throws(BLEError) {
         self.directory = directory
         var configuration = Configuration()
         var security = SecurityConfiguration(bonds: try BondStore(directory: directory))
         security.minimumKeySize = shortestKey
+        security.sharing = sharing
         configuration.security = security
         configuration.addressHash = { $0.hash }
         if unsafe getenv("PAIRING_TRIALS_LOG") != nil {

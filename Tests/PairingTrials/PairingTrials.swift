@@ -4,7 +4,8 @@ import Glibc
 /// A program for the kernel tests that pairs as a test tells it: each line of standard input is a command, and each
 /// line of the output says one thing.
 ///
-///     pairing-trials DIRECTORY [SHORTEST-KEY]    keeps the bonds in this directory
+///     pairing-trials DIRECTORY [SHORTEST-KEY] [exclusive]    keeps the bonds in this directory; with `exclusive`, shares the
+///                                                            adapter with no other program
 ///
 ///     ready                      puts the adapter under management
 ///     connect PEER               a link, under the peer's name in later commands
@@ -35,7 +36,9 @@ enum PairingTrials {
         guard !words.isEmpty else { fail("no directory") }
         let trial: PairingTrial
         do {
-            trial = try PairingTrial(directory: words.removeFirst(), shortestKey: words.first.flatMap { Int($0) } ?? 16)
+            trial = try PairingTrial(
+                directory: words.removeFirst(), shortestKey: words.first.flatMap { Int($0) } ?? 16,
+                sharing: words.contains("exclusive") ? .exclusive : .observed)
         } catch {
             fail("\(error)")
         }

@@ -822,6 +822,23 @@ def bluetoothd_that_was_there_before_is_noticed_and_changes_no_bond():
         return [*results, rest]
 
 
+@test
+def a_program_that_shares_the_adapter_with_none_uses_no_bond_beside_bluetoothd():
+    with beginning("exclusive") as trial:
+        trial.connect()
+        trial.pair()
+        trial.do(f"disconnect {LOCK}")
+        log = LockLog()
+        with bluez.Daemon() as others:
+            trial.fails("ready", "adapterShared", "bluetoothd")
+            trial.fails(f"connect {LOCK}", "adapterShared", "bluetoothd")
+            others.stop()
+        log.check_no_pairing()
+        trial.do("ready")
+        trial.connect()
+        same(bytes.fromhex(trial.do(f"read {LOCK} {SEALED}")), b"encrypted", "the value after bluetoothd")
+
+
 def beside_bluetoothd(trial):
     """Connects to the bonded lock: the link is encrypted, or the error says that the adapter is shared."""
     succeeded, rest = trial.end(f"connect {LOCK}", trial.say(f"connect {LOCK}"))
