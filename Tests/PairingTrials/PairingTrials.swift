@@ -4,8 +4,8 @@ import Glibc
 /// A program for the kernel tests that pairs as a test tells it: each line of standard input is a command, and each
 /// line of the output says one thing.
 ///
-///     pairing-trials DIRECTORY [SHORTEST-KEY] [exclusive]    keeps the bonds in this directory; with `exclusive`, shares the
-///                                                            adapter with no other program
+///     pairing-trials DIRECTORY [SHORTEST-KEY] [exclusive]    keeps the bonds in this directory; with `exclusive`, it
+///                                                            shares the adapter with no other program
 ///
 ///     ready                      puts the adapter under management
 ///     connect PEER               a link, under the peer's name in later commands
