@@ -257,6 +257,7 @@ extension Adapter {
         guard security.isConfigured else { return nil }
         try await readBonds(during: operation)
         let identity = identity(of: peer) ?? peer
+        security.pairing.forget(identity)
         try await bonds.forget(identity, during: operation)
         _ = coordinator.takeRejection(by: identity)
         // The bond is gone, whatever follows.
@@ -506,6 +507,13 @@ extension Adapter {
 
     private func store(_ outcome: PairingExchange.Outcome) {
         guard let context = security.pairing.context, let configuration = bonds.configuration else {
+            return perform(coordinator.stored(false))
+        }
+        if security.pairing.isForgotten(outcome.identity) {
+            let reason = BLEError(
+                .bondNotStored, subject: "\(outcome.identity)", during: "pair",
+                because: "the bond was forgotten while it was being made", hint: "Pair again.")
+            _ = security.pairing.stored(.failure(reason), for: context.waiter)
             return perform(coordinator.stored(false))
         }
         let record = BondRecord(outcome, name: context.options.name, bondedAt: configuration.timeOfDay())
