@@ -577,7 +577,7 @@ extension Adapter {
         }
     }
 
-    /// Connects a socket to a link that is up, by the first of two names; where the kernel has the link under the second
+    /// Connects a socket to a link that is up, by the first of two names; where the kernel has the link under the other
     /// one, by that.
     private func attach(
         _ name: inout PeerID, or other: PeerID?, _ required: RequiredEncryption?, on handle: ConnectionHandle?,
