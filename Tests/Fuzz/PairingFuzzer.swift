@@ -233,7 +233,7 @@ private struct FuzzedPairings: ~Copyable, FuzzedRun {
             running.keys = []
             running.hasLeftovers = false
             running.isClosing = false
-        case .removeKeys:
+        case .removeKeys, .removeReplacedBond:
             require(peer != Self.otherBond, "nothing of another bond is removed")
             running.hasLeftovers = false
             if running.begun > 0 { running.isClosing = true }
@@ -341,7 +341,7 @@ private struct FuzzedPairings: ~Copyable, FuzzedRun {
             outOfBand: bits & 16 == 0
                 ? nil : PairingExchange.OutOfBandValues(confirmation: Self.secret(1), random: Self.secret(2)),
             level: levels[Int(script.byte() & 3)], minimumKeySize: bits & 32 == 0 ? 16 : 7, hasBond: hasBond,
-            replacesKey: hasBond, otherBonds: [other], followsEncryption: bits & 64 == 0,
+            replacedBond: hasBond ? identity : nil, otherBonds: [other], followsEncryption: bits & 64 == 0,
             deadline: now + .seconds(25))
         pairing = Pairing(demand: demand)
         exchange = PairingExchange(after: exchange.lastQuestion)

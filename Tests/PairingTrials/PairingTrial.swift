@@ -14,11 +14,12 @@ actor PairingTrial {
 
     private struct NotUnderstood: Error {}
 
-    init(directory: String, shortestKey: Int) throws(BLEError) {
+    init(directory: String, shortestKey: Int, sharing: AdapterSharing) throws(BLEError) {
         self.directory = directory
         var configuration = Configuration()
         var security = SecurityConfiguration(bonds: try BondStore(directory: directory))
         security.minimumKeySize = shortestKey
+        security.sharing = sharing
         configuration.security = security
         configuration.addressHash = { $0.hash }
         if unsafe getenv("PAIRING_TRIALS_LOG") != nil {
@@ -53,6 +54,11 @@ actor PairingTrial {
             return "done"
         case ("connect", 2):
             links[words[1]] = try await central.connect(try peer(words[1]))
+            return "done"
+        case ("connect", 3...):
+            let options = try PairingWords(words.dropFirst(2)).options(replies)
+            links[words[1]] = try await central.connect(
+                try peer(words[1]), ConnectOptions(security: .pairing(options)))
             return "done"
         case ("link", 2):
             let options = ConnectOptions(mtu: 23, observesServiceChanges: false)

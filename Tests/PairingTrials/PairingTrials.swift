@@ -4,11 +4,13 @@ import Glibc
 /// A program for the kernel tests that pairs as a test tells it: each line of standard input is a command, and each
 /// line of the output says one thing.
 ///
-///     pairing-trials DIRECTORY [SHORTEST-KEY]    keeps the bonds in this directory
+///     pairing-trials DIRECTORY [SHORTEST-KEY] [exclusive]    keeps the bonds in this directory; with `exclusive`, it
+///                                                            shares the adapter with no other program
 ///
 ///     ready                      puts the adapter under management
 ///     connect PEER               a link, under the peer's name in later commands
-///     link PEER                  the same, without a request of its own
+///     connect PEER WORD...       a link that is paired first, by the words of `pair`, unless the peer is bonded
+///     link PEER                  a link without a request of its own
 ///     pair PEER [WORD]...        pairs in parallel to what follows; `PairingWords` has the words. A line `disk` before its
 ///                                end says what the file of bonds is like at that moment
 ///     cancel PEER                cancels the task that pairs
@@ -34,7 +36,9 @@ enum PairingTrials {
         guard !words.isEmpty else { fail("no directory") }
         let trial: PairingTrial
         do {
-            trial = try PairingTrial(directory: words.removeFirst(), shortestKey: words.first.flatMap { Int($0) } ?? 16)
+            trial = try PairingTrial(
+                directory: words.removeFirst(), shortestKey: words.first.flatMap { Int($0) } ?? 16,
+                sharing: words.contains("exclusive") ? .exclusive : .observed)
         } catch {
             fail("\(error)")
         }

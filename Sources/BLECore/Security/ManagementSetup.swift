@@ -17,7 +17,9 @@
 // with the input and output of the agent. All other settings stay as they are. If another program clears the bondable
 // setting meanwhile, it is set again, three times in 60 s; after that not until the first of these is 60 s ago: two
 // programs must not fight without end. A `rest` that waits then fails.
-// The kernel reports no change of the input and output, so these are then set again as well.
+// The kernel reports no change of the input and output, so these are then set again as well. If another program
+// switches Secure Connections off, they are switched on again within the same limit while centrals may pair, and before
+// each pairing of this side.
 //
 // Invariants:
 // - One command of this machine is out at a time, except that a setup does not wait for a load that it replaces.
@@ -141,7 +143,7 @@ package struct ManagementSetup: ~Copyable {
         case madeBondable
         /// The setup has found the adapter bondable: another program manages it, or has done so.
         case wasBondable
-        /// Another program has changed a setting: later pairings are legacy ones.
+        /// Another program has changed a setting: pairings are legacy ones until it is set again.
         case secureConnectionsOff
         /// Another program has changed a setting: the kernel pairs with private addresses of its own, and fails where
         /// the controller uses the public one.
@@ -178,11 +180,13 @@ package struct ManagementSetup: ~Copyable {
     }
 
     private enum RestCommand {
+        case secureConnections
         case bondable(Bool)
         case capability(IOCapability)
 
         var code: ManagementCommandCode {
             switch self {
+            case .secureConnections: .setSecureConnections
             case .bondable: .setBondable
             case .capability: .setIOCapability
             }
@@ -220,9 +224,11 @@ package struct ManagementSetup: ~Copyable {
     private var owesRest = false
     /// Whether the state of rest could not be reached, and is not tried again by itself.
     private var isRestRefused = false
-    /// When another program has cleared the bondable setting while centrals may pair, the first time first.
+    /// Whether another program has switched Secure Connections off, and they are not on again or refused.
+    private var owesSecureConnections = false
+    /// When another program has cleared a setting that centrals need while they may pair, the first time first.
     private var clearings: [BootInstant] = []
-    /// The end of the pause in which it is not set again.
+    /// The end of the pause in which none is set again.
     private var restPause: BootInstant?
     /// Whether the adapter was off at some time since it is under management.
     private var hasBeenOff = false
@@ -337,7 +343,11 @@ package struct ManagementSetup: ~Copyable {
 
     /// The command that brings the adapter nearer to the state of rest; `nil` if there is none.
     private var restCommand: RestCommand? {
-        isRestRefused || restPause != nil ? nil : changeToRest
+        // Pairings that centrals begin are not announced.
+        if owesSecureConnections, pairing == .waiting || restCapability != nil && restPause == nil {
+            return .secureConnections
+        }
+        return isRestRefused || restPause != nil ? nil : changeToRest
     }
 
     /// The same, whether or not it may be sent now.
@@ -351,6 +361,7 @@ package struct ManagementSetup: ~Copyable {
     private mutating func send(_ command: RestCommand) -> [Action] {
         state = .resting(command)
         switch command {
+        case .secureConnections: return [.send(ManagementSetSecureConnections(true).packet(adapter: adapter))]
         case .bondable(let isOn): return [.send(ManagementSetBondable(isOn).packet(adapter: adapter))]
         case .capability(let capability):
             return [.send(ManagementSetIOCapability(capability).packet(adapter: adapter))]
@@ -366,6 +377,11 @@ package struct ManagementSetup: ~Copyable {
         case (.success, .capability(let capability)): setCapability = capability
         case (.success, .bondable(true)): settings.insert(.bondable)
         case (.success, .bondable(false)): settings.remove(.bondable)
+        case (.success, .secureConnections):
+            settings.insert(.secureConnections)
+            owesSecureConnections = false
+        // There is still legacy pairing.
+        case (.failure, .secureConnections): owesSecureConnections = false
         case (.failure(let failure), _):
             isRestRefused = true
             let isOpen = settings.contains(.bondable) && restCapability == nil
@@ -466,12 +482,19 @@ package struct ManagementSetup: ~Copyable {
             isRestRefused = true
             actions.append(.madeBondable)
         }
-        if !settings.contains(.bondable), former.contains(.bondable), restCapability != nil {
-            actions += bondableCleared(at: now)
+        let isBondableCleared = !settings.contains(.bondable) && former.contains(.bondable) && restCapability != nil
+        let isSecurityCleared = !settings.contains(.secureConnections) && former.contains(.secureConnections)
+        if isBondableCleared || isSecurityCleared && restCapability != nil, noteClearing(at: now), isBondableCleared {
+            // It may have been changed too.
+            setCapability = nil
+            isRestRefused = false
+            actions.append(.bondableCleared(isSetAgain: restPause == nil))
         }
-        if !settings.contains(.secureConnections), former.contains(.secureConnections) {
+        if isSecurityCleared {
+            owesSecureConnections = true
             actions.append(.secureConnectionsOff)
         }
+        if isBondableCleared || isSecurityCleared, case .managed = state { actions += proceed() }
         if settings.contains(.privacy), !former.contains(.privacy) { actions.append(.privacyOn) }
         if !settings.contains(.powered) {
             isStale = true
@@ -484,18 +507,15 @@ package struct ManagementSetup: ~Copyable {
         return actions
     }
 
-    /// Sets it again, unless that has been done too often.
-    private mutating func bondableCleared(at now: BootInstant) -> [Action] {
-        guard restPause == nil else { return [] }
+    /// Another program has cleared a setting that centrals need. After too many times a pause begins.
+    ///
+    /// - Returns: Whether there was no pause before.
+    private mutating func noteClearing(at now: BootInstant) -> Bool {
+        guard restPause == nil else { return false }
         clearings.removeAll { $0 + Self.clearingTime <= now }
         if clearings.count >= Self.clearingLimit, let first = clearings.first { restPause = first + Self.clearingTime }
         clearings.append(now)
-        // It may have been changed too.
-        setCapability = nil
-        isRestRefused = false
-        let report = [Action.bondableCleared(isSetAgain: restPause == nil)]
-        if case .managed = state { return report + proceed() }
-        return report
+        return true
     }
 
     /// The time is `now`: sends a command again that the kernel was too busy for,
@@ -748,6 +768,7 @@ extension ManagementSetup {
         loadFailure = nil
         setCapability = nil
         isRestRefused = false
+        owesSecureConnections = false
         (clearings, restPause) = ([], nil)
         return (isBeginning ? [.finish(.failure(failure))] : []) + endRest(failure)
             + endLoads(upTo: requestedLoad, failure)
@@ -758,6 +779,7 @@ extension ManagementSetup {
 
     private mutating func note(_ settings: ManagementSettings, at now: BootInstant) {
         self.settings = settings
+        if settings.contains(.secureConnections) { owesSecureConnections = false }
         if !settings.contains(.powered), now >= graceEnd { hasBeenOff = true }
     }
 
@@ -841,7 +863,8 @@ extension ManagementSetup {
     package static let tries = 10
     /// The pause before each further time.
     package static let pause: Duration = .milliseconds(500)
-    /// The number of times that the bondable setting is set again in `clearingTime` that another program clears.
+    /// The number of times that a setting is set again in `clearingTime` that another program clears while centrals may
+    /// pair.
     package static let clearingLimit = 3
     package static let clearingTime: Duration = .seconds(60)
 }

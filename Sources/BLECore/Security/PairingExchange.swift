@@ -11,6 +11,8 @@
 //   time is over, every question gets a no.
 // - Whether a key is authenticated is decided by its kind. The security level of the socket repeats what was asked for,
 //   so it only says whether the link is encrypted at all.
+// - A question that the agent does not reply to is rejected before the kernel gives the pairing up, which would end the
+//   link.
 // - The link is not encrypted when the exchange begins: the kernel would succeed at once and make no key.
 // - A peer that claims the identity of another bond is refused, and nothing of that bond is touched.
 // - The adapter is no longer bondable when the bond is stored, however long the disk takes.
@@ -41,8 +43,8 @@ package struct PairingExchange: ~Copyable {
         package var minimumKeySize: UInt8
         /// A Boolean value that indicates whether the owner has a bond with the peer.
         package var hasBond: Bool
-        /// A Boolean value that indicates whether that is to be replaced.
-        package var replacesKey: Bool
+        /// The identity of the bond that is to be replaced; `nil` if none is.
+        package var replacedBond: PeerID?
         /// The identities of all other bonds.
         package var otherBonds: Set<PeerID>
         /// A Boolean value that indicates whether Encryption Change of the link is reported to `encryptionChanged`.
@@ -52,7 +54,7 @@ package struct PairingExchange: ~Copyable {
         package init(
             peer: PeerID, onAir: PeerID? = nil, capability: IOCapability, outOfBand: OutOfBandValues? = nil,
             level: BondRecord.Level = .encrypted, minimumKeySize: UInt8 = 16, hasBond: Bool = false,
-            replacesKey: Bool = false, otherBonds: Set<PeerID> = [],
+            replacedBond: PeerID? = nil, otherBonds: Set<PeerID> = [],
             followsEncryption: Bool = true, deadline: BootInstant
         ) {
             self.peer = peer
@@ -62,7 +64,7 @@ package struct PairingExchange: ~Copyable {
             self.level = level
             self.minimumKeySize = minimumKeySize
             self.hasBond = hasBond
-            self.replacesKey = replacesKey
+            self.replacedBond = replacedBond
             self.otherBonds = otherBonds
             self.followsEncryption = followsEncryption
             self.deadline = deadline
@@ -188,6 +190,8 @@ package struct PairingExchange: ~Copyable {
         case setBondable(Bool)
         case disconnect
         case removeKeys(disconnects: Bool)
+        /// Removes the keys of the bond that is replaced, where the kernel has the link under another name.
+        case removeReplacedBond
         case addOutOfBandData(OutOfBandValues)
         case clearOutOfBandData
         case pair
@@ -228,7 +232,9 @@ package struct PairingExchange: ~Copyable {
         let demand: Demand
         var keys: PairingKeys
         /// The question that waits for the agent's reply.
-        var question: Question?
+        private(set) var question: Question?
+        /// When that is rejected.
+        private var replyDeadline: BootInstant?
         var method: PairingMethod
         var isEncrypted = false
         /// Whether a key that the kernel had was removed before.
@@ -239,6 +245,25 @@ package struct PairingExchange: ~Copyable {
             keys = PairingKeys(of: demand.peer)
             method = demand.outOfBand == nil ? .justWorks : .outOfBand
             isEncrypted = !demand.followsEncryption
+        }
+
+        /// When the pairing is given up unless something happens.
+        var deadline: BootInstant { replyDeadline ?? demand.deadline }
+
+        /// The agent is asked, and its reply awaited; a passkey that is shown is entered at the peer.
+        mutating func ask(_ question: Question, at now: BootInstant) {
+            self.question = question
+            if case .show = question {
+                replyDeadline = nil
+            } else {
+                replyDeadline = min(demand.deadline, now + PairingExchange.replyTime)
+            }
+        }
+
+        /// The question has its reply.
+        mutating func closeQuestion() {
+            question = nil
+            replyDeadline = nil
         }
 
         /// The peer's identity, as far as it is known.
@@ -302,7 +327,7 @@ package struct PairingExchange: ~Copyable {
     /// When `timePassed` is to be called at the latest.
     package var nextDeadline: BootInstant? {
         switch state {
-        case .pairing(let pairing): pairing.demand.deadline
+        case .pairing(let pairing): pairing.deadline
         case .stopping(_, _, _, let until), .settling(_, let until): until
         case .idle, .beginning, .preparing, .checking, .closing, .storing, .leaving, .finished: nil
         }
@@ -334,11 +359,11 @@ package struct PairingExchange: ~Copyable {
         }
         switch (question, reply) {
         case (.justWorks, .yes), (.compare, .yes):
-            pairing.question = nil
+            pairing.closeQuestion()
             state = .pairing(pairing)
             return [send(.confirm, pairing)]
         case (.enter, .passkey(let passkey)) where passkey <= Self.largestPasskey:
-            pairing.question = nil
+            pairing.closeQuestion()
             state = .pairing(pairing)
             return [send(.enter(passkey), pairing)]
         case (.show, .yes):
@@ -358,9 +383,14 @@ package struct PairingExchange: ~Copyable {
             guard let security else { return finish(.failure(.linkLost)) }
             if Self.isEncrypted(security) { return finish(.failure(.alreadyEncrypted)) }
             var commands = [Command.setBondable(true)]
-            if pairing.demand.replacesKey { commands.append(.removeKeys(disconnects: false)) }
+            if let bond = pairing.demand.replacedBond {
+                commands.append(.removeKeys(disconnects: false))
+                // The kernel resolves the peer of Pair Device. A load of the lists after the link came up may have
+                // given it the keys of the identity.
+                if bond != pairing.demand.peer { commands.append(.removeReplacedBond) }
+                pairing.hasRemovedKeys = true
+            }
             if let values = pairing.demand.outOfBand { commands.append(.addOutOfBandData(values)) }
-            pairing.hasRemovedKeys = pairing.demand.replacesKey
             return prepare(pairing, commands)
         case .checking(let pairing):
             guard let security else { return leave(pairing, .linkLost) }
@@ -499,7 +529,8 @@ package struct PairingExchange: ~Copyable {
             return asked(.show(notification.passkey), event, at: now)
         case .newIdentityResolvingKey(let new):
             guard let pairing,
-                new.privateAddress == pairing.demand.onAir.address || pairing.concerns(new.key.peer)
+                [pairing.demand.onAir.address, pairing.demand.peer.address].contains(new.privateAddress)
+                    || pairing.concerns(new.key.peer)
             else { return nil }
             return update { $0.keys.add(new) }
         case .newLongTermKey(let new):
@@ -537,7 +568,14 @@ package struct PairingExchange: ~Copyable {
 extension PairingExchange {
     private mutating func send(_ command: Command, _ pairing: Pairing) -> Action {
         if case .setBondable(true) = command { mayBeBondable = true }
-        return .send(command, ManagementPeer(command.isAboutIdentity ? pairing.identity : pairing.demand.peer))
+        let peer =
+            switch command {
+            case .pair, .addOutOfBandData: pairing.demand.peer
+            case .removeReplacedBond: pairing.demand.replacedBond ?? pairing.identity
+            // The kernel knows the peer by its identity where it has told one.
+            default: pairing.identity
+            }
+        return .send(command, ManagementPeer(peer))
     }
 
     private mutating func prepare(_ pairing: Pairing, _ commands: [Command]) -> [Action] {
@@ -556,7 +594,8 @@ extension PairingExchange {
         switch end {
         case .success, .lost: nil
         // There was no key to remove.
-        case .failure(.notPaired) where command == .removeKeys(disconnects: false): nil
+        case .failure(.notPaired) where command == .removeKeys(disconnects: false) || command == .removeReplacedBond:
+            nil
         case .failure(.notConnected), .failure(.disconnected): .linkLost
         // A pairing that neither side refused: the kernel has given it up with its link.
         case .failure(.failed) where command == .pair: .linkLost
@@ -575,7 +614,7 @@ extension PairingExchange {
         switch question {
         case .justWorks:
             if pairing.demand.level > .encrypted {
-                pairing.question = question
+                pairing.ask(question, at: now)
                 return stop(pairing, .notProtected, at: now)
             }
             pairing.method = .justWorks
@@ -583,7 +622,7 @@ extension PairingExchange {
         case .enter: pairing.method = .passkeyTyped
         case .show: pairing.method = .passkeyShown
         }
-        pairing.question = question
+        pairing.ask(question, at: now)
         state = .pairing(pairing)
         lastQuestion &+= 1
         return [.ask(question, lastQuestion)]
@@ -667,7 +706,7 @@ extension PairingExchange {
     private mutating func stop(_ pairing: Pairing, _ failure: Failure, at now: BootInstant) -> [Action] {
         guard let question = pairing.question else { return cancelPairing(pairing, failure, at: now) }
         var pairing = pairing
-        pairing.question = nil
+        pairing.closeQuestion()
         state = .stopping(pairing, failure, isCancelled: false, until: now + Self.stopTimeout)
         switch question {
         case .justWorks, .compare: return [send(.reject, pairing)]
@@ -721,6 +760,9 @@ extension PairingExchange {
         return [.finish(result)]
     }
 
+    /// How long the agent's reply is awaited: the kernel gives a pairing up after 30 s without a packet, and the link
+    /// with it.
+    private static let replyTime: Duration = .seconds(25)
     /// How long the end of Pair Device is awaited after a rejection, and after Cancel Pair Device.
     private static let stopTimeout: Duration = .seconds(3)
     /// How long the end of Pair Device is awaited after the end of the link.
@@ -736,20 +778,12 @@ extension PairingExchange {
 // MARK: - Packets
 
 extension PairingExchange.Command {
-    /// Whether the kernel knows the peer by its identity where it has distributed one.
-    fileprivate var isAboutIdentity: Bool {
-        switch self {
-        case .pair, .addOutOfBandData: false
-        default: true
-        }
-    }
-
     /// The code of the command.
     package var code: ManagementCommandCode {
         switch self {
         case .setBondable: .setBondable
         case .disconnect: .disconnect
-        case .removeKeys: .unpairDevice
+        case .removeKeys, .removeReplacedBond: .unpairDevice
         case .addOutOfBandData: .addRemoteOutOfBandData
         case .clearOutOfBandData: .removeRemoteOutOfBandData
         case .pair: .pairDevice
@@ -770,6 +804,7 @@ extension PairingExchange.Command {
         case .disconnect: ManagementDisconnect(peer).packet(adapter: adapter)
         case .removeKeys(let disconnects):
             ManagementUnpairDevice(peer, disconnects: disconnects).packet(adapter: adapter)
+        case .removeReplacedBond: ManagementUnpairDevice(peer, disconnects: false).packet(adapter: adapter)
         case .addOutOfBandData(let values):
             ManagementAddRemoteOutOfBandData(peer, confirmation: values.confirmation, random: values.random)
                 .packet(adapter: adapter)

@@ -64,8 +64,8 @@ extension Adapter {
         var retry = ConnectRetry(until: limit, at: loop.now())
         // The bonds must be known.
         if security.isConfigured {
-            try await prepare(during: "connect")
-            if demand != .none { try await openBonds(during: "connect") }
+            try await prepare(during: "connect", until: limit)
+            if demand != .none { try await openBonds(during: "connect", until: limit) }
         }
         while true {
             // It may have been bonded meanwhile, or forgotten.
@@ -107,7 +107,7 @@ extension Adapter {
         _ target: ConnectTarget, _ demand: SecurityDemand, _ parameters: ConnectionParameters,
         _ retry: inout ConnectRetry, until limit: BootInstant?
     ) async throws(BLEError) -> Turn {
-        try await prepare(during: "connect")
+        try await prepare(during: "connect", until: limit)
         try checkIsPeer(target.address.address, "\(target.address)", during: "connect")
         var hasWaited = false
         var roomDeadline: BootInstant?
@@ -120,7 +120,7 @@ extension Adapter {
         }
         defer { initiator.passTurn() }
         // The adapter may have gone while others had their turns.
-        if hasWaited { try await prepare(during: "connect") }
+        if hasWaited { try await prepare(during: "connect", until: limit) }
         if try self.target(target.address, demand) != target { return .bondChanged }
         retry.beginTurn(at: loop.now())
         // What an earlier link has shown of the bond, which may be another one since.
@@ -304,6 +304,8 @@ extension Adapter {
 
     /// How long the kernel may take to file a link whose beginning the controller has reported.
     private static let filingTime: Duration = .seconds(2)
+    /// How long a socket may take to attach to a link that is up, where the kernel may have it under another name.
+    private static let nameTime: Duration = .milliseconds(500)
 
     /// Has the controller initiate the connection; `nil` where there is a link to the peer already.
     private func initiate(
@@ -398,20 +400,23 @@ extension Adapter {
         if target.means == .command { return try await attachUnmanaged(target, to: handle, until: deadline) }
         let required = target.required
         var name = target.peer
-        if required != nil {
-            _ = security.coordinator.takeRejection(by: target.peer)
-            if let handle {
-                // A socket that attaches before the kernel has filed the link has it look for the peer, for good.
-                do throws(EncryptionFailure) {
-                    name = try await kernelName(of: target, handle, until: min(deadline, loop.now() + Self.filingTime))
-                } catch {
-                    throw await end(handle, error)
-                }
+        var otherName: PeerID?
+        if required != nil { _ = security.coordinator.takeRejection(by: target.peer) }
+        if let handle, target.isBonded {
+            // A socket that attaches before the kernel has filed the link, or by another name, has it look for the
+            // peer, for good. The kernel has the link of a bond that is to be replaced under the address on air.
+            do throws(EncryptionFailure) {
+                name = try await kernelName(of: target, handle, until: min(deadline, loop.now() + Self.filingTime))
+            } catch {
+                throw await end(handle, of: target, error)
             }
+        } else if let handle, target.peer.kind == .resolvablePrivate {
+            let limit = min(deadline, loop.now() + Self.filingTime)
+            (name, otherName) = await kernelNames(ofPrivate: target.peer, handle, until: limit)
         }
         var socket: LinkSocket
         do throws(AttachError) {
-            socket = try await attach(name, required, on: handle, until: deadline)
+            socket = try await attach(&name, or: otherName, required, on: handle, until: deadline)
         } catch {
             if case .encryption = error, let handle { await disconnect(handle) }
             guard required != nil, let failure = rejection(by: target.peer, of: handle) else { throw error }
@@ -456,7 +461,7 @@ extension Adapter {
             if let required = target.required { try await encryptByCommand(handle, of: required.identity) }
             name = try await kernelName(of: target, handle, until: deadline)
         } catch {
-            throw await self.end(handle, error)
+            throw await self.end(handle, of: target, error)
         }
         var socket: LinkSocket
         do throws(AttachError) {
@@ -475,7 +480,7 @@ extension Adapter {
             do throws(EncryptionFailure) {
                 try checkEncryption(handle, attached: attached)
             } catch {
-                throw await self.end(attached, error)
+                throw await self.end(attached, of: target, error)
             }
             discarded = discard(&socket)
             bonds.recordEncryption(required.identity)
@@ -500,9 +505,15 @@ extension Adapter {
         throw .connect(.notEstablished, errno: 0)
     }
 
-    /// Disconnects a link that is not encrypted, and returns what that means for the connect.
-    private func end(_ handle: ConnectionHandle, _ failure: EncryptionFailure) async -> AttachError {
+    /// Disconnects a link that is not encrypted or filed, and returns what that means for the connect.
+    private func end(
+        _ handle: ConnectionHandle, of target: ConnectTarget, _ failure: EncryptionFailure
+    ) async -> AttachError {
         if links.lastEnd(of: handle) == nil { await disconnect(handle) }
+        if target.required == nil {
+            if case .cancelled = failure { return .cancelled }
+            return .connect(.notEstablished, errno: 0)
+        }
         // A link that never came to life is initiated again, as any other.
         if case .linkLost(.connectionFailedToBeEstablished?) = failure { return .connect(.notEstablished, errno: 0) }
         return .encryption(failure)
@@ -564,6 +575,22 @@ extension Adapter {
             case .connect: .other
             }
         }
+    }
+
+    /// Connects a socket to a link that is up, by the first of two names; where the kernel has the link under the other
+    /// one, by that.
+    private func attach(
+        _ name: inout PeerID, or other: PeerID?, _ required: RequiredEncryption?, on handle: ConnectionHandle?,
+        until limit: BootInstant
+    ) async throws(AttachError) -> LinkSocket {
+        guard let other else { return try await attach(name, required, on: handle, until: limit) }
+        do throws(AttachError) {
+            return try await attach(name, required, on: handle, until: min(limit, loop.now() + Self.nameTime))
+        } catch {
+            guard case .timedOut = error else { throw error }
+        }
+        name = other
+        return try await attach(other, required, on: handle, until: limit)
     }
 
     /// Connects a socket, to a link that is up or by the kernel's own means.

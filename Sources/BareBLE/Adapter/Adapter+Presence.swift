@@ -7,11 +7,14 @@ extension Adapter {
 
     /// Makes the adapter ready for use: finds it, opens its sockets and asks what the controller can do.
     ///
+    /// - Parameter limit: When the caller waits no longer for the kernel's management of it.
     /// - Throws: `BLEError` with `.unsupported`, `.noAdapter`, `.adapterDown`, `.blocked`, `.notPermitted`, `.busy`,
     ///   `.timedOut` (the controller does not respond), `.cancelled`.
-    package func prepare(during operation: String, mayCyclePower: Bool = true) async throws(BLEError) {
+    package func prepare(
+        during operation: String, mayCyclePower: Bool = true, until limit: BootInstant? = nil
+    ) async throws(BLEError) {
         try await prepareController(during: operation)
-        try await manageFirst(during: operation, mayCyclePower: mayCyclePower)
+        try await manageFirst(during: operation, mayCyclePower: mayCyclePower, until: limit)
     }
 
     /// As `prepare`, without security.

@@ -68,6 +68,9 @@ package struct AdapterSystem: Sendable {
         @Sendable (BluetoothAddress, AddressType, PeerID, ChannelRequest) throws(SystemCallError) -> LinkSocket
     /// The handle of the link to this address that is up on an adapter, of this or another program.
     package var linkHandle: @Sendable (UInt16, BluetoothAddress) -> ConnectionHandle?
+    /// The peer's address of the link that is up with this handle on an adapter, as the kernel has it: the one of its
+    /// identity where the kernel has resolved the address on air.
+    package var linkAddress: @Sendable (UInt16, ConnectionHandle) -> BluetoothAddress?
     /// The handles of all links that are up on an adapter, of this and other programs; `nil` if that cannot be seen.
     package var linkHandles: @Sendable (UInt16) -> [ConnectionHandle]?
     /// The handles of the LE links among them.
@@ -148,6 +151,10 @@ package struct AdapterSystem: Sendable {
         linkHandle: { index, address in
             guard let links = try? Controllers.links(of: index) else { return nil }
             return links.first { $0.address == address && $0.isConnected }?.handle
+        },
+        linkAddress: { index, handle in
+            guard let links = try? Controllers.links(of: index) else { return nil }
+            return links.first { $0.handle == handle && $0.isConnected }?.address
         },
         linkHandles: { index in
             try? Controllers.handlesOfLinks(of: index)

@@ -247,6 +247,26 @@ extension Adapter {
         throw .linkLost(links.lastEnd(of: handle))
     }
 
+    /// Returns the names under which the kernel may have a link to a private address without a bond, the likelier one
+    /// first. It has the link under an identity where it was given that peer's key by another program, or by an earlier
+    /// process, and does not list whether the identity is a public address or a static one.
+    func kernelNames(
+        ofPrivate peer: PeerID, _ handle: ConnectionHandle, until deadline: BootInstant
+    ) async -> (first: PeerID, second: PeerID?) {
+        while let info, links.lastEnd(of: handle) == nil, loop.now() < deadline {
+            if let address = system.linkAddress(info.index, handle) {
+                if address == peer.address { return (peer, nil) }
+                let random = PeerID(address: address, type: .random)
+                let fixed = PeerID(address: address, type: .public)
+                if random.kind == .static { return (random, fixed) }
+                return (fixed, nil)
+            }
+            let (wake, _) = await suspend(until: min(deadline, loop.now() + Self.encryptionPause)) { _ in }
+            if case .cancelled = wake { break }
+        }
+        return (peer, nil)
+    }
+
     /// Reads what the controller has reported up to now, and checks that nothing of it has ended the encryption by
     /// command of the link that a socket is attached to.
     ///

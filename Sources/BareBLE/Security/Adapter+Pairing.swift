@@ -78,23 +78,29 @@ extension Adapter {
     /// Puts the adapter under management before its first use, where security is configured: later its links are in the
     /// way. What needs no security works without.
     ///
-    /// - Parameter mayCyclePower: Whether the adapter may be switched off and on for that: not where links are up that
-    ///   another program has made.
-    func manageFirst(during operation: String, mayCyclePower: Bool = true) async throws(BLEError) {
+    /// - Parameters:
+    ///   - mayCyclePower: Whether the adapter may be switched off and on for that: not where links are up that another
+    ///     program has made.
+    ///   - limit: When the caller waits no longer.
+    func manageFirst(
+        during operation: String, mayCyclePower: Bool = true, until limit: BootInstant? = nil
+    ) async throws(BLEError) {
         guard security.isConfigured, coordinator.setUpFailure == nil else { return }
         // One that is managed and cannot pair can be helped where it has no links.
         if coordinator.isManaged, coordinator.canPair == true || links.hasLinks || !mayCyclePower { return }
         do throws(BLEError) {
-            try await openBonds(during: operation)
+            try await openBonds(during: operation, until: limit)
         } catch {
             if error.code == .cancelled { throw error }
             // A connect fails for the same reason. The next use tries again.
             return
         }
         do throws(BLEError) {
-            try await manage(during: operation, mayCyclePower: mayCyclePower)
+            try await manage(during: operation, mayCyclePower: mayCyclePower, until: limit)
         } catch {
             if error.code == .cancelled { throw error }
+            // That says nothing about the adapter: the next use waits for it again.
+            if let limit, limit <= loop.now() { throw error }
             coordinator.setUpEnded(error)
             warnOfNoManagement(error)
             // It was switched off for that, and why it is not on again is the cause.
@@ -251,6 +257,7 @@ extension Adapter {
         guard security.isConfigured else { return nil }
         try await readBonds(during: operation)
         let identity = identity(of: peer) ?? peer
+        security.pairing.forget(identity)
         try await bonds.forget(identity, during: operation)
         _ = coordinator.takeRejection(by: identity)
         // The bond is gone, whatever follows.
@@ -288,7 +295,7 @@ extension Adapter {
         let operation = "pair"
         let peer = link.peer
         let deadline = loop.now() + options.timeout
-        let managed = try await manage(during: operation)
+        let managed = try await manage(during: operation, until: deadline)
         guard managed.canPair != false else { throw BLEError(cannotPairWith: name, during: operation) }
         let interruption = WaitInterruption.handled { [weak self] number, _ in
             self?.assumeIsolated { $0.perform($0.coordinator.cancelPairing(number)) }
@@ -311,7 +318,7 @@ extension Adapter {
                 }
                 continue
             }
-            let demand = demand(for: peer, options, until: deadline)
+            let demand = demand(for: link, options, until: deadline)
             var isBegun = false
             let (wake, _) = await suspend(interruption: interruption) { number in
                 // Other jobs may have run since the look above.
@@ -335,20 +342,18 @@ extension Adapter {
         }
     }
 
-    /// What is demanded of a pairing with a peer.
+    /// What is demanded of a pairing with the peer of a link.
     private func demand(
-        for peer: PeerID, _ options: PairingOptions, until deadline: BootInstant
+        for link: LinkIdentity, _ options: PairingOptions, until deadline: BootInstant
     ) -> PairingExchange.Demand {
-        let identity = identity(of: peer) ?? peer
+        let identity = identity(of: link.peer) ?? link.peer
         let record = bonds.record(of: identity)
-        // The kernel has the link under the identity if it had the key of private addresses when the link came up.
-        let kernelName = identity != peer && hasLink(to: identity) ? identity : peer
         return PairingExchange.Demand(
-            peer: kernelName, onAir: peer, capability: options.agent.capability,
+            peer: kernelName(of: link) ?? link.peer, onAir: link.peer, capability: options.agent.capability,
             outOfBand: options.agent.outOfBand?.values,
             level: max(options.require.level, record?.level ?? .encrypted),
             minimumKeySize: UInt8(clamping: max(7, bonds.configuration?.minimumKeySize ?? 16)),
-            hasBond: record != nil, replacesKey: record != nil,
+            hasBond: record != nil, replacedBond: record?.identity,
             otherBonds: Set(bonds.records.map { $0.identity }).subtracting([identity]),
             followsEncryption: mayCommand, deadline: deadline)
     }
@@ -504,6 +509,13 @@ extension Adapter {
         guard let context = security.pairing.context, let configuration = bonds.configuration else {
             return perform(coordinator.stored(false))
         }
+        if security.pairing.isForgotten(outcome.identity) {
+            let reason = BLEError(
+                .bondNotStored, subject: "\(outcome.identity)", during: "pair",
+                because: "the bond was forgotten while it was being made", hint: "Pair again.")
+            _ = security.pairing.stored(.failure(reason), for: context.waiter)
+            return perform(coordinator.stored(false))
+        }
         let record = BondRecord(outcome, name: context.options.name, bondedAt: configuration.timeOfDay())
         // Not the bond of any identity that the peer may claim.
         let replaced = context.options.replacing == .never ? nil : context.identity
@@ -537,7 +549,7 @@ extension SecurityCoordinator.ForeignChange {
         case .wasBondable: "the adapter was bondable: another program manages it, or has done so"
         case .otherManager: "bluetoothd manages the adapter too: it refuses pairings, and removes the keys of bonds"
         case .secureConnectionsOff:
-            "another program has switched LE Secure Connections off: later pairings are legacy ones"
+            "another program has switched LE Secure Connections off: they are switched on again before a pairing"
         case .privacyOn: "another program has given the adapter private addresses: pairing may fail"
         }
     }

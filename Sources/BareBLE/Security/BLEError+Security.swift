@@ -88,7 +88,10 @@ extension BLEError {
                     "Unplug the adapter and plug it in again. `dmesg` shows what the kernel reports."
                 )
             case .timedOut(let question?):
-                (.timedOut, "there was no reply in time to the question \(question.words)", "Allow more time.")
+                (
+                    .timedOut, "there was no reply in time to the question \(question.words)",
+                    "Reply within `PairingOptions.timeout`, and within 25 s: the protocol allows 30 s."
+                )
             case .timedOut(nil):
                 (
                     .timedOut, "the peer did not finish the pairing in time",

@@ -8,6 +8,7 @@ internal import BLECore
 // - One pairing runs at a time, from `begin` to `end`. What returns late from the agent or the disk is of the pairing
 //   of a task, and concerns no later one.
 // - One question is asked at a time; the next one, and the end of the pairing, cancel its task.
+// - A bond that is forgotten while the pairing runs is not stored afterwards.
 
 /// What a pairing needs besides the machine.
 struct PairingContext {
@@ -34,6 +35,8 @@ final class CurrentPairing {
     }
 
     private var rest: Rest?
+    /// The peers whose bonds were forgotten since the pairing began.
+    private var forgotten: Set<PeerID> = []
     /// Asks the agent.
     private var asking: Task<Void, Never>?
 
@@ -42,6 +45,7 @@ final class CurrentPairing {
 
     func begin(_ context: PairingContext) {
         rest = Rest(context: context)
+        forgotten = []
         asking = nil
     }
 
@@ -67,6 +71,12 @@ final class CurrentPairing {
     }
 
     // MARK: The disk
+
+    /// The bond with a peer is about to be forgotten.
+    func forget(_ identity: PeerID) { forgotten.insert(identity) }
+
+    /// Whether the bond with a peer was forgotten since the pairing began.
+    func isForgotten(_ identity: PeerID) -> Bool { forgotten.contains(identity) }
 
     /// The disk has stored the bond of a task's pairing, or has not; `false` if that pairing has ended.
     func stored(_ result: Result<BondRecord, BLEError>, for waiter: UInt64) -> Bool {

@@ -161,7 +161,7 @@ public struct PairingOptions: Sendable {
     /// A name for the bond, for people; at most 128 bytes.
     public var name: String?
     /// The time limit of the pairing, including the user's replies. The protocol itself ends a pairing in which nothing
-    /// happens for 30 s.
+    /// happens for 30 s, so a question without a reply for 25 s is rejected.
     public var timeout: Duration
 
     /// Creates options, with default values for those not given.

@@ -392,10 +392,14 @@ final class SecurityCoordinator {
     /// Pairs; resumes `waiter` in the end. One pairing at a time.
     func pair(_ demand: PairingExchange.Demand, _ waiter: UInt64) -> [Action] {
         guard !isPairing else { return [.paired(waiter, .failure(.command(.pairDevice, .busy)))] }
-        pairing = (waiter, demand)
+        // A connect that was to replace the bond of another peer has failed: the kernel lacks that peer's keys, and no
+        // list is loaded while the pairing runs.
+        let lacksKeys = omittedPeer != nil && omittedPeer != demand.replacedBond
+        let actions = lacksKeys ? load(nil) : []
         omittedPeer = nil
+        pairing = (waiter, demand)
         exchange = PairingExchange(after: exchange.lastQuestion)
-        return perform(setup.pairingBegins())
+        return actions + perform(setup.pairingBegins())
     }
 
     /// A task is to pair: until `pairingRequestEnded` no central begins to.

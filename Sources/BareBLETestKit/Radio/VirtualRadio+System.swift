@@ -74,6 +74,9 @@ extension VirtualRadio {
                 radio.links.names(of: index).first { radio.management.peer(of: $0)?.address == address }?.handle
             }
         }
+        system.linkAddress = { index, handle in
+            self.assumeIsolated { $0.management.peer(of: LinkName(adapter: index, handle: handle))?.address }
+        }
         system.linkHandles = { index in
             self.assumeIsolated { radio in
                 radio.adapters[index] == nil ? nil : radio.links.names(of: index).map(\.handle)

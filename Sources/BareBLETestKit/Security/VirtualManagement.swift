@@ -401,7 +401,8 @@ extension VirtualManagement {
         guard let host = hosts[adapter], let option, let capability = IOCapability(rawValue: option) else {
             return outbox.complete(code, .invalidParameters, peer, adapter, socket)
         }
-        if host.keys.hasKey(of: peer) {
+        // It looks for keys of the identity of a private address, though not for its link.
+        if host.keys.hasKey(of: peer.id.flatMap { host.identity(of: $0) } ?? peer) {
             return outbox.complete(code, .alreadyPaired, peer, adapter, socket)
         }
         guard let name = find(peer, adapter), let link = link(name) else {

@@ -374,6 +374,44 @@ import Testing
         #expect(run.others == [.secureConnectionsOff, .privacyOn])
     }
 
+    @Test func secureConnectionsAreOnAgainForAPairing() {
+        var run = Run.managed()
+        run.newSettings(0x0201)
+        #expect(run.sent.isEmpty)
+        run.pairingBegins()
+        #expect(run.sent == ["2d00 0000 0100 01"] && run.others == [.secureConnectionsOff])
+        run.play()
+        #expect(run.sent.count == 1 && run.others == [.secureConnectionsOff, .pairingMayBegin])
+        // There is still legacy pairing.
+        var refused = Run.managed()
+        refused.newSettings(0x0201)
+        refused.statuses[0x2D] = [0x0B]
+        refused.pairingBegins()
+        refused.play()
+        #expect(refused.sent == ["2d00 0000 0100 01"])
+        #expect(refused.others == [.secureConnectionsOff, .pairingMayBegin])
+    }
+
+    /// The kernel responds to the Pairing Request of a central by itself.
+    @Test func secureConnectionsAreOnWhileCentralsMayPair() {
+        var run = Run.managed()
+        run.rest(.displayOnly)
+        run.play()
+        for _ in 0..<3 {
+            run.forgetActions()
+            run.newSettings(0x0211)
+            run.respond()
+            #expect(run.sent == ["2d00 0000 0100 01"] && run.others == [.secureConnectionsOff])
+        }
+        // Two programs do not fight without end.
+        run.forgetActions()
+        run.newSettings(0x0211)
+        #expect(run.sent.isEmpty)
+        let begin = run.now
+        run.play()
+        #expect(run.sent == ["2d00 0000 0100 01"] && run.now == begin + ManagementSetup.clearingTime)
+    }
+
     // MARK: When a pairing may begin
 
     /// What prevents a pairing, and with which failure.

@@ -139,7 +139,7 @@ import Testing
     // MARK: Keys that the kernel has
 
     @Test func aKeyIsReplacedOnDemand() {
-        let run = PairingRun { $0.replacesKey = true }
+        let run = PairingRun { $0.replacedBond = $0.peer }
         run.begin()
         _ = run.sent
         run.finish(.setBondable(true))
@@ -201,7 +201,7 @@ import Testing
     }
 
     @Test func anEncryptedLinkIsLeftAlone() {
-        let run = PairingRun { $0.replacesKey = true }
+        let run = PairingRun { $0.replacedBond = $0.peer }
         run.begin(level: 2, keySize: 16)
         #expect(run.sent.isEmpty && run.result == .failure(.alreadyEncrypted))
     }
@@ -251,7 +251,7 @@ import Testing
         let run = PairingRun {
             $0.onAir = onAir
             $0.hasBond = true
-            $0.replacesKey = true
+            $0.replacedBond = $0.peer
         }
         run.begin()
         run.finish(.setBondable(true))
@@ -264,6 +264,30 @@ import Testing
         try run.receive("18000000 1e00 01 75eef328cc62 1122334455c6 02 000102030405060708090a0b0c0d0e0f")
         try run.endWell()
         #expect(run.stores?.identity == run.peer && run.stores?.identityResolvingKey != nil)
+    }
+
+    /// The kernel has the link under the private address. A load of the lists after it came up has given the kernel the
+    /// keys of the bond, for which it refuses Pair Device.
+    @Test func theKeysOfAReplacedBondAreRemovedByItsIdentityToo() throws {
+        let identity = try #require(PeerID("C6:55:44:33:22:11/random"))
+        let run = PairingRun(peer: "62:CC:28:F3:EE:75/random") {
+            $0.onAir = identity
+            $0.hasBond = true
+            $0.replacedBond = identity
+        }
+        run.begin()
+        run.finish(.setBondable(true))
+        #expect(run.sent.last == .removeKeys(disconnects: false) && run.sentPeers == [ManagementPeer(run.peer)])
+        run.finish(.removeKeys(disconnects: false), failing: .notPaired)
+        #expect(run.sent == [.removeReplacedBond] && run.sentPeers == [ManagementPeer(identity)])
+        run.finish(.removeReplacedBond)
+        #expect(run.sent == [.pair] && run.sentPeers == [ManagementPeer(run.peer)])
+        try run.receive("18000000 1e00 01 75eef328cc62 1122334455c6 02 000102030405060708090a0b0c0d0e0f")
+        try run.receive(PairingEvent.key(PairingEvent.authenticatedKey))
+        run.encrypt()
+        run.finish(.pair, returning: identity)
+        run.secure()
+        #expect(run.stores?.identity == identity && run.stores?.identityResolvingKey != nil)
     }
 
     /// Somebody else's pairing with the peer may be under way when this one begins.
@@ -509,6 +533,29 @@ import Testing
         #expect(run.result == .failure(.timedOut(.compare(123_456))) && !run.hasDisconnected)
     }
 
+    /// The kernel gives up after 30 s, and ends the link.
+    @Test(.row("S14")) func aQuestionWithoutReplyIsRejectedBeforeTheKernelGivesUp() throws {
+        let begin = BootInstant(nanoseconds: 5_000_000_000)
+        let run = PairingRun { $0.deadline = begin + .seconds(120) }
+        run.beginPairing()
+        #expect(run.deadline == begin + .seconds(120))
+        try run.receive(PairingEvent.comparison)
+        #expect(run.deadline == begin + .seconds(25))
+        run.passDeadline()
+        #expect(run.sent == [.reject])
+        run.finish(.pair, failing: .authenticationFailed)
+        run.leave()
+        #expect(run.result == .failure(.timedOut(.compare(123_456))) && !run.hasDisconnected)
+        // With the reply, and where the peer's user has to act, it lasts as long as was asked for.
+        let other = PairingRun { $0.deadline = begin + .seconds(120) }
+        other.beginPairing()
+        try other.receive(PairingEvent.comparison)
+        other.reply(.yes)
+        #expect(other.deadline == begin + .seconds(120))
+        try other.receive(PairingEvent.passkeyNotification)
+        #expect(other.deadline == begin + .seconds(120))
+    }
+
     @Test(.row("S12")) func theDeadlineCancelsWhereThePeerIsSilent() {
         let run = PairingRun()
         run.beginPairing()
@@ -629,6 +676,7 @@ import Testing
         arguments: [
             (.setBondable(true), "09000000 0100 01"),
             (.removeKeys(disconnects: true), "1b000000 0800 1122334455c6 02 01"),
+            (.removeReplacedBond, "1b000000 0800 1122334455c6 02 00"),
             (.clearOutOfBandData, "22000000 0700 00000000000000"), (.pair, "19000000 0800 1122334455c6 02 04"),
             (.cancelPairing, "1a000000 0700 1122334455c6 02"), (.confirm, "1c000000 0700 1122334455c6 02"),
             (.enter(123_456), "1e000000 0b00 1122334455c6 02 40e20100"),

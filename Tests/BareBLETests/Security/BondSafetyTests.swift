@@ -307,6 +307,39 @@ import Testing
         }
     }
 
+    /// Between the end of Pair Device and the disk.
+    @Test func aBondThatIsForgottenAtTheEndOfItsPairingIsNotStored() async throws {
+        try await VirtualTime.run { time in
+            let bench = try await SecurityBench(time)
+            let (program, forgetting) = (Lock<Central?>(nil), Lock<Task<Void, any Error>?>(nil))
+            var system = bench.radio.system
+            let security = system.security
+            system.security = { descriptor throws(SystemCallError) in
+                let found = try security(descriptor)
+                guard found.keySize > 0, let central = program.withLock(\.self) else { return found }
+                forgetting.withLock { task in
+                    if task == nil { task = time.task { try await central.forgetBond(with: bench.id) } }
+                }
+                return found
+            }
+            var configuration = Configuration()
+            configuration.security = SecurityConfiguration(bonds: bench.bonds)
+            let adapter = Adapter(
+                configuration.adapter, loop: bench.radio.loop, logger: configuration.logger,
+                security: configuration.security, system: system)
+            let central = Central(configuration, adapter: adapter)
+            program.withLock { $0 = central }
+            let link = try await central.connect(bench.id)
+            await #expect(throws: error(.bondNotStored)) { try await link.pair() }
+            let task = try #require(forgetting.withLock(\.self))
+            try await task.value
+            program.withLock { $0 = nil }
+            #expect(try await central.bonds().isEmpty)
+            #expect(await bench.radio.longTermKeys().isEmpty)
+            await link.disconnect()
+        }
+    }
+
     @Test func aSessionWhoseLinkIsGivenAwayNotesItsBond() async throws {
         try await VirtualTime.run { time in
             let bench = try await SecurityBench(time)

@@ -125,6 +125,40 @@ import Testing
         }
     }
 
+    /// The kernel takes the commands, and does not respond to them.
+    @Test func theTimeoutsCoverTheManagementOfTheAdapter() async throws {
+        try await VirtualTime.run { time in
+            let bench = try await SecurityBench(time)
+            let kernel = Lock<[Int32]>([])
+            var system = bench.radio.system
+            system.openManagement = { () throws(SystemCallError) in
+                let (ours, theirs) = try LinkSocket.pair()
+                kernel.withLock { $0.append(theirs) }
+                return ManagementSocket(adopting: ours)
+            }
+            let adapter = Adapter(
+                .first, loop: bench.radio.loop, logger: Configuration().logger, trace: nil,
+                security: SecurityConfiguration(bonds: .inMemory), addressHash: nil, system: system)
+            let central = Central(adapter: adapter)
+            var begin = time.now
+            var error = await #expect(throws: BLEError.self) {
+                _ = try await central.connect(bench.id, ConnectOptions(timeout: .seconds(2)))
+            }
+            #expect(error?.code == .timedOut && time.now == begin + .seconds(2))
+            // That was not the adapter's failure: the next connect waits for it, and goes on without.
+            begin = time.now
+            let link = try await central.connect(bench.id)
+            #expect(time.now >= begin + .seconds(4))
+            begin = time.now
+            error = await #expect(throws: BLEError.self) {
+                try await link.pair(PairingOptions(timeout: .seconds(2)))
+            }
+            #expect(error?.code == .timedOut && time.now == begin + .seconds(2))
+            await link.disconnect()
+            for descriptor in kernel.withLock(\.self) { MemoryFile.close(descriptor) }
+        }
+    }
+
     // MARK: All of them
 
     private static let questions: [PairingExchange.Question] = [.justWorks, .compare(1), .enter, .show(1)]

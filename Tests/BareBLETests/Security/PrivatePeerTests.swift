@@ -47,6 +47,88 @@ import Testing
         }
     }
 
+    @Test(.row("S02", "S11"), arguments: [BondReplacement.lostByPeer, .always], [false, true])
+    func aBondThatThePeerHasLostIsReplaced(_ replacing: BondReplacement, rotates: Bool) async throws {
+        try await VirtualTime.run { time in
+            let bench = try await SecurityBench(time, isPrivate: true)
+            try await bench.pair()
+            await bench.device.forgetBonds()
+            await #expect(throws: error(.bondRejected)) { _ = try await bench.central.connect(identity) }
+            if rotates { await bench.radio.rotateAddress(of: bench.device) }
+            let options = ConnectOptions(security: .pairing(PairingOptions(replacing: replacing)))
+            let peripheral = try await bench.central.connect(identity, options)
+            #expect(peripheral.id == identity)
+            #expect(await peripheral.security.isEncrypted)
+            #expect(await bench.device.pairingCount == 2)
+            let bonds = try await bench.central.bonds()
+            #expect(bonds.map(\.peer) == [identity] && bonds.first?.rejectedSince == nil)
+            await peripheral.disconnect()
+            let next = try await bench.central.connect(identity)
+            #expect(await next.security.isEncrypted)
+            #expect(await bench.device.pairingCount == 2)
+            await next.disconnect()
+        }
+    }
+
+    /// The connect that waits loads the keys of all bonds between the connect that replaces one and its pairing.
+    @Test(.row("S11")) func aBondIsReplacedWhileAnotherConnectWaits() async throws {
+        try await VirtualTime.run { time in
+            let bench = try await SecurityBench(time, isPrivate: true)
+            try await bench.pair()
+            let other = await bench.radio.add(SecurityBench.described(VirtualSecurity()))
+            let otherID = try #require(await bench.radio.id(of: other))
+            let first = try await bench.central.connect(otherID)
+            try await first.pair()
+            await first.disconnect()
+            await bench.device.forgetBonds()
+            await #expect(throws: error(.bondRejected)) { _ = try await bench.central.connect(identity) }
+            _ = try await bench.central.first(.peer(identity), timeout: .seconds(5))
+            let absent = PeerID(address: BluetoothAddress(rawValue: 0xC000_0000_0777), type: .random)
+            let occupied = time.task {
+                _ = try await bench.central.connect(absent, ConnectOptions(timeout: .seconds(2)))
+            }
+            try await time.clock.sleep(for: .milliseconds(100))
+            let options = ConnectOptions(security: .pairing(PairingOptions(replacing: .lostByPeer)))
+            let replaced = time.task { try await bench.central.connect(identity, options) }
+            try await time.clock.sleep(for: .milliseconds(100))
+            let waiting = time.task { try await bench.central.connect(otherID) }
+            await #expect(throws: error(.timedOut)) { try await occupied.value }
+            let links = try await [replaced.value, waiting.value]
+            #expect(links.map(\.id) == [identity, otherID])
+            for link in links {
+                #expect(await link.security.isEncrypted)
+                await link.disconnect()
+            }
+            #expect(await bench.device.pairingCount == 2)
+            #expect(await other.pairingCount == 1)
+        }
+    }
+
+    /// The kernel keeps the key of the peer, and has its links under its identity; whether that is a public address
+    /// cannot be seen from one that looks like a static one.
+    @Test(
+        .row("S11"),
+        arguments: ["11:22:33:44:55:C6/public", "C6:55:44:33:22:11/random", "C8:55:44:33:22:11/public"])
+    func aPeerThatAnotherProgramHasPairedIsConnectedByItsPrivateAddress(_ name: String) async throws {
+        try await VirtualTime.run { time in
+            let identity = try #require(PeerID(name))
+            var security = VirtualSecurity()
+            security.identity = VirtualIdentity(identity, key: Array(0x20...0x2F))
+            let bench = try await SecurityBench(time, security)
+            let first = await bench.radio.rotateAddress(of: bench.device)
+            let link = try await bench.central.connect(try #require(first))
+            #expect(try await link.pair().peer == identity)
+            await link.disconnect()
+            let others = Central(Configuration(), radio: bench.radio)
+            let second = await bench.radio.rotateAddress(of: bench.device)
+            let address = try #require(second)
+            let peripheral = try await others.connect(address)
+            #expect(peripheral.id == address)
+            #expect(try await peripheral.read(0xFFF2) == [8])
+            await peripheral.disconnect()
+        }
+    }
+
     @Test func aPeerHasOneSessionUnderAllItsNames() async throws {
         try await VirtualTime.run { time in
             let bench = try await SecurityBench(time, isPrivate: true)

@@ -73,6 +73,32 @@ import Testing
         #expect(bench.ended[1] == .failure(.timedOut(nil)) && !bench.coordinator.isPairing)
     }
 
+    /// A connect that was to replace a bond has failed before its pairing: the kernel lacks its keys, and takes no list
+    /// while another peer is paired.
+    @Test func theKernelHasTheKeysOfAllOthersWhileAPeerIsPaired() throws {
+        var bench = try Bench()
+        bench.records.withLock { $0 = [RecordedBonds.first] }
+        bench.setUp()
+        bench.perform(bench.coordinator.load(nil, leavingOut: Self.first))
+        bench.run()
+        #expect(bench.sent == ["30000300 0200 0000", "13000300 0200 0000"])
+        bench.pair(Self.second, 1)
+        #expect(bench.sent.dropFirst(2).map { $0.prefix(8) } == ["30000300", "13000300", "09000300", "19000300"])
+        #expect(bench.sent[3].hasPrefix("13000300 2600 0100"))
+        // The pairing that the keys were left out for begins without them.
+        var other = try Bench()
+        other.records.withLock { $0 = [RecordedBonds.first] }
+        other.setUp()
+        other.perform(other.coordinator.load(nil, leavingOut: Self.first))
+        other.run()
+        let demand = PairingExchange.Demand(
+            peer: Self.first, capability: .noInputNoOutput, hasBond: true, replacedBond: Self.first,
+            deadline: other.now + .seconds(25))
+        other.perform(other.coordinator.pair(demand, 1))
+        other.run(besides: [0x19])
+        #expect(other.sent.dropFirst(2).map { $0.prefix(8) } == ["09000300", "1b000300", "19000300"])
+    }
+
     /// bluetoothd clears the list of blocked peers when it begins; what a user unblocks is one peer.
     @Test(.row("S03")) func aProgramThatClearsTheBlockedPeersManagesTheAdapter() throws {
         var bench = try Bench()

@@ -98,10 +98,7 @@ extension World {
 
     func healBonds() {
         guard !script.security.isEmpty else { return }
-        for host in hosts where host.store != nil {
-            if host.store?.isStopped == false { host.store?.heal() }
-            foreign(host, .setSecureConnections, [1])
-        }
+        for host in hosts where host.store?.isStopped == false { host.store?.heal() }
         for peer in peers {
             // A peer that asks for more than a program without an agent has ends each of its links.
             var security = peer.pairs
@@ -171,6 +168,7 @@ extension World {
             peer.session = nil
             await session.disconnect()
         }
+        if code == .bondRejected, await replacesBond(with: peer, host) { return }
         let codes: [BLEError.Code] = [
             .bondRejected, .notBonded, .keyTooShort, .bondNotStored, .pairingFailed, .pairingUnavailable,
         ]
@@ -178,6 +176,30 @@ extension World {
         host.store?.changed()
         try? await host.central.forgetBond(with: peer.identity ?? peer.peer)
         await peer.peripheral.forgetBonds()
+    }
+
+    /// Replaces the bond that an honest peer has lost by a connect. One that is not heard is tried again, within the
+    /// time of the recovery.
+    ///
+    /// - Returns: Whether that is enough; else the bond has to be forgotten, as one that is worth more.
+    private func replacesBond(with peer: SimulatedPeer, _ host: Host) async -> Bool {
+        guard peer.kind == .honest, peer.pairs?.isGood == true else { return false }
+        peer.pairingTasks += 1
+        defer {
+            checkPairings()
+            peer.pairingTasks -= 1
+        }
+        let pairing = PairingOptions(replacing: .lostByPeer, timeout: .seconds(10))
+        let options = ConnectOptions(timeout: .seconds(10), security: .pairing(pairing))
+        do throws(BLEError) {
+            let link = try await host.central.connect(name(of: peer), options)
+            peer.link = link
+            made.append(WeakLink(link: link))
+            eventCounts.add("recovered.replacement")
+            return true
+        } catch {
+            return error.code == .timedOut
+        }
     }
 }
 

@@ -231,6 +231,31 @@ def a_lock_with_another_key_is_not_paired():
         trial.pair()
 
 
+@row("S02", "S11")
+@test
+def a_bond_that_a_lock_has_lost_is_replaced_by_a_connect():
+    """A lock that was reset, at its identity's address and at private ones."""
+    for privacy in False, True:
+        forget_everything()
+        tell(privacy=privacy)
+        with beginning() as trial:
+            address = trial.do("find Lock").split()[0]
+            trial.connect(address)
+            trial.pair(peer=address)
+            trial.do(f"disconnect {address}")
+            tell(forget=True)
+            trial.fails(f"connect {LOCK}", "bondRejected")
+            trial.do(f"connect {LOCK} replacing=lostByPeer")
+            same(bytes.fromhex(trial.do(f"read {LOCK} {SEALED}")), b"encrypted", "the value")
+            trial.do(f"disconnect {LOCK}")
+            same([bond[0] for bond in trial.bonds() if "rejected" not in bond], [LOCK], "good bonds")
+            log = LockLog()
+            trial.connect()
+            same(bytes.fromhex(trial.do(f"read {LOCK} {SEALED}")), b"encrypted", "the value on the next link")
+            trial.do(f"disconnect {LOCK}")
+            log.check_encrypted()
+
+
 @row("S03")
 @test
 def keys_that_another_program_has_removed_are_not_made_again():
@@ -409,6 +434,21 @@ def a_lock_with_private_addresses_is_one_lock():
         same(trial.do("devices"), "2", "devices that were heard, the latch among them")
         log.check_encrypted(links=count)
         same(len(trial.bonds()), 1, "bonds")
+
+
+@row("S11")
+@test
+def a_lock_that_another_program_has_paired_is_read_by_its_private_address():
+    """The kernel keeps the lock's key, and has its links under the identity."""
+    tell(privacy=True)
+    with beginning() as trial:
+        address, _ = trial.do("find Lock").split()
+        trial.connect(address)
+        trial.pair(peer=address)
+        trial.do(f"disconnect {address}")
+        tell(rotate=True)
+        address, _ = trial.do("find Lock").split()
+    blescan("read", address, OPEN, "--hex-only", "--no-bond").must(DONE)
 
 
 @row("S11")
@@ -780,6 +820,23 @@ def bluetoothd_that_was_there_before_is_noticed_and_changes_no_bond():
         assert succeeded or rest.startswith("adapterShared: "), f"a pairing beside bluetoothd: {rest}"
         others.stop()
         return [*results, rest]
+
+
+@test
+def a_program_that_shares_the_adapter_with_none_uses_no_bond_beside_bluetoothd():
+    with beginning("exclusive") as trial:
+        trial.connect()
+        trial.pair()
+        trial.do(f"disconnect {LOCK}")
+        log = LockLog()
+        with bluez.Daemon() as others:
+            trial.fails("ready", "adapterShared", "bluetoothd")
+            trial.fails(f"connect {LOCK}", "adapterShared", "bluetoothd")
+            others.stop()
+        log.check_no_pairing()
+        trial.do("ready")
+        trial.connect()
+        same(bytes.fromhex(trial.do(f"read {LOCK} {SEALED}")), b"encrypted", "the value after bluetoothd")
 
 
 def beside_bluetoothd(trial):
