@@ -15,7 +15,8 @@
 //
 // Invariants:
 // - One step is taken at a time. A step that is being taken ends by `stepFinished`, whatever happens meanwhile.
-// - A step is judged only while the program listens: not while the scan makes way for a connect, or cannot run.
+// - A step is judged only while the program listens: not while the scan makes way for a connect, or cannot run. After a
+//   step that has left the adapter off, the next run does not wait for that.
 // - Links are ended for silence after 120 s at the earliest, also where 30 s were unusual.
 // - A step that was refused because of links or of other programs is no run, and is followed by no harsher one but by
 //   a pause of 5 minutes. An adapter that has gone ends the trouble.
@@ -253,6 +254,7 @@ extension RecoveryLadder {
     /// Called when time has passed.
     ///
     /// - Parameter isListening: Whether a step can be judged: the radio listens, and does not make way for a connect.
+    ///   True as well while the adapter is off, because nothing but the next step changes that.
     package mutating func timePassed(_ now: BootInstant, isListening: Bool) -> [Action] {
         guard let deadline = nextDeadline, deadline <= now else { return [] }
         switch state {

@@ -274,10 +274,11 @@ extension Adapter {
         guard presence != how else { return }
         monitor.update(how)
         monitor.report(how == .gone ? .absent : .poweredOff)
+        // Also where a step had left it off.
+        recovery.adapterLost()
         guard wasUp else { return }
         logger.debug("adapter is \(how)", metadata: ["adapter": "\(name)"])
         monitor.countLoss()
-        recovery.adapterLost()
         // Why links end is the adapter's loss, which their sockets report themselves.
         controllerReset()
         let error = downError(during: "scan")

@@ -107,6 +107,8 @@ extension Adapter {
             switch failure.meaning {
             case .blocked: throw .blocked
             case .adapterGone: throw .adapterGone
+            // It may respond to one of the next attempts.
+            case .noResponse: break
             default: throw .failed(failure.description)
             }
         }

@@ -1,6 +1,9 @@
 import BLECore
+import BLELinux
 import BareBLE
 import BareBLETestKit
+import Glibc
+import Logging
 import TestSupport
 import Testing
 
@@ -249,6 +252,61 @@ import Testing
         }
     }
 
+    /// A controller that does not respond when it is switched on is tried again in the same step.
+    @Test(.row("W30")) func onePowerUpWithoutAResponseIsNoFailure() async throws {
+        let failures = Lock(1)
+        let fails: @Sendable () -> Bool = {
+            failures.withLock { count in
+                count -= 1
+                return count >= 0
+            }
+        }
+        try await run(failingPowerUps: fails) { _, central in
+            var events = central.recoveryEvents.makeAsyncIterator()
+            while let event = try await events.next(), event != .began(.power, because: .silence(.seconds(90))) {}
+            guard case .recovered(.power, _)? = try await events.next() else {
+                Issue.record("it has not recovered")
+                return
+            }
+        }
+    }
+
+    /// An adapter that a step has left off never listens, and is switched on by the next run.
+    @Test(.row("W30")) func aStepThatLeavesTheAdapterOffIsRepeated() async throws {
+        let isDead = Lock(true)
+        try await run(failingPowerUps: { isDead.withLock(\.self) }) { _, central in
+            var events = central.recoveryEvents.makeAsyncIterator()
+            while let event = try await events.next(), event != .began(.power, because: .silence(.seconds(90))) {}
+            guard case .failed(.power, let error)? = try await events.next() else {
+                Issue.record("the step has not failed")
+                return
+            }
+            #expect(error.code == .system && error.reason.contains("HCIDEVUP"))
+            #expect(
+                try await events.next() == .exhausted(because: .silence(.seconds(90)), next: .seconds(60)))
+            isDead.withLock { $0 = false }
+            #expect(try await events.next() == .began(.power, because: .silence(.seconds(90))))
+            guard case .recovered(.power, _)? = try await events.next() else {
+                Issue.record("it has not recovered")
+                return
+            }
+        }
+    }
+
+    /// No step is taken for an adapter that was unplugged after one had left it off.
+    @Test func anAdapterThatIsUnpluggedWhileOffEndsTheTrouble() async throws {
+        try await run(failingPowerUps: { true }) { radio, central in
+            var events = central.recoveryEvents.makeAsyncIterator()
+            while let event = try await events.next() {
+                if case .exhausted = event { break }
+            }
+            let steps = await central.statistics.recoverySteps
+            await radio.unplug()
+            try await central.clock.sleep(for: .seconds(3600))
+            #expect(await central.statistics.recoverySteps == steps)
+        }
+    }
+
     /// A program that is restarted by its service manager does not begin the steps again at once.
     @Test func stepsAreRareOverRestarts() async throws {
         let folder = try Folder()
@@ -287,6 +345,32 @@ import Testing
 
     private func personality(_ name: String) throws -> VirtualPersonality {
         try #require(VirtualPersonality.all.first { $0.name == name }?.personality)
+    }
+
+    /// Runs a test beside a scan of an adapter that goes deaf, and that cannot be switched on while `fails` returns true.
+    private func run(
+        failingPowerUps fails: @escaping @Sendable () -> Bool,
+        _ body: @escaping @Sendable (VirtualRadio, Central) async throws -> Void
+    ) async throws {
+        let personality = try personality("raspberryPiGoneDeaf")
+        try await VirtualTime.run { time in
+            let radio = VirtualRadio(time: time)
+            await radio.setPersonality(personality)
+            await radio.add(.heartRate)
+            var system = radio.system
+            let powerUp = system.powerUp
+            system.powerUp = { index throws(SystemCallError) in
+                if fails() { throw SystemCallError(call: "HCIDEVUP", errno: ETIMEDOUT) }
+                try powerUp(index)
+            }
+            let central = Central(
+                adapter: Adapter(
+                    .first, loop: radio.loop, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() },
+                    recovery: .power, system: system))
+            let scan = time.task { for try await _ in central.scan(.any, .passive.duplicates(.all)) {} }
+            try await body(radio, central)
+            scan.cancel()
+        }
     }
 
     private func run(
