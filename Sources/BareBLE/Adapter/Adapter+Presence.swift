@@ -247,6 +247,7 @@ extension Adapter {
         monitor.update(Presence.down)
         useManagement(of: found.index)
         // An adapter that is there was switched off on purpose; one that comes back is off by itself.
+        if !found.isUp { restorePower() }
         if monitor.keepsPower {
             Task(executorPreference: loop) { _ = await self.powerUp(found.index, during: "switch the adapter on") }
         } else if found.isUp {
@@ -258,6 +259,7 @@ extension Adapter {
         guard presence != .up else { return }
         monitor.update(Presence.up)
         logger.debug("adapter is up", metadata: ["adapter": "\(name)"])
+        recovery.adapterIsUp()
         wake(monitor.waitersToResume)
         monitor.report(.poweredOn)
         scan.notify(.adapterBack)

@@ -42,14 +42,41 @@ extension Adapter {
     }
 
     private func stepFinished(_ failure: RecoveryFailure?) {
+        // What the step has done to it is no loss by others, as long as the step is not finished.
+        checkPresence()
         perform(recovery.stepFinished(failure, at: loop.now()))
+        if presence == .up { recovery.adapterIsUp() }
+        restorePower()
         logWarnings()
+    }
+
+    /// Switches the adapter on where a step has left it off and no further one is due, as for one that has come back
+    /// after the time limit of the step.
+    func restorePower() {
+        guard presence == .down, let info, recovery.takePowerUp() else { return }
+        Task(executorPreference: loop) { [weak self] in await self?.restorePower(of: info) }
+    }
+
+    private func restorePower(of adapter: ControllerInfo) async {
+        do throws(RecoveryFailure) {
+            if !system.privileges().has(.netAdmin) {
+                try await system.recover(.power, adapter, recovery.policy.helper, loop)
+                commandsReadable()
+            }
+            try await awaitReturn()
+        } catch {
+            recovery.adapterLeftOff()
+            logger.warning(
+                "the adapter was switched off by a step of recovery, and is still off",
+                metadata: ["reason": "\(BLEError(error, .power, subject: name))"])
+        }
     }
 
     private func take(_ step: RecoveryStep) async -> StepEnd {
         do throws(RecoveryFailure) {
             let info = try presentAdapter()
             try checkLinks(of: info.index)
+            if info.isUp { recovery.adapterLeftOff() }
             if step == .power, system.privileges().has(.netAdmin) {
                 try await cyclePower(info)
             } else {

@@ -3,7 +3,6 @@ import BLELinux
 import BareBLE
 import BareBLETestKit
 import Glibc
-import Logging
 import TestSupport
 import Testing
 
@@ -233,8 +232,9 @@ import Testing
         }
     }
 
-    /// An adapter that is unplugged in the middle of a step is one error, and hears again when it is back.
-    @Test func anAdapterThatGoesDuringAStepIsLookedFor() async throws {
+    /// An adapter that is unplugged in the middle of a step is one error, and hears again when it is back: one that comes
+    /// back off is switched on, because the step has found it on.
+    @Test(arguments: [true, false]) func anAdapterThatGoesDuringAStepIsLookedFor(isUp: Bool) async throws {
         try await run(try personality("raspberryPiGoneDeaf"), .power) { time, radio, central in
             var events = central.recoveryEvents.makeAsyncIterator()
             var heard = central.scan(.any, .passive.duplicates(.all)).makeAsyncIterator()
@@ -246,9 +246,58 @@ import Testing
                 return
             }
             #expect(error.code == .noAdapter)
-            await radio.plugIn(isUp: true)
+            await radio.plugIn(isUp: isUp)
+            try await time.clock.sleep(for: .seconds(30))
+            try #require(await central.adapterState == .poweredOn)
             while let event = try await heard.next(), event != .resumed {}
             #expect(try await heard.next() != nil)
+        }
+    }
+
+    /// So is one that comes back after the helper's time, by the helper.
+    @Test(.row("W56")) func anAdapterThatReturnsLateIsSwitchedOnByTheHelper() async throws {
+        let change: SystemChange = { system, radio in
+            let recover = system.recover
+            system.recover = { step, adapter, helper, loop throws(RecoveryFailure) in
+                guard step == .usbPort else { return try await recover(step, adapter, helper, loop) }
+                await radio.unplug()
+                throw .adapterGone
+            }
+        }
+        let personality = try personality("rtl8761buGoneDeaf")
+        try await run(personality, .usb, [.commands, .recovery], changing: change) { time, radio, central in
+            var events = central.recoveryEvents.makeAsyncIterator()
+            let scan = time.task { for try await _ in central.scan(.any, .passive.duplicates(.all)) {} }
+            while let event = try await events.next() {
+                if case .failed(.driver, let error) = event {
+                    #expect(error.code == .noAdapter)
+                    break
+                }
+            }
+            try await time.clock.sleep(for: .seconds(60))
+            await radio.plugIn(isUp: false)
+            try await time.clock.sleep(for: .seconds(30))
+            #expect(await central.adapterState == .poweredOn)
+            scan.cancel()
+        }
+    }
+
+    /// What is off before a step stays off, and so does what somebody else switches off after it.
+    @Test func anAdapterThatWasSwitchedOffOnPurposeStaysOff() async throws {
+        try await run(try personality("raspberryPiGoneDeaf"), .power) { time, radio, central in
+            var events = central.recoveryEvents.makeAsyncIterator()
+            let scan = time.task { for try await _ in central.scan(.any, .passive.duplicates(.all)) {} }
+            while let event = try await events.next() {
+                if case .recovered(.power, _) = event { break }
+            }
+            await radio.powerOff()
+            try await time.clock.sleep(for: .seconds(30))
+            await radio.unplug()
+            try await time.clock.sleep(for: .seconds(30))
+            await radio.plugIn(isUp: false)
+            try await time.clock.sleep(for: .seconds(3600))
+            #expect(await central.adapterState == .poweredOff)
+            scan.cancel()
         }
     }
 
@@ -352,30 +401,27 @@ import Testing
         failingPowerUps fails: @escaping @Sendable () -> Bool,
         _ body: @escaping @Sendable (VirtualRadio, Central) async throws -> Void
     ) async throws {
-        let personality = try personality("raspberryPiGoneDeaf")
-        try await VirtualTime.run { time in
-            let radio = VirtualRadio(time: time)
-            await radio.setPersonality(personality)
-            await radio.add(.heartRate)
-            var system = radio.system
+        let change: SystemChange = { system, _ in
             let powerUp = system.powerUp
             system.powerUp = { index throws(SystemCallError) in
                 if fails() { throw SystemCallError(call: "HCIDEVUP", errno: ETIMEDOUT) }
                 try powerUp(index)
             }
-            let central = Central(
-                adapter: Adapter(
-                    .first, loop: radio.loop, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() },
-                    recovery: .power, system: system))
+        }
+        try await run(try personality("raspberryPiGoneDeaf"), .power, changing: change) { time, radio, central in
             let scan = time.task { for try await _ in central.scan(.any, .passive.duplicates(.all)) {} }
             try await body(radio, central)
             scan.cancel()
         }
     }
 
+    /// What the kernel does otherwise than that of the radio.
+    private typealias SystemChange = @Sendable (inout AdapterSystem, VirtualRadio) -> Void
+
     private func run(
         _ personality: VirtualPersonality, _ policy: RecoveryPolicy,
         _ permissions: VirtualPermissions = [.commands, .administration],
+        changing change: @escaping SystemChange = { _, _ in },
         _ body: @escaping @Sendable (VirtualTime, VirtualRadio, Central) async throws -> Void
     ) async throws {
         try await VirtualTime.run { time in
@@ -385,7 +431,11 @@ import Testing
             await radio.add(.heartRate)
             var configuration = Configuration()
             configuration.recovery = policy
-            try await body(time, radio, Central(configuration, radio: radio))
+            var system = radio.system
+            change(&system, radio)
+            let adapter = Adapter(
+                configuration.adapter, loop: radio.loop, logger: configuration.logger, recovery: policy, system: system)
+            try await body(time, radio, Central(configuration, adapter: adapter))
         }
     }
 }
