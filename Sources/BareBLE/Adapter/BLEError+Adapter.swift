@@ -32,12 +32,18 @@ extension BLEError {
                     .adapterDown, "the controller has no address of its own",
                     "Give it one as root: `btmgmt static-addr ADDRESS`, then switch it on."
                 )
+            case .unconfigured:
+                (
+                    .adapterDown, "the controller is not configured: it has no address of its own",
+                    "Give it one as root: `btmgmt -i \(subject ?? "hci0") public-addr ADDRESS`; on a Raspberry Pi the package "
+                        + "pi-bluetooth does that."
+                )
             case .noResponse:
                 (.timedOut, "the controller does not respond", "Unplug it and plug it in again.")
             case .outOfResources:
-                (.system, "the process or the machine has run out of descriptors or memory", error.remedy)
+                (.system, "the process or the machine has run out of descriptors or memory", error.adapterRemedy)
             case .other:
-                (.system, "\(error.call) failed", error.remedy)
+                (.system, "\(error.call) failed", error.adapterRemedy)
             }
         self.init(code, subject: subject, during: operation, because: reason, hint: hint, errorNumber: error.errno)
     }
@@ -160,12 +166,12 @@ extension BLEError {
             case .outOfResources:
                 (
                     .system, "the process or the machine has run out of descriptors or memory",
-                    SystemCallError(call: "connect", errno: errno).remedy
+                    SystemCallError(call: "connect", errno: errno).adapterRemedy
                 )
             case .other:
                 (
                     .connectFailed, "the kernel could not connect",
-                    SystemCallError(call: "connect", errno: errno).remedy
+                    SystemCallError(call: "connect", errno: errno).adapterRemedy
                 )
             }
         self.init(

@@ -2,6 +2,8 @@ import BLECore
 import BLELinux
 import BareBLE
 import BareBLETestKit
+import Glibc
+import Logging
 import TestSupport
 import Testing
 
@@ -444,6 +446,27 @@ import Testing
             }
             while let event = try await heard.next(), event != .resumed {}
             #expect(try await heard.next() != nil)
+        }
+    }
+
+    /// What the kernel says of one that it cannot switch on, and what helps then.
+    @Test(
+        .row("W57"),
+        arguments: [
+            (EOPNOTSUPP, BLEError.Code.adapterDown, "btmgmt -i hci0 public-addr ADDRESS"), (EIO, .system, "dmesg"),
+        ])
+    func anAdapterThatCannotBeSwitchedOnSaysWhy(errno: Int32, code: BLEError.Code, hint: String) async throws {
+        try await VirtualTime.run { time in
+            let radio = VirtualRadio(time: time)
+            await radio.powerOff()
+            var system = radio.system
+            system.powerUp = { _ throws(SystemCallError) in throw SystemCallError(call: "HCIDEVUP", errno: errno) }
+            let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+            let central = Central(adapter: Adapter(.first, loop: radio.loop, logger: logger, system: system))
+            let error = await #expect(throws: BLEError.self) { try await central.ready(powerOn: true) }
+            #expect(error?.code == code && error?.errorNumber == errno)
+            #expect(error?.hint?.contains(hint) == true)
+            for word in ["disk", "file system"] { #expect(error?.hint?.contains(word) == false) }
         }
     }
 
