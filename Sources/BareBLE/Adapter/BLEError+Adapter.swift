@@ -293,6 +293,7 @@ extension Adapter {
             .timedOut, subject: "\(peer)", during: "connect", because: "the peer was not heard in time",
             hint:
                 "Check that it advertises and is near. If another program has scanned, kernels from 6.10 on may not look "
-                + "for it: give this program cap_net_raw, or reset the adapter.", origin: .peer)
+                + "for it: give this program cap_net_raw, or switch the adapter off and on as root: "
+                + "`hciconfig \(name) down && hciconfig \(name) up`.", origin: .peer)
     }
 }

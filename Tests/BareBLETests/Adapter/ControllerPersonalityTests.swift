@@ -470,6 +470,24 @@ import Testing
         }
     }
 
+    /// After `HCIDEVRESET` the kernel sends no LE data until the adapter was switched off and on.
+    @Test func noAdviceResetsTheAdapter() async throws {
+        try await VirtualTime.run { time in
+            let radio = VirtualRadio(time: time)
+            await radio.setPermissions([])
+            let central = Central(radio: radio)
+            let absent = PeerID(address: BluetoothAddress(rawValue: 0xC0FF_EE00_0001), type: .random)
+            let error = await #expect(throws: BLEError.self) {
+                _ = try await central.connect(absent, ConnectOptions(timeout: .seconds(5)))
+            }
+            #expect(error?.code == .timedOut)
+            #expect(error?.hint?.contains("`hciconfig hci0 down && hciconfig hci0 up`") == true)
+        }
+        for (path, text) in try RepositoryFiles.sources(of: ["BareBLE", "BLECore", "BLELinux"]) {
+            #expect(!text.contains("reset the adapter"), "\(path)")
+        }
+    }
+
     private func personality(_ name: String) throws -> VirtualPersonality {
         try #require(VirtualPersonality.all.first { $0.name == name }?.personality)
     }
