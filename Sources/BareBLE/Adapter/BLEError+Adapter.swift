@@ -83,7 +83,8 @@ extension BLEError {
 
     /// The controller could not make a link.
     ///
-    /// - Parameter links: How many links are up on the adapter, where it cannot have more.
+    /// - Parameter links: How many links are up on the adapter, where it has said or may have failed to say that it
+    ///   cannot have more.
     init(_ failure: Initiator.Failure, peer: PeerID, adapter: String, links: Int) {
         if let status = failure.status, status.saysTooManyLinks {
             self.init(
@@ -94,7 +95,7 @@ extension BLEError {
         }
         switch failure {
         case .timedOut:
-            self = .notHeard(peer)
+            self = .notHeard(peer, links: links)
         case .cancelled:
             self.init(.cancelled, subject: "\(peer)", during: "connect", because: "the task was cancelled")
         case .busy:
@@ -206,11 +207,14 @@ extension BLEError {
                 + "(`hciconfig \(adapter) down && hciconfig \(adapter) up`), or unplug it.", origin: .adapter)
     }
 
-    static func notHeard(_ peer: PeerID) -> BLEError {
-        BLEError(
+    /// - Parameter links: How many links are up on the adapter: some controllers wait in silence at their limit.
+    static func notHeard(_ peer: PeerID, links: Int = 0) -> BLEError {
+        let limit =
+            links == 0 ? "" : " \(links) \(links == 1 ? "link is" : "links are") up; some controllers hold few."
+        return BLEError(
             .timedOut, subject: "\(peer)", during: "connect", because: "the peer was not heard in time",
             hint: "Check that it advertises, is near, is not connected to another host, and that "
-                + "\(peer.type == .public ? "`public`" : "`random`") is its address type.", origin: .peer)
+                + "\(peer.type == .public ? "`public`" : "`random`") is its address type.\(limit)", origin: .peer)
     }
 }
 
@@ -236,8 +240,8 @@ extension Adapter {
     /// The error for a connection attempt that the controller could not make.
     func error(_ failure: Initiator.Failure, _ peer: PeerID) -> BLEError {
         if failure == .adapterLost, presence == .down { return downError(during: "connect") }
-        let isFull = failure.status?.saysTooManyLinks ?? false
-        return BLEError(failure, peer: peer, adapter: name, links: isFull ? linksUp.count : 0)
+        let mayBeFull = failure == .timedOut || failure.status?.saysTooManyLinks ?? false
+        return BLEError(failure, peer: peer, adapter: name, links: mayBeFull ? linksUp.count : 0)
     }
 
     /// The error for a socket that could not be attached to a link.

@@ -380,9 +380,12 @@ import Testing
             }
             let third = try #require(await radio.id(of: radio.add(.battery)))
             let expected: BLEError.Code = name == "csr8510Clone" ? .timedOut : .busy
-            await #expect(throws: error(expected)) {
+            let failure = await #expect(throws: BLEError.self) {
                 _ = try await central.connect(third, ConnectOptions(timeout: .seconds(5)))
             }
+            #expect(failure?.code == expected)
+            let text = expected == .busy ? failure?.reason : failure?.hint
+            #expect(text?.contains(expected == .busy ? "with 2 links up" : "2 links are up") == true)
             await links[0].disconnect()
             let late = try await central.connect(third, ConnectOptions(timeout: .seconds(5)))
             await late.disconnect()
