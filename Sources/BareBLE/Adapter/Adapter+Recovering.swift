@@ -186,13 +186,17 @@ extension Adapter {
                 ])
             recovery.events.report(.recovered(by: step, after: time))
         case .exhausted(let reason, let next):
+            var metadata: Logger.Metadata = [
+                "adapter": "\(subject)", "because": "\(reason.words)",
+                "again in": next.map { "\($0.components.seconds) s" } ?? "never",
+            ]
+            // A link that nobody holds ends without that.
+            if recovery.policy.permits(.driver), !reason.isSuspicion {
+                metadata["remedy"] = "unplug it, or switch the power of its port or of the machine off and on"
+            }
             logger.log(
                 level: recovery.policy.permits(.power) ? .warning : .info,
-                "\(reason.persistence), and no permitted step has helped",
-                metadata: [
-                    "adapter": "\(subject)", "because": "\(reason.words)",
-                    "again in": next.map { "\($0.components.seconds) s" } ?? "never",
-                ])
+                "\(reason.persistence), and no permitted step has helped", metadata: metadata)
             recovery.events.report(.exhausted(because: reason, next: next))
         }
     }
@@ -205,6 +209,10 @@ extension RecoveryReason {
         case .commandTimeouts(let count): "\(count) commands had no response"
         case .suspectedLink(let peer): "the controller has a link to \(peer) that nobody holds"
         }
+    }
+
+    fileprivate var isSuspicion: Bool {
+        if case .suspectedLink = self { true } else { false }
     }
 
     /// What may still be the case.

@@ -232,6 +232,22 @@ import Testing
         }
     }
 
+    /// After the last step that there is, the log says what a person can do.
+    @Test(.row("W56"), arguments: [RecoveryPolicy.power, .usb])
+    func theLogSaysWhatIsLeftAfterTheLastStep(policy: RecoveryPolicy) async throws {
+        let log = KeptLog(detail: "remedy")
+        try await run(try personality("rtl8761buGoneDeaf"), policy, [.commands], log: log) { time, _, central in
+            var events = central.recoveryEvents.makeAsyncIterator()
+            let scan = time.task { for try await _ in central.scan(.any, .passive.duplicates(.all)) {} }
+            while let event = try await events.next() {
+                if case .exhausted = event { break }
+            }
+            scan.cancel()
+        }
+        let line = try #require(log.all.first { $0.contains("no permitted step has helped") })
+        #expect(line.contains("the power of its port or of the machine") == (policy == .usb))
+    }
+
     /// An adapter that is unplugged in the middle of a step is one error, and hears again when it is back: one that comes
     /// back off is switched on, because the step has found it on.
     @Test(arguments: [true, false]) func anAdapterThatGoesDuringAStepIsLookedFor(isUp: Bool) async throws {
@@ -421,7 +437,7 @@ import Testing
     private func run(
         _ personality: VirtualPersonality, _ policy: RecoveryPolicy,
         _ permissions: VirtualPermissions = [.commands, .administration],
-        changing change: @escaping SystemChange = { _, _ in },
+        log: KeptLog? = nil, changing change: @escaping SystemChange = { _, _ in },
         _ body: @escaping @Sendable (VirtualTime, VirtualRadio, Central) async throws -> Void
     ) async throws {
         try await VirtualTime.run { time in
@@ -434,7 +450,8 @@ import Testing
             var system = radio.system
             change(&system, radio)
             let adapter = Adapter(
-                configuration.adapter, loop: radio.loop, logger: configuration.logger, recovery: policy, system: system)
+                configuration.adapter, loop: radio.loop, logger: log?.logger ?? configuration.logger, recovery: policy,
+                system: system)
             try await body(time, radio, Central(configuration, adapter: adapter))
         }
     }
