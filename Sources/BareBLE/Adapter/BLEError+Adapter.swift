@@ -241,7 +241,8 @@ extension Adapter {
     func error(_ failure: Initiator.Failure, _ peer: PeerID) -> BLEError {
         if failure == .adapterLost, presence == .down { return downError(during: "connect") }
         let mayBeFull = failure == .timedOut || failure.status?.saysTooManyLinks ?? false
-        return BLEError(failure, peer: peer, adapter: name, links: mayBeFull ? linksUp.count : 0)
+        let error = BLEError(failure, peer: peer, adapter: name, links: mayBeFull ? linksUp.count : 0)
+        return failure.status?.isOfDisturbedLink ?? false ? namingWiFi(error) : error
     }
 
     /// The error for a socket that could not be attached to a link.
@@ -251,8 +252,17 @@ extension Adapter {
         case .cancelled: cancelledError(during: "connect")
         case .encryption(let failure): error(failure, peer)
         case .connect(let failure, let errno):
-            BLEError(failure, status: status, errno: errno, peer: peer, adapter: name)
+            failure == .notEstablished || status?.isOfDisturbedLink ?? false
+                ? namingWiFi(BLEError(failure, status: status, errno: errno, peer: peer, adapter: name))
+                : BLEError(failure, status: status, errno: errno, peer: peer, adapter: name)
         }
+    }
+
+    /// Returns an error whose hint names Wi-Fi too, where that likely has the same antenna.
+    private func namingWiFi(_ error: BLEError) -> BLEError {
+        guard system.sharesAntenna(name) else { return error }
+        let hint = "Wi-Fi shares the adapter's antenna: let it use 5 GHz, or use another adapter."
+        return error.hinting(error.hint.map { "\($0) \(hint)" } ?? hint)
     }
 
     /// The error for a scan that could not begin.
@@ -300,4 +310,9 @@ extension Adapter {
                 + "for it: give this program cap_net_raw, or switch the adapter off and on as root: "
                 + "`hciconfig \(name) down && hciconfig \(name) up`.", origin: .peer)
     }
+}
+
+extension HCIStatus {
+    /// Whether a link ends so that the peer is no longer heard on, or was never heard on.
+    fileprivate var isOfDisturbedLink: Bool { self == .connectionFailedToBeEstablished || self == .connectionTimeout }
 }

@@ -112,6 +112,25 @@ import Testing
         }
     }
 
+    /// Where links break down at once, or at the first missing packets.
+    @Test(arguments: [HCIStatus.connectionFailedToBeEstablished, .connectionTimeout], [false, true])
+    func wiFiOnTheSameAntennaIsNamedWhereLinksBreakDown(status: HCIStatus, isShared: Bool) async throws {
+        let bench = try await AdapterBench()
+        await reachable(bench)
+        bench.kernel.withLock { $0.sharesAntenna = isShared }
+        for isReported in [false, true] {
+            await bench.controller.set {
+                $0.callFailures = isReported ? Array(repeating: status, count: 4) : []
+                $0.earlyEnds = isReported ? [] : Array(repeating: status, count: 4)
+            }
+            let error = await #expect(throws: BLEError.self) {
+                _ = try await bench.adapter.connect(peer, parameters: nil, timeout: .seconds(5))
+            }
+            #expect(error?.hciStatus == status)
+            #expect(error?.hint?.contains("Wi-Fi") == isShared)
+        }
+    }
+
     /// A controller that lists the extended command and does not know it.
     @Test func anUnknownExtendedConnectIsReplacedForGood() async throws {
         let bench = try await AdapterBench(isExtended: true)
