@@ -29,7 +29,8 @@
 //   most. An hour without a run begins a new row.
 // - After everything that is permitted, the next run begins when it may; without a right to runs, there is none. The
 //   session of the scan goes on to begin it again, and each time the events are switched on again, without a notice:
-//   what has masked them may have come later. `exhausted` is reported once for each trouble.
+//   what has masked them may have come later. `exhausted` is reported once for each trouble, and for missing responses
+//   at once where `power` is not permitted, because nothing milder helps.
 // - Trouble is over when nobody wants to hear any more, and when the adapter was switched off or unplugged by somebody
 //   else.
 
@@ -179,7 +180,7 @@ extension RecoveryLadder {
     package mutating func commandTimedOut(at now: BootInstant) -> [Action] {
         timeouts.removeAll { now - $0 > Self.timeoutWindow }
         timeouts.append(now)
-        guard timeouts.count >= Self.timeoutLimit, policy.permits(.power) else { return [] }
+        guard timeouts.count >= Self.timeoutLimit, policy.permits(.rescan) else { return [] }
         switch state {
         case .performing, .finishing: return []
         case .healthy, .judging, .exhausted:

@@ -194,8 +194,10 @@ extension Adapter {
             if recovery.policy.permits(.driver), !reason.isSuspicion {
                 metadata["remedy"] = "unplug it, or switch the power of its port or of the machine off and on"
             }
+            // Silence may be that of the air.
+            let isCertain = if case .commandTimeouts = reason { true } else { recovery.policy.permits(.power) }
             logger.log(
-                level: recovery.policy.permits(.power) ? .warning : .info,
+                level: isCertain ? .warning : .info,
                 "\(reason.persistence), and no permitted step has helped", metadata: metadata)
             recovery.events.report(.exhausted(because: reason, next: next))
         }
