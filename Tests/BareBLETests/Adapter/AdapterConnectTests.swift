@@ -131,17 +131,34 @@ import Testing
         }
     }
 
-    /// A controller that lists the extended command and does not know it.
-    @Test func anUnknownExtendedConnectIsReplacedForGood() async throws {
+    /// A controller that lists the extended command and does not know it, however it says so.
+    @Test(.row("W05"), arguments: [HCIStatus.unknownCommand, .unsupportedFeature, .invalidParameters])
+    func anUnknownExtendedConnectIsReplacedForGood(status: HCIStatus) async throws {
         let bench = try await AdapterBench(isExtended: true)
         await reachable(bench)
-        await bench.controller.set { $0.statuses[.leExtendedCreateConnection] = [.unknownCommand] }
+        await bench.controller.set { $0.statuses[.leExtendedCreateConnection] = [status] }
         for _ in 1...2 {
             let link = try await bench.adapter.connect(peer, parameters: nil, timeout: .seconds(5))
             await link.controls.disconnect()
         }
         let calls = await bench.sent.filter { $0 == .leExtendedCreateConnection || $0 == .leCreateConnection }
         #expect(calls == [.leExtendedCreateConnection, .leCreateConnection, .leCreateConnection])
+    }
+
+    /// Where the legacy command is refused as well, the extended one was not the reason.
+    @Test func parametersThatNoCommandIsAcceptedWithReplaceNothing() async throws {
+        let bench = try await AdapterBench(isExtended: true)
+        await reachable(bench)
+        await bench.controller.set {
+            $0.statuses = [
+                .leExtendedCreateConnection: [.invalidParameters], .leCreateConnection: [.invalidParameters],
+            ]
+        }
+        await fails(.system, bench, peer, timeout: .seconds(5), status: .invalidParameters)
+        let link = try await bench.adapter.connect(peer, parameters: nil, timeout: .seconds(5))
+        await link.controls.disconnect()
+        let calls = await bench.sent.filter { $0 == .leExtendedCreateConnection || $0 == .leCreateConnection }
+        #expect(calls == [.leExtendedCreateConnection, .leCreateConnection, .leExtendedCreateConnection])
     }
 
     @Test func otherFailuresAreReported() async throws {
