@@ -452,6 +452,59 @@ import Testing
         }
     }
 
+    /// A driver that resets the USB device after a command without a response: the adapter has another name then.
+    @Test(.row("W17")) func anAdapterThatItsDriverHasResetIsFoundAgain() async throws {
+        var personality = VirtualPersonality.bluetooth5
+        // LE Set Extended Scan Enable.
+        personality.responses = [0x2042: .silence]
+        personality.isResetWhenSilent = true
+        try await run(personality) { time, radio, central in
+            let peer = try #require(await radio.id(of: radio.add(.battery)))
+            await #expect(throws: BLEError.self) { _ = try await central.collect(for: .seconds(1)) }
+            try await time.clock.sleep(for: .seconds(10))
+            let device = try await central.connect(peer, ConnectOptions(timeout: .seconds(5)))
+            #expect(try await device.read(0x2A19).count == 1)
+            #expect(await central.adapter.name != "hci0")
+            await device.disconnect()
+        }
+    }
+
+    /// Controllers that remember too few devices, or none, while they filter duplicates.
+    @Test(.row("W21", "W22"), arguments: ["zephyrUSB", "bluetooth5"])
+    func repetitionsThatAControllerLetsThroughAreFilteredHere(name: String) async throws {
+        let requests = Lock<[UInt8]>([])
+        var configuration = Configuration()
+        configuration.traceHCI = { packet in
+            // LE Set Extended Scan Enable, with 1 for a scan that begins.
+            guard packet.type == .command, packet.bytes.starts(with: [0x42, 0x20, 6, 1]) else { return }
+            requests.withLock { $0.append(packet.bytes[4]) }
+        }
+        try await run(personality(name), configuration) { time, radio, central in
+            for _ in 1...19 { await radio.add(.battery) }
+            let settings = try ScanSettings(isActive: false, filtersDuplicatesInController: true)
+            var found = 0
+            for try await event in central.scan(.any, settings, duration: .seconds(30)) {
+                if case .found = event { found += 1 } else { Issue.record("\(event)") }
+            }
+            #expect(found == 20)
+            #expect(await central.statistics.reports > 60, "the controller repeats them")
+        }
+        #expect(requests.withLock { $0 } == [1], "it was asked to filter")
+    }
+
+    /// The controller's own reason, which the kernel has no number for.
+    @Test(.row("W47")) func aCodedLinkThatTheControllerGivesUpHasItsReason() async throws {
+        try await run(.bluetooth5) { time, radio, central in
+            let battery = await radio.add(.battery)
+            let device = try await central.connect(try #require(await radio.id(of: battery)))
+            let phy = try await device.requestPHY(.leCoded)
+            #expect(phy.transmit == .leCoded && phy.receive == .leCoded)
+            try await time.clock.sleep(for: .seconds(40))
+            await radio.disconnect(battery, because: .linkResponseTimeout)
+            #expect(await device.disconnected()?.hciStatus == .linkResponseTimeout)
+        }
+    }
+
     /// What the kernel says of one that it cannot switch on, and what helps then.
     @Test(
         .row("W57"),
