@@ -111,6 +111,11 @@ extension Adapter {
         monitor.update(found)
         bonds.use(hardware: system.hardware(found))
         monitor.update(found.isUp ? .up : .down)
+        if system.mayBeSuspended(found.name) {
+            logger.notice(
+                "the kernel may suspend the adapter in a scan, and reports are lost: `blescan doctor` has a remedy",
+                metadata: ["adapter": "\(found.name)", "power/control": "auto"])
+        }
         logger.debug("adapter opened", metadata: ["adapter": "\(found.name)", "address": "\(found.address)"])
         // One without an address gets it when it is switched on, or has a static random one.
         if found.address != .zero, !found.hasOwnAddress(among: all) {

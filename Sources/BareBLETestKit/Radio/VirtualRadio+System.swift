@@ -86,6 +86,7 @@ extension VirtualRadio {
                 radio.adapter(name)?.personality.hasDefectiveCodedPHY ?? false
             }
         }
+        system.mayBeSuspended = { _ in false }
         system.powerDown = { index throws(SystemCallError) in
             let isThere = self.machine.withLock { $0.setPower(of: index, false) }
             if !isThere { throw SystemCallError(call: "HCIDEVDOWN", errno: ENODEV) }

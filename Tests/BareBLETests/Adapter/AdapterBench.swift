@@ -142,6 +142,7 @@ extension AdapterSystem {
             }
         }
         system.sharesAntenna = { _ in kernel.withLock { $0.sharesAntenna } }
+        system.mayBeSuspended = { _ in false }
         system.isBlocked = { _ in kernel.withLock { $0.isBlocked } }
         system.privileges = { Privileges(effective: kernel.withLock { $0.capabilities }) }
         self = system

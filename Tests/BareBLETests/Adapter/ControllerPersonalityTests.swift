@@ -526,6 +526,22 @@ import Testing
         }
     }
 
+    /// A daemon's log is where somebody looks for why reports are lost.
+    @Test(.row("W61"), arguments: [false, true]) func anAdapterThatMayBeSuspendedIsLogged(isAuto: Bool) async throws {
+        let log = KeptLog(from: .notice, detail: "power/control")
+        try await VirtualTime.run { time in
+            let radio = VirtualRadio(time: time)
+            var system = radio.system
+            system.mayBeSuspended = { name in isAuto && name == "hci0" }
+            let central = Central(adapter: Adapter(.first, loop: radio.loop, logger: log.logger, system: system))
+            try await central.ready()
+            _ = try await central.collect(for: .seconds(1))
+        }
+        let lines = log.all.filter { $0.contains("may suspend the adapter") }
+        #expect(lines.count == (isAuto ? 1 : 0))
+        #expect(lines.allSatisfy { $0.hasSuffix(": auto") })
+    }
+
     /// After `HCIDEVRESET` the kernel sends no LE data until the adapter was switched off and on.
     @Test func noAdviceResetsTheAdapter() async throws {
         try await VirtualTime.run { time in
