@@ -505,6 +505,35 @@ import Testing
         }
     }
 
+    /// The kernel loads the firmware first: the caller waits for that, and the loop goes on meanwhile.
+    @Test(.row("W62")) func aSlowPowerUpIsWaitedFor() async throws {
+        try await VirtualTime.run { time in
+            let radio = VirtualRadio(time: time)
+            await radio.powerOff()
+            let (hasBegun, isLoaded, isReady) = (Lock(false), Lock(false), Lock(false))
+            defer { isLoaded.withLock { $0 = true } }
+            var system = radio.system
+            let powerUp = system.powerUp
+            system.powerUp = { index throws(SystemCallError) in
+                hasBegun.withLock { $0 = true }
+                while !isLoaded.withLock(\.self) { sched_yield() }
+                try powerUp(index)
+            }
+            let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+            let central = Central(adapter: Adapter(.first, loop: radio.loop, logger: logger, system: system))
+            let ready = time.task {
+                try await central.ready(powerOn: true)
+                isReady.withLock { $0 = true }
+            }
+            while !hasBegun.withLock(\.self), !Task.isCancelled { await Task.yield() }
+            #expect(await central.adapterState == .poweredOff)
+            #expect(!isReady.withLock(\.self))
+            isLoaded.withLock { $0 = true }
+            try await ready.value
+            #expect(await central.adapterState == .poweredOn)
+        }
+    }
+
     /// What the kernel says of one that it cannot switch on, and what helps then.
     @Test(
         .row("W57"),
