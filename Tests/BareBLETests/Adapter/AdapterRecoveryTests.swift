@@ -1,8 +1,6 @@
 import BLECore
-import BLELinux
 import BareBLE
 import BareBLETestKit
-import Glibc
 import TestSupport
 import Testing
 
@@ -13,12 +11,15 @@ import Testing
         .row("W29", "W56"),
         arguments: [
             (VirtualPersonality.Recovery.rescan, RecoveryStep.rescan), (.eventMask, .eventMasks), (.power, .power),
-            (.replug, .usbPort),
+            (.radioSwitch, .radioSwitch), (.replug, .usbPort), (.driver, .driver),
         ])
     func theStepThatHelpsIsTaken(cure: VirtualPersonality.Recovery, expected: RecoveryStep) async throws {
         var personality = VirtualPersonality.bluetooth5
         personality.deafness = VirtualPersonality.Deafness(afterReports: 5, recovery: cure)
         try await run(personality, .usb, [.commands, .administration, .recovery]) { time, radio, central in
+            // The radio's switch is tried where that is what keeps the adapter off.
+            let isBlocked = expected == .radioSwitch
+            if isBlocked { await radio.block() }
             var events = central.recoveryEvents.makeAsyncIterator()
             var heard = central.scan(.any, .passive.duplicates(.all)).makeAsyncIterator()
             for _ in 1...5 { _ = try await heard.next() }
@@ -31,11 +32,12 @@ import Testing
                     steps.append(step)
                     #expect(reason == .silence(.seconds(90)))
                 case .recovered(let step, _): cured = step
+                case .failed(.power, let error) where isBlocked: #expect(error.code == .blocked)
                 case .failed, .exhausted, .dropped: Issue.record("\(event)")
                 }
             }
             #expect(cured == expected)
-            #expect(steps == RecoveryStep.allCases.filter { $0 <= expected && $0 != .radioSwitch })
+            #expect(steps == RecoveryStep.allCases.filter { $0 <= expected && (isBlocked || $0 != .radioSwitch) })
             #expect(time.now - before < .seconds(200))
             // And it goes on.
             while let event = try await heard.next() {
@@ -256,6 +258,8 @@ import Testing
             var heard = central.scan(.any, .passive.duplicates(.all)).makeAsyncIterator()
             for _ in 1...20 { _ = try await heard.next() }
             while let event = try await events.next(), event != .began(.power, because: .silence(.seconds(90))) {}
+            // It is off by now, and about to be switched on.
+            try await time.clock.sleep(for: .milliseconds(100))
             await radio.unplug()
             guard case .failed(.power, let error)? = try await events.next() else {
                 Issue.record("the step has not failed")
@@ -272,16 +276,8 @@ import Testing
 
     /// So is one that comes back after the helper's time, by the helper.
     @Test(.row("W56")) func anAdapterThatReturnsLateIsSwitchedOnByTheHelper() async throws {
-        let change: SystemChange = { system, radio in
-            let recover = system.recover
-            system.recover = { step, adapter, helper, loop throws(RecoveryFailure) in
-                guard step == .usbPort else { return try await recover(step, adapter, helper, loop) }
-                await radio.unplug()
-                throw .adapterGone
-            }
-        }
-        let personality = try personality("rtl8761buGoneDeaf")
-        try await run(personality, .usb, [.commands, .recovery], changing: change) { time, radio, central in
+        try await run(try personality("rtl8761buGoneDeaf"), .usb, [.commands, .recovery]) { time, radio, central in
+            await radio.delayReturn(by: .seconds(60))
             var events = central.recoveryEvents.makeAsyncIterator()
             let scan = time.task { for try await _ in central.scan(.any, .passive.duplicates(.all)) {} }
             while let event = try await events.next() {
@@ -290,9 +286,8 @@ import Testing
                     break
                 }
             }
-            try await time.clock.sleep(for: .seconds(60))
-            await radio.plugIn(isUp: false)
-            try await time.clock.sleep(for: .seconds(30))
+            #expect(await central.adapterState == .absent)
+            try await time.clock.sleep(for: .seconds(90))
             #expect(await central.adapterState == .poweredOn)
             scan.cancel()
         }
@@ -319,14 +314,10 @@ import Testing
 
     /// A controller that does not respond when it is switched on is tried again in the same step.
     @Test(.row("W30")) func onePowerUpWithoutAResponseIsNoFailure() async throws {
-        let failures = Lock(1)
-        let fails: @Sendable () -> Bool = {
-            failures.withLock { count in
-                count -= 1
-                return count >= 0
-            }
-        }
-        try await run(failingPowerUps: fails) { _, central in
+        try await run(try personality("raspberryPiGoneDeaf"), .power) { time, radio, central in
+            await radio.failPowerUps(1)
+            let scan = time.task { for try await _ in central.scan(.any, .passive.duplicates(.all)) {} }
+            defer { scan.cancel() }
             var events = central.recoveryEvents.makeAsyncIterator()
             while let event = try await events.next(), event != .began(.power, because: .silence(.seconds(90))) {}
             guard case .recovered(.power, _)? = try await events.next() else {
@@ -338,8 +329,10 @@ import Testing
 
     /// An adapter that a step has left off never listens, and is switched on by the next run.
     @Test(.row("W30")) func aStepThatLeavesTheAdapterOffIsRepeated() async throws {
-        let isDead = Lock(true)
-        try await run(failingPowerUps: { isDead.withLock(\.self) }) { _, central in
+        try await run(try personality("raspberryPiGoneDeaf"), .power) { time, radio, central in
+            await radio.failPowerUps(.max)
+            let scan = time.task { for try await _ in central.scan(.any, .passive.duplicates(.all)) {} }
+            defer { scan.cancel() }
             var events = central.recoveryEvents.makeAsyncIterator()
             while let event = try await events.next(), event != .began(.power, because: .silence(.seconds(90))) {}
             guard case .failed(.power, let error)? = try await events.next() else {
@@ -349,7 +342,7 @@ import Testing
             #expect(error.code == .system && error.reason.contains("HCIDEVUP"))
             #expect(
                 try await events.next() == .exhausted(because: .silence(.seconds(90)), next: .seconds(60)))
-            isDead.withLock { $0 = false }
+            await radio.failPowerUps(0)
             #expect(try await events.next() == .began(.power, because: .silence(.seconds(90))))
             guard case .recovered(.power, _)? = try await events.next() else {
                 Issue.record("it has not recovered")
@@ -360,7 +353,10 @@ import Testing
 
     /// No step is taken for an adapter that was unplugged after one had left it off.
     @Test func anAdapterThatIsUnpluggedWhileOffEndsTheTrouble() async throws {
-        try await run(failingPowerUps: { true }) { radio, central in
+        try await run(try personality("raspberryPiGoneDeaf"), .power) { time, radio, central in
+            await radio.failPowerUps(.max)
+            let scan = time.task { for try await _ in central.scan(.any, .passive.duplicates(.all)) {} }
+            defer { scan.cancel() }
             var events = central.recoveryEvents.makeAsyncIterator()
             while let event = try await events.next() {
                 if case .exhausted = event { break }
@@ -412,32 +408,9 @@ import Testing
         try #require(VirtualPersonality.all.first { $0.name == name }?.personality)
     }
 
-    /// Runs a test beside a scan of an adapter that goes deaf, and that cannot be switched on while `fails` returns true.
-    private func run(
-        failingPowerUps fails: @escaping @Sendable () -> Bool,
-        _ body: @escaping @Sendable (VirtualRadio, Central) async throws -> Void
-    ) async throws {
-        let change: SystemChange = { system, _ in
-            let powerUp = system.powerUp
-            system.powerUp = { index throws(SystemCallError) in
-                if fails() { throw SystemCallError(call: "HCIDEVUP", errno: ETIMEDOUT) }
-                try powerUp(index)
-            }
-        }
-        try await run(try personality("raspberryPiGoneDeaf"), .power, changing: change) { time, radio, central in
-            let scan = time.task { for try await _ in central.scan(.any, .passive.duplicates(.all)) {} }
-            try await body(radio, central)
-            scan.cancel()
-        }
-    }
-
-    /// What the kernel does otherwise than that of the radio.
-    private typealias SystemChange = @Sendable (inout AdapterSystem, VirtualRadio) -> Void
-
     private func run(
         _ personality: VirtualPersonality, _ policy: RecoveryPolicy,
-        _ permissions: VirtualPermissions = [.commands, .administration],
-        log: KeptLog? = nil, changing change: @escaping SystemChange = { _, _ in },
+        _ permissions: VirtualPermissions = [.commands, .administration], log: KeptLog? = nil,
         _ body: @escaping @Sendable (VirtualTime, VirtualRadio, Central) async throws -> Void
     ) async throws {
         try await VirtualTime.run { time in
@@ -447,12 +420,8 @@ import Testing
             await radio.add(.heartRate)
             var configuration = Configuration()
             configuration.recovery = policy
-            var system = radio.system
-            change(&system, radio)
-            let adapter = Adapter(
-                configuration.adapter, loop: radio.loop, logger: log?.logger ?? configuration.logger, recovery: policy,
-                system: system)
-            try await body(time, radio, Central(configuration, adapter: adapter))
+            if let log { configuration.logger = log.logger }
+            try await body(time, radio, Central(configuration, radio: radio))
         }
     }
 }
