@@ -14,6 +14,16 @@ package enum AdapterHardware {
         return adapter.bus.map { "\($0)" } ?? "unknown"
     }
 
+    /// Returns a Boolean value that indicates whether the kernel may suspend the USB device of an adapter, after which
+    /// reports are lost (row W61).
+    ///
+    /// - Parameter root: The folder in which `/sys` is; empty for this machine.
+    package static func mayBeSuspended(_ adapter: String, root: String = "") -> Bool {
+        // The adapter's device is the interface of the driver, in the folder of the USB device.
+        let usb = "\(root)/sys/class/bluetooth/\(adapter)/device/.."
+        return SystemFiles.text(usb + "/idVendor") != nil && SystemFiles.text(usb + "/power/control") == "auto"
+    }
+
     /// The length of `usb:vVVVVpPPPP`.
     private static let usbLength = 14
 }

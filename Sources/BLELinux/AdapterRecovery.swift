@@ -175,6 +175,7 @@ package struct AdapterRecovery: Sendable {
     private func awaitReturn(of adapter: ControllerInfo) throws(RecoveryFailure) {
         let end = ble_boot_nanoseconds() + Int64(returnTime / .nanoseconds(1))
         while true {
+            var failure: RecoveryFailure?
             // Where several adapters have the address, the number has to be the same as well.
             let found = ((try? list()) ?? []).filter { Self.isSame($0, adapter) }
             if let found = found.count > 1 ? found.first(where: { $0.index == adapter.index }) : found.first {
@@ -182,13 +183,14 @@ package struct AdapterRecovery: Sendable {
                     if !found.isUp { try power(found.index, true) }
                     return
                 } catch {
+                    let reason = RecoveryFailure(error)
                     // One that has just come back is not ready for it yet.
-                    guard error.meaning == .adapterGone || error.meaning == .noResponse else {
-                        throw RecoveryFailure(error)
-                    }
+                    guard error.meaning == .adapterGone || error.meaning == .noResponse else { throw reason }
+                    failure = reason
                 }
             }
-            guard ble_boot_nanoseconds() < end else { throw .adapterGone }
+            // One that is there and does not respond is not gone: harsher steps may help it.
+            guard ble_boot_nanoseconds() < end else { throw failure ?? .adapterGone }
             pause(.milliseconds(500))
         }
     }

@@ -16,6 +16,8 @@ package enum LocalFailure: Hashable, Sendable {
     case inUse
     /// The controller has no address, and none was assigned to it.
     case noAddress
+    /// The controller is not configured, mostly because it has no address of its own: the kernel does not switch it on.
+    case unconfigured
     /// The controller did not respond to the kernel.
     case noResponse
     /// The process or the machine has run out of descriptors or memory.
@@ -33,6 +35,7 @@ package enum LocalFailure: Hashable, Sendable {
         case .blocked: "The radio is blocked; `rfkill unblock bluetooth`, or the machine's own switch, frees it."
         case .inUse: "Another program has exclusive access to the adapter."
         case .noAddress: "The controller has no address of its own and needs a static one first."
+        case .unconfigured: "The controller is not configured, mostly because it has no address of its own."
         case .noResponse: "The controller does not respond; unplugging it, or reloading its driver, may help."
         case .outOfResources: "The process or the machine has run out of descriptors or memory."
         case .other(let errno): "The kernel returned error \(errno)."
@@ -51,6 +54,7 @@ extension SystemCallError: CustomStringConvertible {
         case ERFKILL: .blocked
         case EBUSY, EUSERS: .inUse
         case EADDRNOTAVAIL: .noAddress
+        case EOPNOTSUPP where call == "HCIDEVUP": .unconfigured
         case ETIMEDOUT: .noResponse
         case EMFILE, ENFILE, ENOMEM, ENOBUFS, ENOSPC: .outOfResources
         default: .other(errno: errno)

@@ -24,4 +24,20 @@ import Testing
         #expect(AdapterHardware.identifier(of: adapter(0), root: path) == expected)
         #expect(AdapterHardware.identifier(of: adapter(1), root: path) == "virtual", "it has no such file")
     }
+    @Test(.row("W61"), arguments: [("auto", true), ("on", false)])
+    func aUSBDeviceMayBeSuspended(control: String, expected: Bool) {
+        var tree = FakeTree()
+        tree.write("usb/idVendor", "0a12\n")
+        tree.write("usb/power/control", "\(control)\n")
+        tree.write("usb/1-1:1.0/interface", "")
+        tree.write("serial/power/control", "auto\n")
+        tree.write("serial/serial0-0/name", "")
+        for (name, device) in [("hci0", "usb/1-1:1.0"), ("hci1", "serial/serial0-0")] {
+            tree.write("sys/class/bluetooth/\(name)/address", "")
+            tree.link("sys/class/bluetooth/\(name)/device", to: "\(tree.path)/\(device)")
+        }
+        let path = tree.path
+        #expect(AdapterHardware.mayBeSuspended("hci0", root: path) == expected)
+        for other in ["hci1", "hci2"] { #expect(!AdapterHardware.mayBeSuspended(other, root: path)) }
+    }
 }

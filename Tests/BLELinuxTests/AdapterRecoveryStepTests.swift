@@ -221,6 +221,27 @@ import Testing
         #expect(text("hub/1-0:1.0/usb1-port3/disable", tree) == "x")
     }
 
+    /// A harsher step may help a controller that is there and does not respond: its port needs no setting up.
+    @Test(.row("W30"), arguments: [RecoveryStep.power, .usbPort, .driver])
+    func anAdapterThatDoesNotRespondHasNotGone(step: RecoveryStep) {
+        let tree = machineWithPort()
+        let down = ControllerInfo(index: 3, name: "hci3", address: Self.address, isUp: false)
+        let recovery = AdapterRecovery(
+            root: tree.path, list: { () throws(SystemCallError) in [down] },
+            power: { _, isOn throws(SystemCallError) in
+                if isOn { throw SystemCallError(call: "HCIDEVUP", errno: ETIMEDOUT) }
+            },
+            reset: { _ throws(SystemCallError) in }, returnTime: .zero, pause: { _ in })
+        let failure = #expect(throws: RecoveryFailure.self) { try recovery.take(step, adapter) }
+        guard case .failed(let text)? = failure else {
+            Issue.record("\(String(describing: failure))")
+            return
+        }
+        #expect(text.contains("HCIDEVUP"))
+        #expect(self.text("hub/1-3/authorized", tree) == (step == .driver ? "1" : "x"))
+        #expect(self.text("hub/1-0:1.0/usb1-port3/disable", tree) == "x")
+    }
+
     @Test func aMissingRightIsNamed() {
         let machine = Machine([adapter], failing: SystemCallError(call: "HCIDEVDOWN", errno: EPERM))
         let failure = #expect(throws: RecoveryFailure.self) {

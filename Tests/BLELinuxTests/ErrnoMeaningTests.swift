@@ -70,6 +70,7 @@ import Testing
             ("bind", ENODEV, .adapterGone),
             ("send", EPIPE, .adapterGone), ("send", ENETDOWN, .adapterDown), ("bind", EBUSY, .inUse),
             ("bind", EUSERS, .inUse), ("HCIDEVUP", EADDRNOTAVAIL, .noAddress), ("HCIDEVUP", ETIMEDOUT, .noResponse),
+            ("HCIDEVUP", EOPNOTSUPP, .unconfigured), ("bind", EOPNOTSUPP, .other(errno: EOPNOTSUPP)),
             ("socket", EMFILE, .outOfResources), ("bind", EIO, .other(errno: EIO)),
         ]
         for (call, errno, meaning) in table {
@@ -82,7 +83,9 @@ import Testing
         let errors = Array(Int32(0)...133)
         var sentences = Set(errors.map { LinkEnd(errno: $0).sentence })
         sentences.formUnion(errors.map { ConnectFailure(errno: $0, timeRanOut: $0 % 2 == 0).sentence })
-        sentences.formUnion(errors.map { SystemCallError(call: "send", errno: $0).meaning.sentence })
+        for call in ["send", "HCIDEVUP"] {
+            sentences.formUnion(errors.map { SystemCallError(call: call, errno: $0).meaning.sentence })
+        }
         for sentence in sentences {
             #expect(sentence.hasSuffix("."))
             #expect(sentence.first?.isUppercase == true)

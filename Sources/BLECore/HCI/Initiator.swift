@@ -47,6 +47,23 @@ package struct Initiator: ~Copyable {
             self.deadline = deadline
         }
 
+        /// Returns the attempt in place of one that the controller has refused, although it lists what that uses: without
+        /// the coded PHY, then by the legacy command; `nil` where neither can help.
+        package func substitute(after failure: Failure) -> Attempt? {
+            guard isExtended else { return nil }
+            var attempt = self
+            switch failure {
+            case .refused(let refusal) where refusal.status == .unknownCommand:
+                attempt.isExtended = false
+            case .refused(let refusal)
+            where refusal.status == .unsupportedFeature || refusal.status == .invalidParameters:
+                attempt.isExtended = phys.contains(.leCoded)
+            default: return nil
+            }
+            attempt.phys = .le1M
+            return attempt
+        }
+
         fileprivate var peer: PeerID {
             PeerID(address: initiation.peerAddress, type: initiation.peerAddressType)
         }

@@ -15,7 +15,8 @@
 //
 // Invariants:
 // - One step is taken at a time. A step that is being taken ends by `stepFinished`, whatever happens meanwhile.
-// - A step is judged only while the program listens: not while the scan makes way for a connect, or cannot run.
+// - A step is judged only while the program listens: not while the scan makes way for a connect, or cannot run. After a
+//   step that has left the adapter off, the next run does not wait for that.
 // - Links are ended for silence after 120 s at the earliest, also where 30 s were unusual.
 // - A step that was refused because of links or of other programs is no run, and is followed by no harsher one but by
 //   a pause of 5 minutes. An adapter that has gone ends the trouble.
@@ -28,7 +29,8 @@
 //   most. An hour without a run begins a new row.
 // - After everything that is permitted, the next run begins when it may; without a right to runs, there is none. The
 //   session of the scan goes on to begin it again, and each time the events are switched on again, without a notice:
-//   what has masked them may have come later. `exhausted` is reported once for each trouble.
+//   what has masked them may have come later. `exhausted` is reported once for each trouble, and for missing responses
+//   at once where `power` is not permitted, because nothing milder helps.
 // - Trouble is over when nobody wants to hear any more, and when the adapter was switched off or unplugged by somebody
 //   else.
 
@@ -178,7 +180,7 @@ extension RecoveryLadder {
     package mutating func commandTimedOut(at now: BootInstant) -> [Action] {
         timeouts.removeAll { now - $0 > Self.timeoutWindow }
         timeouts.append(now)
-        guard timeouts.count >= Self.timeoutLimit, policy.permits(.power) else { return [] }
+        guard timeouts.count >= Self.timeoutLimit, policy.permits(.rescan) else { return [] }
         switch state {
         case .performing, .finishing: return []
         case .healthy, .judging, .exhausted:
@@ -253,6 +255,7 @@ extension RecoveryLadder {
     /// Called when time has passed.
     ///
     /// - Parameter isListening: Whether a step can be judged: the radio listens, and does not make way for a connect.
+    ///   True as well while the adapter is off, because nothing but the next step changes that.
     package mutating func timePassed(_ now: BootInstant, isListening: Bool) -> [Action] {
         guard let deadline = nextDeadline, deadline <= now else { return [] }
         switch state {

@@ -323,7 +323,7 @@ extension Adapter {
         let isLongRange =
             isExtended && scan.controller?.hasCodedPHY == true
             && scan.scanResult(of: target.peer)?.advertisement?.primaryPHY == .leCoded
-        let attempt = Initiator.Attempt(
+        var attempt = Initiator.Attempt(
             initiation, phys: isLongRange ? [.le1M, .leCoded] : .le1M, isExtended: isExtended, deadline: deadline)
         links.attemptBegins()
         // The kernel copies the data of all links for that, so only until the first one is up.
@@ -333,20 +333,25 @@ extension Adapter {
             watchPresence()
         }
         let ahead = links.packetsAhead
-        let result = await initiator.initiate(attempt)
+        var result = await initiator.initiate(attempt)
         judge(result, target)
+        // Some controllers list the extended command, or the coded PHY, and do not know it.
+        while case .failure(let failure) = result, let substitute = attempt.substitute(after: failure) {
+            attempt = substitute
+            result = await initiator.initiate(attempt)
+            judge(result, target)
+        }
+        let isRefused = if case .failure(.refused) = result { true } else { false }
+        if isExtended, !attempt.isExtended, !isRefused {
+            identification.lacksExtendedConnect()
+            logger.info("the controller does not know its extended connect", metadata: ["adapter": "\(name)"])
+        }
         if links.packetsAhead > ahead {
             logger.warning(
                 "data came ahead of the link, and the kernel has dropped it",
                 metadata: ["adapter": "\(name)", "peer": "\(target.peer)", "packets": "\(links.packetsAhead - ahead)"])
         }
-        guard isExtended, case .failure(.refused(let refusal)) = result, refusal.status == .unknownCommand else {
-            return result
-        }
-        // Some controllers list the extended command and do not know it.
-        identification.lacksExtendedConnect()
-        logger.info("the controller does not know its extended connect", metadata: ["adapter": "\(name)"])
-        return await initiator.initiate(Initiator.Attempt(initiation, isExtended: false, deadline: deadline))
+        return result
     }
 
     /// Learns from the end of an attempt.

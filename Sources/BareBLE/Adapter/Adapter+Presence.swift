@@ -114,6 +114,11 @@ extension Adapter {
         monitor.update(found)
         bonds.use(hardware: system.hardware(found))
         monitor.update(found.isUp ? .up : .down)
+        if system.mayBeSuspended(found.name) {
+            logger.notice(
+                "the kernel may suspend the adapter in a scan, and reports are lost: `blescan doctor` has a remedy",
+                metadata: ["adapter": "\(found.name)", "power/control": "auto"])
+        }
         logger.debug("adapter opened", metadata: ["adapter": "\(found.name)", "address": "\(found.address)"])
         // One without an address gets it when it is switched on, or has a static random one.
         if found.address != .zero, !found.hasOwnAddress(among: all) {
@@ -250,6 +255,7 @@ extension Adapter {
         monitor.update(Presence.down)
         useManagement(of: found.index)
         // An adapter that is there was switched off on purpose; one that comes back is off by itself.
+        if !found.isUp { restorePower() }
         if monitor.keepsPower {
             Task(executorPreference: loop) { _ = await self.powerUp(found.index, during: "switch the adapter on") }
         } else if found.isUp {
@@ -261,6 +267,7 @@ extension Adapter {
         guard presence != .up else { return }
         monitor.update(Presence.up)
         logger.debug("adapter is up", metadata: ["adapter": "\(name)"])
+        recovery.adapterIsUp()
         wake(monitor.waitersToResume)
         monitor.report(.poweredOn)
         scan.notify(.adapterBack)
@@ -277,10 +284,11 @@ extension Adapter {
         guard presence != how else { return }
         monitor.update(how)
         monitor.report(how == .gone ? .absent : .poweredOff)
+        // Also where a step had left it off.
+        recovery.adapterLost()
         guard wasUp else { return }
         logger.debug("adapter is \(how)", metadata: ["adapter": "\(name)"])
         monitor.countLoss()
-        recovery.adapterLost()
         // Why links end is the adapter's loss, which their sockets report themselves.
         controllerReset()
         let error = downError(during: "scan")

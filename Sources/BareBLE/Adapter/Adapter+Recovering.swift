@@ -42,14 +42,41 @@ extension Adapter {
     }
 
     private func stepFinished(_ failure: RecoveryFailure?) {
+        // What the step has done to it is no loss by others, as long as the step is not finished.
+        checkPresence()
         perform(recovery.stepFinished(failure, at: loop.now()))
+        if presence == .up { recovery.adapterIsUp() }
+        restorePower()
         logWarnings()
+    }
+
+    /// Switches the adapter on where a step has left it off and no further one is due, as for one that has come back
+    /// after the time limit of the step.
+    func restorePower() {
+        guard presence == .down, let info, recovery.takePowerUp() else { return }
+        Task(executorPreference: loop) { [weak self] in await self?.restorePower(of: info) }
+    }
+
+    private func restorePower(of adapter: ControllerInfo) async {
+        do throws(RecoveryFailure) {
+            if !system.privileges().has(.netAdmin) {
+                try await system.recover(.power, adapter, recovery.policy.helper, loop)
+                commandsReadable()
+            }
+            try await awaitReturn()
+        } catch {
+            recovery.adapterLeftOff()
+            logger.warning(
+                "the adapter was switched off by a step of recovery, and is still off",
+                metadata: ["reason": "\(BLEError(error, .power, subject: name))"])
+        }
     }
 
     private func take(_ step: RecoveryStep) async -> StepEnd {
         do throws(RecoveryFailure) {
             let info = try presentAdapter()
             try checkLinks(of: info.index)
+            if info.isUp { recovery.adapterLeftOff() }
             if step == .power, system.privileges().has(.netAdmin) {
                 try await cyclePower(info)
             } else {
@@ -107,6 +134,8 @@ extension Adapter {
             switch failure.meaning {
             case .blocked: throw .blocked
             case .adapterGone: throw .adapterGone
+            // It may respond to one of the next attempts.
+            case .noResponse: break
             default: throw .failed(failure.description)
             }
         }
@@ -157,13 +186,19 @@ extension Adapter {
                 ])
             recovery.events.report(.recovered(by: step, after: time))
         case .exhausted(let reason, let next):
+            var metadata: Logger.Metadata = [
+                "adapter": "\(subject)", "because": "\(reason.words)",
+                "again in": next.map { "\($0.components.seconds) s" } ?? "never",
+            ]
+            // A link that nobody holds ends without that.
+            if recovery.policy.permits(.driver), !reason.isSuspicion {
+                metadata["remedy"] = "unplug it, or switch the power of its port or of the machine off and on"
+            }
+            // Silence may be that of the air.
+            let isCertain = if case .commandTimeouts = reason { true } else { recovery.policy.permits(.power) }
             logger.log(
-                level: recovery.policy.permits(.power) ? .warning : .info,
-                "\(reason.persistence), and no permitted step has helped",
-                metadata: [
-                    "adapter": "\(subject)", "because": "\(reason.words)",
-                    "again in": next.map { "\($0.components.seconds) s" } ?? "never",
-                ])
+                level: isCertain ? .warning : .info,
+                "\(reason.persistence), and no permitted step has helped", metadata: metadata)
             recovery.events.report(.exhausted(because: reason, next: next))
         }
     }
@@ -176,6 +211,10 @@ extension RecoveryReason {
         case .commandTimeouts(let count): "\(count) commands had no response"
         case .suspectedLink(let peer): "the controller has a link to \(peer) that nobody holds"
         }
+    }
+
+    fileprivate var isSuspicion: Bool {
+        if case .suspectedLink = self { true } else { false }
     }
 
     /// What may still be the case.

@@ -56,7 +56,10 @@ extension Adapter {
     }
 
     private func scansChanged() {
-        if !scan.hasScans { recovery.scanEnded() }
+        if !scan.hasScans {
+            recovery.scanEnded()
+            restorePower()
+        }
         updatePins()
         watchPresence()
         armTimer()

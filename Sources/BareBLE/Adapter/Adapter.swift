@@ -161,7 +161,9 @@ extension Adapter {
         perform(initiator.timePassed())
         perform(security.coordinator.timePassed())
         perform(advertiser.timePassed())
-        perform(recovery.timePassed(now, isListening: scan.isListening && !initiator.isBusy))
+        // An adapter that a step has left off does not listen before the next run: nothing makes way then.
+        let isListening = presence != .up || scan.isListening && !initiator.isBusy
+        perform(recovery.timePassed(now, isListening: isListening))
     }
 }
 

@@ -91,6 +91,8 @@ package struct AdapterSystem: Sendable {
     /// Returns a Boolean value that indicates whether the controller of the adapter of this name lists the coded PHY,
     /// which is known not to work.
     package var hasDefectiveCodedPHY: @Sendable (String) -> Bool = { _ in false }
+    /// Returns a Boolean value that indicates whether the kernel may suspend the adapter of this name.
+    package var mayBeSuspended: @Sendable (String) -> Bool = { _ in false }
     /// Returns the hardware of an adapter, as far as its bus reports it.
     package var hardware: @Sendable (ControllerInfo) -> String = { AdapterHardware.identifier(of: $0) }
     /// Returns the privileges of this process.
@@ -181,6 +183,7 @@ package struct AdapterSystem: Sendable {
         isBlocked: { name in RadioSwitch.bluetooth().contains { $0.name == name && $0.isBlocked } },
         sharesAntenna: { SharedAntenna.isLikely(of: $0) },
         hasDefectiveCodedPHY: { CodedPHYDefect.isKnown(of: $0) },
+        mayBeSuspended: { AdapterHardware.mayBeSuspended($0) },
         privileges: { Privileges.current() },
         openManagement: { () throws(SystemCallError) in try ManagementSocket() },
         runsBluetoothd: {

@@ -32,12 +32,18 @@ extension BLEError {
                     .adapterDown, "the controller has no address of its own",
                     "Give it one as root: `btmgmt static-addr ADDRESS`, then switch it on."
                 )
+            case .unconfigured:
+                (
+                    .adapterDown, "the controller is not configured: it has no address of its own",
+                    "Give it one as root: `btmgmt -i \(subject ?? "hci0") public-addr ADDRESS`; on a Raspberry Pi the package "
+                        + "pi-bluetooth does that."
+                )
             case .noResponse:
                 (.timedOut, "the controller does not respond", "Unplug it and plug it in again.")
             case .outOfResources:
-                (.system, "the process or the machine has run out of descriptors or memory", error.remedy)
+                (.system, "the process or the machine has run out of descriptors or memory", error.adapterRemedy)
             case .other:
-                (.system, "\(error.call) failed", error.remedy)
+                (.system, "\(error.call) failed", error.adapterRemedy)
             }
         self.init(code, subject: subject, during: operation, because: reason, hint: hint, errorNumber: error.errno)
     }
@@ -77,7 +83,8 @@ extension BLEError {
 
     /// The controller could not make a link.
     ///
-    /// - Parameter links: How many links are up on the adapter, where it cannot have more.
+    /// - Parameter links: How many links are up on the adapter, where it has said or may have failed to say that it
+    ///   cannot have more.
     init(_ failure: Initiator.Failure, peer: PeerID, adapter: String, links: Int) {
         if let status = failure.status, status.saysTooManyLinks {
             self.init(
@@ -88,7 +95,7 @@ extension BLEError {
         }
         switch failure {
         case .timedOut:
-            self = .notHeard(peer)
+            self = .notHeard(peer, links: links)
         case .cancelled:
             self.init(.cancelled, subject: "\(peer)", during: "connect", because: "the task was cancelled")
         case .busy:
@@ -160,12 +167,12 @@ extension BLEError {
             case .outOfResources:
                 (
                     .system, "the process or the machine has run out of descriptors or memory",
-                    SystemCallError(call: "connect", errno: errno).remedy
+                    SystemCallError(call: "connect", errno: errno).adapterRemedy
                 )
             case .other:
                 (
                     .connectFailed, "the kernel could not connect",
-                    SystemCallError(call: "connect", errno: errno).remedy
+                    SystemCallError(call: "connect", errno: errno).adapterRemedy
                 )
             }
         self.init(
@@ -200,11 +207,14 @@ extension BLEError {
                 + "(`hciconfig \(adapter) down && hciconfig \(adapter) up`), or unplug it.", origin: .adapter)
     }
 
-    static func notHeard(_ peer: PeerID) -> BLEError {
-        BLEError(
+    /// - Parameter links: How many links are up on the adapter: some controllers wait in silence at their limit.
+    static func notHeard(_ peer: PeerID, links: Int = 0) -> BLEError {
+        let limit =
+            links == 0 ? "" : " \(links) \(links == 1 ? "link is" : "links are") up; some controllers hold few."
+        return BLEError(
             .timedOut, subject: "\(peer)", during: "connect", because: "the peer was not heard in time",
             hint: "Check that it advertises, is near, is not connected to another host, and that "
-                + "\(peer.type == .public ? "`public`" : "`random`") is its address type.", origin: .peer)
+                + "\(peer.type == .public ? "`public`" : "`random`") is its address type.\(limit)", origin: .peer)
     }
 }
 
@@ -230,8 +240,9 @@ extension Adapter {
     /// The error for a connection attempt that the controller could not make.
     func error(_ failure: Initiator.Failure, _ peer: PeerID) -> BLEError {
         if failure == .adapterLost, presence == .down { return downError(during: "connect") }
-        let isFull = failure.status?.saysTooManyLinks ?? false
-        return BLEError(failure, peer: peer, adapter: name, links: isFull ? linksUp.count : 0)
+        let mayBeFull = failure == .timedOut || failure.status?.saysTooManyLinks ?? false
+        let error = BLEError(failure, peer: peer, adapter: name, links: mayBeFull ? linksUp.count : 0)
+        return failure.status?.isOfDisturbedLink ?? false ? namingWiFi(error) : error
     }
 
     /// The error for a socket that could not be attached to a link.
@@ -241,8 +252,17 @@ extension Adapter {
         case .cancelled: cancelledError(during: "connect")
         case .encryption(let failure): error(failure, peer)
         case .connect(let failure, let errno):
-            BLEError(failure, status: status, errno: errno, peer: peer, adapter: name)
+            failure == .notEstablished || status?.isOfDisturbedLink ?? false
+                ? namingWiFi(BLEError(failure, status: status, errno: errno, peer: peer, adapter: name))
+                : BLEError(failure, status: status, errno: errno, peer: peer, adapter: name)
         }
+    }
+
+    /// Returns an error whose hint names Wi-Fi too, where that likely has the same antenna.
+    private func namingWiFi(_ error: BLEError) -> BLEError {
+        guard system.sharesAntenna(name) else { return error }
+        let hint = "Wi-Fi shares the adapter's antenna: let it use 5 GHz, or use another adapter."
+        return error.hinting(error.hint.map { "\($0) \(hint)" } ?? hint)
     }
 
     /// The error for a scan that could not begin.
@@ -287,6 +307,12 @@ extension Adapter {
             .timedOut, subject: "\(peer)", during: "connect", because: "the peer was not heard in time",
             hint:
                 "Check that it advertises and is near. If another program has scanned, kernels from 6.10 on may not look "
-                + "for it: give this program cap_net_raw, or reset the adapter.", origin: .peer)
+                + "for it: give this program cap_net_raw, or switch the adapter off and on as root: "
+                + "`hciconfig \(name) down && hciconfig \(name) up`.", origin: .peer)
     }
+}
+
+extension HCIStatus {
+    /// Whether a link ends so that the peer is no longer heard on, or was never heard on.
+    fileprivate var isOfDisturbedLink: Bool { self == .connectionFailedToBeEstablished || self == .connectionTimeout }
 }

@@ -9,6 +9,7 @@ internal import BLELinux
 // Invariants
 // - All state belongs to the event loop's thread; the events alone are for any thread.
 // - It never acts on the adapter: it returns actions, which `Adapter+Recovering` performs, one step at a time.
+// - An adapter that a step has switched off or taken away is switched on when it is back, however late, if it was on.
 // - The times of runs, which begin with the first step that ends links, are stored at once: a program that is started
 //   again takes no run too early.
 
@@ -21,6 +22,8 @@ final class RecoveryCoordinator: @unchecked Sendable {
     /// Steps beyond the first that were begun.
     private(set) var stepCount = 0
     private var runHandler: (@Sendable ([BootInstant]) -> Void)?
+    /// Whether the adapter was on when a step began, and has not been on since.
+    private var isLeftOff = false
 
     init(_ policy: RecoveryPolicy) {
         self.policy = policy
@@ -62,6 +65,20 @@ final class RecoveryCoordinator: @unchecked Sendable {
     func scanEnded() { ladder.scanEnded() }
 
     func adapterLost() { ladder.adapterLost() }
+
+    /// The adapter was on, and is about to be switched off or taken away; or could not be switched on again.
+    func adapterLeftOff() { isLeftOff = true }
+
+    /// The adapter is on.
+    func adapterIsUp() { isLeftOff = false }
+
+    /// Returns a Boolean value that indicates whether the adapter has to be switched on, because a step has left it off
+    /// and no further one is due; once, until that has failed.
+    func takePowerUp() -> Bool {
+        guard isLeftOff, !ladder.isInTrouble else { return false }
+        isLeftOff = false
+        return true
+    }
 
     func stepFinished(_ failure: RecoveryFailure?, at now: BootInstant) -> [RecoveryLadder.Action] {
         note(ladder.stepFinished(failure, at: now))

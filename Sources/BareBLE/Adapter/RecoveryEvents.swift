@@ -13,7 +13,8 @@ public enum RecoveryEvent: Hashable, Sendable {
     /// The adapter works again, so long after the trouble was noticed. The step is the one that was taken last; `nil`
     /// where all had had no effect.
     case recovered(by: RecoveryStep?, after: Duration)
-    /// All permitted steps had no effect. Steps that end links begin again after `next`; `nil` where none is permitted.
+    /// No permitted step had an effect, or none is permitted that could help. Steps that end links begin again after
+    /// `next`; `nil` where none is permitted.
     /// It takes a person then: to permit more, to unplug the adapter and plug it in,
     /// or to switch the machine off and on.
     case exhausted(because: RecoveryReason, next: Duration?)

@@ -93,7 +93,7 @@ extension BLEError {
                 (.notSupported, "the kernel offers no such channels", "It needs LE credit based flow control.")
             case EMFILE, ENFILE, ENOMEM, ENOBUFS:
                 (.system, "the process or the machine has run out of descriptors or memory", nil)
-            default: (.system, "\(error.call) failed", error.remedy)
+            default: (.system, "\(error.call) failed", error.adapterRemedy)
             }
         self.init(
             code, subject: adapter, during: operation, because: reason, hint: hint, errorNumber: error.errno)

@@ -71,7 +71,8 @@ extension Peripheral {
             socket: socket, psm: psm, number: channels.nextNumber(), options, peripheral: self)
         if let failure = channel.assumeIsolated({ $0.startReading() }) {
             throw BLEError(
-                .system, subject: name, during: operation, because: "\(failure.call) failed", hint: failure.remedy,
+                .system, subject: name, during: operation, because: "\(failure.call) failed",
+                hint: failure.adapterRemedy,
                 errorNumber: failure.errno)
         }
         channels.insert(channel)

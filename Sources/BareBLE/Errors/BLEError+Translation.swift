@@ -129,13 +129,25 @@ extension BLEError {
 }
 
 extension SystemCallError {
-    /// The action that helps when a call fails for a reason that lies in this machine.
+    /// The action that helps when a call for a file fails for a reason that lies in this machine.
     var remedy: String {
+        switch errno {
+        case EIO: "The disk may be failing: see `dmesg`."
+        case ENOLCK, EOPNOTSUPP: "Its file system may not support that; choose a directory on another one."
+        default: resourceRemedy
+        }
+    }
+
+    /// As `remedy`, for a call that concerns an adapter or a link.
+    var adapterRemedy: String {
+        errno == EIO
+            ? "The controller has reported a failure: see `dmesg`, and plug it in again." : resourceRemedy
+    }
+
+    private var resourceRemedy: String {
         switch errno {
         case EMFILE: "Close what is not needed, or allow more open files (`ulimit -n`, `LimitNOFILE=`); then try again."
         case ENFILE, ENOMEM, ENOBUFS: "End other programs, or try again when memory is free."
-        case EIO: "The disk may be failing: see `dmesg`."
-        case ENOLCK, EOPNOTSUPP: "Its file system may not support that; choose a directory on another one."
         default: "See `dmesg`, and try again."
         }
     }

@@ -29,7 +29,7 @@ extension Peripheral {
         if let failure {
             throw BLEError(
                 .system, subject: name, during: "watch the link", because: "\(failure.call) failed",
-                hint: failure.remedy, errorNumber: failure.errno)
+                hint: failure.adapterRemedy, errorNumber: failure.errno)
         }
     }
 

@@ -50,11 +50,13 @@ final class RadioAdapter {
         controller.kernelSetsUp()
     }
 
-    /// Creates an adapter that was plugged in.
-    init(_ index: UInt16, returning controller: VirtualController, isUp: Bool) {
+    /// Creates an adapter that is back after an action that has taken it away.
+    init(
+        _ index: UInt16, returning controller: VirtualController, isUp: Bool, after action: VirtualPersonality.Recovery
+    ) {
         self.index = index
         self.controller = controller
-        self.controller.replugged()
+        self.controller.returned(after: action)
         isSetUp = isUp
         if isUp { self.controller.kernelSetsUp() }
     }
@@ -87,6 +89,11 @@ final class RadioAdapter {
     /// It was switched off, so that the kernel sets it up again later.
     func switchedOff() {
         isSetUp = false
+    }
+
+    /// The radio was blocked and unblocked, which has switched it off and on.
+    func unblocked() {
+        controller.returned(after: .radioSwitch)
     }
 
     /// Has the kernel set up an adapter that was switched on, unless its controller does not respond.

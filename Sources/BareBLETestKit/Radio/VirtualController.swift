@@ -390,8 +390,8 @@ extension VirtualController {
         ]
     }
 
-    /// The controller was unplugged and plugged in.
-    package mutating func replugged() { recover(by: .replug) }
+    /// The controller is back, or on again, after an action that may make it receive again.
+    package mutating func returned(after action: VirtualPersonality.Recovery) { recover(by: action) }
 
     private var nextHandle: ConnectionHandle {
         var handle: ConnectionHandle = 0x0040

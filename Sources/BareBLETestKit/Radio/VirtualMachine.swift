@@ -15,6 +15,12 @@ struct VirtualMachine {
     private var withoutLowEnergy: Set<UInt16> = []
     /// The names of the adapters that share their antennas with Wi-Fi.
     private var besideWiFi: Set<String> = []
+    /// The names of the adapters that the kernel's switch keeps off.
+    private var blocked: Set<String> = []
+    /// How many of the next attempts to switch an adapter on fail, by its name.
+    private var powerUpFailures: [String: Int] = [:]
+    /// How long an adapter is away after a step of recovery that takes it away, by its name.
+    private var absences: [String: Duration] = [:]
     /// The identifiers of the hardware of adapters, by their names.
     private var hardware: [String: String] = [:]
 
@@ -58,6 +64,27 @@ struct VirtualMachine {
     mutating func setSharedAntenna(_ isShared: Bool, _ name: String) {
         if isShared { besideWiFi.update(with: name) } else { besideWiFi.remove(name) }
     }
+
+    func isBlocked(_ name: String) -> Bool { blocked.contains(name) }
+
+    mutating func block(_ isBlocked: Bool, _ name: String) {
+        if isBlocked { blocked.update(with: name) } else { blocked.remove(name) }
+    }
+
+    mutating func failPowerUps(_ count: Int, _ name: String) { powerUpFailures[name] = count }
+
+    /// Returns the error number with which the kernel cannot switch an adapter on; `nil` if it can.
+    mutating func powerUpFailure(of index: UInt16) -> Int32? {
+        guard let name = adapter(index)?.name else { return ENODEV }
+        if isBlocked(name) { return ERFKILL }
+        guard let left = powerUpFailures[name], left > 0 else { return nil }
+        powerUpFailures[name] = left - 1
+        return ETIMEDOUT
+    }
+
+    func absence(of name: String) -> Duration? { absences[name] }
+
+    mutating func setAbsence(_ absence: Duration?, _ name: String) { absences[name] = absence }
 
     func hardware(of name: String) -> String { hardware[name] ?? "virtual" }
 

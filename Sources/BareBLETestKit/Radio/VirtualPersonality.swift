@@ -32,8 +32,12 @@ public struct VirtualPersonality: Hashable, Sendable {
         case eventMask
         /// The adapter is switched off and on.
         case power
-        /// It is unplugged and plugged in, or its USB port is reset.
+        /// The radio is blocked and unblocked by the kernel's switch.
+        case radioSwitch
+        /// Its USB port is reset.
         case replug
+        /// Its driver is taken off and put on again, or it is unplugged and plugged in.
+        case driver
 
         /// Returns a Boolean value that indicates whether the second one helps in more cases.
         public static func < (first: Recovery, second: Recovery) -> Bool { first.rawValue < second.rawValue }

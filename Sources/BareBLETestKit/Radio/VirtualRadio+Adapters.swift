@@ -1,5 +1,6 @@
 package import BLECore
 internal import BLELinux
+internal import BareBLE
 internal import Glibc
 
 // The adapters: their state changes, and the paths of commands and events.
@@ -86,10 +87,16 @@ extension VirtualRadio {
     ///   - newName: The new name, or `nil` for the same.
     ///   - isUp: Pass true to switch it on as well; the kernel does not.
     public func plugIn(_ name: String = "hci0", as newName: String? = nil, isUp: Bool = false) {
+        plugIn(name, as: newName, isUp: isUp, after: .driver)
+    }
+
+    private func plugIn(
+        _ name: String, as newName: String?, isUp: Bool, after action: VirtualPersonality.Recovery
+    ) {
         guard let old = Self.number(of: name), let new = Self.number(of: newName ?? name), adapters[new] == nil,
             let controller = adapters.takeUnplugged(old)
         else { return }
-        let adapter = RadioAdapter(new, returning: controller, isUp: isUp)
+        let adapter = RadioAdapter(new, returning: controller, isUp: isUp, after: action)
         plug(adapter, isUp: isUp)
         announcements.announce(.added, of: new)
         let hasLowEnergy = machine.withLock { $0.hasLowEnergy(new) }
@@ -119,6 +126,22 @@ extension VirtualRadio {
     /// Has an adapter share its antenna with Wi-Fi, or not.
     package func setSharedAntenna(_ isShared: Bool, _ name: String = "hci0") {
         machine.withLock { $0.setSharedAntenna(isShared, name) }
+    }
+
+    /// Has the kernel's switch keep an adapter off once it is off, or not any more.
+    package func block(_ isBlocked: Bool = true, _ name: String = "hci0") {
+        machine.withLock { $0.block(isBlocked, name) }
+    }
+
+    /// Has the controller not respond to so many of the next attempts to switch the adapter on.
+    package func failPowerUps(_ count: Int, _ name: String = "hci0") {
+        machine.withLock { $0.failPowerUps(count, name) }
+    }
+
+    /// Has an adapter that a step of recovery takes away return after that time, and off; `nil` has it return at once,
+    /// and on.
+    package func delayReturn(by absence: Duration?, _ name: String = "hci0") {
+        machine.withLock { $0.setAbsence(absence, name) }
     }
 
     /// Makes an adapter's controller ignore commands, or respond again.
@@ -158,16 +181,43 @@ extension VirtualRadio {
     }
 
     /// Takes a step of recovery, as the helper program does.
-    func recover(_ index: UInt16, by step: RecoveryStep) {
-        let name = "hci\(index)"
-        if step == .power {
-            setPower(index, false)
-            setPower(index, true)
-        } else {
-            unplug(name)
-            plugIn(name, isUp: true)
+    func recover(_ index: UInt16, by step: RecoveryStep) async throws(RecoveryFailure) {
+        switch step {
+        case .rescan, .eventMasks: throw .notApplicable
+        case .power: try cyclePower(index)
+        case .radioSwitch:
+            block(false, "hci\(index)")
+            try cyclePower(index)
+            adapters[index]?.unblocked()
+        case .usbPort: try await takeAway("hci\(index)", by: .replug)
+        case .driver: try await takeAway("hci\(index)", by: .driver)
         }
     }
+
+    private func cyclePower(_ index: UInt16) throws(RecoveryFailure) {
+        setPower(index, false)
+        switch machine.withLock({ $0.powerUpFailure(of: index) }) {
+        case nil: setPower(index, true)
+        case ERFKILL?: throw .blocked
+        case let errno?: throw .failed(SystemCallError(call: "HCIDEVUP", errno: errno).description)
+        }
+    }
+
+    /// Takes an adapter away, and waits for its return: it is switched on then.
+    private func takeAway(_ name: String, by action: VirtualPersonality.Recovery) async throws(RecoveryFailure) {
+        let absence = machine.withLock { $0.absence(of: name) }
+        unplug(name)
+        guard let absence else { return plugIn(name, as: nil, isUp: true, after: action) }
+        let isInTime = absence <= Self.returnLimit
+        _ = loop.schedule(at: loop.now() + absence) { [weak self] in
+            self?.assumeIsolated { $0.plugIn(name, as: nil, isUp: isInTime, after: action) }
+        }
+        try? await CentralClock(loop: loop).sleep(for: min(absence, Self.returnLimit))
+        if !isInTime { throw .adapterGone }
+    }
+
+    /// How long the helper program waits for an adapter.
+    private static let returnLimit: Duration = .seconds(10)
 
     /// Ends the activities of an adapter without events; only the kernel knows.
     private func fallSilent(_ index: UInt16) {

@@ -89,6 +89,7 @@ extension VirtualRadio {
                 radio.adapter(name)?.personality.hasDefectiveCodedPHY ?? false
             }
         }
+        system.mayBeSuspended = { _ in false }
         system.powerDown = { index throws(SystemCallError) in
             let isThere = self.machine.withLock { $0.setPower(of: index, false) }
             if !isThere { throw SystemCallError(call: "HCIDEVDOWN", errno: ENODEV) }
@@ -99,12 +100,15 @@ extension VirtualRadio {
             guard self.machine.withLock({ $0.permissions.contains(.recovery) }) else {
                 throw .notPermitted("no helper program")
             }
-            guard step != .radioSwitch else { throw .notApplicable }
-            await self.recover(adapter.index, by: step)
+            try await self.recover(adapter.index, by: step)
         }
+        system.isBlocked = { name in self.machine.withLock { $0.isBlocked(name) } }
         system.powerUp = { index throws(SystemCallError) in
-            let isThere = self.machine.withLock { $0.setPower(of: index, true) }
-            if !isThere { throw SystemCallError(call: "HCIDEVUP", errno: ENODEV) }
+            let failure = self.machine.withLock { machine -> Int32? in
+                if let errno = machine.powerUpFailure(of: index) { return errno }
+                return machine.setPower(of: index, true) ? nil : ENODEV
+            }
+            if let failure { throw SystemCallError(call: "HCIDEVUP", errno: failure) }
             // The call comes from any thread.
             Task(executorPreference: self.loop) { await self.powerChanged(index) }
         }

@@ -17,7 +17,7 @@ extension Repair {
         if fix == .cycle {
             let adapters = facts.radio.adapters.filter(\.isUp)
             if adapters.isEmpty { return [Repair(fix: fix, adapter: nil, text: fix.needless, failure: .noAdapter)] }
-            return adapters.map(cycle)
+            return adapters.map { cycle($0) }
         }
         let findings = Diagnosis(facts).lines.map(\.finding).filter { $0.fix == fix }
         guard !findings.isEmpty else { return [Repair(fix: fix, adapter: nil, text: fix.needless)] }
@@ -66,10 +66,19 @@ extension Repair {
         }
     }
 
-    private static func cycle(_ adapter: AdapterFacts) -> Repair {
+    /// Switches an adapter off and on where no link would end.
+    static func cycle(
+        _ adapter: AdapterFacts, by recovery: AdapterRecovery = AdapterRecovery(),
+        handles: (UInt16) throws(SystemCallError) -> [ConnectionHandle] = { index throws(SystemCallError) in
+            try Controllers.handlesOfLinks(of: index)
+        },
+        describe: (UInt16) throws(SystemCallError) -> ControllerInfo = { index throws(SystemCallError) in
+            try Controllers.info(index)
+        }
+    ) -> Repair {
         let fix = Fix.cycle
         do throws(SystemCallError) {
-            let links = try Controllers.handlesOfLinks(of: adapter.index).count
+            let links = try handles(adapter.index).count
             guard links == 0 else {
                 let what = links == 1 ? "1 link is up, and would end" : "\(links) links are up, and would end"
                 return Repair(
@@ -78,9 +87,9 @@ extension Repair {
                         "could not \(fix.purpose): \(what); `sudo bareble-recover --with-links power \(adapter.name)` does it",
                     failure: .timedOut)
             }
-            let info = try Controllers.info(adapter.index)
+            let info = try describe(adapter.index)
             do throws(RecoveryFailure) {
-                try AdapterRecovery().take(.power, info)
+                try recovery.take(.power, info)
                 return Repair(fix: fix, adapter: adapter.name, text: "switched off and on")
             } catch {
                 let isPermitted = if case .notPermitted = error { false } else { true }

@@ -26,6 +26,29 @@ import Testing
         #expect(initiator.begin(attempt, at: start) == [.send(packet)])
     }
 
+    /// What some controllers list and do not have is left out: the coded PHY first, then the extended command.
+    @Test(.row("W05")) func aRefusedAttemptIsMadeWithLess() throws {
+        let limit = start + .seconds(1)
+        let legacy = Initiator.Attempt(try initiation(), isExtended: false, deadline: limit)
+        let extended = Initiator.Attempt(try initiation(), isExtended: true, deadline: limit)
+        let coded = Initiator.Attempt(
+            try initiation(), phys: [.le1M, .leCoded], isExtended: true, deadline: limit)
+        func refused(_ status: HCIStatus) -> Initiator.Failure {
+            .refused(HCICommandFailure(opcode: .leExtendedCreateConnection, reason: .status(status)))
+        }
+        for status in [HCIStatus.unsupportedFeature, .invalidParameters] {
+            #expect(coded.substitute(after: refused(status)) == extended)
+            #expect(extended.substitute(after: refused(status)) == legacy)
+            #expect(legacy.substitute(after: refused(status)) == nil)
+        }
+        for attempt in [coded, extended] {
+            #expect(attempt.substitute(after: refused(.unknownCommand)) == legacy)
+            #expect(attempt.substitute(after: refused(.commandDisallowed)) == nil)
+            #expect(attempt.substitute(after: .failed(.invalidParameters)) == nil)
+            #expect(attempt.substitute(after: .timedOut) == nil)
+        }
+    }
+
     @Test func theLinkMayBeSeenBeforeTheConfirmation() throws {
         var connect = Initiator()
         _ = connect.begin(try attempt(), at: start)

@@ -296,6 +296,24 @@ import Testing
         for index in 0..<6 { #expect(ladder.commandTimedOut(at: start + .seconds(100 + 16 * index)) == []) }
     }
 
+    /// A controller that is dead is reported once, also where nothing against that is permitted.
+    @Test(.row("W30")) func commandsWithoutAResponseAreReportedWithoutAStep() {
+        var ladder = RecoveryLadder(.rescan)
+        for second in 0...1 { #expect(ladder.commandTimedOut(at: start + .seconds(second)) == []) }
+        #expect(
+            ladder.commandTimedOut(at: start + .seconds(2)) == [
+                .notify(.exhausted(because: .commandTimeouts(3), next: nil))
+            ])
+        let deadline = ladder.nextDeadline
+        #expect(deadline == nil)
+        #expect(ladder.commandTimedOut(at: start + .seconds(4)) == [])
+        // To scan again is of no use for it.
+        #expect(ladder.silent(for: .seconds(90), at: start + .seconds(90)) == [])
+        #expect(
+            ladder.responded(at: start + .seconds(100)) == [.notify(.recovered(by: nil, after: .seconds(98)))])
+        expectPeace(ladder)
+    }
+
     @Test func troubleEndsWithItsCause() {
         var ended = silent(.usb)
         ended.scanEnded()

@@ -36,6 +36,8 @@ struct AdapterBench: Sendable {
         var holdsLinks = false
         /// Whether the radio is blocked.
         var isBlocked = false
+        /// Whether Wi-Fi is up that has the same antenna.
+        var sharesAntenna = false
         /// The error of listing the adapters.
         var listError: Int32?
         var channels = 0
@@ -139,6 +141,8 @@ extension AdapterSystem {
                 }
             }
         }
+        system.sharesAntenna = { _ in kernel.withLock { $0.sharesAntenna } }
+        system.mayBeSuspended = { _ in false }
         system.isBlocked = { _ in kernel.withLock { $0.isBlocked } }
         system.privileges = { Privileges(effective: kernel.withLock { $0.capabilities }) }
         self = system

@@ -112,17 +112,53 @@ import Testing
         }
     }
 
-    /// A controller that lists the extended command and does not know it.
-    @Test func anUnknownExtendedConnectIsReplacedForGood() async throws {
+    /// Where links break down at once, or at the first missing packets.
+    @Test(arguments: [HCIStatus.connectionFailedToBeEstablished, .connectionTimeout], [false, true])
+    func wiFiOnTheSameAntennaIsNamedWhereLinksBreakDown(status: HCIStatus, isShared: Bool) async throws {
+        let bench = try await AdapterBench()
+        await reachable(bench)
+        bench.kernel.withLock { $0.sharesAntenna = isShared }
+        for isReported in [false, true] {
+            await bench.controller.set {
+                $0.callFailures = isReported ? Array(repeating: status, count: 4) : []
+                $0.earlyEnds = isReported ? [] : Array(repeating: status, count: 4)
+            }
+            let error = await #expect(throws: BLEError.self) {
+                _ = try await bench.adapter.connect(peer, parameters: nil, timeout: .seconds(5))
+            }
+            #expect(error?.hciStatus == status)
+            #expect(error?.hint?.contains("Wi-Fi") == isShared)
+        }
+    }
+
+    /// A controller that lists the extended command and does not know it, however it says so.
+    @Test(.row("W05"), arguments: [HCIStatus.unknownCommand, .unsupportedFeature, .invalidParameters])
+    func anUnknownExtendedConnectIsReplacedForGood(status: HCIStatus) async throws {
         let bench = try await AdapterBench(isExtended: true)
         await reachable(bench)
-        await bench.controller.set { $0.statuses[.leExtendedCreateConnection] = [.unknownCommand] }
+        await bench.controller.set { $0.statuses[.leExtendedCreateConnection] = [status] }
         for _ in 1...2 {
             let link = try await bench.adapter.connect(peer, parameters: nil, timeout: .seconds(5))
             await link.controls.disconnect()
         }
         let calls = await bench.sent.filter { $0 == .leExtendedCreateConnection || $0 == .leCreateConnection }
         #expect(calls == [.leExtendedCreateConnection, .leCreateConnection, .leCreateConnection])
+    }
+
+    /// Where the legacy command is refused as well, the extended one was not the reason.
+    @Test func parametersThatNoCommandIsAcceptedWithReplaceNothing() async throws {
+        let bench = try await AdapterBench(isExtended: true)
+        await reachable(bench)
+        await bench.controller.set {
+            $0.statuses = [
+                .leExtendedCreateConnection: [.invalidParameters], .leCreateConnection: [.invalidParameters],
+            ]
+        }
+        await fails(.system, bench, peer, timeout: .seconds(5), status: .invalidParameters)
+        let link = try await bench.adapter.connect(peer, parameters: nil, timeout: .seconds(5))
+        await link.controls.disconnect()
+        let calls = await bench.sent.filter { $0 == .leExtendedCreateConnection || $0 == .leCreateConnection }
+        #expect(calls == [.leExtendedCreateConnection, .leCreateConnection, .leExtendedCreateConnection])
     }
 
     @Test func otherFailuresAreReported() async throws {

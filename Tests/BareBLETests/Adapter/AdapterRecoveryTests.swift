@@ -11,12 +11,15 @@ import Testing
         .row("W29", "W56"),
         arguments: [
             (VirtualPersonality.Recovery.rescan, RecoveryStep.rescan), (.eventMask, .eventMasks), (.power, .power),
-            (.replug, .usbPort),
+            (.radioSwitch, .radioSwitch), (.replug, .usbPort), (.driver, .driver),
         ])
     func theStepThatHelpsIsTaken(cure: VirtualPersonality.Recovery, expected: RecoveryStep) async throws {
         var personality = VirtualPersonality.bluetooth5
         personality.deafness = VirtualPersonality.Deafness(afterReports: 5, recovery: cure)
         try await run(personality, .usb, [.commands, .administration, .recovery]) { time, radio, central in
+            // The radio's switch is tried where that is what keeps the adapter off.
+            let isBlocked = expected == .radioSwitch
+            if isBlocked { await radio.block() }
             var events = central.recoveryEvents.makeAsyncIterator()
             var heard = central.scan(.any, .passive.duplicates(.all)).makeAsyncIterator()
             for _ in 1...5 { _ = try await heard.next() }
@@ -29,11 +32,12 @@ import Testing
                     steps.append(step)
                     #expect(reason == .silence(.seconds(90)))
                 case .recovered(let step, _): cured = step
+                case .failed(.power, let error) where isBlocked: #expect(error.code == .blocked)
                 case .failed, .exhausted, .dropped: Issue.record("\(event)")
                 }
             }
             #expect(cured == expected)
-            #expect(steps == RecoveryStep.allCases.filter { $0 <= expected && $0 != .radioSwitch })
+            #expect(steps == RecoveryStep.allCases.filter { $0 <= expected && (isBlocked || $0 != .radioSwitch) })
             #expect(time.now - before < .seconds(200))
             // And it goes on.
             while let event = try await heard.next() {
@@ -230,22 +234,137 @@ import Testing
         }
     }
 
-    /// An adapter that is unplugged in the middle of a step is one error, and hears again when it is back.
-    @Test func anAdapterThatGoesDuringAStepIsLookedFor() async throws {
+    /// After the last step that there is, the log says what a person can do.
+    @Test(.row("W56"), arguments: [RecoveryPolicy.power, .usb])
+    func theLogSaysWhatIsLeftAfterTheLastStep(policy: RecoveryPolicy) async throws {
+        let log = KeptLog(detail: "remedy")
+        try await run(try personality("rtl8761buGoneDeaf"), policy, [.commands], log: log) { time, _, central in
+            var events = central.recoveryEvents.makeAsyncIterator()
+            let scan = time.task { for try await _ in central.scan(.any, .passive.duplicates(.all)) {} }
+            while let event = try await events.next() {
+                if case .exhausted = event { break }
+            }
+            scan.cancel()
+        }
+        let line = try #require(log.all.first { $0.contains("no permitted step has helped") })
+        #expect(line.contains("the power of its port or of the machine") == (policy == .usb))
+    }
+
+    /// An adapter that is unplugged in the middle of a step is one error, and hears again when it is back: one that comes
+    /// back off is switched on, because the step has found it on.
+    @Test(arguments: [true, false]) func anAdapterThatGoesDuringAStepIsLookedFor(isUp: Bool) async throws {
         try await run(try personality("raspberryPiGoneDeaf"), .power) { time, radio, central in
             var events = central.recoveryEvents.makeAsyncIterator()
             var heard = central.scan(.any, .passive.duplicates(.all)).makeAsyncIterator()
             for _ in 1...20 { _ = try await heard.next() }
             while let event = try await events.next(), event != .began(.power, because: .silence(.seconds(90))) {}
+            // It is off by now, and about to be switched on.
+            try await time.clock.sleep(for: .milliseconds(100))
             await radio.unplug()
             guard case .failed(.power, let error)? = try await events.next() else {
                 Issue.record("the step has not failed")
                 return
             }
             #expect(error.code == .noAdapter)
-            await radio.plugIn(isUp: true)
+            await radio.plugIn(isUp: isUp)
+            try await time.clock.sleep(for: .seconds(30))
+            try #require(await central.adapterState == .poweredOn)
             while let event = try await heard.next(), event != .resumed {}
             #expect(try await heard.next() != nil)
+        }
+    }
+
+    /// So is one that comes back after the helper's time, by the helper.
+    @Test(.row("W56")) func anAdapterThatReturnsLateIsSwitchedOnByTheHelper() async throws {
+        try await run(try personality("rtl8761buGoneDeaf"), .usb, [.commands, .recovery]) { time, radio, central in
+            await radio.delayReturn(by: .seconds(60))
+            var events = central.recoveryEvents.makeAsyncIterator()
+            let scan = time.task { for try await _ in central.scan(.any, .passive.duplicates(.all)) {} }
+            while let event = try await events.next() {
+                if case .failed(.driver, let error) = event {
+                    #expect(error.code == .noAdapter)
+                    break
+                }
+            }
+            #expect(await central.adapterState == .absent)
+            try await time.clock.sleep(for: .seconds(90))
+            #expect(await central.adapterState == .poweredOn)
+            scan.cancel()
+        }
+    }
+
+    /// What is off before a step stays off, and so does what somebody else switches off after it.
+    @Test func anAdapterThatWasSwitchedOffOnPurposeStaysOff() async throws {
+        try await run(try personality("raspberryPiGoneDeaf"), .power) { time, radio, central in
+            var events = central.recoveryEvents.makeAsyncIterator()
+            let scan = time.task { for try await _ in central.scan(.any, .passive.duplicates(.all)) {} }
+            while let event = try await events.next() {
+                if case .recovered(.power, _) = event { break }
+            }
+            await radio.powerOff()
+            try await time.clock.sleep(for: .seconds(30))
+            await radio.unplug()
+            try await time.clock.sleep(for: .seconds(30))
+            await radio.plugIn(isUp: false)
+            try await time.clock.sleep(for: .seconds(3600))
+            #expect(await central.adapterState == .poweredOff)
+            scan.cancel()
+        }
+    }
+
+    /// A controller that does not respond when it is switched on is tried again in the same step.
+    @Test(.row("W30")) func onePowerUpWithoutAResponseIsNoFailure() async throws {
+        try await run(try personality("raspberryPiGoneDeaf"), .power) { time, radio, central in
+            await radio.failPowerUps(1)
+            let scan = time.task { for try await _ in central.scan(.any, .passive.duplicates(.all)) {} }
+            defer { scan.cancel() }
+            var events = central.recoveryEvents.makeAsyncIterator()
+            while let event = try await events.next(), event != .began(.power, because: .silence(.seconds(90))) {}
+            guard case .recovered(.power, _)? = try await events.next() else {
+                Issue.record("it has not recovered")
+                return
+            }
+        }
+    }
+
+    /// An adapter that a step has left off never listens, and is switched on by the next run.
+    @Test(.row("W30")) func aStepThatLeavesTheAdapterOffIsRepeated() async throws {
+        try await run(try personality("raspberryPiGoneDeaf"), .power) { time, radio, central in
+            await radio.failPowerUps(.max)
+            let scan = time.task { for try await _ in central.scan(.any, .passive.duplicates(.all)) {} }
+            defer { scan.cancel() }
+            var events = central.recoveryEvents.makeAsyncIterator()
+            while let event = try await events.next(), event != .began(.power, because: .silence(.seconds(90))) {}
+            guard case .failed(.power, let error)? = try await events.next() else {
+                Issue.record("the step has not failed")
+                return
+            }
+            #expect(error.code == .system && error.reason.contains("HCIDEVUP"))
+            #expect(
+                try await events.next() == .exhausted(because: .silence(.seconds(90)), next: .seconds(60)))
+            await radio.failPowerUps(0)
+            #expect(try await events.next() == .began(.power, because: .silence(.seconds(90))))
+            guard case .recovered(.power, _)? = try await events.next() else {
+                Issue.record("it has not recovered")
+                return
+            }
+        }
+    }
+
+    /// No step is taken for an adapter that was unplugged after one had left it off.
+    @Test func anAdapterThatIsUnpluggedWhileOffEndsTheTrouble() async throws {
+        try await run(try personality("raspberryPiGoneDeaf"), .power) { time, radio, central in
+            await radio.failPowerUps(.max)
+            let scan = time.task { for try await _ in central.scan(.any, .passive.duplicates(.all)) {} }
+            defer { scan.cancel() }
+            var events = central.recoveryEvents.makeAsyncIterator()
+            while let event = try await events.next() {
+                if case .exhausted = event { break }
+            }
+            let steps = await central.statistics.recoverySteps
+            await radio.unplug()
+            try await central.clock.sleep(for: .seconds(3600))
+            #expect(await central.statistics.recoverySteps == steps)
         }
     }
 
@@ -291,7 +410,7 @@ import Testing
 
     private func run(
         _ personality: VirtualPersonality, _ policy: RecoveryPolicy,
-        _ permissions: VirtualPermissions = [.commands, .administration],
+        _ permissions: VirtualPermissions = [.commands, .administration], log: KeptLog? = nil,
         _ body: @escaping @Sendable (VirtualTime, VirtualRadio, Central) async throws -> Void
     ) async throws {
         try await VirtualTime.run { time in
@@ -301,6 +420,7 @@ import Testing
             await radio.add(.heartRate)
             var configuration = Configuration()
             configuration.recovery = policy
+            if let log { configuration.logger = log.logger }
             try await body(time, radio, Central(configuration, radio: radio))
         }
     }

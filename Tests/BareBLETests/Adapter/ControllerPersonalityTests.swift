@@ -2,6 +2,8 @@ import BLECore
 import BLELinux
 import BareBLE
 import BareBLETestKit
+import Glibc
+import Logging
 import TestSupport
 import Testing
 
@@ -378,9 +380,12 @@ import Testing
             }
             let third = try #require(await radio.id(of: radio.add(.battery)))
             let expected: BLEError.Code = name == "csr8510Clone" ? .timedOut : .busy
-            await #expect(throws: error(expected)) {
+            let failure = await #expect(throws: BLEError.self) {
                 _ = try await central.connect(third, ConnectOptions(timeout: .seconds(5)))
             }
+            #expect(failure?.code == expected)
+            let text = expected == .busy ? failure?.reason : failure?.hint
+            #expect(text?.contains(expected == .busy ? "with 2 links up" : "2 links are up") == true)
             await links[0].disconnect()
             let late = try await central.connect(third, ConnectOptions(timeout: .seconds(5)))
             await late.disconnect()
@@ -444,6 +449,143 @@ import Testing
             }
             while let event = try await heard.next(), event != .resumed {}
             #expect(try await heard.next() != nil)
+        }
+    }
+
+    /// A driver that resets the USB device after a command without a response: the adapter has another name then.
+    @Test(.row("W17")) func anAdapterThatItsDriverHasResetIsFoundAgain() async throws {
+        var personality = VirtualPersonality.bluetooth5
+        // LE Set Extended Scan Enable.
+        personality.responses = [0x2042: .silence]
+        personality.isResetWhenSilent = true
+        try await run(personality) { time, radio, central in
+            let peer = try #require(await radio.id(of: radio.add(.battery)))
+            await #expect(throws: BLEError.self) { _ = try await central.collect(for: .seconds(1)) }
+            try await time.clock.sleep(for: .seconds(10))
+            let device = try await central.connect(peer, ConnectOptions(timeout: .seconds(5)))
+            #expect(try await device.read(0x2A19).count == 1)
+            #expect(await central.adapter.name != "hci0")
+            await device.disconnect()
+        }
+    }
+
+    /// Controllers that remember too few devices, or none, while they filter duplicates.
+    @Test(.row("W21", "W22"), arguments: ["zephyrUSB", "bluetooth5"])
+    func repetitionsThatAControllerLetsThroughAreFilteredHere(name: String) async throws {
+        let requests = Lock<[UInt8]>([])
+        var configuration = Configuration()
+        configuration.traceHCI = { packet in
+            // LE Set Extended Scan Enable, with 1 for a scan that begins.
+            guard packet.type == .command, packet.bytes.starts(with: [0x42, 0x20, 6, 1]) else { return }
+            requests.withLock { $0.append(packet.bytes[4]) }
+        }
+        try await run(personality(name), configuration) { time, radio, central in
+            for _ in 1...19 { await radio.add(.battery) }
+            let settings = try ScanSettings(isActive: false, filtersDuplicatesInController: true)
+            var found = 0
+            for try await event in central.scan(.any, settings, duration: .seconds(30)) {
+                if case .found = event { found += 1 } else { Issue.record("\(event)") }
+            }
+            #expect(found == 20)
+            #expect(await central.statistics.reports > 60, "the controller repeats them")
+        }
+        #expect(requests.withLock { $0 } == [1], "it was asked to filter")
+    }
+
+    /// The controller's own reason, which the kernel has no number for.
+    @Test(.row("W47")) func aCodedLinkThatTheControllerGivesUpHasItsReason() async throws {
+        try await run(.bluetooth5) { time, radio, central in
+            let battery = await radio.add(.battery)
+            let device = try await central.connect(try #require(await radio.id(of: battery)))
+            let phy = try await device.requestPHY(.leCoded)
+            #expect(phy.transmit == .leCoded && phy.receive == .leCoded)
+            try await time.clock.sleep(for: .seconds(40))
+            await radio.disconnect(battery, because: .linkResponseTimeout)
+            #expect(await device.disconnected()?.hciStatus == .linkResponseTimeout)
+        }
+    }
+
+    /// The kernel loads the firmware first: the caller waits for that, and the loop goes on meanwhile.
+    @Test(.row("W62")) func aSlowPowerUpIsWaitedFor() async throws {
+        try await VirtualTime.run { time in
+            let radio = VirtualRadio(time: time)
+            await radio.powerOff()
+            let (hasBegun, isLoaded, isReady) = (Lock(false), Lock(false), Lock(false))
+            defer { isLoaded.withLock { $0 = true } }
+            var system = radio.system
+            let powerUp = system.powerUp
+            system.powerUp = { index throws(SystemCallError) in
+                hasBegun.withLock { $0 = true }
+                while !isLoaded.withLock(\.self) { sched_yield() }
+                try powerUp(index)
+            }
+            let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+            let central = Central(adapter: Adapter(.first, loop: radio.loop, logger: logger, system: system))
+            let ready = time.task {
+                try await central.ready(powerOn: true)
+                isReady.withLock { $0 = true }
+            }
+            while !hasBegun.withLock(\.self), !Task.isCancelled { await Task.yield() }
+            #expect(await central.adapterState == .poweredOff)
+            #expect(!isReady.withLock(\.self))
+            isLoaded.withLock { $0 = true }
+            try await ready.value
+            #expect(await central.adapterState == .poweredOn)
+        }
+    }
+
+    /// What the kernel says of one that it cannot switch on, and what helps then.
+    @Test(
+        .row("W57"),
+        arguments: [
+            (EOPNOTSUPP, BLEError.Code.adapterDown, "btmgmt -i hci0 public-addr ADDRESS"), (EIO, .system, "dmesg"),
+        ])
+    func anAdapterThatCannotBeSwitchedOnSaysWhy(errno: Int32, code: BLEError.Code, hint: String) async throws {
+        try await VirtualTime.run { time in
+            let radio = VirtualRadio(time: time)
+            await radio.powerOff()
+            var system = radio.system
+            system.powerUp = { _ throws(SystemCallError) in throw SystemCallError(call: "HCIDEVUP", errno: errno) }
+            let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+            let central = Central(adapter: Adapter(.first, loop: radio.loop, logger: logger, system: system))
+            let error = await #expect(throws: BLEError.self) { try await central.ready(powerOn: true) }
+            #expect(error?.code == code && error?.errorNumber == errno)
+            #expect(error?.hint?.contains(hint) == true)
+            for word in ["disk", "file system"] { #expect(error?.hint?.contains(word) == false) }
+        }
+    }
+
+    /// A daemon's log is where somebody looks for why reports are lost.
+    @Test(.row("W61"), arguments: [false, true]) func anAdapterThatMayBeSuspendedIsLogged(isAuto: Bool) async throws {
+        let log = KeptLog(from: .notice, detail: "power/control")
+        try await VirtualTime.run { time in
+            let radio = VirtualRadio(time: time)
+            var system = radio.system
+            system.mayBeSuspended = { name in isAuto && name == "hci0" }
+            let central = Central(adapter: Adapter(.first, loop: radio.loop, logger: log.logger, system: system))
+            try await central.ready()
+            _ = try await central.collect(for: .seconds(1))
+        }
+        let lines = log.all.filter { $0.contains("may suspend the adapter") }
+        #expect(lines.count == (isAuto ? 1 : 0))
+        #expect(lines.allSatisfy { $0.hasSuffix(": auto") })
+    }
+
+    /// After `HCIDEVRESET` the kernel sends no LE data until the adapter was switched off and on.
+    @Test func noAdviceResetsTheAdapter() async throws {
+        try await VirtualTime.run { time in
+            let radio = VirtualRadio(time: time)
+            await radio.setPermissions([])
+            let central = Central(radio: radio)
+            let absent = PeerID(address: BluetoothAddress(rawValue: 0xC0FF_EE00_0001), type: .random)
+            let error = await #expect(throws: BLEError.self) {
+                _ = try await central.connect(absent, ConnectOptions(timeout: .seconds(5)))
+            }
+            #expect(error?.code == .timedOut)
+            #expect(error?.hint?.contains("`hciconfig hci0 down && hciconfig hci0 up`") == true)
+        }
+        for (path, text) in try RepositoryFiles.sources(of: ["BareBLE", "BLECore", "BLELinux"]) {
+            #expect(!text.contains("reset the adapter"), "\(path)")
         }
     }
 

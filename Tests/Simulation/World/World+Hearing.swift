@@ -31,8 +31,8 @@ extension RecoveryPolicy.Limit {
     func cures(_ deafness: VirtualPersonality.Deafness) -> Bool {
         switch deafness.recovery {
         case .rescan, .eventMask: self >= .rescan
-        case .power: self >= .power
-        case .replug: self >= .usb
+        case .power, .radioSwitch: self >= .power
+        case .replug, .driver: self >= .usb
         }
     }
 }

@@ -1,4 +1,7 @@
+import BLECore
+import BLELinux
 import Foundation
+import Glibc
 import Testing
 
 @testable import blescan
@@ -48,6 +51,55 @@ import Testing
         #expect(outcome.status == 77)
         #expect(outcome.output.hasPrefix("FAIL  could not unblock the radio: open: Permission denied (13)\n"))
         #expect(outcome.output.contains("hci0 is blocked by software"))
+    }
+
+    /// `--fix cycle` switches an adapter off and on, but not where a link would end.
+    @Test(arguments: [0, 1, 2]) func anAdapterWithLinksIsNotSwitchedOff(count: Int) {
+        let (repair, calls) = cycle(links: Array(repeating: 0x0040, count: count))
+        guard count > 0 else {
+            #expect(repair == Repair(fix: .cycle, adapter: "hci3", text: "switched off and on"))
+            #expect(calls == ["off", "on"])
+            return
+        }
+        #expect(calls.isEmpty)
+        #expect(repair.failure == .timedOut)
+        #expect(
+            repair.text.hasPrefix(
+                "could not switch it off and on: \(count == 1 ? "1 link is" : "2 links are") up, and would end;"))
+        #expect(repair.text.contains("`sudo bareble-recover --with-links power hci3`"))
+    }
+
+    /// Which exit status a failure has.
+    @Test(arguments: [(EPERM, ExitStatus.notPermitted), (ERFKILL, .noAdapter), (ENODEV, .noAdapter)])
+    func aCycleThatFailsSaysWhy(errno: Int32, status: ExitStatus) {
+        let (repair, calls) = cycle(failing: SystemCallError(call: "HCIDEVDOWN", errno: errno))
+        #expect(repair.failure == status)
+        #expect(repair.text.hasPrefix("could not switch it off and on: "))
+        #expect(calls.isEmpty)
+    }
+
+    /// Switches the adapter of a pretended machine off and on.
+    private func cycle(
+        links: [ConnectionHandle] = [], failing failure: SystemCallError? = nil
+    ) -> (repair: Repair, calls: [String]) {
+        let calls = Lock<[String]>([])
+        let address = BluetoothAddress(rawValue: 0x00AA_0100_0042)
+        let info: @Sendable (Bool) -> ControllerInfo = { isUp in
+            ControllerInfo(index: 3, name: "hci3", address: address, isUp: isUp)
+        }
+        let recovery = AdapterRecovery(
+            root: "/nowhere", list: { () throws(SystemCallError) in [info(false)] },
+            power: { _, isOn throws(SystemCallError) in
+                if let failure { throw failure }
+                calls.withLock { $0.append(isOn ? "on" : "off") }
+            },
+            pause: { _ in })
+        let facts = AdapterFacts(
+            index: 3, name: "hci3", address: address.description, isUp: true, isRunning: true)
+        let repair = Repair.cycle(
+            facts, by: recovery, handles: { _ throws(SystemCallError) in links },
+            describe: { _ throws(SystemCallError) in info(true) })
+        return (repair, calls.withLock(\.self))
     }
 
     @Test func wrongUsagePrintsAsRecorded() async throws {
