@@ -11,7 +11,7 @@ public enum RecoveryEvent: Hashable, Sendable {
     /// back), `.system`.
     case failed(RecoveryStep, BLEError)
     /// The adapter works again, so long after the trouble was noticed. The step is the one that was taken last; `nil`
-    /// where all had had no effect.
+    /// where none had an effect.
     case recovered(by: RecoveryStep?, after: Duration)
     /// No permitted step had an effect, or none is permitted that could help. Steps that end links begin again after
     /// `next`; `nil` where none is permitted.
