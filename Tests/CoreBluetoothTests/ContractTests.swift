@@ -3,6 +3,7 @@ import BLELinux
 import BareBLE
 import BareBLETestKit
 import CoreBluetooth
+import TestSupport
 import Testing
 
 /// What programs rely on, rule by rule: the queue and the order of callbacks, the end of links, misuse.
@@ -275,6 +276,31 @@ import Testing
             #expect(peripheral.services == nil)
             try await bench.time.clock.sleep(for: .seconds(120))
             #expect(recorder.lines == ["didDisconnect CB 7 false 0"])
+        }
+    }
+
+    /// Handles may stand for something else on the next link.
+    @Test(.row("G23")) func s6AttributesOfAnEndedLinkAreRefused() async throws {
+        try await Bench.run { bench in
+            _ = await bench.radio.add(.heartRate)
+            let (manager, recorder) = try await bench.manager()
+            let peripheral = try await bench.connect(manager, recorder)
+            let value = try #require(try await bench.discover(peripheral, recorder)[measurement])
+            // The program keeps the service beyond the link.
+            let service = try #require(value.service)
+            peripheral.setNotifyValue(true, for: value)
+            try await recorder.wait(for: "didUpdateNotificationStateFor 2A37 true nil")
+            manager.cancelPeripheralConnection(peripheral)
+            try await recorder.wait(for: "didDisconnect nil")
+            #expect(!value.isNotifying)
+            manager.connect(peripheral)
+            try await recorder.wait(for: "didConnect 2")
+            recorder.clear()
+            peripheral.readValue(for: value)
+            peripheral.discoverCharacteristics(nil, for: service)
+            try await bench.time.clock.sleep(for: .seconds(60))
+            #expect(recorder.lines == [])
+            #expect(bench.log.all.count { $0.contains("is not a valid attribute of") } == 2)
         }
     }
 
@@ -694,6 +720,33 @@ import Testing
             #expect(peripheral.services?.first === battery)
             peripheral.readValue(for: try #require(found[CBUUID(string: "FFE1")]))
             try await recorder.wait(for: "didUpdateValueFor FFE1 [2]")
+        }
+    }
+
+    /// The handle of the old characteristic is that of the new one.
+    @Test(.row("G23")) func s11AttributesOfChangedServicesAreRefused() async throws {
+        try await Bench.run { bench in
+            var services: [VirtualService] = [
+                .genericAccess(name: "Changing", appearance: 0), .genericAttribute(databaseHash: nil),
+                VirtualService(0xFFF0, [VirtualCharacteristic(0xFFF1, .write, value: [1])]),
+            ]
+            let device = await bench.radio.add(VirtualDevice(name: "Changing", services: services))
+            let (manager, recorder) = try await bench.manager()
+            let peripheral = try await bench.connect(manager, recorder)
+            let old = try #require(try await bench.discover(peripheral, recorder)[CBUUID(string: "FFF1")])
+            // The program keeps the service.
+            let service = try #require(old.service)
+            try await bench.time.clock.sleep(for: .seconds(5))
+            services[2] = VirtualService(0xFFE0, [VirtualCharacteristic(0xFFE1, .write, value: [2])])
+            await device.changeServices(to: VirtualDevice(name: "Changing", services: services))
+            try await recorder.wait(for: "didModifyServices [\"FFF0\"]")
+            recorder.clear()
+            peripheral.writeValue(Data([9]), for: old, type: .withResponse)
+            try await bench.time.clock.sleep(for: .seconds(60))
+            #expect(recorder.lines == [])
+            #expect(try await device.value(0xFFE1) == [2])
+            #expect(bench.log.all.count { $0.contains("is not a valid attribute of") } == 1)
+            #expect(service.characteristics?.first === old)
         }
     }
 

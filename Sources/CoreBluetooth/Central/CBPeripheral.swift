@@ -284,7 +284,9 @@ open class CBPeripheral: CBPeer, @unchecked Sendable {
                 }
             }
             return Self.report(result) { peripheral, error in
-                if !enabled || error == nil { characteristic.setNotifying(enabled) }
+                // The peer may have changed the service meanwhile.
+                let isOn = enabled && characteristic.service?.isValid == true
+                if !enabled || error == nil { characteristic.setNotifying(isOn) }
                 peripheral.delegate?.peripheral(
                     peripheral, didUpdateNotificationStateFor: characteristic, error: error)
             }
@@ -371,9 +373,7 @@ extension CBPeripheral {
         isAlone: Bool = false, bytes: Int = 0, isCommand: Bool = false,
         _ run: @escaping @Sendable (Peripheral, PeripheralLink) async -> PeripheralLink.Report?
     ) {
-        guard let link = own.withLock({ $0.state == .connected ? $0.link : nil }) else {
-            return Misuse.log("\(self) can only accept commands while in the connected state", host: host)
-        }
+        guard let link = own.withLock({ $0.state == .connected ? $0.link : nil }) else { return logNotConnected() }
         let cost = CallCost(bytes: bytes, isCommand: isCommand)
         guard link.flow.begin(cost) else {
             return Misuse.log(
@@ -382,6 +382,10 @@ extension CBPeripheral {
         }
         let call = PeripheralLink.Call(cost: cost, isAlone: isAlone, run: run)
         host.hub.post { _ in link.assumeIsolated { $0.add(call) } }
+    }
+
+    private func logNotConnected() {
+        Misuse.log("\(self) can only accept commands while in the connected state", host: host)
     }
 
     private static func result<Value: Sendable>(
@@ -428,24 +432,28 @@ extension CBPeripheral {
     }
 
     private func remote(of service: CBService) -> GATTService? {
-        if let remote = service.remote, service.peripheral === self { return remote }
+        if let remote = service.remote, isOwn(service) { return remote }
         logForeign(service)
         return nil
     }
 
     private func remote(of characteristic: CBCharacteristic) -> GATTCharacteristic? {
-        if let remote = characteristic.remote, characteristic.service?.peripheral === self { return remote }
+        if let remote = characteristic.remote, isOwn(characteristic.service) { return remote }
         logForeign(characteristic)
         return nil
     }
 
     private func remote(of descriptor: CBDescriptor) -> GATTDescriptor? {
-        if let remote = descriptor.remote, descriptor.characteristic?.service?.peripheral === self { return remote }
+        if let remote = descriptor.remote, isOwn(descriptor.characteristic?.service) { return remote }
         logForeign(descriptor)
         return nil
     }
 
+    private func isOwn(_ service: CBService?) -> Bool { service?.peripheral === self && service?.isValid == true }
+
     private func logForeign(_ attribute: CBAttribute) {
+        // The attributes of an ended link are not valid either, but this is the nearer reason.
+        guard state == .connected else { return logNotConnected() }
         Misuse.log("\(attribute) is not a valid attribute of \(self): discover it again", host: host)
     }
 }
