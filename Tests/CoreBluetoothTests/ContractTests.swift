@@ -750,6 +750,48 @@ import Testing
         }
     }
 
+    /// The device refuses to announce changes, and announces one all the same.
+    @Test func s11ChangesAreSeenAlsoIfThePeerRefusesToAnnounceThem() async throws {
+        try await Bench.run { bench in
+            let device = await bench.radio.add(
+                VirtualDevice(
+                    name: "Refusing",
+                    services: [
+                        .genericAccess(name: "Refusing", appearance: 0), .genericAttribute(databaseHash: nil),
+                        VirtualService(0xFFF0, [VirtualCharacteristic(0xFFF1, .notify)]),
+                    ]))
+            let (announcer, enabled) = (Lock<UInt8?>(nil), Lock<[UInt8]>([]))
+            await device.behave { pdu, respond in
+                // ATT_WRITE_REQ; the handle of the value is the one before.
+                if pdu.count == 5, pdu[0] == 0x12, pdu[3...] == [2, 0] {
+                    announcer.withLock { $0 = pdu[1] - 1 }
+                    return [(delay: .zero, pdu: [0x01, 0x12, pdu[1], pdu[2], 0x0E])]
+                }
+                if pdu.count == 5, pdu[0] == 0x12, pdu[3...] == [1, 0] { enabled.withLock { $0.append(pdu[1] - 1) } }
+                return respond(pdu).map { (delay: Duration.zero, pdu: $0) }
+            }
+            let (manager, recorder) = try await bench.manager()
+            let peripheral = try await bench.connect(manager, recorder)
+            let uuid = CBUUID(string: "FFF1")
+            let value = try #require(try await bench.discover(peripheral, recorder)[uuid])
+            peripheral.setNotifyValue(true, for: value)
+            try await recorder.wait(for: "didUpdateNotificationStateFor FFF1 true nil")
+            try await bench.time.clock.sleep(for: .seconds(60))
+            let announced = try #require(announcer.withLock { $0 })
+            // The service begins two handles before the value.
+            let first = try #require(enabled.withLock { $0.first }) - 2
+            await device.send(raw: [0x1D, announced, 0, first, 0, 0xFF, 0xFF])
+            try await recorder.wait(for: "didModifyServices [\"FFF0\"]")
+            let again = try #require(try await bench.discover(peripheral, recorder)[uuid])
+            #expect(again !== value)
+            peripheral.setNotifyValue(true, for: again)
+            try await recorder.wait(for: "didUpdateNotificationStateFor FFF1 true nil")
+            #expect(enabled.withLock { $0.count } == 2)
+            #expect(try await device.notify(0xFFF1, [5]))
+            try await recorder.wait(for: "didUpdateValueFor FFF1 [5]")
+        }
+    }
+
     // MARK: S13 Two managers
 
     @Test func s13TwoManagersShareOneLink() async throws {

@@ -555,6 +555,10 @@ extension CBPeripheral {
         delegate?.peripheral(self, didUpdateValueFor: characteristic, error: nil)
     }
 
+    func valuesEnded(of handle: AttributeHandle) {
+        attributes.characteristic(at: handle)?.setNotifying(false)
+    }
+
     func servicesChanged(_ handles: ClosedRange<AttributeHandle>) {
         let (rest, invalidated) = attributes.services(without: handles)
         setServices(rest)

@@ -50,6 +50,8 @@ actor PeripheralLink {
     }
 
     private struct Subscription {
+        /// The number of the subscription among those of the link.
+        let number: UInt64
         let values: ValueSequence
         /// Reports the values; `nil` until the subscription itself was reported.
         var task: Task<Void, Never>?
@@ -73,6 +75,7 @@ actor PeripheralLink {
     private var running = 0
     private var isAloneRunning = false
     private var subscriptions: [AttributeHandle: Subscription] = [:]
+    private var lastSubscription: UInt64 = 0
     private var observer: Task<Void, Never>?
 
     /// The event loop of the hub: all of the actor's code runs there.
@@ -246,21 +249,22 @@ actor PeripheralLink {
         guard case .up(let current) = phase, current === peripheral else {
             return try await values.unsubscribe()
         }
-        subscriptions[characteristic.valueHandle] = Subscription(values: values)
+        lastSubscription += 1
+        subscriptions[characteristic.valueHandle] = Subscription(number: lastSubscription, values: values)
     }
 
     /// Reports the values of subscriptions that have been reported themselves.
     private func reportValues() {
         for (handle, subscription) in subscriptions where subscription.task == nil {
-            subscriptions[handle]?.task = report(subscription.values, of: handle)
+            subscriptions[handle]?.task = report(subscription, of: handle)
         }
     }
 
-    private func report(_ values: ValueSequence, of handle: AttributeHandle) -> Task<Void, Never> {
+    private func report(_ subscription: Subscription, of handle: AttributeHandle) -> Task<Void, Never> {
         let (callbacks, logger, peer) = (callbacks, host.logger, peer)
         return Task(executorPreference: host.hub.loop) {
             do throws(BLEError) {
-                for try await value in values {
+                for try await value in subscription.values {
                     if value.droppedBefore > 0 {
                         logger.warning(
                             "values were dropped: the delegate's queue is too slow",
@@ -274,7 +278,15 @@ actor PeripheralLink {
             } catch {
                 // The end of the link is reported by the link.
             }
+            await self.ended(subscription, of: handle)
         }
+    }
+
+    /// The values have ended, perhaps before the link: a call that enables them again is not to find them enabled.
+    private func ended(_ subscription: Subscription, of handle: AttributeHandle) {
+        guard case .up = phase, subscriptions[handle]?.number == subscription.number else { return }
+        subscriptions[handle] = nil
+        post { $0.valuesEnded(of: handle) }
     }
 
     /// Has the peer stop sending a characteristic's values.
@@ -285,19 +297,21 @@ actor PeripheralLink {
         try await subscription.values.unsubscribe()
     }
 
-    /// Reports changes of the peer's services from now on.
+    /// Reports changes of the peer's services from now on, also of a peer that does not agree to announce them.
     func observeServices(of peripheral: Peripheral) {
         guard observer == nil else { return }
+        let changes = peripheral.assumeIsolated { $0.announcedServiceChanges() }
         observer = Task(executorPreference: host.hub.loop) { [weak self] in
             do throws(BLEError) {
-                for try await change in try await peripheral.serviceChanges() {
+                for try await change in changes {
                     guard let self else { return }
                     await self.servicesChanged(change.handles)
                 }
             } catch {
-                // A peer without Service Changed announces no changes.
+                // The end of the link is reported by the link.
             }
         }
+        Task(executorPreference: host.hub.loop) { _ = try? await peripheral.serviceChanges() }
     }
 
     private func servicesChanged(_ handles: ClosedRange<AttributeHandle>) {
