@@ -344,29 +344,33 @@ extension CBPeripheral {
     /// Has the manager's hub connect the device.
     func connect(_ options: PeripheralLinkOptions) {
         let link = PeripheralLink(weakSelf, to: peer, of: managerID, on: callbacks, options, host: host)
+        let hub = host.hub
         let old = own.withLock { state -> CBPeripheralState? in
             guard state.state == .disconnected || state.state == .disconnecting else { return nil }
             defer { state.state = .connecting }
             state.link = link
+            // Before an observer or another thread can cancel it.
+            hub.post { $0.connect(link) }
             return state.state
         }
         guard let old else { return }
         observers.changed(.state, on: self, from: old, to: CBPeripheralState.connecting)
         manager?.keepState()
-        host.hub.post { $0.connect(link) }
     }
 
     /// Has the manager's hub end the connection, or the attempt.
     func disconnect() {
-        let change = own.withLock { state -> (PeripheralLink, CBPeripheralState)? in
+        let hub = host.hub
+        let old = own.withLock { state -> CBPeripheralState? in
             guard let link = state.link, state.state == .connected || state.state == .connecting else { return nil }
             defer { state.state = .disconnecting }
-            return (link, state.state)
+            // Before an observer or another thread can connect again.
+            hub.post { $0.disconnect(link) }
+            return state.state
         }
-        guard let (link, old) = change else { return }
+        guard let old else { return }
         observers.changed(.state, on: self, from: old, to: CBPeripheralState.disconnecting)
         manager?.keepState()
-        host.hub.post { $0.disconnect(link) }
     }
 
     private func perform(
