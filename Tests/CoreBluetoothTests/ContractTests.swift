@@ -926,6 +926,32 @@ import Testing
         }
     }
 
+    /// At the edge of the range attempts fail one after the other; the first one of a program still fails at once.
+    @Test func s14AutoReconnectOutlastsFailedAttempts() async throws {
+        try await Bench.run { bench in
+            let failures = { (count: Int) in [HCIStatus](repeating: .connectionFailedToBeEstablished, count: count) }
+            let device = await bench.radio.add(.heartRate)
+            let (manager, recorder) = try await bench.manager()
+            let options = [CBConnectPeripheralOptionEnableAutoReconnect: true]
+            let peripheral = try await bench.connect(manager, recorder, options: options)
+            await bench.radio.refuseConnections(to: device, with: failures(20))
+            await bench.radio.disconnect(device)
+            try await recorder.wait(for: "didConnect 2")
+            #expect(recorder.lines == ["didDisconnect CB 7 true 1", "didConnect 2"])
+            recorder.clear()
+            await bench.radio.refuseConnections(to: device, with: failures(10_000))
+            await bench.radio.disconnect(device)
+            try await bench.time.clock.sleep(for: .seconds(600))
+            #expect(recorder.lines == ["didDisconnect CB 7 true 1"])
+            let begin = bench.time.now
+            manager.cancelPeripheralConnection(peripheral)
+            try await recorder.wait(for: "didDisconnect nil false 0")
+            #expect(bench.time.now - begin < .seconds(1))
+            manager.connect(peripheral, options: options)
+            try await recorder.wait(for: "didFailToConnect CB 10")
+        }
+    }
+
     /// The controller is asked with the first scan.
     @Test func theFeaturesAreThoseOfTheController() async throws {
         try await Bench.run { bench in

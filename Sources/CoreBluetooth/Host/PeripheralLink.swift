@@ -69,6 +69,7 @@ actor PeripheralLink {
     private nonisolated let owner: WeakPeripheral
 
     private var phase = Phase.waiting
+    private var wasUp = false
     private var waiting: [Call] = []
     /// The index of the first waiting call.
     private var next = 0
@@ -104,6 +105,9 @@ actor PeripheralLink {
 
     // MARK: Beginning and end
 
+    /// Whether it waits for the link that follows a lost one.
+    var isReconnecting: Bool { wasUp && options.reconnects }
+
     /// The link is up.
     func begin(_ peripheral: Peripheral, mtu: Int) {
         switch phase {
@@ -114,6 +118,7 @@ actor PeripheralLink {
         case .up, .over: return
         }
         phase = .up(peripheral)
+        wasUp = true
         flow.reset()
         post { [weak self] in if let self { $0.connected(self, mtu: mtu) } }
         if host.names[peer] == nil {
