@@ -481,6 +481,24 @@ import Testing
         }
     }
 
+    @Test func servicesWithoutRoomAreNotAdvertised() async throws {
+        try await Bench.run { bench in
+            let recorder = CallbackRecorder(bench.time)
+            let manager = CBPeripheralManager(delegate: recorder, queue: bench.queue)
+            try await recorder.wait(for: "state 5")
+            let long = (1...3).map { CBUUID(string: "0000000\($0)-1212-EFDE-1523-785FEABCD123") }
+            manager.startAdvertising([
+                CBAdvertisementDataLocalNameKey: "Sample", CBAdvertisementDataServiceUUIDsKey: long,
+            ])
+            try await recorder.wait(for: "didStartAdvertising nil")
+            let heard = try #require(await bench.radio.advertisements().first)
+            let first = try #require(BluetoothUUID(long[0].uuidString))
+            #expect(heard.data.serviceUUIDs == [first])
+            #expect((heard.data.name ?? heard.scanResponse?.name)?.text == "Sample")
+            #expect(bench.log.all.count { $0.hasPrefix("there is no room to advertise the services") } == 1)
+        }
+    }
+
     @Test func aManagerThatIsDroppedWithdrawsItsServices() async throws {
         try await Bench.run { bench in
             do { _ = try await offer(bench) }

@@ -449,10 +449,11 @@ actor ServerHub {
         managers[id]?.advertising += 1
         managers[id]?.isAdvertising = true
         let number = entry.advertising + 1
-        var elements: [AdvertisementData.Element] = [.flags([.generalDiscoverable, .classicNotSupported])]
-        if !services.isEmpty { elements.append(.services(services)) }
-        if let name { elements.append(.localName(name, mayBeShortened: true)) }
-        let (local, advertisement) = (server(), Advertisement(AdvertisementData(elements)))
+        let (data, omitted) = AdvertisementData.contents(name, services)
+        if !omitted.isEmpty {
+            logger.warning("there is no room to advertise the services \(omitted.map(\.description))")
+        }
+        let (local, advertisement) = (server(), Advertisement(data))
         let pairingChange = adjustPairing()
         Task(executorPreference: loop) {
             await pairingChange?.value
@@ -605,6 +606,28 @@ actor ServerHub {
         adjustPairing()
         Task(executorPreference: loop) { await listener.stop() }
         return true
+    }
+}
+
+extension AdvertisementData {
+    /// Returns what a manager advertises: its name, and as many of the services as there is room for, in their order;
+    /// and the others.
+    fileprivate static func contents(
+        _ name: String?, _ services: [BluetoothUUID]
+    ) -> (data: AdvertisementData, omitted: [BluetoothUUID]) {
+        let data = { (listed: [BluetoothUUID]) -> AdvertisementData in
+            var elements: [Element] = [.flags([.generalDiscoverable, .classicNotSupported])]
+            if !listed.isEmpty { elements.append(.services(listed, isComplete: listed.count == services.count)) }
+            if let name { elements.append(.localName(name, mayBeShortened: true)) }
+            return AdvertisementData(elements)
+        }
+        var listed: [BluetoothUUID] = []
+        var omitted: [BluetoothUUID] = []
+        for service in services {
+            let isFitting = (try? data(listed + [service]).payload(fitting: .legacy)) != nil
+            if isFitting { listed.append(service) } else { omitted.append(service) }
+        }
+        return (data(listed), omitted)
     }
 }
 

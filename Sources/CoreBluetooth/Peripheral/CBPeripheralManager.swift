@@ -105,7 +105,8 @@ open class CBPeripheralManager: CBManager, @unchecked Sendable {
     /// Advertises, so that centrals find this device and connect. It needs CAP_NET_RAW.
     ///
     /// - Parameter advertisementData: `CBAdvertisementDataLocalNameKey` and `CBAdvertisementDataServiceUUIDsKey` are
-    ///   used, as on Apple's systems; anything else is not advertised. A name that does not fit is shortened.
+    ///   used, as on Apple's systems; anything else is not advertised. A name that does not fit is shortened. Services
+    ///   for which there is no room are not advertised, which the log states.
     open func startAdvertising(_ advertisementData: [String: Any]?) {
         guard isPoweredOn() else { return }
         let services = advertisementData?[CBAdvertisementDataServiceUUIDsKey] as? [CBUUID] ?? []
