@@ -536,6 +536,31 @@ import Testing
         }
     }
 
+    /// The device does not respond, so the channel fails after its time limit.
+    @Test func s9NoCallWaitsForAChannel() async throws {
+        // What keeps the far end of the channel open.
+        let ends = Lock<[FarEndOfChannel]>([])
+        try await Bench.run(openingChannels: { () throws(SystemCallError) in
+            let (ours, theirs) = try LinkSocket.pair()
+            var socket = LinkSocket(adopting: ours, isConnecting: true)
+            // One that is full polls as one that connects does.
+            while socket.send([UInt8](repeating: 0, count: 1000)) == .sent {}
+            ends.withLock { $0.append(FarEndOfChannel(theirs)) }
+            return socket
+        }) { bench in
+            _ = await bench.radio.add(.heartRate)
+            let (manager, recorder) = try await bench.manager()
+            let peripheral = try await bench.connect(manager, recorder)
+            let value = try #require(try await bench.discover(peripheral, recorder)[location])
+            peripheral.openL2CAPChannel(0x80)
+            peripheral.readValue(for: value)
+            peripheral.discoverServices(nil)
+            try await recorder.wait(for: "didOpen")
+            #expect(recorder.lines == ["didUpdateValueFor 2A38 [1]", "didDiscoverServices nil", "didOpen 0 CB 6"])
+        }
+        #expect(ends.withLock { $0.count } == 1)
+    }
+
     @Test func s9DescriptorsHaveTheirTypes() async throws {
         try await Bench.run { bench in
             var device = VirtualDevice.uart
@@ -1058,6 +1083,15 @@ import Testing
             #expect(await !device.isConnected)
             #expect(await !bench.radio.isScanning())
         }
+    }
+}
+
+/// The far end of a channel, closed with the last reference.
+private final class FarEndOfChannel: Sendable {
+    private let socket: LinkSocket
+
+    init(_ descriptor: Int32) {
+        socket = LinkSocket(adopting: descriptor)
     }
 }
 

@@ -116,7 +116,7 @@ open class CBPeripheral: CBPeer, @unchecked Sendable {
     ///   Services that the device lacks are no error.
     open func discoverServices(_ serviceUUIDs: [CBUUID]?) {
         let uuids = Self.filter(serviceUUIDs)
-        perform(isAlone: true) { peripheral, link in
+        perform(.alone) { peripheral, link in
             let result = await Self.result { () async throws(BLEError) in try await peripheral.discoverServices(uuids) }
             if case .success(let found) = result {
                 link.host.hub.connected.add(found.map(\.uuid), of: link.peer)
@@ -138,7 +138,7 @@ open class CBPeripheral: CBPeer, @unchecked Sendable {
     open func discoverIncludedServices(_ includedServiceUUIDs: [CBUUID]?, for service: CBService) {
         guard let remote = remote(of: service) else { return }
         let uuids = Self.filter(includedServiceUUIDs)
-        perform(isAlone: true) { peripheral, _ in
+        perform(.alone) { peripheral, _ in
             let result = await Self.result { () async throws(BLEError) in
                 try await peripheral.discoverIncludedServices(of: remote)
             }
@@ -160,7 +160,7 @@ open class CBPeripheral: CBPeer, @unchecked Sendable {
     open func discoverCharacteristics(_ characteristicUUIDs: [CBUUID]?, for service: CBService) {
         guard let remote = remote(of: service) else { return }
         let uuids = Self.filter(characteristicUUIDs)
-        perform(isAlone: true) { peripheral, _ in
+        perform(.alone) { peripheral, _ in
             let result = await Self.result { () async throws(BLEError) in
                 try await peripheral.discoverCharacteristics(uuids, of: remote)
             }
@@ -175,7 +175,7 @@ open class CBPeripheral: CBPeer, @unchecked Sendable {
     /// Discovers the descriptors of a characteristic.
     open func discoverDescriptors(for characteristic: CBCharacteristic) {
         guard let remote = remote(of: characteristic) else { return }
-        perform(isAlone: true) { peripheral, _ in
+        perform(.alone) { peripheral, _ in
             let result = await Self.result { () async throws(BLEError) in
                 try await peripheral.discoverDescriptors(of: remote)
             }
@@ -275,7 +275,7 @@ open class CBPeripheral: CBPeer, @unchecked Sendable {
     /// and the callback comes at once.
     open func setNotifyValue(_ enabled: Bool, for characteristic: CBCharacteristic) {
         guard let remote = remote(of: characteristic) else { return }
-        perform(isAlone: true) { peripheral, link in
+        perform(.alone) { peripheral, link in
             let result = await Self.result { () async throws(BLEError) in
                 if enabled {
                     try await link.subscribe(to: remote, on: peripheral)
@@ -307,9 +307,12 @@ open class CBPeripheral: CBPeer, @unchecked Sendable {
     // MARK: Channels
 
     /// Opens an L2CAP channel to a service of the device.
+    ///
+    /// No other call waits for the device's response, so calls that are made later may be reported earlier. A channel
+    /// that demands encryption does not make the device pair: read a protected characteristic first.
     open func openL2CAPChannel(_ psm: CBL2CAPPSM) {
         let peer = self
-        perform(isAlone: true) { [weak peer] peripheral, link in
+        perform(.beside) { [weak peer] peripheral, link in
             let result = await Self.result { () async throws(BLEError) in
                 try await peripheral.openChannel(psm: psm, CBL2CAPChannel.options)
             }
@@ -374,7 +377,7 @@ extension CBPeripheral {
     }
 
     private func perform(
-        isAlone: Bool = false, bytes: Int = 0, isCommand: Bool = false,
+        _ turn: PeripheralLink.Turn = .shared, bytes: Int = 0, isCommand: Bool = false,
         _ run: @escaping @Sendable (Peripheral, PeripheralLink) async -> PeripheralLink.Report?
     ) {
         guard let link = own.withLock({ $0.state == .connected ? $0.link : nil }) else { return logNotConnected() }
@@ -384,7 +387,7 @@ extension CBPeripheral {
                 "\(self) has too many calls waiting: this one is dropped. Wait for callbacks before making more",
                 host: host)
         }
-        let call = PeripheralLink.Call(cost: cost, isAlone: isAlone, run: run)
+        let call = PeripheralLink.Call(cost: cost, turn: turn, run: run)
         host.hub.post { _ in link.assumeIsolated { $0.add(call) } }
     }
 

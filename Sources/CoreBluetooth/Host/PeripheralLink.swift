@@ -3,7 +3,7 @@
 // Duties
 // - Start the calls in their order, several at a time: BareBLE puts the requests on air one by one, in the order in
 //   which the calls were started. A call that takes several requests (discovery, subscribing) runs alone, so that it
-//   keeps its place.
+//   keeps its place. One that takes none (a channel) runs beside them, as the device may take its time.
 // - Report each call once, on the delegate's queue; and nothing after the end of the link.
 // - Forward values in order, no faster than the delegate's queue takes them.
 // - Count what waits, for `canSendWriteWithoutResponse` and for the bound of the queue.
@@ -33,11 +33,20 @@ actor PeripheralLink {
     /// What a call reports on the delegate's queue.
     typealias Report = @Sendable (CBPeripheral) -> Void
 
+    /// What runs while a call does.
+    enum Turn {
+        /// Several calls of this kind.
+        case shared
+        /// Nothing that takes requests.
+        case alone
+        /// Anything: it takes no requests.
+        case beside
+    }
+
     /// A call that waits for its turn, or is under way.
     struct Call: Sendable {
         let cost: CallCost
-        /// Whether it runs alone.
-        let isAlone: Bool
+        let turn: Turn
         /// Makes the call; `nil` if there is nothing to report.
         let run: @Sendable (Peripheral, PeripheralLink) async -> Report?
     }
@@ -57,7 +66,7 @@ actor PeripheralLink {
         var task: Task<Void, Never>?
     }
 
-    /// The number of calls that are under way at once.
+    /// The number of calls that are under way at once, without those beside them.
     private static let window = 16
 
     nonisolated let manager: ManagerID
@@ -216,11 +225,11 @@ actor PeripheralLink {
 
     private func startCalls() {
         guard case .up(let peripheral) = phase else { return }
-        while next < waiting.count, !isAloneRunning, running < (waiting[next].isAlone ? 1 : Self.window) {
+        while next < waiting.count, mayStart(waiting[next].turn) {
             let call = waiting[next]
             next += 1
-            running += 1
-            isAloneRunning = call.isAlone
+            if call.turn != .beside { running += 1 }
+            if call.turn == .alone { isAloneRunning = true }
             Task(executorPreference: host.hub.loop) {
                 let report = await call.run(peripheral, self)
                 await self.finished(call, report, on: peripheral)
@@ -232,9 +241,17 @@ actor PeripheralLink {
         }
     }
 
+    private func mayStart(_ turn: Turn) -> Bool {
+        switch turn {
+        case .shared: !isAloneRunning && running < Self.window
+        case .alone: running == 0
+        case .beside: true
+        }
+    }
+
     private func finished(_ call: Call, _ report: Report?, on peripheral: Peripheral) {
-        running -= 1
-        if call.isAlone { isAloneRunning = false }
+        if call.turn != .beside { running -= 1 }
+        if call.turn == .alone { isAloneRunning = false }
         guard case .up(let current) = phase, current === peripheral else { return startCalls() }
         if let report { post(report) }
         reportValues()
