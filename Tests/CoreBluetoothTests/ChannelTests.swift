@@ -113,6 +113,73 @@ import Testing
         await line.link.disconnect()
     }
 
+    /// The peer takes nothing until the program has closed the streams.
+    @Test func whatWasWrittenIsSentAlthoughTheStreamsAreClosed() async throws {
+        try await VirtualTime.run { time in
+            let line = try await FullLine(time)
+            let channel = line.channel()
+            for stream in [channel.inputStream, channel.outputStream] as [Stream?] { stream?.open() }
+            #expect(write([7, 8, 9], to: channel.outputStream) == 3)
+            // The loop has taken the bytes out of the stream.
+            await time.settle()
+            for stream in [channel.inputStream, channel.outputStream] as [Stream?] { stream?.close() }
+            await time.settle()
+            var received: [UInt8] = []
+            for try await packet in line.far.packets { received += packet }
+            #expect(received.count == line.sent + 3)
+            #expect(received.suffix(3) == [7, 8, 9])
+            await line.link.disconnect()
+        }
+    }
+
+    @Test func aPeerThatTakesNothingKeepsNoChannelOpen() async throws {
+        try await VirtualTime.run { time in
+            let line = try await FullLine(time)
+            do {
+                let channel = line.channel()
+                channel.outputStream.open()
+                #expect(write([UInt8](repeating: 7, count: 60_000)[...], to: channel.outputStream) == 60_000)
+            }
+            try await time.clock.sleep(for: .seconds(3))
+            #expect(await !line.near.isOpen)
+            await line.link.disconnect()
+        }
+    }
+
+    /// A channel beside a link, in virtual time, whose peer takes no more packets.
+    private struct FullLine {
+        let link: Peripheral
+        let near: L2CAPChannel
+        let far: L2CAPChannel
+        let loop: EventLoop
+        /// The number of bytes that are on their way.
+        var sent = 0
+
+        init(_ time: VirtualTime) async throws {
+            let central = Central(time: time)
+            let device = VirtualPeripheral(.battery, time: time)
+            loop = central.loop
+            link = try await central.attach(descriptor: device.connect())
+            let (ours, theirs) = try LinkSocket.pair()
+            near = try await link.attachChannel(descriptor: ours, psm: 0x80)
+            far = try await link.attachChannel(descriptor: theirs, psm: 0x80)
+            while true {
+                do throws(BLEError) {
+                    try await near.send([1], timeout: .milliseconds(100))
+                    sent += 1
+                } catch {
+                    #expect(error.code == .timedOut)
+                    return
+                }
+            }
+        }
+
+        func channel() -> CBL2CAPChannel {
+            let peer = CBPeer(peer: PeerID(address: BluetoothAddress(rawValue: 1), type: .public))
+            return CBL2CAPChannel(near, to: peer, loop: loop)
+        }
+    }
+
     /// Reads of one byte: each makes room, but not for a packet.
     @Test func whatWaitsToBeReadIsBounded() async throws {
         let line = try await Line()

@@ -28,6 +28,8 @@ final class ChannelPipe: Sendable {
         var reader: CheckedContinuation<Void, Never>?
         /// The writer, while it has nothing to send.
         var writer: CheckedContinuation<Void, Never>?
+        /// The task of the writer. It has at most one packet, of bytes that are in `sending` no more.
+        var sender: Task<Void, Never>?
         var isClosed = false
 
         func hasRoom(for packet: [UInt8]) -> Bool {
@@ -40,6 +42,8 @@ final class ChannelPipe: Sendable {
     private static let capacity = 64 * 1_024
     /// The number of bytes that are sent as one packet at most, also if the peer accepts more.
     private static let longestPacket = 8 * 1_024
+    /// The longest time for sending what was written before both streams were closed.
+    private static let closingTime: Duration = .seconds(2)
 
     private let channel: L2CAPChannel
     private let loop: EventLoop
@@ -66,7 +70,7 @@ final class ChannelPipe: Sendable {
                 self?.end(input: .failed(error.translated), input)
             }
         }
-        Task(executorPreference: loop) { [weak self, channel, weak output] in
+        let sender = Task(executorPreference: loop) { [weak self, channel, weak output] in
             while let packet = await self?.nextPacket(of: min(channel.sendMTU, Self.longestPacket)) {
                 do throws(BLEError) {
                     try await channel.send(packet)
@@ -78,6 +82,7 @@ final class ChannelPipe: Sendable {
                 }
             }
         }
+        state.withLock { $0.sender = sender }
     }
 
     // MARK: On the loop
@@ -163,7 +168,7 @@ final class ChannelPipe: Sendable {
         return count
     }
 
-    /// Closes one stream. The channel closes with the second one, after what was written has been sent.
+    /// Closes one stream. The channel closes with the second one, after what was written has been sent, or 2 s later.
     func close(_ side: Side) {
         let isLast = state.withLock { state in
             state.openStreams.remove(side)
@@ -173,24 +178,32 @@ final class ChannelPipe: Sendable {
     }
 
     private func close() {
-        let (rest, waiting) = state.withLock { state in
-            if state.isClosed { return ([UInt8](), [CheckedContinuation<Void, Never>]()) }
+        let (rest, sender, waiting) = state.withLock { state in
+            if state.isClosed { return ([UInt8](), state.sender, [CheckedContinuation<Void, Never>]()) }
             state.isClosed = true
             defer { state.sending = [] }
-            return (state.sending, [state.reader.take(), state.writer.take()].compactMap(\.self))
+            return (state.sending, state.sender, [state.reader.take(), state.writer.take()].compactMap(\.self))
         }
         for continuation in waiting { continuation.resume() }
-        Task(executorPreference: loop) { [channel] in
+        Task(executorPreference: loop) { [channel, loop] in
+            let limit = Task(executorPreference: loop) {
+                let isOver = (try? await CentralClock(loop: loop).sleep(for: Self.closingTime)) != nil
+                // What waits to be sent fails.
+                if isOver { await channel.close() }
+            }
+            // The bytes of its packet come before the rest.
+            await sender?.value
             var rest = rest[...]
             while !rest.isEmpty {
                 let packet = Array(rest.prefix(min(channel.sendMTU, Self.longestPacket)))
                 rest = rest.dropFirst(packet.count)
                 do throws(BLEError) {
-                    try await channel.send(packet, timeout: .seconds(2))
+                    try await channel.send(packet)
                 } catch {
                     break
                 }
             }
+            limit.cancel()
             await channel.close()
         }
     }
