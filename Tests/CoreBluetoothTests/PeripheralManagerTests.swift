@@ -282,6 +282,25 @@ import Testing
         }
     }
 
+    /// The queue runs nothing while the central subscribes and unsubscribes.
+    @Test func changesOfASubscriptionFillNoQueue() async throws {
+        try await Bench.run { bench in
+            let (manager, recorder, _, dynamic) = try await offer(bench)
+            let phone = try await connect(bench)
+            let configuration = try await phone.characteristic(0xFFF2).value + 1
+            bench.queue.suspend()
+            for number in 0...2_000 { try await phone.write([number % 2 == 0 ? 1 : 0, 0], at: configuration) }
+            bench.queue.resume()
+            try await bench.time.clock.sleep(for: .seconds(1))
+            #expect(dynamic.subscribedCentrals?.count == 1)
+            let begun = recorder.count(of: "didSubscribeTo FFF2")
+            #expect(begun == recorder.count(of: "didUnsubscribeFrom FFF2") + 1)
+            #expect(recorder.lines.count < 300)
+            #expect(!bench.log.all.contains("events of centrals were dropped"))
+            _ = manager
+        }
+    }
+
     /// A central that takes no values for a while.
     @Test func updatesWaitUntilThereIsRoomAndKeepTheirOrder() async throws {
         try await Bench.run { bench in

@@ -5,7 +5,8 @@
 // - Pass requests of centrals to the manager of the service, and its responses back. BareBLE refuses a request that has
 //   no response after 20 s; the object of the request refuses it when its last reference goes away.
 // - Start the updates in the order of the calls; BareBLE keeps that order for each central.
-// - Report each subscription and its end, also where BareBLE has dropped the event.
+// - Report each subscription and its end, also where BareBLE has dropped the event. While the queue of a manager has no
+//   room, what a central changes several times is reported once, so that it takes no memory.
 // - Let centrals pair while something that is offered needs it, and a manager advertises or a central is connected; and
 //   at no other time.
 //
@@ -29,6 +30,8 @@ actor ServerHub {
         var lease: AdvertisementLease?
         /// The number of the newest request to advertise, or to stop.
         var advertising = 0
+        /// Whether changes of subscriptions wait for room in the queue.
+        var awaitsRoom = false
         /// Whether advertising was asked for, and neither failed nor ended.
         var isAdvertising = false
         var services: [(object: CBMutableService, published: PublishedService, isProtected: Bool)] = []
@@ -379,7 +382,7 @@ actor ServerHub {
         }
     }
 
-    /// Reports the changes of subscriptions whose events were dropped, by comparing with the local peripheral.
+    /// Reports the changes of subscriptions that were not reported yet, by comparing with the local peripheral.
     ///
     /// Events that still wait are older, and `subscription` ignores what was reported already.
     private func reportMissedChanges() {
@@ -398,11 +401,26 @@ actor ServerHub {
         adjustPairing()
     }
 
+    private func reportMissedChangesLater(to id: ManagerID) {
+        guard let entry = managers[id], !entry.awaitsRoom else { return }
+        managers[id]?.awaitsRoom = true
+        Task(executorPreference: loop) { [weak self] in
+            await entry.callbacks.awaitRoom()
+            await self?.queueHasRoom(of: id)
+        }
+    }
+
+    private func queueHasRoom(of id: ManagerID) {
+        managers[id]?.awaitsRoom = false
+        reportMissedChanges()
+    }
+
     /// Reports a subscription or its end, unless that was reported when earlier events had been dropped.
     private func subscription(of central: CBCentral, to handle: AttributeHandle, isOn: Bool) {
         guard let (characteristic, id) = characteristics[handle], let entry = managers[id] else { return }
         let index = subscriptions.firstIndex { $0.handle == handle && $0.central.link == central.link }
         guard isOn == (index == nil) else { return }
+        guard entry.callbacks.hasRoom else { return reportMissedChangesLater(to: id) }
         // The end has the object of the beginning, which the program knows.
         let known = index.map { subscriptions.remove(at: $0).central } ?? central
         if isOn { subscriptions.append((handle: handle, central: known)) }
