@@ -915,6 +915,30 @@ import Testing
         }
     }
 
+    /// The queue of the first manager runs nothing while the link ends.
+    @Test func s13TheTimeOfADisconnectionIsThatOfTheLinksEnd() async throws {
+        try await Bench.run { bench in
+            let device = await bench.radio.add(.heartRate)
+            let (first, one) = try await bench.manager()
+            let mine = try await bench.connect(first, one)
+            let other = CallbackRecorder(bench.time)
+            let second = CBCentralManager(delegate: other, queue: DispatchQueue(label: "other"))
+            try await other.wait(for: "state 5")
+            let yours = try #require(second.retrievePeripherals(withIdentifiers: [mine.identifier]).first)
+            second.connect(yours)
+            try await other.wait(for: "didConnect")
+            let before = CFAbsoluteTimeGetCurrent()
+            bench.queue.suspend()
+            await bench.radio.disconnect(device)
+            try await other.wait(for: "didDisconnect CB 7")
+            let after = CFAbsoluteTimeGetCurrent()
+            bench.queue.resume()
+            try await one.wait(for: "didDisconnect CB 7")
+            let time = try #require(one.timestamps.first)
+            #expect(before <= time && time <= after)
+        }
+    }
+
     @Test func s13AManagerThatIsDroppedEndsItsConnections() async throws {
         try await Bench.run { bench in
             let device = await bench.radio.add(.heartRate)

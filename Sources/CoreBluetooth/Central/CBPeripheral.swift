@@ -499,7 +499,9 @@ extension CBPeripheral {
         if let manager { manager.delegate?.centralManager(manager, didConnect: self) }
     }
 
-    func failedToConnect(_ link: PeripheralLink, _ error: CBError, isOfThisMachine: Bool) {
+    func failedToConnect(
+        _ link: PeripheralLink, _ error: CBError, isOfThisMachine: Bool, at time: CFAbsoluteTime
+    ) {
         let (isCurrent, isCancelled) = own.withLock {
             ($0.link === link, $0.link === link && $0.state == .disconnecting)
         }
@@ -508,14 +510,13 @@ extension CBPeripheral {
         guard change(to: .disconnected, by: link), let manager else { return }
         if isCancelled {
             manager.delegate?.centralManager(
-                manager, didDisconnectPeripheral: self, timestamp: CFAbsoluteTimeGetCurrent(), isReconnecting: false,
-                error: nil)
+                manager, didDisconnectPeripheral: self, timestamp: time, isReconnecting: false, error: nil)
         } else {
             manager.delegate?.centralManager(manager, didFailToConnect: self, error: error)
         }
     }
 
-    func disconnected(_ link: PeripheralLink, _ error: CBError?, isReconnecting: Bool) {
+    func disconnected(_ link: PeripheralLink, _ error: CBError?, isReconnecting: Bool, at time: CFAbsoluteTime) {
         // A link that the program has cancelled, and asked for again, reports its end with the new state.
         let isCancelled = own.withLock { $0.link === link && $0.state == .disconnecting }
         // The end of the new attempt is on its way.
@@ -524,8 +525,8 @@ extension CBPeripheral {
         if isCurrent, !isReconnecting { setServices(nil) }
         guard let manager else { return }
         manager.delegate?.centralManager(
-            manager, didDisconnectPeripheral: self, timestamp: CFAbsoluteTimeGetCurrent(),
-            isReconnecting: isReconnecting, error: isCancelled ? nil : error)
+            manager, didDisconnectPeripheral: self, timestamp: time, isReconnecting: isReconnecting,
+            error: isCancelled ? nil : error)
     }
 
     func abandoned(_ link: PeripheralLink) {

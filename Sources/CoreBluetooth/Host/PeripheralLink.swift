@@ -139,14 +139,16 @@ actor PeripheralLink {
     /// The link could not be established, for a reason of this machine or of the device.
     func failed(_ error: CBError, isOfThisMachine: Bool) {
         guard close(.over) else { return }
-        post { [self] in $0.failedToConnect(self, error, isOfThisMachine: isOfThisMachine) }
+        let time = CFAbsoluteTimeGetCurrent()
+        post { [self] in $0.failedToConnect(self, error, isOfThisMachine: isOfThisMachine, at: time) }
     }
 
     /// The link was ended by this program, or its attempt was cancelled. The report is posted at once, before those of
     /// the next link.
     func end(_ error: CBError?) {
         guard close(.over) else { return }
-        post { [self] in $0.disconnected(self, error, isReconnecting: false) }
+        let time = CFAbsoluteTimeGetCurrent()
+        post { [self] in $0.disconnected(self, error, isReconnecting: false, at: time) }
     }
 
     /// The link was lost. With `reconnects`, it waits for the next one.
@@ -161,19 +163,20 @@ actor PeripheralLink {
         }
         // The values that came before are reported before. Other links do not wait for this one's queue.
         let tasks = subscriptions.values.compactMap(\.task)
+        let time = CFAbsoluteTimeGetCurrent()
         phase = .draining(next: nil)
-        guard !tasks.isEmpty else { return drained(error) }
+        guard !tasks.isEmpty else { return drained(error, at: time) }
         Task(executorPreference: host.hub.loop) {
             for task in tasks { await task.value }
-            await self.drained(error)
+            await self.drained(error, at: time)
         }
     }
 
-    private func drained(_ error: CBError?) {
+    private func drained(_ error: CBError?, at time: CFAbsoluteTime) {
         guard case .draining(let next) = phase else { return }
         let reconnects = options.reconnects
         guard close(reconnects ? .waiting : .over) else { return }
-        post { [self] in $0.disconnected(self, error, isReconnecting: reconnects) }
+        post { [self] in $0.disconnected(self, error, isReconnecting: reconnects, at: time) }
         if let next { begin(next.peripheral, mtu: next.mtu) }
     }
 
