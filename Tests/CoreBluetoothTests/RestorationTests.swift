@@ -92,6 +92,26 @@ import Testing
         }
     }
 
+    @Test func s15ADelegateThatTakesNothingIsNamedInTheLog() async throws {
+        let folder = try Folder()
+        try await Bench.run(Self.settings(folder)) { bench in
+            _ = await bench.radio.add(.heartRate)
+            let (manager, recorder) = try await bench.manager(options: Self.central)
+            let peripheral = try await bench.connect(manager, recorder)
+            await bench.time.settle()
+            let rest = try Folder(copyOf: folder)
+            manager.cancelPeripheralConnection(peripheral)
+            try await recorder.wait(for: "didDisconnect")
+            try await bench.runAgain(Self.settings(rest)) { bench in
+                let delegate = StateDelegate()
+                let manager = CBCentralManager(delegate: delegate, queue: bench.queue, options: Self.central)
+                try await bench.time.clock.sleep(for: .seconds(5))
+                #expect(manager.state == .poweredOn)
+                #expect(bench.log.all.count { $0.hasSuffix("its delegate does not implement willRestoreState") } == 1)
+            }
+        }
+    }
+
     @Test func s15WhatThePowerHasEndedIsNotRestored() async throws {
         let folder = try Folder()
         try await Bench.run(Self.settings(folder)) { bench in
@@ -302,4 +322,9 @@ import Testing
             _ = manager
         }
     }
+}
+
+/// A delegate that implements what it has to, and nothing else.
+private final class StateDelegate: NSObject, CBCentralManagerDelegate {
+    func centralManagerDidUpdateState(_ central: CBCentralManager) {}
 }

@@ -71,8 +71,10 @@
 }
 
 extension CBCentralManagerDelegate {
-    /// Does nothing.
-    public func centralManager(_ central: CBCentralManager, willRestoreState dict: [String: Any]) {}
+    /// Logs a line: the program has provided a restore identifier, and drops what is restored.
+    public func centralManager(_ central: CBCentralManager, willRestoreState dict: [String: Any]) {
+        central.logUnusedRestoration()
+    }
 
     /// Does nothing.
     public func centralManager(

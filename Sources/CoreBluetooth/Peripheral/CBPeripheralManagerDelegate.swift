@@ -58,8 +58,10 @@
 }
 
 extension CBPeripheralManagerDelegate {
-    /// Does nothing.
-    public func peripheralManager(_ peripheral: CBPeripheralManager, willRestoreState dict: [String: Any]) {}
+    /// Logs a line: the program has provided a restore identifier, and drops what is restored.
+    public func peripheralManager(_ peripheral: CBPeripheralManager, willRestoreState dict: [String: Any]) {
+        peripheral.logUnusedRestoration()
+    }
 
     /// Does nothing.
     public func peripheralManagerDidStartAdvertising(_ peripheral: CBPeripheralManager, error: (any Error)?) {}
