@@ -79,11 +79,14 @@ import Testing
         await line.link.disconnect()
     }
 
-    @Test func theEndOfTheChannelIsTheEndOfTheInput() async throws {
+    @Test func theEndOfTheChannelIsTheEndOfBothStreams() async throws {
         let line = try await Line()
         await line.far.close()
-        let events = await onThread { StreamWalk(line.channel, size: 0).runToEnd() }
-        #expect(events.contains(.endEncountered))
+        let (input, output) = await onThread { StreamWalk(line.channel, size: 0).runToEnd() }
+        #expect(input.count { $0 == .endEncountered } == 1)
+        #expect(output.count { $0 == .endEncountered } == 1)
+        #expect(line.channel.outputStream.streamStatus == .atEnd)
+        #expect(!line.channel.outputStream.hasSpaceAvailable)
         await line.link.disconnect()
     }
 
@@ -104,10 +107,9 @@ import Testing
         await line.far.close()
         // The loop has read the channel to its end before it reads this response.
         _ = try await line.link.readAll(0x2A19, limit: 1)
-        let events = await onThread { StreamWalk(line.channel, size: 0, chunk: 512).runToEnd() }
-        let ofInput = events.filter { $0 == .hasBytesAvailable || $0 == .endEncountered }
+        let (input, _) = await onThread { StreamWalk(line.channel, size: 0, chunk: 512).runToEnd() }
         #expect(
-            ofInput == [
+            input.filter { $0 != .openCompleted } == [
                 .hasBytesAvailable, .hasBytesAvailable, .hasBytesAvailable, .hasBytesAvailable, .endEncountered,
             ])
         await line.link.disconnect()
@@ -229,8 +231,8 @@ private final class StreamWalk: NSObject, StreamDelegate {
     private let chunk: Int
     private var position = 0
     private var received: [UInt8] = []
-    private var events: [Stream.Event] = []
-    private var isOver: Bool { events.contains(.endEncountered) || events.contains(.errorOccurred) }
+    private var (inputEvents, outputEvents): ([Stream.Event], [Stream.Event]) = ([], [])
+    private var isOver: Bool { Self.haveEnded(inputEvents) }
 
     static func bytes(_ count: Int) -> [UInt8] { (0..<count).map { UInt8(truncatingIfNeeded: $0 &* 31) } }
 
@@ -238,6 +240,10 @@ private final class StreamWalk: NSObject, StreamDelegate {
         self.channel = channel
         self.chunk = chunk
         sent = Self.bytes(size)
+    }
+
+    private static func haveEnded(_ events: [Stream.Event]) -> Bool {
+        events.contains(.endEncountered) || events.contains(.errorOccurred)
     }
 
     private func open() {
@@ -256,20 +262,21 @@ private final class StreamWalk: NSObject, StreamDelegate {
         return received
     }
 
-    func runToEnd() -> [Stream.Event] {
+    /// Runs until both streams have ended, and returns their events.
+    func runToEnd() -> (input: [Stream.Event], output: [Stream.Event]) {
         open()
-        while !isOver {
+        while !isOver || !Self.haveEnded(outputEvents) {
             _ = RunLoop.current.run(mode: .default, before: Date(timeIntervalSinceNow: 10))
         }
         // A read at the end brings no other event.
         var byte: UInt8 = 0
         _ = unsafe channel.inputStream.read(&byte, maxLength: 1)
         _ = RunLoop.current.run(mode: .default, before: Date())
-        return events
+        return (inputEvents, outputEvents)
     }
 
     func stream(_ aStream: Stream, handle eventCode: Stream.Event) {
-        events.append(eventCode)
+        if aStream === channel.inputStream { inputEvents.append(eventCode) } else { outputEvents.append(eventCode) }
         if eventCode == .hasBytesAvailable {
             var buffer = [UInt8](repeating: 0, count: chunk)
             let count = unsafe channel.inputStream.read(&buffer, maxLength: buffer.count)

@@ -58,16 +58,16 @@ final class ChannelPipe: Sendable {
 
     /// Begins to move bytes. The streams are informed as long as they live.
     func start(_ input: StreamEvents, _ output: StreamEvents) {
-        Task(executorPreference: loop) { [weak self, channel, weak input] in
+        Task(executorPreference: loop) { [weak self, channel, weak input, weak output] in
             var packets = channel.packets.makeAsyncIterator()
             do throws(BLEError) {
                 while let packet = try await packets.next() {
                     guard await self?.receive(packet) == true else { return }
                     input?.signal(.hasBytesAvailable)
                 }
-                self?.end(input: .atEnd, input)
+                self?.end(.atEnd, input, output)
             } catch {
-                self?.end(input: .failed(error.translated), input)
+                self?.end(.failed(error.translated), input, output)
             }
         }
         let sender = Task(executorPreference: loop) { [weak self, channel, weak output] in
@@ -76,8 +76,7 @@ final class ChannelPipe: Sendable {
                     try await channel.send(packet)
                     output?.signal(.hasSpaceAvailable)
                 } catch {
-                    self?.end(output: .failed(error.translated))
-                    output?.signal(.errorOccurred)
+                    self?.end(output: .failed(error.translated), output)
                     return
                 }
             }
@@ -127,13 +126,22 @@ final class ChannelPipe: Sendable {
         }
     }
 
-    private func end(input end: End, _ events: StreamEvents?) {
+    /// The channel has ended, in both directions.
+    private func end(_ end: End, _ input: StreamEvents?, _ output: StreamEvents?) {
         state.withLock { $0.inputEnd = end }
         // After the bytes that have come: if there are any, the stream signals the end when it has been read to it.
-        events?.signalEnd(inputEnd)
+        input?.signalEnd(inputEnd)
+        self.end(output: end, output)
     }
 
-    private func end(output end: End) { state.withLock { $0.outputEnd = end } }
+    private func end(output end: End, _ events: StreamEvents?) {
+        let isFirst = state.withLock { state in
+            guard case .none = state.outputEnd else { return false }
+            state.outputEnd = end
+            return true
+        }
+        if isFirst { events?.signalEnd(end) }
+    }
 
     // MARK: On the program's threads
 
@@ -143,7 +151,12 @@ final class ChannelPipe: Sendable {
 
     var outputEnd: End { state.withLock { $0.outputEnd } }
 
-    var room: Int { state.withLock { Self.capacity - $0.sending.count } }
+    var room: Int {
+        state.withLock { state in
+            guard case .none = state.outputEnd else { return 0 }
+            return Self.capacity - state.sending.count
+        }
+    }
 
     /// Takes at most `count` of the bytes that have come.
     func take(_ count: Int) -> [UInt8] {
