@@ -619,7 +619,7 @@ import Testing
             #expect(recorder.lines == [])
             // A characteristic that cannot send values.
             peripheral.setNotifyValue(true, for: try #require(found[location]))
-            try await recorder.wait(for: "didUpdateNotificationStateFor 2A38 false CB 13")
+            try await recorder.wait(for: "didUpdateNotificationStateFor 2A38 false ATT 6")
         }
     }
 

@@ -283,7 +283,7 @@ open class CBPeripheral: CBPeer, @unchecked Sendable {
                     try await link.unsubscribe(from: remote)
                 }
             }
-            return Self.report(result) { peripheral, error in
+            return Self.report(result, translating: \.translatedOfSubscribing) { peripheral, error in
                 // The peer may have changed the service meanwhile.
                 let isOn = enabled && characteristic.service?.isValid == true
                 if !enabled || error == nil { characteristic.setNotifying(isOn) }
@@ -408,7 +408,8 @@ extension CBPeripheral {
     /// Returns what is reported of a result: `apply` records a value, then `finish` informs the delegate. What ended
     /// with the link is not reported.
     private static func report<Value: Sendable>(
-        _ result: Result<Value, BLEError>, _ apply: @escaping @Sendable (CBPeripheral, Value) -> Void = { _, _ in },
+        _ result: Result<Value, BLEError>, translating translation: KeyPath<BLEError, any Error> = \.translated,
+        _ apply: @escaping @Sendable (CBPeripheral, Value) -> Void = { _, _ in },
         finish: @escaping @Sendable (CBPeripheral, (any Error)?) -> Void
     ) -> PeripheralLink.Report? {
         switch result {
@@ -419,7 +420,7 @@ extension CBPeripheral {
             }
         case .failure(let error):
             if error.code == .disconnected || error.code == .disconnecting { return nil }
-            let translated = error.translated
+            let translated = error[keyPath: translation]
             return { finish($0, translated) }
         }
     }
