@@ -185,6 +185,35 @@ import Testing
         }
     }
 
+    @Test func requestsThatCameTogetherHaveOneResponse() async throws {
+        try await Bench.run { bench in
+            let recorder = CallbackRecorder(bench.time)
+            let manager = CBPeripheralManager(delegate: recorder, queue: bench.queue)
+            try await recorder.wait(for: "state 5")
+            let offered = CBMutableService(type: service, primary: true)
+            offered.characteristics = [fixed, value].map {
+                CBMutableCharacteristic(type: $0, properties: .write, value: nil, permissions: .writeable)
+            }
+            manager.add(offered)
+            manager.startAdvertising(nil)
+            try await recorder.wait(for: "didStartAdvertising nil")
+            recorder.react { line in
+                guard line.hasPrefix("didReceiveWrite"), let request = recorder.requests.last else { return }
+                manager.respond(to: request, withResult: .success)
+            }
+            let phone = await bench.radio.addCentral()
+            try await phone.connect()
+            for (uuid, byte) in [(0xFFF1, 1), (0xFFF2, 2)] as [(BluetoothUUID, UInt8)] {
+                try await phone.prepare([byte], at: try await phone.characteristic(uuid).value, from: 0)
+            }
+            try await phone.execute()
+            #expect(recorder.lines.last == "didReceiveWrite [[1], [2]]")
+            #expect(bench.log.all.filter { $0.hasPrefix("API MISUSE") } == [])
+            manager.respond(to: try #require(recorder.requests.first), withResult: .success)
+            #expect(bench.log.all.count { $0.hasSuffix("was responded to before, or too late") } == 1)
+        }
+    }
+
     @Test(arguments: [[.readable, .writeable], .readable, .writeable, []] as [CBAttributePermissions])
     func whatIsNotPermittedIsRefused(_ permissions: CBAttributePermissions) async throws {
         try await Bench.run { bench in

@@ -264,9 +264,9 @@ actor ServerHub {
         // No value is longer; the padding below would be.
         guard request.offset <= ServerDatabase.longestValue else { throw ATTRefusal(.invalidOffset) }
         let central = object(for: request.central)
-        let response = try await response {
-            CBATTRequest(central, characteristic, offset: request.offset, value: nil)
-        } report: { object in
+        let response = try await response { pending in
+            let object = CBATTRequest(
+                central, characteristic, offset: request.offset, value: nil, pending: pending)
             entry.post { $0.delegate?.peripheralManager($0, didReceiveRead: object) }
         }
         // The program returns the bytes from the offset on, as many as it likes.
@@ -281,40 +281,35 @@ actor ServerHub {
         }
         guard known.allSatisfy({ $0.1.object.isWritable }) else { throw ATTRefusal(.writeNotPermitted) }
         let central = object(for: first.0.central)
-        let make = { @Sendable (request: CentralWriteRequest, target: CBMutableCharacteristic) in
-            CBATTRequest(
-                central, target, offset: request.offset, value: Data(request.value), needsResponse: !request.isCommand)
+        let report = { (pending: PendingResponse?) in
+            let objects = known.map { request, target in
+                CBATTRequest(
+                    central, target.object, offset: request.offset, value: Data(request.value),
+                    pending: request.isCommand ? nil : pending)
+            }
+            entry.post { $0.delegate?.peripheralManager($0, didReceiveWrite: objects) }
         }
-        let others = known.dropFirst().map { make($0, $1.object) }
         // A central that writes without response waits for none, and neither do its next requests.
         guard requests.contains(where: { !$0.isCommand }) else {
             await entry.callbacks.awaitRoom()
-            let objects = [make(first.0, first.1.object)] + others
-            return entry.post { $0.delegate?.peripheralManager($0, didReceiveWrite: objects) }
+            return report(nil)
         }
-        _ = try await response {
-            make(first.0, first.1.object)
-        } report: { object in
-            entry.post { $0.delegate?.peripheralManager($0, didReceiveWrite: [object] + others) }
-        }
+        _ = try await response(reporting: report)
     }
 
-    /// Reports a request, and waits for the response. Only the application keeps the request meanwhile.
+    /// Reports requests, and waits for the response. Only the application keeps the requests meanwhile.
     ///
     /// - Throws: `ATTRefusal` with the error that the application responds with.
-    private func response(
-        to make: () -> CBATTRequest, report: (CBATTRequest) -> Void
-    ) async throws -> CBATTRequest.Response {
-        let reference = WeakRequest()
+    private func response(reporting report: (PendingResponse) -> Void) async throws -> CBATTRequest.Response {
+        let reference = WeakResponse()
         let response: CBATTRequest.Response = await withTaskCancellationHandler {
             await withCheckedContinuation { (continuation: CheckedContinuation<CBATTRequest.Response, Never>) in
-                let request = make()
-                request.await(continuation)
-                reference.set(request)
-                report(request)
+                let pending = PendingResponse(continuation)
+                reference.set(pending)
+                report(pending)
             }
         } onCancel: {
-            reference.object?.respond(.unlikelyError)
+            reference.object?.refuse()
         }
         guard response.result != .success else { return response }
         throw ATTRefusal(ATTErrorCode(rawValue: UInt8(truncatingIfNeeded: response.result.rawValue)))
@@ -656,13 +651,13 @@ extension LocalService {
     }
 }
 
-/// A reference to a request that does not keep it.
-private final class WeakRequest: Sendable {
-    private struct Reference { weak var object: CBATTRequest? }
+/// A reference to a response that does not keep it.
+private final class WeakResponse: Sendable {
+    private struct Reference { weak var object: PendingResponse? }
 
     private let reference = Lock(Reference())
 
-    var object: CBATTRequest? { reference.withLock { $0.object } }
+    var object: PendingResponse? { reference.withLock { $0.object } }
 
-    func set(_ request: CBATTRequest) { reference.withLock { $0.object = request } }
+    func set(_ response: PendingResponse) { reference.withLock { $0.object = response } }
 }

@@ -210,7 +210,7 @@ open class CBPeripheralManager: CBManager, @unchecked Sendable {
     /// Responds to a request of a central.
     ///
     /// - Parameters:
-    ///   - request: The request; of several that came together, the first one.
+    ///   - request: The request; of several that came together, any one.
     ///   - result: `.success`, or the error that the central receives.
     open func respond(to request: CBATTRequest, withResult result: CBATTError.Code) {
         guard !request.respond(result) else { return }
