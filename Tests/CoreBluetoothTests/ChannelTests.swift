@@ -36,6 +36,7 @@ import Testing
         let echoed = await onThread { StreamWalk(line.channel, size: Self.size).run() }
         #expect(echoed == StreamWalk.bytes(Self.size))
         #expect(line.channel.psm == 0x80)
+        #expect(String(format: "<%@>", line.channel) == "<\(line.channel)>")
         await line.link.disconnect()
         _ = await echo.result
     }

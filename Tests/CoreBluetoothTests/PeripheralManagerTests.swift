@@ -209,7 +209,9 @@ import Testing
             try await phone.execute()
             #expect(recorder.lines.last == "didReceiveWrite [[1], [2]]")
             #expect(bench.log.all.filter { $0.hasPrefix("API MISUSE") } == [])
-            manager.respond(to: try #require(recorder.requests.first), withResult: .success)
+            let request = try #require(recorder.requests.first)
+            #expect(String(format: "<%@>", request) == "<\(request)>")
+            manager.respond(to: request, withResult: .success)
             #expect(bench.log.all.count { $0.hasSuffix("was responded to before, or too late") } == 1)
         }
     }
