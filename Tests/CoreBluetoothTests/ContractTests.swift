@@ -965,9 +965,14 @@ import Testing
             let (manager, recorder) = try await bench.manager()
             let options = [CBConnectPeripheralOptionEnableAutoReconnect: true]
             let peripheral = try await bench.connect(manager, recorder, options: options)
+            _ = try await bench.discover(peripheral, recorder)
+            // The services stay until the next link is up.
+            let known = Lock<[Bool]>([])
+            recorder.react { _ in known.withLock { $0.append(peripheral.services != nil) } }
             await bench.radio.disconnect(device)
             try await recorder.wait(for: "didConnect 2")
             #expect(recorder.lines == ["didDisconnect CB 7 true 1", "didConnect 2"])
+            #expect(known.withLock { $0 } == [true, false])
             manager.cancelPeripheralConnection(peripheral)
             try await recorder.wait(for: "didDisconnect nil false 0")
             try await bench.time.clock.sleep(for: .seconds(60))
