@@ -495,8 +495,10 @@ extension CBPeripheral {
     func connected(_ link: PeripheralLink, mtu: Int) {
         // A connection that the program has cancelled in the meantime is reported as cancelled alone.
         let isAwaited = own.withLock { $0.link === link && $0.state == .connecting }
-        guard isAwaited, change(to: .connected, by: link, mtu: mtu) else { return }
+        guard isAwaited else { return }
+        // Before another thread can use them on the new link: after a loss they stay until here.
         setServices(nil)
+        guard change(to: .connected, by: link, mtu: mtu) else { return }
         if let manager { manager.delegate?.centralManager(manager, didConnect: self) }
     }
 
