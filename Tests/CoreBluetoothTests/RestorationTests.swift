@@ -6,8 +6,8 @@ import CoreBluetooth
 import TestSupport
 import Testing
 
-/// What managers with restore identifiers find after the end of the program: once after a process was killed, and mostly
-/// after a copy of their files, as it is then.
+/// What managers with restore identifiers find after the end of the program: once after a process was killed, and
+/// otherwise after a copy of their files, as it is then.
 @Suite(.timeLimit(.minutes(10))) struct RestorationTests {
     private static let central = [CBCentralManagerOptionRestoreIdentifierKey: "com.example/central"]
     private static let peripheral = [CBPeripheralManagerOptionRestoreIdentifierKey: "sample"]
