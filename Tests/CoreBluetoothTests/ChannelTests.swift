@@ -36,6 +36,7 @@ import Testing
         let echoed = await onThread { StreamWalk(line.channel, size: Self.size).run() }
         #expect(echoed == StreamWalk.bytes(Self.size))
         #expect(line.channel.psm == 0x80)
+        #expect(String(format: "<%@>", line.channel) == "<\(line.channel)>")
         await line.link.disconnect()
         _ = await echo.result
     }
@@ -79,11 +80,14 @@ import Testing
         await line.link.disconnect()
     }
 
-    @Test func theEndOfTheChannelIsTheEndOfTheInput() async throws {
+    @Test func theEndOfTheChannelIsTheEndOfBothStreams() async throws {
         let line = try await Line()
         await line.far.close()
-        let events = await onThread { StreamWalk(line.channel, size: 0).runToEnd() }
-        #expect(events.contains(.endEncountered))
+        let (input, output) = await onThread { StreamWalk(line.channel, size: 0).runToEnd() }
+        #expect(input.count { $0 == .endEncountered } == 1)
+        #expect(output.count { $0 == .endEncountered } == 1)
+        #expect(line.channel.outputStream.streamStatus == .atEnd)
+        #expect(!line.channel.outputStream.hasSpaceAvailable)
         await line.link.disconnect()
     }
 
@@ -104,13 +108,79 @@ import Testing
         await line.far.close()
         // The loop has read the channel to its end before it reads this response.
         _ = try await line.link.readAll(0x2A19, limit: 1)
-        let events = await onThread { StreamWalk(line.channel, size: 0, chunk: 512).runToEnd() }
-        let ofInput = events.filter { $0 == .hasBytesAvailable || $0 == .endEncountered }
+        let (input, _) = await onThread { StreamWalk(line.channel, size: 0, chunk: 512).runToEnd() }
         #expect(
-            ofInput == [
+            input.filter { $0 != .openCompleted } == [
                 .hasBytesAvailable, .hasBytesAvailable, .hasBytesAvailable, .hasBytesAvailable, .endEncountered,
             ])
         await line.link.disconnect()
+    }
+
+    /// The peer takes nothing until the program has closed the streams.
+    @Test func whatWasWrittenIsSentAlthoughTheStreamsAreClosed() async throws {
+        try await VirtualTime.run { time in
+            let line = try await FullLine(time)
+            let channel = line.channel()
+            for stream in [channel.inputStream, channel.outputStream] as [Stream?] { stream?.open() }
+            #expect(write([7, 8, 9], to: channel.outputStream) == 3)
+            // The loop has taken the bytes out of the stream.
+            await time.settle()
+            for stream in [channel.inputStream, channel.outputStream] as [Stream?] { stream?.close() }
+            await time.settle()
+            var received: [UInt8] = []
+            for try await packet in line.far.packets { received += packet }
+            #expect(received.count == line.sent + 3)
+            #expect(received.suffix(3) == [7, 8, 9])
+            await line.link.disconnect()
+        }
+    }
+
+    @Test func aPeerThatTakesNothingKeepsNoChannelOpen() async throws {
+        try await VirtualTime.run { time in
+            let line = try await FullLine(time)
+            do {
+                let channel = line.channel()
+                channel.outputStream.open()
+                #expect(write([UInt8](repeating: 7, count: 60_000)[...], to: channel.outputStream) == 60_000)
+            }
+            try await time.clock.sleep(for: .seconds(3))
+            #expect(await !line.near.isOpen)
+            await line.link.disconnect()
+        }
+    }
+
+    /// A channel beside a link, in virtual time, whose peer takes no more packets.
+    private struct FullLine {
+        let link: Peripheral
+        let near: L2CAPChannel
+        let far: L2CAPChannel
+        let loop: EventLoop
+        /// The number of bytes that are on their way.
+        var sent = 0
+
+        init(_ time: VirtualTime) async throws {
+            let central = Central(time: time)
+            let device = VirtualPeripheral(.battery, time: time)
+            loop = central.loop
+            link = try await central.attach(descriptor: device.connect())
+            let (ours, theirs) = try LinkSocket.pair()
+            near = try await link.attachChannel(descriptor: ours, psm: 0x80)
+            far = try await link.attachChannel(descriptor: theirs, psm: 0x80)
+            while true {
+                do throws(BLEError) {
+                    try await near.send([1], timeout: .milliseconds(100))
+                    sent += 1
+                } catch {
+                    #expect(error.code == .timedOut)
+                    return
+                }
+            }
+        }
+
+        func channel() -> CBL2CAPChannel {
+            let peer = CBPeer(peer: PeerID(address: BluetoothAddress(rawValue: 1), type: .public))
+            return CBL2CAPChannel(near, to: peer, loop: loop)
+        }
     }
 
     /// Reads of one byte: each makes room, but not for a packet.
@@ -162,8 +232,8 @@ private final class StreamWalk: NSObject, StreamDelegate {
     private let chunk: Int
     private var position = 0
     private var received: [UInt8] = []
-    private var events: [Stream.Event] = []
-    private var isOver: Bool { events.contains(.endEncountered) || events.contains(.errorOccurred) }
+    private var (inputEvents, outputEvents): ([Stream.Event], [Stream.Event]) = ([], [])
+    private var isOver: Bool { Self.haveEnded(inputEvents) }
 
     static func bytes(_ count: Int) -> [UInt8] { (0..<count).map { UInt8(truncatingIfNeeded: $0 &* 31) } }
 
@@ -171,6 +241,10 @@ private final class StreamWalk: NSObject, StreamDelegate {
         self.channel = channel
         self.chunk = chunk
         sent = Self.bytes(size)
+    }
+
+    private static func haveEnded(_ events: [Stream.Event]) -> Bool {
+        events.contains(.endEncountered) || events.contains(.errorOccurred)
     }
 
     private func open() {
@@ -189,20 +263,21 @@ private final class StreamWalk: NSObject, StreamDelegate {
         return received
     }
 
-    func runToEnd() -> [Stream.Event] {
+    /// Runs until both streams have ended, and returns their events.
+    func runToEnd() -> (input: [Stream.Event], output: [Stream.Event]) {
         open()
-        while !isOver {
+        while !isOver || !Self.haveEnded(outputEvents) {
             _ = RunLoop.current.run(mode: .default, before: Date(timeIntervalSinceNow: 10))
         }
         // A read at the end brings no other event.
         var byte: UInt8 = 0
         _ = unsafe channel.inputStream.read(&byte, maxLength: 1)
         _ = RunLoop.current.run(mode: .default, before: Date())
-        return events
+        return (inputEvents, outputEvents)
     }
 
     func stream(_ aStream: Stream, handle eventCode: Stream.Event) {
-        events.append(eventCode)
+        if aStream === channel.inputStream { inputEvents.append(eventCode) } else { outputEvents.append(eventCode) }
         if eventCode == .hasBytesAvailable {
             var buffer = [UInt8](repeating: 0, count: chunk)
             let count = unsafe channel.inputStream.read(&buffer, maxLength: buffer.count)

@@ -113,6 +113,37 @@ import Testing
         }
     }
 
+    /// A method that differs from that of the protocol would compile, and its default would be called.
+    @Test func everyMethodOfTheDelegatesIsCalled() async throws {
+        try await Bench.run { bench in
+            _ = await bench.radio.add(.heartRate)
+            let (manager, recorder) = try await bench.manager()
+            let device = try await bench.connect(manager, recorder)
+            let server = CBPeripheralManager(delegate: recorder, queue: bench.queue)
+            try await recorder.wait(for: "state 5")
+            let service = CBMutableService(type: CBUUID(string: "FFF0"), primary: true)
+            service.characteristics = [
+                CBMutableCharacteristic(
+                    type: CBUUID(string: "FFF1"), properties: .read, value: nil, permissions: .readable)
+            ]
+            server.add(service)
+            server.startAdvertising(nil)
+            try await recorder.wait(for: "didStartAdvertising nil")
+            recorder.react { line in
+                guard line.hasPrefix("didReceiveRead"), let request = recorder.requests.last else { return }
+                server.respond(to: request, withResult: .success)
+            }
+            let phone = await bench.radio.addCentral()
+            try await phone.connect()
+            _ = try await phone.read(0xFFF1)
+            let request = try #require(recorder.requests.first)
+            let callbacks = EveryCallback()
+            let calls =
+                callbacks.callAsCentral(manager, device, service) + callbacks.callAsPeripheral(server, request, service)
+            #expect(callbacks.names.count == calls)
+        }
+    }
+
     /// Waits for the `count`-th step with this text, after `begin`.
     private func wait(
         for text: String, _ count: Int, on queue: DispatchQueue, observe: (@escaping (String) -> Void) -> Void,

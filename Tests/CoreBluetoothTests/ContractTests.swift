@@ -3,6 +3,7 @@ import BLELinux
 import BareBLE
 import BareBLETestKit
 import CoreBluetooth
+import TestSupport
 import Testing
 
 /// What programs rely on, rule by rule: the queue and the order of callbacks, the end of links, misuse.
@@ -278,6 +279,31 @@ import Testing
         }
     }
 
+    /// Handles may stand for something else on the next link.
+    @Test(.row("G23")) func s6AttributesOfAnEndedLinkAreRefused() async throws {
+        try await Bench.run { bench in
+            _ = await bench.radio.add(.heartRate)
+            let (manager, recorder) = try await bench.manager()
+            let peripheral = try await bench.connect(manager, recorder)
+            let value = try #require(try await bench.discover(peripheral, recorder)[measurement])
+            // The program keeps the service beyond the link.
+            let service = try #require(value.service)
+            peripheral.setNotifyValue(true, for: value)
+            try await recorder.wait(for: "didUpdateNotificationStateFor 2A37 true nil")
+            manager.cancelPeripheralConnection(peripheral)
+            try await recorder.wait(for: "didDisconnect nil")
+            #expect(!value.isNotifying)
+            manager.connect(peripheral)
+            try await recorder.wait(for: "didConnect 2")
+            recorder.clear()
+            peripheral.readValue(for: value)
+            peripheral.discoverCharacteristics(nil, for: service)
+            try await bench.time.clock.sleep(for: .seconds(60))
+            #expect(recorder.lines == [])
+            #expect(bench.log.all.count { $0.contains("is not a valid attribute of") } == 2)
+        }
+    }
+
     // MARK: S7 Power-off
 
     @Test func s7PowerOffIsReportedByTheStateAlone() async throws {
@@ -510,6 +536,31 @@ import Testing
         }
     }
 
+    /// The device does not respond, so the channel fails after its time limit.
+    @Test func s9NoCallWaitsForAChannel() async throws {
+        // What keeps the far end of the channel open.
+        let ends = Lock<[FarEndOfChannel]>([])
+        try await Bench.run(openingChannels: { () throws(SystemCallError) in
+            let (ours, theirs) = try LinkSocket.pair()
+            var socket = LinkSocket(adopting: ours, isConnecting: true)
+            // One that is full polls as one that connects does.
+            while socket.send([UInt8](repeating: 0, count: 1000)) == .sent {}
+            ends.withLock { $0.append(FarEndOfChannel(theirs)) }
+            return socket
+        }) { bench in
+            _ = await bench.radio.add(.heartRate)
+            let (manager, recorder) = try await bench.manager()
+            let peripheral = try await bench.connect(manager, recorder)
+            let value = try #require(try await bench.discover(peripheral, recorder)[location])
+            peripheral.openL2CAPChannel(0x80)
+            peripheral.readValue(for: value)
+            peripheral.discoverServices(nil)
+            try await recorder.wait(for: "didOpen")
+            #expect(recorder.lines == ["didUpdateValueFor 2A38 [1]", "didDiscoverServices nil", "didOpen 0 CB 6"])
+        }
+        #expect(ends.withLock { $0.count } == 1)
+    }
+
     @Test func s9DescriptorsHaveTheirTypes() async throws {
         try await Bench.run { bench in
             var device = VirtualDevice.uart
@@ -568,7 +619,7 @@ import Testing
             #expect(recorder.lines == [])
             // A characteristic that cannot send values.
             peripheral.setNotifyValue(true, for: try #require(found[location]))
-            try await recorder.wait(for: "didUpdateNotificationStateFor 2A38 false CB 13")
+            try await recorder.wait(for: "didUpdateNotificationStateFor 2A38 false ATT 6")
         }
     }
 
@@ -697,6 +748,75 @@ import Testing
         }
     }
 
+    /// The handle of the old characteristic is that of the new one.
+    @Test(.row("G23")) func s11AttributesOfChangedServicesAreRefused() async throws {
+        try await Bench.run { bench in
+            var services: [VirtualService] = [
+                .genericAccess(name: "Changing", appearance: 0), .genericAttribute(databaseHash: nil),
+                VirtualService(0xFFF0, [VirtualCharacteristic(0xFFF1, .write, value: [1])]),
+            ]
+            let device = await bench.radio.add(VirtualDevice(name: "Changing", services: services))
+            let (manager, recorder) = try await bench.manager()
+            let peripheral = try await bench.connect(manager, recorder)
+            let old = try #require(try await bench.discover(peripheral, recorder)[CBUUID(string: "FFF1")])
+            // The program keeps the service.
+            let service = try #require(old.service)
+            try await bench.time.clock.sleep(for: .seconds(5))
+            services[2] = VirtualService(0xFFE0, [VirtualCharacteristic(0xFFE1, .write, value: [2])])
+            await device.changeServices(to: VirtualDevice(name: "Changing", services: services))
+            try await recorder.wait(for: "didModifyServices [\"FFF0\"]")
+            recorder.clear()
+            peripheral.writeValue(Data([9]), for: old, type: .withResponse)
+            try await bench.time.clock.sleep(for: .seconds(60))
+            #expect(recorder.lines == [])
+            #expect(try await device.value(0xFFE1) == [2])
+            #expect(bench.log.all.count { $0.contains("is not a valid attribute of") } == 1)
+            #expect(service.characteristics?.first === old)
+        }
+    }
+
+    /// The device refuses to announce changes, and announces one all the same.
+    @Test func s11ChangesAreSeenAlsoIfThePeerRefusesToAnnounceThem() async throws {
+        try await Bench.run { bench in
+            let device = await bench.radio.add(
+                VirtualDevice(
+                    name: "Refusing",
+                    services: [
+                        .genericAccess(name: "Refusing", appearance: 0), .genericAttribute(databaseHash: nil),
+                        VirtualService(0xFFF0, [VirtualCharacteristic(0xFFF1, .notify)]),
+                    ]))
+            let (announcer, enabled) = (Lock<UInt8?>(nil), Lock<[UInt8]>([]))
+            await device.behave { pdu, respond in
+                // ATT_WRITE_REQ; the handle of the value is the one before.
+                if pdu.count == 5, pdu[0] == 0x12, pdu[3...] == [2, 0] {
+                    announcer.withLock { $0 = pdu[1] - 1 }
+                    return [(delay: .zero, pdu: [0x01, 0x12, pdu[1], pdu[2], 0x0E])]
+                }
+                if pdu.count == 5, pdu[0] == 0x12, pdu[3...] == [1, 0] { enabled.withLock { $0.append(pdu[1] - 1) } }
+                return respond(pdu).map { (delay: Duration.zero, pdu: $0) }
+            }
+            let (manager, recorder) = try await bench.manager()
+            let peripheral = try await bench.connect(manager, recorder)
+            let uuid = CBUUID(string: "FFF1")
+            let value = try #require(try await bench.discover(peripheral, recorder)[uuid])
+            peripheral.setNotifyValue(true, for: value)
+            try await recorder.wait(for: "didUpdateNotificationStateFor FFF1 true nil")
+            try await bench.time.clock.sleep(for: .seconds(60))
+            let announced = try #require(announcer.withLock { $0 })
+            // The service begins two handles before the value.
+            let first = try #require(enabled.withLock { $0.first }) - 2
+            await device.send(raw: [0x1D, announced, 0, first, 0, 0xFF, 0xFF])
+            try await recorder.wait(for: "didModifyServices [\"FFF0\"]")
+            let again = try #require(try await bench.discover(peripheral, recorder)[uuid])
+            #expect(again !== value)
+            peripheral.setNotifyValue(true, for: again)
+            try await recorder.wait(for: "didUpdateNotificationStateFor FFF1 true nil")
+            #expect(enabled.withLock { $0.count } == 2)
+            #expect(try await device.notify(0xFFF1, [5]))
+            try await recorder.wait(for: "didUpdateValueFor FFF1 [5]")
+        }
+    }
+
     // MARK: S13 Two managers
 
     @Test func s13TwoManagersShareOneLink() async throws {
@@ -795,6 +915,30 @@ import Testing
         }
     }
 
+    /// The queue of the first manager runs nothing while the link ends.
+    @Test func s13TheTimeOfADisconnectionIsThatOfTheLinksEnd() async throws {
+        try await Bench.run { bench in
+            let device = await bench.radio.add(.heartRate)
+            let (first, one) = try await bench.manager()
+            let mine = try await bench.connect(first, one)
+            let other = CallbackRecorder(bench.time)
+            let second = CBCentralManager(delegate: other, queue: DispatchQueue(label: "other"))
+            try await other.wait(for: "state 5")
+            let yours = try #require(second.retrievePeripherals(withIdentifiers: [mine.identifier]).first)
+            second.connect(yours)
+            try await other.wait(for: "didConnect")
+            let before = CFAbsoluteTimeGetCurrent()
+            bench.queue.suspend()
+            await bench.radio.disconnect(device)
+            try await other.wait(for: "didDisconnect CB 7")
+            let after = CFAbsoluteTimeGetCurrent()
+            bench.queue.resume()
+            try await one.wait(for: "didDisconnect CB 7")
+            let time = try #require(one.timestamps.first)
+            #expect(before <= time && time <= after)
+        }
+    }
+
     @Test func s13AManagerThatIsDroppedEndsItsConnections() async throws {
         try await Bench.run { bench in
             let device = await bench.radio.add(.heartRate)
@@ -821,13 +965,44 @@ import Testing
             let (manager, recorder) = try await bench.manager()
             let options = [CBConnectPeripheralOptionEnableAutoReconnect: true]
             let peripheral = try await bench.connect(manager, recorder, options: options)
+            _ = try await bench.discover(peripheral, recorder)
+            // The services stay until the next link is up.
+            let known = Lock<[Bool]>([])
+            recorder.react { _ in known.withLock { $0.append(peripheral.services != nil) } }
             await bench.radio.disconnect(device)
             try await recorder.wait(for: "didConnect 2")
             #expect(recorder.lines == ["didDisconnect CB 7 true 1", "didConnect 2"])
+            #expect(known.withLock { $0 } == [true, false])
             manager.cancelPeripheralConnection(peripheral)
             try await recorder.wait(for: "didDisconnect nil false 0")
             try await bench.time.clock.sleep(for: .seconds(60))
             #expect(recorder.lines.count == 3)
+        }
+    }
+
+    /// At the edge of the range attempts fail one after the other; the first one of a program still fails at once.
+    @Test func s14AutoReconnectOutlastsFailedAttempts() async throws {
+        try await Bench.run { bench in
+            let failures = { (count: Int) in [HCIStatus](repeating: .connectionFailedToBeEstablished, count: count) }
+            let device = await bench.radio.add(.heartRate)
+            let (manager, recorder) = try await bench.manager()
+            let options = [CBConnectPeripheralOptionEnableAutoReconnect: true]
+            let peripheral = try await bench.connect(manager, recorder, options: options)
+            await bench.radio.refuseConnections(to: device, with: failures(20))
+            await bench.radio.disconnect(device)
+            try await recorder.wait(for: "didConnect 2")
+            #expect(recorder.lines == ["didDisconnect CB 7 true 1", "didConnect 2"])
+            recorder.clear()
+            await bench.radio.refuseConnections(to: device, with: failures(10_000))
+            await bench.radio.disconnect(device)
+            try await bench.time.clock.sleep(for: .seconds(600))
+            #expect(recorder.lines == ["didDisconnect CB 7 true 1"])
+            let begin = bench.time.now
+            manager.cancelPeripheralConnection(peripheral)
+            try await recorder.wait(for: "didDisconnect nil false 0")
+            #expect(bench.time.now - begin < .seconds(1))
+            manager.connect(peripheral, options: options)
+            try await recorder.wait(for: "didFailToConnect CB 10")
         }
     }
 
@@ -937,6 +1112,15 @@ import Testing
             #expect(await !device.isConnected)
             #expect(await !bench.radio.isScanning())
         }
+    }
+}
+
+/// The far end of a channel, closed with the last reference.
+private final class FarEndOfChannel: Sendable {
+    private let socket: LinkSocket
+
+    init(_ descriptor: Int32) {
+        socket = LinkSocket(adopting: descriptor)
     }
 }
 

@@ -42,6 +42,63 @@ import Testing
         }
     }
 
+    /// The observers make their calls within the call that they observe.
+    @Test func callsOfObserversComeAfterTheObservedCall() async throws {
+        try await Bench.run { bench in
+            let device = await bench.radio.add(.heartRate)
+            let (manager, recorder) = try await bench.manager()
+            let restarts = Lock(0)
+            let scanning = manager.observe(\.isScanning, options: .new) { manager, change in
+                guard change.newValue == false, restarts.withLock({ $0 }) == 0 else { return }
+                restarts.withLock { $0 += 1 }
+                manager.scanForPeripherals(
+                    withServices: nil, options: [CBCentralManagerScanOptionAllowDuplicatesKey: true])
+            }
+            manager.scanForPeripherals(withServices: nil)
+            try await recorder.wait(for: "didDiscover")
+            manager.stopScan()
+            #expect(manager.isScanning)
+            try await bench.time.clock.sleep(for: .seconds(5))
+            recorder.clear()
+            try await recorder.wait(for: "didDiscover")
+            manager.stopScan()
+            #expect(restarts.withLock { $0 } == 1)
+            let peripheral = try recorder.peripheral()
+            let states = peripheral.observe(\.state, options: .new) { peripheral, change in
+                if change.newValue == .connecting { manager.cancelPeripheralConnection(peripheral) }
+            }
+            recorder.clear()
+            manager.connect(peripheral)
+            try await recorder.wait(for: "didDisconnect nil false 0")
+            try await bench.time.clock.sleep(for: .seconds(60))
+            #expect(recorder.lines == ["didDisconnect nil false 0"])
+            #expect(await !device.isConnected)
+            states.invalidate()
+            manager.connect(peripheral)
+            try await recorder.wait(for: "didConnect 2")
+            scanning.invalidate()
+        }
+    }
+
+    @Test func anObserverMayAdvertiseAgainWhenAdvertisingEnds() async throws {
+        try await Bench.run { bench in
+            let recorder = CallbackRecorder(bench.time)
+            let manager = CBPeripheralManager(delegate: recorder, queue: bench.queue)
+            try await recorder.wait(for: "state 5")
+            let advertising = manager.observe(\.isAdvertising, options: .new) { manager, change in
+                if change.newValue == false { manager.startAdvertising(nil) }
+            }
+            manager.startAdvertising(nil)
+            try await recorder.wait(for: "didStartAdvertising nil")
+            manager.stopAdvertising()
+            try await recorder.wait(for: "didStartAdvertising nil", count: 2)
+            try await bench.time.clock.sleep(for: .seconds(5))
+            #expect(manager.isAdvertising)
+            #expect(await bench.radio.advertisements().count == 1)
+            advertising.invalidate()
+        }
+    }
+
     @Test func anObservationEndsWithItsLastReference() async throws {
         try await Bench.run { bench in
             let recorder = CallbackRecorder(bench.time)

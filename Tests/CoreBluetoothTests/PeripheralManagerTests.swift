@@ -185,6 +185,37 @@ import Testing
         }
     }
 
+    @Test func requestsThatCameTogetherHaveOneResponse() async throws {
+        try await Bench.run { bench in
+            let recorder = CallbackRecorder(bench.time)
+            let manager = CBPeripheralManager(delegate: recorder, queue: bench.queue)
+            try await recorder.wait(for: "state 5")
+            let offered = CBMutableService(type: service, primary: true)
+            offered.characteristics = [fixed, value].map {
+                CBMutableCharacteristic(type: $0, properties: .write, value: nil, permissions: .writeable)
+            }
+            manager.add(offered)
+            manager.startAdvertising(nil)
+            try await recorder.wait(for: "didStartAdvertising nil")
+            recorder.react { line in
+                guard line.hasPrefix("didReceiveWrite"), let request = recorder.requests.last else { return }
+                manager.respond(to: request, withResult: .success)
+            }
+            let phone = await bench.radio.addCentral()
+            try await phone.connect()
+            for (uuid, byte) in [(0xFFF1, 1), (0xFFF2, 2)] as [(BluetoothUUID, UInt8)] {
+                try await phone.prepare([byte], at: try await phone.characteristic(uuid).value, from: 0)
+            }
+            try await phone.execute()
+            #expect(recorder.lines.last == "didReceiveWrite [[1], [2]]")
+            #expect(bench.log.all.filter { $0.hasPrefix("API MISUSE") } == [])
+            let request = try #require(recorder.requests.first)
+            #expect(String(format: "<%@>", request) == "<\(request)>")
+            manager.respond(to: request, withResult: .success)
+            #expect(bench.log.all.count { $0.hasSuffix("was responded to before, or too late") } == 1)
+        }
+    }
+
     @Test(arguments: [[.readable, .writeable], .readable, .writeable, []] as [CBAttributePermissions])
     func whatIsNotPermittedIsRefused(_ permissions: CBAttributePermissions) async throws {
         try await Bench.run { bench in
@@ -278,6 +309,25 @@ import Testing
                 let begun = recorder.count(of: "didSubscribeTo FFF2")
                 #expect(begun == recorder.count(of: "didUnsubscribeFrom FFF2") + (isOn ? 10 : 0))
             }
+            _ = manager
+        }
+    }
+
+    /// The queue runs nothing while the central subscribes and unsubscribes.
+    @Test func changesOfASubscriptionFillNoQueue() async throws {
+        try await Bench.run { bench in
+            let (manager, recorder, _, dynamic) = try await offer(bench)
+            let phone = try await connect(bench)
+            let configuration = try await phone.characteristic(0xFFF2).value + 1
+            bench.queue.suspend()
+            for number in 0...2_000 { try await phone.write([number % 2 == 0 ? 1 : 0, 0], at: configuration) }
+            bench.queue.resume()
+            try await bench.time.clock.sleep(for: .seconds(1))
+            #expect(dynamic.subscribedCentrals?.count == 1)
+            let begun = recorder.count(of: "didSubscribeTo FFF2")
+            #expect(begun == recorder.count(of: "didUnsubscribeFrom FFF2") + 1)
+            #expect(recorder.lines.count < 300)
+            #expect(!bench.log.all.contains("events of centrals were dropped"))
             _ = manager
         }
     }
@@ -478,6 +528,24 @@ import Testing
             #expect(recorder.lines.count == 2)
             #expect(manager.isAdvertising)
             #expect(await bench.radio.advertisements().count == 1)
+        }
+    }
+
+    @Test func servicesWithoutRoomAreNotAdvertised() async throws {
+        try await Bench.run { bench in
+            let recorder = CallbackRecorder(bench.time)
+            let manager = CBPeripheralManager(delegate: recorder, queue: bench.queue)
+            try await recorder.wait(for: "state 5")
+            let long = (1...3).map { CBUUID(string: "0000000\($0)-1212-EFDE-1523-785FEABCD123") }
+            manager.startAdvertising([
+                CBAdvertisementDataLocalNameKey: "Sample", CBAdvertisementDataServiceUUIDsKey: long,
+            ])
+            try await recorder.wait(for: "didStartAdvertising nil")
+            let heard = try #require(await bench.radio.advertisements().first)
+            let first = try #require(BluetoothUUID(long[0].uuidString))
+            #expect(heard.data.serviceUUIDs == [first])
+            #expect((heard.data.name ?? heard.scanResponse?.name)?.text == "Sample")
+            #expect(bench.log.all.count { $0.hasPrefix("there is no room to advertise the services") } == 1)
         }
     }
 

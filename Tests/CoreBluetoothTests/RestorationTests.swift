@@ -6,8 +6,8 @@ import CoreBluetooth
 import TestSupport
 import Testing
 
-/// What managers with restore identifiers find after the end of the program: here after a copy of their files, as it is
-/// when a process is killed.
+/// What managers with restore identifiers find after the end of the program: once after a process was killed, and
+/// otherwise after a copy of their files, as it is then.
 @Suite(.timeLimit(.minutes(10))) struct RestorationTests {
     private static let central = [CBCentralManagerOptionRestoreIdentifierKey: "com.example/central"]
     private static let peripheral = [CBPeripheralManagerOptionRestoreIdentifierKey: "sample"]
@@ -58,6 +58,40 @@ import Testing
         }
     }
 
+    @Test func s15TheConnectionOfAKilledProcessContinues() async throws {
+        let folder = try Folder()
+        await #expect(processExitsWith: .signal(SIGKILL)) { [path = folder.path as String] in
+            var settings = CoreBluetoothHost.Settings(environment: [:])
+            settings.stateDirectory = path
+            try await Bench.run(settings) { bench in
+                _ = await bench.radio.add(.heartRate)
+                let (manager, recorder) = try await bench.manager(options: RestorationTests.central)
+                let peripheral = try await bench.connect(manager, recorder)
+                let found = try await bench.discover(peripheral, recorder)
+                peripheral.setNotifyValue(true, for: try #require(found[CBUUID(string: "2A37")]))
+                try await recorder.wait(for: "didUpdateValueFor 2A37")
+                // The file is written by then.
+                await bench.time.settle()
+                kill(getpid(), SIGKILL)
+            }
+        }
+        try await Bench.run(Self.settings(folder)) { bench in
+            _ = await bench.radio.add(.heartRate)
+            let recorder = CallbackRecorder(bench.time)
+            let manager = CBCentralManager(delegate: recorder, queue: bench.queue, options: Self.central)
+            try await recorder.wait(for: "didConnect 2")
+            #expect(recorder.lines == ["willRestoreState 0", "state 5", "didConnect 2"])
+            let key = CBCentralManagerRestoredStatePeripheralsKey
+            let belt = try #require((recorder.restored.first?[key] as? [CBPeripheral])?.first)
+            belt.delegate = recorder
+            let found = try await bench.discover(belt, recorder)
+            belt.setNotifyValue(true, for: try #require(found[CBUUID(string: "2A37")]))
+            try await recorder.wait(for: "didUpdateValueFor 2A37")
+            manager.cancelPeripheralConnection(belt)
+            try await recorder.wait(for: "didDisconnect nil")
+        }
+    }
+
     @Test func s15APendingConnectionIsResumed() async throws {
         let folder = try Folder()
         try await Bench.run(Self.settings(folder)) { bench in
@@ -88,6 +122,26 @@ import Testing
                 try await recorder.wait(for: "didConnect 2")
                 await bench.radio.disconnect(device)
                 try await recorder.wait(for: "didDisconnect CB 7 true 1")
+            }
+        }
+    }
+
+    @Test func s15ADelegateThatTakesNothingIsNamedInTheLog() async throws {
+        let folder = try Folder()
+        try await Bench.run(Self.settings(folder)) { bench in
+            _ = await bench.radio.add(.heartRate)
+            let (manager, recorder) = try await bench.manager(options: Self.central)
+            let peripheral = try await bench.connect(manager, recorder)
+            await bench.time.settle()
+            let rest = try Folder(copyOf: folder)
+            manager.cancelPeripheralConnection(peripheral)
+            try await recorder.wait(for: "didDisconnect")
+            try await bench.runAgain(Self.settings(rest)) { bench in
+                let delegate = StateDelegate()
+                let manager = CBCentralManager(delegate: delegate, queue: bench.queue, options: Self.central)
+                try await bench.time.clock.sleep(for: .seconds(5))
+                #expect(manager.state == .poweredOn)
+                #expect(bench.log.all.count { $0.hasSuffix("its delegate does not implement willRestoreState") } == 1)
             }
         }
     }
@@ -302,4 +356,9 @@ import Testing
             _ = manager
         }
     }
+}
+
+/// A delegate that implements what it has to, and nothing else.
+private final class StateDelegate: NSObject, CBCentralManagerDelegate {
+    func centralManagerDidUpdateState(_ central: CBCentralManager) {}
 }

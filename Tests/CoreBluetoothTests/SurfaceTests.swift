@@ -154,8 +154,28 @@ import Testing
         #expect(autoreleasepool { 7 } == 7)
         let now: CFAbsoluteTime = CFAbsoluteTimeGetCurrent()
         #expect(abs(now - Date.timeIntervalSinceReferenceDate) < 60)
+        let duration: CFTimeInterval = 0.5
+        #expect(duration == 0.5 as Double)
         let psm: CBL2CAPPSM = 0x80
         #expect(psm == UInt16(0x80))
+    }
+
+    @Test func bytesAreSwapped() {
+        let (short, word, long): (UInt16, UInt32, UInt64) = (0x0102, 0x0102_0304, 0x0102_0304_0506_0708)
+        #expect(CFSwapInt16(short) == 0x0201)
+        #expect(CFSwapInt32(word) == 0x0403_0201)
+        #expect(CFSwapInt64(long) == 0x0807_0605_0403_0201)
+        #expect(
+            [CFSwapInt16LittleToHost(short), CFSwapInt16HostToLittle(short)] == [
+                short.littleEndian, short.littleEndian,
+            ])
+        #expect(
+            [CFSwapInt32LittleToHost(word), CFSwapInt32HostToLittle(word)] == [word.littleEndian, word.littleEndian])
+        #expect(
+            [CFSwapInt64LittleToHost(long), CFSwapInt64HostToLittle(long)] == [long.littleEndian, long.littleEndian])
+        #expect([CFSwapInt16BigToHost(short), CFSwapInt16HostToBig(short)] == [short.bigEndian, short.bigEndian])
+        #expect([CFSwapInt32BigToHost(word), CFSwapInt32HostToBig(word)] == [word.bigEndian, word.bigEndian])
+        #expect([CFSwapInt64BigToHost(long), CFSwapInt64HostToBig(long)] == [long.bigEndian, long.bigEndian])
     }
 }
 

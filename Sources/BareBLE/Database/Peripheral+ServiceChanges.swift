@@ -57,7 +57,7 @@ extension Peripheral {
     }
 
     /// Returns the changes that become known, without a request for announcements.
-    func announcedServiceChanges() -> ServiceChangeSequence {
+    package func announcedServiceChanges() -> ServiceChangeSequence {
         let buffer = StreamBuffer<ServiceChange>(of: name, capacity: Self.waitingChanges, policy: .dropOldest)
         if let end { buffer.finish(end.isIntended ? nil : endError(during: "observe the services")) }
         let number = peerDatabase.addObserver(buffer)

@@ -3,12 +3,14 @@ internal import BareBLE
 
 /// A service of a peripheral.
 ///
-/// One object stands for one service as long as the link lives; after the link has ended it is of no use any more.
+/// One object stands for one service as long as the link lives. After the link has ended, and after
+/// `peripheral(_:didModifyServices:)` has named it, calls with it or its characteristics only log a line.
 open class CBService: CBAttribute, @unchecked Sendable {
     private struct State {
         weak var peripheral: CBPeripheral?
         var includedServices: [CBService]?
         var characteristics: [CBCharacteristic]?
+        var isValid = true
     }
 
     private let state: Lock<State>
@@ -37,7 +39,26 @@ open class CBService: CBAttribute, @unchecked Sendable {
     /// `CBPeripheral.discoverCharacteristics(_:for:)` has succeeded.
     open var characteristics: [CBCharacteristic]? { state.withLock { $0.characteristics } }
 
-    func setIncludedServices(_ services: [CBService]?) { state.withLock { $0.includedServices = services } }
+    /// Whether the peer still has the service as it was discovered.
+    var isValid: Bool { state.withLock { $0.isValid } }
+
+    /// Ends the use of a service whose link has ended, or which the peer has changed: its handles may stand for
+    /// something else.
+    func invalidate() {
+        let (_, characteristics) = state.withLock { state in
+            state.isValid = false
+            // Services that include each other would keep each other for good.
+            return (state.includedServices.take(), state.characteristics ?? [])
+        }
+        for characteristic in characteristics { characteristic.setNotifying(false) }
+    }
+
+    func setIncludedServices(_ services: [CBService]?) {
+        state.withLock { state in
+            guard state.isValid else { return }
+            state.includedServices = services
+        }
+    }
 
     func setCharacteristics(_ characteristics: [CBCharacteristic]?) {
         state.withLock { $0.characteristics = characteristics }

@@ -132,41 +132,40 @@ open class CBCentralManager: CBManager, @unchecked Sendable {
     }
 
     private func scan(_ scan: CentralManagerState.Scan) {
-        let number = setScan(scan)
         var filter = ScanFilter.any
         filter.services = Set(scan.services.compactMap { BluetoothUUID($0) })
         filter.solicitedServices = Set(scan.solicited.compactMap { BluetoothUUID($0) })
-        let request = ScanRequest(
-            number: number, filter: filter,
-            settings: ScanSettings.balanced.duplicates(scan.allowsDuplicates ? .all : .changed),
-            allowsDuplicates: scan.allowsDuplicates)
-        let id = id
-        host.hub.post { $0.scan(id, request) }
+        let settings = ScanSettings.balanced.duplicates(scan.allowsDuplicates ? .all : .changed)
+        let (id, hub) = (id, host.hub)
+        setScan(scan) { number in
+            let request = ScanRequest(
+                number: number, filter: filter, settings: settings, allowsDuplicates: scan.allowsDuplicates)
+            hub.post { $0.scan(id, request) }
+        }
     }
 
     /// Stops the scan. No device is reported afterwards.
     open func stopScan() {
         guard isPoweredOn() else { return }
-        forgetScan()
-        let id = id
-        host.hub.post { $0.stopScan(id) }
+        let (id, hub) = (id, host.hub)
+        setScan(nil) { _ in hub.post { $0.stopScan(id) } }
     }
 
     /// What was heard by the scan until now is not reported any more.
-    private func forgetScan() { setScan(nil) }
+    private func forgetScan() { setScan(nil) { _ in } }
 
-    /// Sets what is scanned for from now on, and returns the number of that.
-    @discardableResult
-    private func setScan(_ scan: CentralManagerState.Scan?) -> UInt64 {
-        let (number, old) = own.withLock { state in
+    /// Sets what is scanned for from now on. `post` has the hub do that, by its number, before an observer or another
+    /// thread can change it again.
+    private func setScan(_ scan: CentralManagerState.Scan?, _ post: (UInt64) -> Void) {
+        let old = own.withLock { state in
             defer { state.kept = scan }
             state.scan += 1
-            return (state.scan, state.isScanning)
+            post(state.scan)
+            return state.isScanning
         }
         let isOn = scan != nil
         if old != isOn { observers.changed(.isScanning, on: self, from: old, to: isOn) }
         keepState()
-        return number
     }
 
     // MARK: Connecting

@@ -1,8 +1,9 @@
 /// The events of a central manager. All methods are called on the queue that the manager was created with,
 /// one at a time.
 ///
-/// All but `centralManagerDidUpdateState(_:)` have an empty default. A method whose name or types differ from those
-/// here is never called, without a warning; nor is one that only a subclass of the conforming class declares.
+/// All but `centralManagerDidUpdateState(_:)` have a default, which does nothing or logs a line. A method whose name or
+/// types differ from those here is never called, without a warning; nor is one that only a subclass of the conforming
+/// class declares.
 @preconcurrency public protocol CBCentralManagerDelegate: NSObjectProtocol {
     /// Reports that `CBManager.state` has changed; called first soon after the manager was created.
     ///
@@ -71,8 +72,10 @@
 }
 
 extension CBCentralManagerDelegate {
-    /// Does nothing.
-    public func centralManager(_ central: CBCentralManager, willRestoreState dict: [String: Any]) {}
+    /// Logs a line: the program has provided a restore identifier, and drops what is restored.
+    public func centralManager(_ central: CBCentralManager, willRestoreState dict: [String: Any]) {
+        central.logUnusedRestoration()
+    }
 
     /// Does nothing.
     public func centralManager(

@@ -51,7 +51,8 @@ public let CBConnectPeripheralOptionEnableTransportBridgingKey: String = "kCBCon
 /// The key of a Boolean value that indicates whether the device needs Apple's notification service; without effect on
 /// Linux.
 public let CBConnectPeripheralOptionRequiresANCS: String = "kCBConnectOptionRequiresANCS"
-/// The key of a Boolean value that indicates whether the link is established again after a loss.
+/// The key of a Boolean value that indicates whether the link is established again after a loss, however many attempts
+/// fail.
 public let CBConnectPeripheralOptionEnableAutoReconnect: String = "kCBConnectOptionEnableAutoReconnect"
 
 /// The restored peripherals; a `[CBPeripheral]`.

@@ -189,6 +189,11 @@ open class CBManager: NSObject, @unchecked Sendable {
         if let restored { reportRestored(restored) }
     }
 
+    /// The delegate does not implement the method that receives what the run before has left.
+    func logUnusedRestoration() {
+        Misuse.log("\(self) has a restore identifier, but its delegate does not implement willRestoreState", host: host)
+    }
+
     /// Continues what waits for the adapter. Each kind of manager has its own.
     func adapterIsReady() {}
 

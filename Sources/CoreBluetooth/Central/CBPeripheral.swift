@@ -117,7 +117,7 @@ open class CBPeripheral: CBPeer, @unchecked Sendable {
     ///   Services that the device lacks are no error.
     open func discoverServices(_ serviceUUIDs: [CBUUID]?) {
         let uuids = Self.filter(serviceUUIDs)
-        perform(isAlone: true) { peripheral, link in
+        perform(.alone) { peripheral, link in
             let result = await Self.result { () async throws(BLEError) in try await peripheral.discoverServices(uuids) }
             if case .success(let found) = result {
                 link.host.hub.connected.add(found.map(\.uuid), of: link.peer)
@@ -139,7 +139,7 @@ open class CBPeripheral: CBPeer, @unchecked Sendable {
     open func discoverIncludedServices(_ includedServiceUUIDs: [CBUUID]?, for service: CBService) {
         guard let remote = remote(of: service) else { return }
         let uuids = Self.filter(includedServiceUUIDs)
-        perform(isAlone: true) { peripheral, _ in
+        perform(.alone) { peripheral, _ in
             let result = await Self.result { () async throws(BLEError) in
                 try await peripheral.discoverIncludedServices(of: remote)
             }
@@ -161,7 +161,7 @@ open class CBPeripheral: CBPeer, @unchecked Sendable {
     open func discoverCharacteristics(_ characteristicUUIDs: [CBUUID]?, for service: CBService) {
         guard let remote = remote(of: service) else { return }
         let uuids = Self.filter(characteristicUUIDs)
-        perform(isAlone: true) { peripheral, _ in
+        perform(.alone) { peripheral, _ in
             let result = await Self.result { () async throws(BLEError) in
                 try await peripheral.discoverCharacteristics(uuids, of: remote)
             }
@@ -176,7 +176,7 @@ open class CBPeripheral: CBPeer, @unchecked Sendable {
     /// Discovers the descriptors of a characteristic.
     open func discoverDescriptors(for characteristic: CBCharacteristic) {
         guard let remote = remote(of: characteristic) else { return }
-        perform(isAlone: true) { peripheral, _ in
+        perform(.alone) { peripheral, _ in
             let result = await Self.result { () async throws(BLEError) in
                 try await peripheral.discoverDescriptors(of: remote)
             }
@@ -276,7 +276,7 @@ open class CBPeripheral: CBPeer, @unchecked Sendable {
     /// and the callback comes at once.
     open func setNotifyValue(_ enabled: Bool, for characteristic: CBCharacteristic) {
         guard let remote = remote(of: characteristic) else { return }
-        perform(isAlone: true) { peripheral, link in
+        perform(.alone) { peripheral, link in
             let result = await Self.result { () async throws(BLEError) in
                 if enabled {
                     try await link.subscribe(to: remote, on: peripheral)
@@ -284,8 +284,10 @@ open class CBPeripheral: CBPeer, @unchecked Sendable {
                     try await link.unsubscribe(from: remote)
                 }
             }
-            return Self.report(result) { peripheral, error in
-                if !enabled || error == nil { characteristic.setNotifying(enabled) }
+            return Self.report(result, translating: \.translatedOfSubscribing) { peripheral, error in
+                // The peer may have changed the service meanwhile.
+                let isOn = enabled && characteristic.service?.isValid == true
+                if !enabled || error == nil { characteristic.setNotifying(isOn) }
                 peripheral.delegate?.peripheral(
                     peripheral, didUpdateNotificationStateFor: characteristic, error: error)
             }
@@ -306,9 +308,12 @@ open class CBPeripheral: CBPeer, @unchecked Sendable {
     // MARK: Channels
 
     /// Opens an L2CAP channel to a service of the device.
+    ///
+    /// No other call waits for the device's response, so calls that are made later may be reported earlier. A channel
+    /// that demands encryption does not make the device pair: read a protected characteristic first.
     open func openL2CAPChannel(_ psm: CBL2CAPPSM) {
         let peer = self
-        perform(isAlone: true) { [weak peer] peripheral, link in
+        perform(.beside) { [weak peer] peripheral, link in
             let result = await Self.result { () async throws(BLEError) in
                 try await peripheral.openChannel(psm: psm, CBL2CAPChannel.options)
             }
@@ -343,46 +348,52 @@ extension CBPeripheral {
     /// Has the manager's hub connect the device.
     func connect(_ options: PeripheralLinkOptions) {
         let link = PeripheralLink(weakSelf, to: peer, of: managerID, on: callbacks, options, host: host)
+        let hub = host.hub
         let old = own.withLock { state -> CBPeripheralState? in
             guard state.state == .disconnected || state.state == .disconnecting else { return nil }
             defer { state.state = .connecting }
             state.link = link
+            // Before an observer or another thread can cancel it.
+            hub.post { $0.connect(link) }
             return state.state
         }
         guard let old else { return }
         observers.changed(.state, on: self, from: old, to: CBPeripheralState.connecting)
         manager?.keepState()
-        host.hub.post { $0.connect(link) }
     }
 
     /// Has the manager's hub end the connection, or the attempt.
     func disconnect() {
-        let change = own.withLock { state -> (PeripheralLink, CBPeripheralState)? in
+        let hub = host.hub
+        let old = own.withLock { state -> CBPeripheralState? in
             guard let link = state.link, state.state == .connected || state.state == .connecting else { return nil }
             defer { state.state = .disconnecting }
-            return (link, state.state)
+            // Before an observer or another thread can connect again.
+            hub.post { $0.disconnect(link) }
+            return state.state
         }
-        guard let (link, old) = change else { return }
+        guard let old else { return }
         observers.changed(.state, on: self, from: old, to: CBPeripheralState.disconnecting)
         manager?.keepState()
-        host.hub.post { $0.disconnect(link) }
     }
 
     private func perform(
-        isAlone: Bool = false, bytes: Int = 0, isCommand: Bool = false,
+        _ turn: PeripheralLink.Turn = .shared, bytes: Int = 0, isCommand: Bool = false,
         _ run: @escaping @Sendable (Peripheral, PeripheralLink) async -> PeripheralLink.Report?
     ) {
-        guard let link = own.withLock({ $0.state == .connected ? $0.link : nil }) else {
-            return Misuse.log("\(self) can only accept commands while in the connected state", host: host)
-        }
+        guard let link = own.withLock({ $0.state == .connected ? $0.link : nil }) else { return logNotConnected() }
         let cost = CallCost(bytes: bytes, isCommand: isCommand)
         guard link.flow.begin(cost) else {
             return Misuse.log(
                 "\(self) has too many calls waiting: this one is dropped. Wait for callbacks before making more",
                 host: host)
         }
-        let call = PeripheralLink.Call(cost: cost, isAlone: isAlone, run: run)
+        let call = PeripheralLink.Call(cost: cost, turn: turn, run: run)
         host.hub.post { _ in link.assumeIsolated { $0.add(call) } }
+    }
+
+    private func logNotConnected() {
+        Misuse.log("\(self) can only accept commands while in the connected state", host: host)
     }
 
     private static func result<Value: Sendable>(
@@ -398,7 +409,8 @@ extension CBPeripheral {
     /// Returns what is reported of a result: `apply` records a value, then `finish` informs the delegate. What ended
     /// with the link is not reported.
     private static func report<Value: Sendable>(
-        _ result: Result<Value, BLEError>, _ apply: @escaping @Sendable (CBPeripheral, Value) -> Void = { _, _ in },
+        _ result: Result<Value, BLEError>, translating translation: KeyPath<BLEError, any Error> = \.translated,
+        _ apply: @escaping @Sendable (CBPeripheral, Value) -> Void = { _, _ in },
         finish: @escaping @Sendable (CBPeripheral, (any Error)?) -> Void
     ) -> PeripheralLink.Report? {
         switch result {
@@ -409,7 +421,7 @@ extension CBPeripheral {
             }
         case .failure(let error):
             if error.code == .disconnected || error.code == .disconnecting { return nil }
-            let translated = error.translated
+            let translated = error[keyPath: translation]
             return { finish($0, translated) }
         }
     }
@@ -429,24 +441,28 @@ extension CBPeripheral {
     }
 
     private func remote(of service: CBService) -> GATTService? {
-        if let remote = service.remote, service.peripheral === self { return remote }
+        if let remote = service.remote, isOwn(service) { return remote }
         logForeign(service)
         return nil
     }
 
     private func remote(of characteristic: CBCharacteristic) -> GATTCharacteristic? {
-        if let remote = characteristic.remote, characteristic.service?.peripheral === self { return remote }
+        if let remote = characteristic.remote, isOwn(characteristic.service) { return remote }
         logForeign(characteristic)
         return nil
     }
 
     private func remote(of descriptor: CBDescriptor) -> GATTDescriptor? {
-        if let remote = descriptor.remote, descriptor.characteristic?.service?.peripheral === self { return remote }
+        if let remote = descriptor.remote, isOwn(descriptor.characteristic?.service) { return remote }
         logForeign(descriptor)
         return nil
     }
 
+    private func isOwn(_ service: CBService?) -> Bool { service?.peripheral === self && service?.isValid == true }
+
     private func logForeign(_ attribute: CBAttribute) {
+        // The attributes of an ended link are not valid either, but this is the nearer reason.
+        guard state == .connected else { return logNotConnected() }
         Misuse.log("\(attribute) is not a valid attribute of \(self): discover it again", host: host)
     }
 }
@@ -480,12 +496,16 @@ extension CBPeripheral {
     func connected(_ link: PeripheralLink, mtu: Int) {
         // A connection that the program has cancelled in the meantime is reported as cancelled alone.
         let isAwaited = own.withLock { $0.link === link && $0.state == .connecting }
-        guard isAwaited, change(to: .connected, by: link, mtu: mtu) else { return }
+        guard isAwaited else { return }
+        // Before another thread can use them on the new link: after a loss they stay until here.
         setServices(nil)
+        guard change(to: .connected, by: link, mtu: mtu) else { return }
         if let manager { manager.delegate?.centralManager(manager, didConnect: self) }
     }
 
-    func failedToConnect(_ link: PeripheralLink, _ error: CBError, isOfThisMachine: Bool) {
+    func failedToConnect(
+        _ link: PeripheralLink, _ error: CBError, isOfThisMachine: Bool, at time: CFAbsoluteTime
+    ) {
         let (isCurrent, isCancelled) = own.withLock {
             ($0.link === link, $0.link === link && $0.state == .disconnecting)
         }
@@ -494,14 +514,13 @@ extension CBPeripheral {
         guard change(to: .disconnected, by: link), let manager else { return }
         if isCancelled {
             manager.delegate?.centralManager(
-                manager, didDisconnectPeripheral: self, timestamp: CFAbsoluteTimeGetCurrent(), isReconnecting: false,
-                error: nil)
+                manager, didDisconnectPeripheral: self, timestamp: time, isReconnecting: false, error: nil)
         } else {
             manager.delegate?.centralManager(manager, didFailToConnect: self, error: error)
         }
     }
 
-    func disconnected(_ link: PeripheralLink, _ error: CBError?, isReconnecting: Bool) {
+    func disconnected(_ link: PeripheralLink, _ error: CBError?, isReconnecting: Bool, at time: CFAbsoluteTime) {
         // A link that the program has cancelled, and asked for again, reports its end with the new state.
         let isCancelled = own.withLock { $0.link === link && $0.state == .disconnecting }
         // The end of the new attempt is on its way.
@@ -510,8 +529,8 @@ extension CBPeripheral {
         if isCurrent, !isReconnecting { setServices(nil) }
         guard let manager else { return }
         manager.delegate?.centralManager(
-            manager, didDisconnectPeripheral: self, timestamp: CFAbsoluteTimeGetCurrent(),
-            isReconnecting: isReconnecting, error: isCancelled ? nil : error)
+            manager, didDisconnectPeripheral: self, timestamp: time, isReconnecting: isReconnecting,
+            error: isCancelled ? nil : error)
     }
 
     func abandoned(_ link: PeripheralLink) {
@@ -546,6 +565,10 @@ extension CBPeripheral {
         guard let characteristic = attributes.characteristic(at: handle), characteristic.isNotifying else { return }
         characteristic.setValue(Data(bytes))
         delegate?.peripheral(self, didUpdateValueFor: characteristic, error: nil)
+    }
+
+    func valuesEnded(of handle: AttributeHandle) {
+        attributes.characteristic(at: handle)?.setNotifying(false)
     }
 
     func servicesChanged(_ handles: ClosedRange<AttributeHandle>) {

@@ -1,8 +1,9 @@
 /// The events of a peripheral. All methods are called on the queue of the peripheral's manager, one at a time.
 ///
 /// Each call of a method of `CBPeripheral` is followed by one callback, in the order of the calls, with an error if it
-/// failed; unless the link ends first, after which no callback comes but the manager's.
-/// All methods have an empty default.
+/// failed; unless the link ends first, after which no callback comes but the manager's. That of `openL2CAPChannel(_:)`
+/// comes when the device has responded, and holds up no other. All methods have a default, which does nothing or logs a
+/// line.
 @preconcurrency public protocol CBPeripheralDelegate: NSObjectProtocol {
     /// Reports that `CBPeripheral.name` has changed.
     func peripheralDidUpdateName(_ peripheral: CBPeripheral)

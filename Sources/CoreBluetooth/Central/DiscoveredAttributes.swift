@@ -3,6 +3,8 @@
 // Invariants
 // - One object stands for one attribute as long as the link lives: what is discovered again keeps its object.
 // - Services and characteristics are in the order of their handles.
+// - A service that leaves the list is invalidated, with those that only it includes: handles mean what they meant as
+//   long as the link lives and the peer announces no change of them, and no longer.
 
 internal import BLELinux
 internal import BareBLE
@@ -23,8 +25,7 @@ final class DiscoveredAttributes: Sendable {
             defer { known = services }
             return known
         }
-        // Services that include each other would keep each other for good.
-        if services == nil { Self.all(old ?? []).forEach { $0.setIncludedServices(nil) } }
+        if services == nil { Self.all(old ?? []).forEach { $0.invalidate() } }
         return old
     }
 
@@ -51,11 +52,18 @@ final class DiscoveredAttributes: Sendable {
         return Self.merged(service.includedServices ?? [], new)
     }
 
-    /// Returns the services outside a range of handles, and those within it.
+    /// Returns the services outside a range of handles, and those within it, which are invalidated.
     func services(without handles: ClosedRange<AttributeHandle>) -> (rest: [CBService], invalidated: [CBService]) {
         let old = services ?? []
-        let invalidated = old.filter { $0.remote?.handles.overlaps(handles) ?? false }
-        return (old.filter { service in !invalidated.contains { $0 === service } }, invalidated)
+        let isChanged = { (service: CBService) in service.remote?.handles.overlaps(handles) ?? false }
+        let rest = old.filter { !isChanged($0) }
+        let known = Self.all(old)
+        for service in Self.all(rest) where service.includedServices?.contains(where: isChanged) == true {
+            service.setIncludedServices(service.includedServices?.filter { !isChanged($0) })
+        }
+        let remaining = Set(Self.all(rest).map(ObjectIdentifier.init))
+        for service in known where !remaining.contains(ObjectIdentifier(service)) { service.invalidate() }
+        return (rest, old.filter(isChanged))
     }
 
     /// Returns the characteristic whose value has this handle.

@@ -28,6 +28,8 @@ final class ChannelPipe: Sendable {
         var reader: CheckedContinuation<Void, Never>?
         /// The writer, while it has nothing to send.
         var writer: CheckedContinuation<Void, Never>?
+        /// The task of the writer. It has at most one packet, of bytes that are in `sending` no more.
+        var sender: Task<Void, Never>?
         var isClosed = false
 
         func hasRoom(for packet: [UInt8]) -> Bool {
@@ -40,6 +42,8 @@ final class ChannelPipe: Sendable {
     private static let capacity = 64 * 1_024
     /// The number of bytes that are sent as one packet at most, also if the peer accepts more.
     private static let longestPacket = 8 * 1_024
+    /// The longest time for sending what was written before both streams were closed.
+    private static let closingTime: Duration = .seconds(2)
 
     private let channel: L2CAPChannel
     private let loop: EventLoop
@@ -54,30 +58,30 @@ final class ChannelPipe: Sendable {
 
     /// Begins to move bytes. The streams are informed as long as they live.
     func start(_ input: StreamEvents, _ output: StreamEvents) {
-        Task(executorPreference: loop) { [weak self, channel, weak input] in
+        Task(executorPreference: loop) { [weak self, channel, weak input, weak output] in
             var packets = channel.packets.makeAsyncIterator()
             do throws(BLEError) {
                 while let packet = try await packets.next() {
                     guard await self?.receive(packet) == true else { return }
                     input?.signal(.hasBytesAvailable)
                 }
-                self?.end(input: .atEnd, input)
+                self?.end(.atEnd, input, output)
             } catch {
-                self?.end(input: .failed(error.translated), input)
+                self?.end(.failed(error.translated), input, output)
             }
         }
-        Task(executorPreference: loop) { [weak self, channel, weak output] in
+        let sender = Task(executorPreference: loop) { [weak self, channel, weak output] in
             while let packet = await self?.nextPacket(of: min(channel.sendMTU, Self.longestPacket)) {
                 do throws(BLEError) {
                     try await channel.send(packet)
                     output?.signal(.hasSpaceAvailable)
                 } catch {
-                    self?.end(output: .failed(error.translated))
-                    output?.signal(.errorOccurred)
+                    self?.end(output: .failed(error.translated), output)
                     return
                 }
             }
         }
+        state.withLock { $0.sender = sender }
     }
 
     // MARK: On the loop
@@ -122,13 +126,22 @@ final class ChannelPipe: Sendable {
         }
     }
 
-    private func end(input end: End, _ events: StreamEvents?) {
+    /// The channel has ended, in both directions.
+    private func end(_ end: End, _ input: StreamEvents?, _ output: StreamEvents?) {
         state.withLock { $0.inputEnd = end }
         // After the bytes that have come: if there are any, the stream signals the end when it has been read to it.
-        events?.signalEnd(inputEnd)
+        input?.signalEnd(inputEnd)
+        self.end(output: end, output)
     }
 
-    private func end(output end: End) { state.withLock { $0.outputEnd = end } }
+    private func end(output end: End, _ events: StreamEvents?) {
+        let isFirst = state.withLock { state in
+            guard case .none = state.outputEnd else { return false }
+            state.outputEnd = end
+            return true
+        }
+        if isFirst { events?.signalEnd(end) }
+    }
 
     // MARK: On the program's threads
 
@@ -138,7 +151,12 @@ final class ChannelPipe: Sendable {
 
     var outputEnd: End { state.withLock { $0.outputEnd } }
 
-    var room: Int { state.withLock { Self.capacity - $0.sending.count } }
+    var room: Int {
+        state.withLock { state in
+            guard case .none = state.outputEnd else { return 0 }
+            return Self.capacity - state.sending.count
+        }
+    }
 
     /// Takes at most `count` of the bytes that have come.
     func take(_ count: Int) -> [UInt8] {
@@ -163,7 +181,7 @@ final class ChannelPipe: Sendable {
         return count
     }
 
-    /// Closes one stream. The channel closes with the second one, after what was written has been sent.
+    /// Closes one stream. The channel closes with the second one, after what was written has been sent, or 2 s later.
     func close(_ side: Side) {
         let isLast = state.withLock { state in
             state.openStreams.remove(side)
@@ -173,24 +191,32 @@ final class ChannelPipe: Sendable {
     }
 
     private func close() {
-        let (rest, waiting) = state.withLock { state in
-            if state.isClosed { return ([UInt8](), [CheckedContinuation<Void, Never>]()) }
+        let (rest, sender, waiting) = state.withLock { state in
+            if state.isClosed { return ([UInt8](), state.sender, [CheckedContinuation<Void, Never>]()) }
             state.isClosed = true
             defer { state.sending = [] }
-            return (state.sending, [state.reader.take(), state.writer.take()].compactMap(\.self))
+            return (state.sending, state.sender, [state.reader.take(), state.writer.take()].compactMap(\.self))
         }
         for continuation in waiting { continuation.resume() }
-        Task(executorPreference: loop) { [channel] in
+        Task(executorPreference: loop) { [channel, loop] in
+            let limit = Task(executorPreference: loop) {
+                let isOver = (try? await CentralClock(loop: loop).sleep(for: Self.closingTime)) != nil
+                // What waits to be sent fails.
+                if isOver { await channel.close() }
+            }
+            // The bytes of its packet come before the rest.
+            await sender?.value
             var rest = rest[...]
             while !rest.isEmpty {
                 let packet = Array(rest.prefix(min(channel.sendMTU, Self.longestPacket)))
                 rest = rest.dropFirst(packet.count)
                 do throws(BLEError) {
-                    try await channel.send(packet, timeout: .seconds(2))
+                    try await channel.send(packet)
                 } catch {
                     break
                 }
             }
+            limit.cancel()
             await channel.close()
         }
     }

@@ -202,8 +202,11 @@ final class ChannelOutputStream: OutputStream {
     }
 
     override var streamStatus: Status {
-        if events.status == .open, case .failed? = pipe?.outputEnd { return .error }
-        return events.status
+        switch (events.status, pipe?.outputEnd) {
+        case (.open, .atEnd?): .atEnd
+        case (.open, .failed?): .error
+        default: events.status
+        }
     }
 
     override var streamError: (any Error)? {
@@ -217,6 +220,7 @@ final class ChannelOutputStream: OutputStream {
     override func open() {
         guard events.open() else { return }
         if room > 0 { events.signal(.hasSpaceAvailable) }
+        if let end = pipe?.outputEnd { events.signalEnd(end) }
     }
 
     override func close() {
@@ -228,7 +232,8 @@ final class ChannelOutputStream: OutputStream {
 
     override func remove(from aRunLoop: RunLoop, forMode mode: RunLoop.Mode) { events.remove(from: aRunLoop, mode) }
 
-    /// Takes as many of the bytes as there is room for, possibly none; -1 after an error. It never waits.
+    /// Takes as many of the bytes as there is room for, possibly none, and none at the end; -1 after an error. It never
+    /// waits.
     override func write(_ buffer: UnsafePointer<UInt8>, maxLength len: Int) -> Int {
         guard events.isUsable else { return -1 }
         if case .failed? = pipe?.outputEnd { return -1 }

@@ -19,6 +19,16 @@ extension CBPeer: CVarArg {
     public var _cVarArgEncoding: [Int] { FormatArguments.encoding(of: description) }
 }
 
+extension CBATTRequest: CVarArg {
+    /// The description as an argument of `%@`.
+    public var _cVarArgEncoding: [Int] { FormatArguments.encoding(of: description) }
+}
+
+extension CBL2CAPChannel: CVarArg {
+    /// The description as an argument of `%@`.
+    public var _cVarArgEncoding: [Int] { FormatArguments.encoding(of: description) }
+}
+
 extension CBManager: CVarArg {
     /// The description as an argument of `%@`.
     public var _cVarArgEncoding: [Int] { FormatArguments.encoding(of: description) }

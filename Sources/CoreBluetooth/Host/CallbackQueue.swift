@@ -5,7 +5,7 @@
 //   within the call that posts them.
 // - Sources that can produce without end (values, advertisements) wait for room before they post, so that a queue that
 //   the application blocks costs a bounded amount of memory. What waits at the source is bounded there,
-//   and losses are counted.
+//   and losses are counted. Of states (subscriptions) the last one is reported when there is room.
 //
 // Invariants
 // - At most one block for the callbacks is on the queue. It runs the callbacks that it finds, and comes again for later
@@ -51,9 +51,12 @@ final class CallbackQueue: Sendable {
         if isFirst { schedule() }
     }
 
+    /// Whether few callbacks are left to run.
+    var hasRoom: Bool { state.withLock { $0.unfinished < Self.comfortable } }
+
     /// Waits until few callbacks are left to run. Call it in a task that prefers the loop.
     func awaitRoom() async {
-        guard state.withLock({ $0.unfinished >= Self.comfortable }) else { return }
+        guard !hasRoom else { return }
         await withCheckedContinuation { continuation in
             let hasRoom = state.withLock { state in
                 if state.unfinished < Self.comfortable { return true }

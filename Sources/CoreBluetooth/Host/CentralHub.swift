@@ -66,6 +66,9 @@ actor CentralHub {
     // MARK: Calls
 
     /// Does something on the loop, after everything that was posted before.
+    ///
+    /// A caller may hold the lock of its own state, so that changes of it come here in their order: the mailbox's lock
+    /// is the last one that is taken, and no work runs within the call.
     nonisolated func post(_ work: @escaping @Sendable (isolated CentralHub) -> Void) {
         let isFirst = mailbox.withLock { mailbox in
             mailbox.append(work)

@@ -14,6 +14,12 @@ extension BLEError {
         }
     }
 
+    /// The error for an application that subscribes: a characteristic that sends no values does not support the request.
+    var translatedOfSubscribing: any Error {
+        guard attError == nil, code == .notSupported else { return translated }
+        return CBATTError(.requestNotSupported, userInfo: userInfo)
+    }
+
     private func attCode(_ number: Int) -> CBATTError.Code { CBATTError.Code(rawValue: number) ?? ._other(number) }
 
     /// The reason that a connection could not be established.

@@ -3,7 +3,7 @@
 // Duties
 // - Start the calls in their order, several at a time: BareBLE puts the requests on air one by one, in the order in
 //   which the calls were started. A call that takes several requests (discovery, subscribing) runs alone, so that it
-//   keeps its place.
+//   keeps its place. One that takes none (a channel) runs beside them, as the device may take its time.
 // - Report each call once, on the delegate's queue; and nothing after the end of the link.
 // - Forward values in order, no faster than the delegate's queue takes them.
 // - Count what waits, for `canSendWriteWithoutResponse` and for the bound of the queue.
@@ -33,11 +33,20 @@ actor PeripheralLink {
     /// What a call reports on the delegate's queue.
     typealias Report = @Sendable (CBPeripheral) -> Void
 
+    /// What runs while a call does.
+    enum Turn {
+        /// Several calls of this kind.
+        case shared
+        /// Nothing that takes requests.
+        case alone
+        /// Anything: it takes no requests.
+        case beside
+    }
+
     /// A call that waits for its turn, or is under way.
     struct Call: Sendable {
         let cost: CallCost
-        /// Whether it runs alone.
-        let isAlone: Bool
+        let turn: Turn
         /// Makes the call; `nil` if there is nothing to report.
         let run: @Sendable (Peripheral, PeripheralLink) async -> Report?
     }
@@ -50,12 +59,14 @@ actor PeripheralLink {
     }
 
     private struct Subscription {
+        /// The number of the subscription among those of the link.
+        let number: UInt64
         let values: ValueSequence
         /// Reports the values; `nil` until the subscription itself was reported.
         var task: Task<Void, Never>?
     }
 
-    /// The number of calls that are under way at once.
+    /// The number of calls that are under way at once, without those beside them.
     private static let window = 16
 
     nonisolated let manager: ManagerID
@@ -67,12 +78,14 @@ actor PeripheralLink {
     private nonisolated let owner: WeakPeripheral
 
     private var phase = Phase.waiting
+    private var wasUp = false
     private var waiting: [Call] = []
     /// The index of the first waiting call.
     private var next = 0
     private var running = 0
     private var isAloneRunning = false
     private var subscriptions: [AttributeHandle: Subscription] = [:]
+    private var lastSubscription: UInt64 = 0
     private var observer: Task<Void, Never>?
 
     /// The event loop of the hub: all of the actor's code runs there.
@@ -101,6 +114,9 @@ actor PeripheralLink {
 
     // MARK: Beginning and end
 
+    /// Whether it waits for the link that follows a lost one.
+    var isReconnecting: Bool { wasUp && options.reconnects }
+
     /// The link is up.
     func begin(_ peripheral: Peripheral, mtu: Int) {
         switch phase {
@@ -111,6 +127,7 @@ actor PeripheralLink {
         case .up, .over: return
         }
         phase = .up(peripheral)
+        wasUp = true
         flow.reset()
         post { [weak self] in if let self { $0.connected(self, mtu: mtu) } }
         if host.names[peer] == nil {
@@ -122,14 +139,16 @@ actor PeripheralLink {
     /// The link could not be established, for a reason of this machine or of the device.
     func failed(_ error: CBError, isOfThisMachine: Bool) {
         guard close(.over) else { return }
-        post { [self] in $0.failedToConnect(self, error, isOfThisMachine: isOfThisMachine) }
+        let time = CFAbsoluteTimeGetCurrent()
+        post { [self] in $0.failedToConnect(self, error, isOfThisMachine: isOfThisMachine, at: time) }
     }
 
     /// The link was ended by this program, or its attempt was cancelled. The report is posted at once, before those of
     /// the next link.
     func end(_ error: CBError?) {
         guard close(.over) else { return }
-        post { [self] in $0.disconnected(self, error, isReconnecting: false) }
+        let time = CFAbsoluteTimeGetCurrent()
+        post { [self] in $0.disconnected(self, error, isReconnecting: false, at: time) }
     }
 
     /// The link was lost. With `reconnects`, it waits for the next one.
@@ -144,19 +163,20 @@ actor PeripheralLink {
         }
         // The values that came before are reported before. Other links do not wait for this one's queue.
         let tasks = subscriptions.values.compactMap(\.task)
+        let time = CFAbsoluteTimeGetCurrent()
         phase = .draining(next: nil)
-        guard !tasks.isEmpty else { return drained(error) }
+        guard !tasks.isEmpty else { return drained(error, at: time) }
         Task(executorPreference: host.hub.loop) {
             for task in tasks { await task.value }
-            await self.drained(error)
+            await self.drained(error, at: time)
         }
     }
 
-    private func drained(_ error: CBError?) {
+    private func drained(_ error: CBError?, at time: CFAbsoluteTime) {
         guard case .draining(let next) = phase else { return }
         let reconnects = options.reconnects
         guard close(reconnects ? .waiting : .over) else { return }
-        post { [self] in $0.disconnected(self, error, isReconnecting: reconnects) }
+        post { [self] in $0.disconnected(self, error, isReconnecting: reconnects, at: time) }
         if let next { begin(next.peripheral, mtu: next.mtu) }
     }
 
@@ -208,11 +228,11 @@ actor PeripheralLink {
 
     private func startCalls() {
         guard case .up(let peripheral) = phase else { return }
-        while next < waiting.count, !isAloneRunning, running < (waiting[next].isAlone ? 1 : Self.window) {
+        while next < waiting.count, mayStart(waiting[next].turn) {
             let call = waiting[next]
             next += 1
-            running += 1
-            isAloneRunning = call.isAlone
+            if call.turn != .beside { running += 1 }
+            if call.turn == .alone { isAloneRunning = true }
             Task(executorPreference: host.hub.loop) {
                 let report = await call.run(peripheral, self)
                 await self.finished(call, report, on: peripheral)
@@ -224,9 +244,17 @@ actor PeripheralLink {
         }
     }
 
+    private func mayStart(_ turn: Turn) -> Bool {
+        switch turn {
+        case .shared: !isAloneRunning && running < Self.window
+        case .alone: running == 0
+        case .beside: true
+        }
+    }
+
     private func finished(_ call: Call, _ report: Report?, on peripheral: Peripheral) {
-        running -= 1
-        if call.isAlone { isAloneRunning = false }
+        if call.turn != .beside { running -= 1 }
+        if call.turn == .alone { isAloneRunning = false }
         guard case .up(let current) = phase, current === peripheral else { return startCalls() }
         if let report { post(report) }
         reportValues()
@@ -246,21 +274,22 @@ actor PeripheralLink {
         guard case .up(let current) = phase, current === peripheral else {
             return try await values.unsubscribe()
         }
-        subscriptions[characteristic.valueHandle] = Subscription(values: values)
+        lastSubscription += 1
+        subscriptions[characteristic.valueHandle] = Subscription(number: lastSubscription, values: values)
     }
 
     /// Reports the values of subscriptions that have been reported themselves.
     private func reportValues() {
         for (handle, subscription) in subscriptions where subscription.task == nil {
-            subscriptions[handle]?.task = report(subscription.values, of: handle)
+            subscriptions[handle]?.task = report(subscription, of: handle)
         }
     }
 
-    private func report(_ values: ValueSequence, of handle: AttributeHandle) -> Task<Void, Never> {
+    private func report(_ subscription: Subscription, of handle: AttributeHandle) -> Task<Void, Never> {
         let (callbacks, logger, peer) = (callbacks, host.logger, peer)
         return Task(executorPreference: host.hub.loop) {
             do throws(BLEError) {
-                for try await value in values {
+                for try await value in subscription.values {
                     if value.droppedBefore > 0 {
                         logger.warning(
                             "values were dropped: the delegate's queue is too slow",
@@ -274,7 +303,15 @@ actor PeripheralLink {
             } catch {
                 // The end of the link is reported by the link.
             }
+            await self.ended(subscription, of: handle)
         }
+    }
+
+    /// The values have ended, perhaps before the link: a call that enables them again is not to find them enabled.
+    private func ended(_ subscription: Subscription, of handle: AttributeHandle) {
+        guard case .up = phase, subscriptions[handle]?.number == subscription.number else { return }
+        subscriptions[handle] = nil
+        post { $0.valuesEnded(of: handle) }
     }
 
     /// Has the peer stop sending a characteristic's values.
@@ -285,19 +322,21 @@ actor PeripheralLink {
         try await subscription.values.unsubscribe()
     }
 
-    /// Reports changes of the peer's services from now on.
+    /// Reports changes of the peer's services from now on, also of a peer that does not agree to announce them.
     func observeServices(of peripheral: Peripheral) {
         guard observer == nil else { return }
+        let changes = peripheral.assumeIsolated { $0.announcedServiceChanges() }
         observer = Task(executorPreference: host.hub.loop) { [weak self] in
             do throws(BLEError) {
-                for try await change in try await peripheral.serviceChanges() {
+                for try await change in changes {
                     guard let self else { return }
                     await self.servicesChanged(change.handles)
                 }
             } catch {
-                // A peer without Service Changed announces no changes.
+                // The end of the link is reported by the link.
             }
         }
+        Task(executorPreference: host.hub.loop) { _ = try? await peripheral.serviceChanges() }
     }
 
     private func servicesChanged(_ handles: ClosedRange<AttributeHandle>) {

@@ -5,7 +5,8 @@
 // - Pass requests of centrals to the manager of the service, and its responses back. BareBLE refuses a request that has
 //   no response after 20 s; the object of the request refuses it when its last reference goes away.
 // - Start the updates in the order of the calls; BareBLE keeps that order for each central.
-// - Report each subscription and its end, also where BareBLE has dropped the event.
+// - Report each subscription and its end, also where BareBLE has dropped the event. While the queue of a manager has no
+//   room, what a central changes several times is reported once, so that it takes no memory.
 // - Let centrals pair while something that is offered needs it, and a manager advertises or a central is connected; and
 //   at no other time.
 //
@@ -29,6 +30,8 @@ actor ServerHub {
         var lease: AdvertisementLease?
         /// The number of the newest request to advertise, or to stop.
         var advertising = 0
+        /// Whether changes of subscriptions wait for room in the queue.
+        var awaitsRoom = false
         /// Whether advertising was asked for, and neither failed nor ended.
         var isAdvertising = false
         var services: [(object: CBMutableService, published: PublishedService, isProtected: Bool)] = []
@@ -261,9 +264,9 @@ actor ServerHub {
         // No value is longer; the padding below would be.
         guard request.offset <= ATTLimits.valueLength else { throw ATTRefusal(.invalidOffset) }
         let central = object(for: request.central)
-        let response = try await response {
-            CBATTRequest(central, characteristic, offset: request.offset, value: nil)
-        } report: { object in
+        let response = try await response { pending in
+            let object = CBATTRequest(
+                central, characteristic, offset: request.offset, value: nil, pending: pending)
             entry.post { $0.delegate?.peripheralManager($0, didReceiveRead: object) }
         }
         // The program returns the bytes from the offset on, as many as it likes.
@@ -278,40 +281,35 @@ actor ServerHub {
         }
         guard known.allSatisfy({ $0.1.object.isWritable }) else { throw ATTRefusal(.writeNotPermitted) }
         let central = object(for: first.0.central)
-        let make = { @Sendable (request: CentralWriteRequest, target: CBMutableCharacteristic) in
-            CBATTRequest(
-                central, target, offset: request.offset, value: Data(request.value), needsResponse: !request.isCommand)
+        let report = { (pending: PendingResponse?) in
+            let objects = known.map { request, target in
+                CBATTRequest(
+                    central, target.object, offset: request.offset, value: Data(request.value),
+                    pending: request.isCommand ? nil : pending)
+            }
+            entry.post { $0.delegate?.peripheralManager($0, didReceiveWrite: objects) }
         }
-        let others = known.dropFirst().map { make($0, $1.object) }
         // A central that writes without response waits for none, and neither do its next requests.
         guard requests.contains(where: { !$0.isCommand }) else {
             await entry.callbacks.awaitRoom()
-            let objects = [make(first.0, first.1.object)] + others
-            return entry.post { $0.delegate?.peripheralManager($0, didReceiveWrite: objects) }
+            return report(nil)
         }
-        _ = try await response {
-            make(first.0, first.1.object)
-        } report: { object in
-            entry.post { $0.delegate?.peripheralManager($0, didReceiveWrite: [object] + others) }
-        }
+        _ = try await response(reporting: report)
     }
 
-    /// Reports a request, and waits for the response. Only the application keeps the request meanwhile.
+    /// Reports requests, and waits for the response. Only the application keeps the requests meanwhile.
     ///
     /// - Throws: `ATTRefusal` with the error that the application responds with.
-    private func response(
-        to make: () -> CBATTRequest, report: (CBATTRequest) -> Void
-    ) async throws -> CBATTRequest.Response {
-        let reference = WeakRequest()
+    private func response(reporting report: (PendingResponse) -> Void) async throws -> CBATTRequest.Response {
+        let reference = WeakResponse()
         let response: CBATTRequest.Response = await withTaskCancellationHandler {
             await withCheckedContinuation { (continuation: CheckedContinuation<CBATTRequest.Response, Never>) in
-                let request = make()
-                request.await(continuation)
-                reference.set(request)
-                report(request)
+                let pending = PendingResponse(continuation)
+                reference.set(pending)
+                report(pending)
             }
         } onCancel: {
-            reference.object?.respond(.unlikelyError)
+            reference.object?.refuse()
         }
         guard response.result != .success else { return response }
         throw ATTRefusal(ATTErrorCode(rawValue: UInt8(truncatingIfNeeded: response.result.rawValue)))
@@ -379,7 +377,7 @@ actor ServerHub {
         }
     }
 
-    /// Reports the changes of subscriptions whose events were dropped, by comparing with the local peripheral.
+    /// Reports the changes of subscriptions that were not reported yet, by comparing with the local peripheral.
     ///
     /// Events that still wait are older, and `subscription` ignores what was reported already.
     private func reportMissedChanges() {
@@ -398,11 +396,26 @@ actor ServerHub {
         adjustPairing()
     }
 
+    private func reportMissedChangesLater(to id: ManagerID) {
+        guard let entry = managers[id], !entry.awaitsRoom else { return }
+        managers[id]?.awaitsRoom = true
+        Task(executorPreference: loop) { [weak self] in
+            await entry.callbacks.awaitRoom()
+            await self?.queueHasRoom(of: id)
+        }
+    }
+
+    private func queueHasRoom(of id: ManagerID) {
+        managers[id]?.awaitsRoom = false
+        reportMissedChanges()
+    }
+
     /// Reports a subscription or its end, unless that was reported when earlier events had been dropped.
     private func subscription(of central: CBCentral, to handle: AttributeHandle, isOn: Bool) {
         guard let (characteristic, id) = characteristics[handle], let entry = managers[id] else { return }
         let index = subscriptions.firstIndex { $0.handle == handle && $0.central.link == central.link }
         guard isOn == (index == nil) else { return }
+        guard entry.callbacks.hasRoom else { return reportMissedChangesLater(to: id) }
         // The end has the object of the beginning, which the program knows.
         let known = index.map { subscriptions.remove(at: $0).central } ?? central
         if isOn { subscriptions.append((handle: handle, central: known)) }
@@ -449,10 +462,11 @@ actor ServerHub {
         managers[id]?.advertising += 1
         managers[id]?.isAdvertising = true
         let number = entry.advertising + 1
-        var elements: [AdvertisementData.Element] = [.flags([.generalDiscoverable, .classicNotSupported])]
-        if !services.isEmpty { elements.append(.services(services)) }
-        if let name { elements.append(.localName(name, mayBeShortened: true)) }
-        let (local, advertisement) = (server(), Advertisement(AdvertisementData(elements)))
+        let (data, omitted) = AdvertisementData.contents(name, services)
+        if !omitted.isEmpty {
+            logger.warning("there is no room to advertise the services \(omitted.map(\.description))")
+        }
+        let (local, advertisement) = (server(), Advertisement(data))
         let pairingChange = adjustPairing()
         Task(executorPreference: loop) {
             await pairingChange?.value
@@ -608,6 +622,28 @@ actor ServerHub {
     }
 }
 
+extension AdvertisementData {
+    /// Returns what a manager advertises: its name, and as many of the services as there is room for, in their order;
+    /// and the others.
+    fileprivate static func contents(
+        _ name: String?, _ services: [BluetoothUUID]
+    ) -> (data: AdvertisementData, omitted: [BluetoothUUID]) {
+        let data = { (listed: [BluetoothUUID]) -> AdvertisementData in
+            var elements: [Element] = [.flags([.generalDiscoverable, .classicNotSupported])]
+            if !listed.isEmpty { elements.append(.services(listed, isComplete: listed.count == services.count)) }
+            if let name { elements.append(.localName(name, mayBeShortened: true)) }
+            return AdvertisementData(elements)
+        }
+        var listed: [BluetoothUUID] = []
+        var omitted: [BluetoothUUID] = []
+        for service in services {
+            let isFitting = (try? data(listed + [service]).payload(fitting: .legacy)) != nil
+            if isFitting { listed.append(service) } else { omitted.append(service) }
+        }
+        return (data(listed), omitted)
+    }
+}
+
 extension LocalService {
     /// Whether centrals need an encrypted link for a part of the service.
     fileprivate var isProtected: Bool {
@@ -615,13 +651,13 @@ extension LocalService {
     }
 }
 
-/// A reference to a request that does not keep it.
-private final class WeakRequest: Sendable {
-    private struct Reference { weak var object: CBATTRequest? }
+/// A reference to a response that does not keep it.
+private final class WeakResponse: Sendable {
+    private struct Reference { weak var object: PendingResponse? }
 
     private let reference = Lock(Reference())
 
-    var object: CBATTRequest? { reference.withLock { $0.object } }
+    var object: PendingResponse? { reference.withLock { $0.object } }
 
-    func set(_ request: CBATTRequest) { reference.withLock { $0.object = request } }
+    func set(_ response: PendingResponse) { reference.withLock { $0.object = response } }
 }

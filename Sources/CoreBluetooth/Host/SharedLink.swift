@@ -14,6 +14,10 @@ internal import BareBLE
 
 /// The physical link to one device.
 actor SharedLink {
+    private static let longestPause: Duration = .seconds(30)
+    /// The failures that come and go at the edge of the range.
+    private static let passingCodes: Set<BLEError.Code> = [.connectFailed, .disconnected, .timedOut]
+
     nonisolated let peer: PeerID
     private nonisolated let hub: CentralHub
     private nonisolated let loop: EventLoop
@@ -23,6 +27,9 @@ actor SharedLink {
     private var attempt: Task<Result<Peripheral, BLEError>, Never>?
     private var connection: Peripheral?
     private var isRunning = false
+    /// The wait for the next attempt, after attempts that have failed, and their number.
+    private var pause: Task<Void?, Never>?
+    private var failures = 0
     /// Whether this program ends the link or the attempt, so that users who join wait for the next one.
     private var isEnding = false
     /// Whether the adapter's loss is known for this link or attempt, so that its end is not reported as another one.
@@ -49,6 +56,7 @@ actor SharedLink {
     func join(_ link: PeripheralLink) {
         users.append(link)
         if let connection, !isEnding { admit(link, to: connection) }
+        pause?.cancel()
         guard !isRunning else { return }
         isRunning = true
         Task(executorPreference: loop) { await self.run() }
@@ -96,6 +104,7 @@ actor SharedLink {
     private func end() {
         isEnding = true
         attempt?.cancel()
+        pause?.cancel()
         guard let connection else { return }
         Task(executorPreference: loop) { await connection.disconnect() }
     }
@@ -142,7 +151,22 @@ actor SharedLink {
         // An attempt that was cancelled for want of users may have found new ones meanwhile.
         guard error.code != .cancelled else { return }
         guard ![.adapterDown, .noAdapter, .blocked].contains(error.code) else { return await reportLoss() }
-        reportFailure(error.connectionError, isOfThisMachine: error.isOfThisMachine)
+        let patient =
+            Self.passingCodes.contains(error.code) ? users.filter { $0.assumeIsolated { $0.isReconnecting } } : []
+        let failed = users.filter { user in !patient.contains { $0 === user } }
+        users = patient
+        report(error.connectionError, isOfThisMachine: error.isOfThisMachine, to: failed)
+        if !patient.isEmpty { await awaitNextAttempt() }
+    }
+
+    /// Waits, longer after each failure, until it is over or a user joins.
+    private func awaitNextAttempt() async {
+        let (clock, delay) = (hub.central.clock, min(Self.longestPause, .seconds(1 << min(failures, 5))))
+        failures += 1
+        let pause = Task(executorPreference: loop) { try? await clock.sleep(for: delay) }
+        self.pause = pause
+        _ = await pause.value
+        self.pause = nil
     }
 
     private func use(_ peripheral: Peripheral) async {
@@ -151,6 +175,7 @@ actor SharedLink {
         guard !users.isEmpty else { return await peripheral.disconnect() }
         isEnding = false
         isLost = false
+        failures = 0
         connection = peripheral
         let advertised = await hub.central.scanResult(of: peer)?.serviceUUIDs ?? []
         await hub.happened(.peerConnected, to: peer, services: Set(advertised))
@@ -173,9 +198,7 @@ actor SharedLink {
         await hub.adapterWasLost()
     }
 
-    private func reportFailure(_ error: CBError, isOfThisMachine: Bool) {
-        let failed = users
-        users = []
+    private func report(_ error: CBError, isOfThisMachine: Bool, to failed: [PeripheralLink]) {
         for link in failed { link.assumeIsolated { $0.failed(error, isOfThisMachine: isOfThisMachine) } }
     }
 

@@ -4,15 +4,9 @@ internal import BareBLE
 /// A request of a central to read or write a value of this program.
 ///
 /// Every request but a write without response needs a response, by `CBPeripheralManager.respond(to:withResult:)`,
-/// within 20 seconds. A request without one is refused with Unlikely Error: after that time, or when its last reference
-/// goes away.
+/// within 20 seconds. Requests that came together have one response, to any of them. Without one they are refused with
+/// Unlikely Error: after that time, or when their last reference goes away.
 open class CBATTRequest: NSObject, @unchecked Sendable {
-    private struct State {
-        var value: Data?
-        var response: CheckedContinuation<Response, Never>?
-        var isOver = false
-    }
-
     /// The program's response.
     struct Response: Sendable {
         let result: CBATTError.Code
@@ -22,20 +16,19 @@ open class CBATTRequest: NSObject, @unchecked Sendable {
     private let source: CBCentral
     private let target: CBCharacteristic
     private let position: Int
-    private let needsResponse: Bool
-    private let state: Lock<State>
+    private let content: Lock<Data?>
+    /// The response that the central waits for; `nil` if it waits for none.
+    private let pending: PendingResponse?
 
     init(
-        _ central: CBCentral, _ characteristic: CBCharacteristic, offset: Int, value: Data?, needsResponse: Bool = true
+        _ central: CBCentral, _ characteristic: CBCharacteristic, offset: Int, value: Data?, pending: PendingResponse?
     ) {
         source = central
         target = characteristic
         position = offset
-        self.needsResponse = needsResponse
-        state = Lock(State(value: value))
+        content = Lock(value)
+        self.pending = pending
     }
-
-    deinit { respond(.unlikelyError) }
 
     /// The central.
     open var central: CBCentral { source }
@@ -46,23 +39,35 @@ open class CBATTRequest: NSObject, @unchecked Sendable {
 
     /// The value that the central writes. For a read the program sets it, to the bytes from `offset` on.
     open var value: Data? {
-        get { state.withLock { $0.value } }
-        set { state.withLock { $0.value = newValue } }
+        get { content.withLock { $0 } }
+        set { content.withLock { $0 = newValue } }
     }
 
     /// Responds, if the central waits for it; returns `false` if that was done before.
-    @discardableResult
     func respond(_ result: CBATTError.Code) -> Bool {
-        guard needsResponse else { return true }
-        let (continuation, response) = state.withLock { state in
-            let response = Response(result: result, value: state.value)
-            defer { state.isOver = true }
-            return (state.isOver ? nil : state.response.take(), response)
-        }
+        pending?.respond(CBATTRequest.Response(result: result, value: value)) ?? true
+    }
+}
+
+/// The response to one request, or to several that came together. The requests keep it, and their refusal is the
+/// response when the last one has gone.
+final class PendingResponse: Sendable {
+    private let waiting: Lock<CheckedContinuation<CBATTRequest.Response, Never>?>
+
+    /// Has the response resume a task.
+    init(_ continuation: CheckedContinuation<CBATTRequest.Response, Never>) {
+        waiting = Lock(continuation)
+    }
+
+    deinit { refuse() }
+
+    /// Responds; returns `false` if that was done before.
+    func respond(_ response: CBATTRequest.Response) -> Bool {
+        let continuation = waiting.withLock { $0.take() }
         continuation?.resume(returning: response)
         return continuation != nil
     }
 
-    /// Has the response resume a task.
-    func await(_ continuation: CheckedContinuation<Response, Never>) { state.withLock { $0.response = continuation } }
+    /// Refuses the requests, if there was no response.
+    func refuse() { _ = respond(CBATTRequest.Response(result: .unlikelyError, value: nil)) }
 }

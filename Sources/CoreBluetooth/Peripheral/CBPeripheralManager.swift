@@ -105,7 +105,8 @@ open class CBPeripheralManager: CBManager, @unchecked Sendable {
     /// Advertises, so that centrals find this device and connect. It needs CAP_NET_RAW.
     ///
     /// - Parameter advertisementData: `CBAdvertisementDataLocalNameKey` and `CBAdvertisementDataServiceUUIDsKey` are
-    ///   used, as on Apple's systems; anything else is not advertised. A name that does not fit is shortened.
+    ///   used, as on Apple's systems; anything else is not advertised. A name that does not fit is shortened. Services
+    ///   for which there is no room are not advertised, which the log states.
     open func startAdvertising(_ advertisementData: [String: Any]?) {
         guard isPoweredOn() else { return }
         let services = advertisementData?[CBAdvertisementDataServiceUUIDsKey] as? [CBUUID] ?? []
@@ -125,38 +126,40 @@ open class CBPeripheralManager: CBManager, @unchecked Sendable {
     /// - Returns: `false` if the manager advertises already.
     @discardableResult
     private func begin(_ advertisement: PeripheralManagerState.Advertisement, isRestored: Bool = false) -> Bool {
-        let start = own.withLock { state -> UInt64? in
-            guard !state.wantsAdvertising else { return nil }
+        let services = advertisement.services.compactMap { BluetoothUUID($0) }
+        let (name, id, hub, server) = (advertisement.name, id, host.hub, host.server)
+        let isNew = own.withLock { state in
+            guard !state.wantsAdvertising else { return false }
             state.wantsAdvertising = true
             state.advertisement = advertisement
             state.restored = nil
             state.start += 1
             if isRestored { state.quietStart = state.start }
-            return state.start
+            let start = state.start
+            // Before another thread can stop it.
+            hub.post { _ in server.assumeIsolated { $0.advertise(name, services, start: start, for: id) } }
+            return true
         }
-        guard let start else { return false }
-        keepState()
-        let services = advertisement.services.compactMap { BluetoothUUID($0) }
-        let (name, id, server) = (advertisement.name, id, host.server)
-        host.hub.post { _ in server.assumeIsolated { $0.advertise(name, services, start: start, for: id) } }
-        return true
+        if isNew { keepState() }
+        return isNew
     }
 
     /// Stops advertising. Links stay up. A start that is not reported yet is reported with
     /// `CBError.operationCancelled`, or with the error that it ended with.
     open func stopAdvertising() {
         guard isPoweredOn() else { return }
-        endAdvertising()
-        let (id, server) = (id, host.server)
-        host.hub.post { _ in server.assumeIsolated { $0.stopAdvertising(of: id) } }
+        let (id, hub, server) = (id, host.hub, host.server)
+        endAdvertising { hub.post { _ in server.assumeIsolated { $0.stopAdvertising(of: id) } } }
     }
 
-    private func endAdvertising() {
+    /// Ends what is advertised. `post` has the server do that, before an observer or another thread can start again.
+    private func endAdvertising(_ post: () -> Void) {
         own.withLock { state in
             state.wantsAdvertising = false
             state.advertisement = nil
             state.restored = nil
             state.start += 1
+            post()
         }
         setAdvertising(false)
         keepState()
@@ -207,7 +210,7 @@ open class CBPeripheralManager: CBManager, @unchecked Sendable {
     /// Responds to a request of a central.
     ///
     /// - Parameters:
-    ///   - request: The request; of several that came together, the first one.
+    ///   - request: The request; of several that came together, any one.
     ///   - result: `.success`, or the error that the central receives.
     open func respond(to request: CBATTRequest, withResult result: CBATTError.Code) {
         guard !request.respond(result) else { return }
@@ -289,7 +292,7 @@ open class CBPeripheralManager: CBManager, @unchecked Sendable {
 
     // MARK: On the delegate's queue
 
-    override func adapterIsLost() { endAdvertising() }
+    override func adapterIsLost() { endAdvertising {} }
 
     override func adapterIsReady() {
         if let restored = own.withLock({ $0.restored }) { begin(restored, isRestored: true) }

@@ -1,7 +1,7 @@
 /// The events of a peripheral manager. All methods are called on the queue that the manager was created with,
 /// one at a time.
 ///
-/// All but `peripheralManagerDidUpdateState(_:)` have an empty default.
+/// All but `peripheralManagerDidUpdateState(_:)` have a default, which does nothing or logs a line.
 @preconcurrency public protocol CBPeripheralManagerDelegate: NSObjectProtocol {
     /// Reports that `CBManager.state` has changed; called first soon after the manager was created.
     ///
@@ -38,7 +38,7 @@
     /// Reports a central's request to read a value that is not fixed.
     func peripheralManager(_ peripheral: CBPeripheralManager, didReceiveRead request: CBATTRequest)
 
-    /// Reports a central's request to write one value or several, all or none. Respond once, to the first one.
+    /// Reports a central's request to write one value or several, all or none. Respond once, to any one.
     func peripheralManager(_ peripheral: CBPeripheralManager, didReceiveWrite requests: [CBATTRequest])
 
     /// Reports that there is room for updates again, after
@@ -58,8 +58,10 @@
 }
 
 extension CBPeripheralManagerDelegate {
-    /// Does nothing.
-    public func peripheralManager(_ peripheral: CBPeripheralManager, willRestoreState dict: [String: Any]) {}
+    /// Logs a line: the program has provided a restore identifier, and drops what is restored.
+    public func peripheralManager(_ peripheral: CBPeripheralManager, willRestoreState dict: [String: Any]) {
+        peripheral.logUnusedRestoration()
+    }
 
     /// Does nothing.
     public func peripheralManagerDidStartAdvertising(_ peripheral: CBPeripheralManager, error: (any Error)?) {}

@@ -24,11 +24,35 @@ struct Bench: Sendable {
         }
     }
 
+    /// Runs `body` with a bench whose channels `open` opens, in place of the radio, which refuses all.
+    static func run(
+        openingChannels open: @escaping @Sendable () throws(SystemCallError) -> LinkSocket,
+        _ body: @escaping @Sendable (Bench) async throws -> Void
+    ) async throws {
+        let settings = CoreBluetoothHost.Settings(environment: [:])
+        try await VirtualTime.run { time in
+            let radio = VirtualRadio(time: time)
+            var system = radio.system
+            system.openChannel = { _, _, _, _ throws(SystemCallError) in try open() }
+            let log = KeptMessages()
+            let configuration = CoreBluetoothHost.configuration(settings, logger: log.logger)
+            let adapter = Adapter(.first, loop: radio.loop, logger: log.logger, system: system)
+            let central = Central(configuration, adapter: adapter)
+            try await Bench(time, radio, central, log).use(settings, body)
+        }
+    }
+
     private init(_ time: VirtualTime, _ radio: VirtualRadio, _ settings: CoreBluetoothHost.Settings) {
+        let log = KeptMessages()
+        let central = Central(CoreBluetoothHost.configuration(settings, logger: log.logger), radio: radio)
+        self.init(time, radio, central, log)
+    }
+
+    private init(_ time: VirtualTime, _ radio: VirtualRadio, _ central: Central, _ log: KeptMessages) {
         self.time = time
         self.radio = radio
-        log = KeptMessages()
-        central = Central(CoreBluetoothHost.configuration(settings, logger: log.logger), radio: radio)
+        self.central = central
+        self.log = log
     }
 
     private func use(

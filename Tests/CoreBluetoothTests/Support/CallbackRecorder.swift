@@ -25,6 +25,7 @@ final class CallbackRecorder: NSObject, CBCentralManagerDelegate, CBPeripheralDe
         var requests: [CBATTRequest] = []
         var channels: [CBL2CAPChannel] = []
         var restored: [[String: Any]] = []
+        var timestamps: [CFAbsoluteTime] = []
         var waiting: [(id: Int, line: String, count: Int, continuation: CheckedContinuation<Bool, Never>)] = []
         var lastID = 0
         /// Called on the delegate's queue with each line.
@@ -46,6 +47,8 @@ final class CallbackRecorder: NSObject, CBCentralManagerDelegate, CBPeripheralDe
     var requests: [CBATTRequest] { state.withLock { $0.requests } }
     var channels: [CBL2CAPChannel] { state.withLock { $0.channels } }
     var restored: [[String: Any]] { state.withLock { $0.restored } }
+    /// The times of the disconnections.
+    var timestamps: [CFAbsoluteTime] { state.withLock { $0.timestamps } }
 
     func clear() {
         state.withLock { state in
@@ -156,7 +159,9 @@ final class CallbackRecorder: NSObject, CBCentralManagerDelegate, CBPeripheralDe
         _ central: CBCentralManager, didDisconnectPeripheral peripheral: CBPeripheral, timestamp: CFAbsoluteTime,
         isReconnecting: Bool, error: (any Error)?
     ) {
-        note("didDisconnect \(text(error)) \(isReconnecting) \(peripheral.state.rawValue)", error)
+        note("didDisconnect \(text(error)) \(isReconnecting) \(peripheral.state.rawValue)", error) {
+            $0.timestamps.append(timestamp)
+        }
     }
 
     func centralManager(

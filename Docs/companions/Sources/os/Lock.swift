@@ -35,3 +35,22 @@ extension OSAllocatedUnfairLock where State == Void {
     public func lock() { mutex.lock() }
     public func unlock() { mutex.unlock() }
 }
+
+/// A lock without a value. On Apple's systems it has four bytes; here it is a mutex, which needs no cleanup either.
+public struct os_unfair_lock_s {
+    // The functions use its address, which is that of the lock.
+    private var mutex = pthread_mutex_t()
+
+    public init() {}
+}
+
+public typealias os_unfair_lock = os_unfair_lock_s
+public typealias os_unfair_lock_t = UnsafeMutablePointer<os_unfair_lock_s>
+
+public func os_unfair_lock_lock(_ lock: os_unfair_lock_t) { pthread_mutex_lock(mutex(of: lock)) }
+public func os_unfair_lock_unlock(_ lock: os_unfair_lock_t) { pthread_mutex_unlock(mutex(of: lock)) }
+public func os_unfair_lock_trylock(_ lock: os_unfair_lock_t) -> Bool { pthread_mutex_trylock(mutex(of: lock)) == 0 }
+
+private func mutex(of lock: os_unfair_lock_t) -> UnsafeMutablePointer<pthread_mutex_t> {
+    UnsafeMutableRawPointer(lock).assumingMemoryBound(to: pthread_mutex_t.self)
+}

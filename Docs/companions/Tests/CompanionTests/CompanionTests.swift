@@ -41,6 +41,15 @@ import os.log
         #expect(lock.withLock { $0 } == 100)
     }
 
+    @Test func anUnfairLockExcludesOtherThreads() {
+        let counter = Counter()
+        DispatchQueue.concurrentPerform(iterations: 100) { _ in counter.increment() }
+        #expect(counter.count == 100)
+        let attempts = [os_unfair_lock_trylock(&counter.lock), os_unfair_lock_trylock(&counter.lock)]
+        os_unfair_lock_unlock(&counter.lock)
+        #expect(attempts == [true, false])
+    }
+
     @Test func publishersMerge() {
         let (one, two) = (PassthroughSubject<Int, Never>(), PassthroughSubject<Int, Never>())
         var values: [Int] = []
@@ -98,5 +107,17 @@ import os.log
             kept.withLock { $0.cancellable = cancellable }
         }
         #expect(states.last == manager.state)
+    }
+}
+
+/// A counter with a lock, as programs for Apple's systems write it.
+private final class Counter: @unchecked Sendable {
+    var lock = os_unfair_lock()
+    private(set) var count = 0
+
+    func increment() {
+        os_unfair_lock_lock(&lock)
+        count += 1
+        os_unfair_lock_unlock(&lock)
     }
 }
