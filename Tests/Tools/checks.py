@@ -30,6 +30,9 @@ STRICT = os.environ.get("CI", "").lower() in ("true", "1", "yes")
 # One way to build what is released, in all steps and in the Makefile: with other options everything would be linked again, or compiled.
 RELEASE = ["swift", "build", "-c", "release", "--static-swift-stdlib", "--disable-local-rpath", "--product"]
 
+# The daemons of the documentation are built on the debug build of the modules, beside it.
+EXAMPLES = ["--package-path", "Docs/examples", "--scratch-path", ".build"]
+
 # What hangs is ended, and fails its step. The longest command takes a third of that on two processors.
 LIMIT = ["timeout", "--kill-after=30", "60m"]
 
@@ -149,9 +152,9 @@ def api():
 
 
 def examples():
-    package = ["--package-path", "Docs/examples", "--scratch-path", ".build/examples"]
-    yield ["swift", "build", *package, "--build-tests"], {}
-    yield ["swift", "test", *package, "--skip-build", "--disable-xctest", "--no-parallel"], {}
+    yield ["swift", "build", *EXAMPLES, "--build-tests"], {}
+    yield ["swift", "test", *EXAMPLES, "--skip-build", "--disable-xctest", "--no-parallel"], {}
+    # Not beside it: once there is a module `os`, `canImport(os)` is true for each later build in the same folder.
     companions = ["--package-path", "Docs/companions", "--scratch-path", ".build/companions"]
     yield ["swift", "build", *companions, "--build-tests"], {}
     yield ["swift", "test", *companions, "--skip-build", "--disable-xctest", "--no-parallel"], {}
@@ -219,7 +222,7 @@ def kernel():
     yield [*RELEASE, "blescan"], {}
     yield [*RELEASE, "bareble-recover"], {}
     for product in ("heart-rate-logger", "advertisement-logger"):
-        yield ["swift", "build", "--package-path", "Docs/examples", "--scratch-path", ".build/examples", "--product", product], {}
+        yield ["swift", "build", *EXAMPLES, "--product", product], {}
     for groups in [*machines(), *machines_alone()]:
         yield ["python3", "Tests/VM/run.py", *groups], {}
 

@@ -14,8 +14,8 @@ from bed import ROOT, Bed, BedError
 
 BLESCAN = ROOT / ".build" / "release" / "blescan"
 BUNDLE = ROOT / ".build" / "debug" / "BareBLEPackageTests.xctest"
-LOGGER = ROOT / ".build" / "examples" / "debug" / "heart-rate-logger"
-LISTENER = ROOT / ".build" / "examples" / "debug" / "advertisement-logger"
+LOGGER = ROOT / ".build" / "debug" / "heart-rate-logger"
+LISTENER = ROOT / ".build" / "debug" / "advertisement-logger"
 RECOVER = ROOT / ".build" / "release" / "bareble-recover"
 TRIALS = ROOT / ".build" / "debug" / "link-trials"
 PAIRING = ROOT / ".build" / "debug" / "pairing-trials"
