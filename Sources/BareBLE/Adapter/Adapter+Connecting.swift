@@ -446,12 +446,8 @@ extension Adapter {
                 }
                 throw .encryption(error)
             }
-            bonds.recordEncryption(required.identity)
-            security.report(.encrypted(required.identity))
         }
-        var link = adopt(socket, handle: known, target.peer, kernelName: name)
-        link.hasDiscarded = discarded > 0
-        return link
+        return adopt(socket, handle: known, target, kernelName: name, discarded: discarded)
     }
 
     /// Attaches a socket to a link to a bonded peer where the kernel was given no keys: once it is encrypted by a
@@ -480,7 +476,7 @@ extension Adapter {
             throw .cancelled
         }
         var discarded = 0
-        if let required = target.required {
+        if target.required != nil {
             let attached = (try? socket.hciHandle()) ?? handle
             do throws(EncryptionFailure) {
                 try checkEncryption(handle, attached: attached)
@@ -488,12 +484,22 @@ extension Adapter {
                 throw await self.end(attached, of: target, error)
             }
             discarded = discard(&socket)
+        }
+        return adopt(socket, handle: handle, target, kernelName: name, discarded: discarded)
+    }
+
+    /// Takes charge of a link that a socket is attached to, and reports the encryption that it must have.
+    ///
+    /// - Parameter discarded: How many packets were discarded that had arrived before the link was encrypted.
+    private func adopt(
+        _ socket: consuming LinkSocket, handle: ConnectionHandle?, _ target: ConnectTarget, kernelName: PeerID,
+        discarded: Int
+    ) -> AdapterLink {
+        if let required = target.required {
             bonds.recordEncryption(required.identity)
             security.report(.encrypted(required.identity))
         }
-        var link = adopt(socket, handle: handle, target.peer, kernelName: name)
-        link.hasDiscarded = discarded > 0
-        return link
+        return adopt(socket, handle: handle, target.peer, kernelName: kernelName, hasDiscarded: discarded > 0)
     }
 
     /// Returns the handle of a link to a peer that is up, as an earlier process leaves it for some seconds.

@@ -408,9 +408,7 @@ extension Adapter {
         }
         let discarded = discard(&link.socket)
         // The name may be another one now.
-        var paired = adopt(link.socket, handle: identity.handle, bond.peer)
-        paired.hasDiscarded = discarded > 0
-        return paired
+        return adopt(link.socket, handle: identity.handle, bond.peer, hasDiscarded: discarded > 0)
     }
 
     // MARK: The security of links
