@@ -122,8 +122,7 @@ extension Adapter {
         } catch {
             throw BLEError(
                 .system, subject: "\(link.peer)", during: operation, because: "\(error.call) failed",
-                hint: error.remedy,
-                errorNumber: error.errno)
+                hint: error.adapterRemedy, errorNumber: error.errno)
         }
     }
 
