@@ -124,7 +124,7 @@ extension Adapter {
         if try self.target(target.address, demand) != target { return .bondChanged }
         retry.beginTurn(at: loop.now())
         // What an earlier link has shown of the bond, which may be another one since.
-        _ = security.coordinator.takeRejection(by: target.peer)
+        _ = coordinator.takeRejection(by: target.peer)
         if target.means == .kernel {
             let omitted = demand.pairing != nil && target.required == nil ? target.peer : nil
             try await loadKeys(leavingOut: omitted, until: retry.deadline, during: "connect")
@@ -406,7 +406,7 @@ extension Adapter {
         let required = target.required
         var name = target.peer
         var otherName: PeerID?
-        if required != nil { _ = security.coordinator.takeRejection(by: target.peer) }
+        if required != nil { _ = coordinator.takeRejection(by: target.peer) }
         if let handle, target.isBonded {
             // A socket that attaches before the kernel has filed the link, or by another name, has it look for the
             // peer, for good. The kernel has the link of a bond that is to be replaced under the address on air.

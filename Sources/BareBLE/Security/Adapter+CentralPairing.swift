@@ -6,7 +6,6 @@ internal import Logging
 // agent and the owner of their links.
 
 extension Adapter {
-    private var coordinator: SecurityCoordinator { security.coordinator }
     private var centrals: CentralPairings { security.centrals }
 
     /// How long the kernel may take to accept pairings.

@@ -68,8 +68,6 @@ enum EncryptionFailure: Error {
 }
 
 extension Adapter {
-    private var coordinator: SecurityCoordinator { security.coordinator }
-
     /// How long the encryption of a link takes at the most, where its parameters are the usual ones.
     private static let encryptionTimeout: Duration = .seconds(5)
     /// The encryption takes at most so many connection events in which the peer listens, some of them repeated.

@@ -17,7 +17,7 @@ internal import Logging
 // Invariants
 // - All state belongs to the event loop's thread. The events alone are for any thread.
 // - The owners do not know one another, with the exception named above. `Adapter+Pairing`, `Adapter+CentralPairing` and
-//   `Adapter+Encrypting` perform what the coordinator returns.
+//   `Adapter+Encrypting` perform what the coordinator returns, `Adapter+Management` opens what it reads.
 
 /// The bonds, the pairings and the keys of an adapter.
 // Unchecked: only the loop's thread touches its state.
