@@ -172,11 +172,6 @@ extension Adapter {
                 coordinator.countSecurityRequest()
                 security.report(.securityRequested(peer))
                 logRefusal(ofCentral: peer)
-            case .encrypt(let command, let number): send(HCICommandPacket(command), for: .encryption(number))
-            case .withdrawEncryption: perform(hci.withdraw(.leEnableEncryption))
-            case .encrypted(let waiter, let result):
-                if case .success(let use) = result { links.encrypted(use.handle, keySize: use.keySize) }
-                wake(waiter, .encrypted(result))
             case .lost(let errno):
                 logger.debug("the management interface is gone", metadata: ["adapter": "\(name)", "errno": "\(errno)"])
                 closeManagement()

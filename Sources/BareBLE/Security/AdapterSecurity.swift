@@ -10,20 +10,23 @@ internal import Logging
 // | `SecurityCoordinator` | the management interface, the pairing that runs, the keys that the kernel has |
 // | `CurrentPairing` | the link, the agent and the stored bond of that pairing |
 // | `CentralPairings` | who serves centrals, how these may pair, and the one that does |
+// | `CommandEncryption` | the link that a command encrypts, and the task that waits for that |
 //
-// Duties: hold these together, let the coordinator read the bonds as they are stored, and report the events of bonds
-// and security.
+// Duties: hold these together, let the coordinator and the encryption read the bonds as they are stored, and report the
+// events of bonds and security.
 //
 // Invariants
 // - All state belongs to the event loop's thread. The events alone are for any thread.
 // - The owners do not know one another, with the exception named above. `Adapter+Pairing`, `Adapter+CentralPairing` and
-//   `Adapter+Encrypting` perform what the coordinator returns, `Adapter+Management` opens what it reads.
+//   `Adapter+Encrypting` perform what the coordinator and the encryption return, `Adapter+Management` opens what the
+//   coordinator reads.
 
 /// The bonds, the pairings and the keys of an adapter.
 // Unchecked: only the loop's thread touches its state.
 final class AdapterSecurity: @unchecked Sendable {
     let bonds: BondedDevices
     let coordinator: SecurityCoordinator
+    let encryption: CommandEncryption
     let pairing = CurrentPairing()
     let centrals = CentralPairings()
     let events = EventBroadcaster<SecurityEvent>(capacity: 64)
@@ -37,6 +40,7 @@ final class AdapterSecurity: @unchecked Sendable {
         self.bonds = bonds
         self.addressHash = addressHash
         coordinator = SecurityCoordinator(bonds: { bonds.records }, hardware: { bonds.hardware }) { loop.now() }
+        encryption = CommandEncryption(bonds: { bonds.records }, hardware: { bonds.hardware }) { loop.now() }
     }
 
     /// Whether bonds are stored, and peers may be paired, by this program.

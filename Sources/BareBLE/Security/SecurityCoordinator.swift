@@ -5,12 +5,9 @@ internal import BLELinux
 //
 // Duties: keep the adapter under management (`ManagementSetup`), pair one peer at a time (`PairingExchange`), also one
 // that has begun to pair (`PairingResponder`), reject every question of the kernel that belongs to no pairing of this
-// program, keep the kernel's lists as the bonds are stored, and encrypt links by command where the kernel takes no keys
-// from this process.
+// program, and keep the kernel's lists as the bonds are stored.
 //
 // Invariants
-// - A link is encrypted by a command (`LinkEncryption`) only where the adapter is not under management; whether that is
-//   so is decided by `Adapter.target`.
 // - Only peers that a task of this program pairs are paired, and centrals on served links while they may pair: a
 //   question about any other peer is rejected at once.
 // - One pairing runs at a time. While one of this side waits for its turn, no central begins one: those that come one
@@ -71,12 +68,6 @@ final class SecurityCoordinator {
         case changedByOthers(ForeignChange)
         /// Stop watching the descriptor, and call `close`.
         case lost(errno: Int32)
-        /// Send this command to the controller, and call `encryptionCommandFinished` with the number.
-        case encrypt(LEEnableEncryption, number: UInt64)
-        /// Take LE Enable Encryption out of the queue of commands if it still waits there.
-        case withdrawEncryption
-        /// A task resumes: its link is encrypted with a key of the size given, or is not.
-        case encrypted(UInt64, Result<KeyUse, LinkEncryption.Failure>)
     }
 
     /// The sign that another program manages the adapter.
@@ -93,12 +84,6 @@ final class SecurityCoordinator {
         case secureConnectionsOff
         /// It has given the adapter private addresses.
         case privacyOn
-    }
-
-    /// The encryption of a link by a command.
-    struct KeyUse: Hashable {
-        let handle: ConnectionHandle
-        let keySize: UInt8
     }
 
     /// What is counted.
@@ -145,9 +130,6 @@ final class SecurityCoordinator {
     /// The number of pairings of this side that run or wait for their turn.
     private var requestedPairings = 0
     private var loadWaiters: [(waiter: UInt64, load: UInt64)] = []
-    private var encryption = LinkEncryption()
-    /// The task that waits for the encryption by a command, and the key that is used.
-    private var commanding: (waiter: UInt64, key: ManagementLongTermKey)?
     /// Bonded peers whose links the kernel ended because they did not accept their keys.
     private var rejecting: Set<PeerID> = []
     /// The peer whose keys the kernel is not given.
@@ -201,8 +183,7 @@ final class SecurityCoordinator {
     var nextDeadline: BootInstant? {
         let waiting = exchange.isRunning ? nil : pairing?.demand.deadline
         let deadlines = [
-            channel.nextDeadline, setup.nextDeadline, exchange.nextDeadline, responder.nextDeadline,
-            encryption.nextDeadline, waiting,
+            channel.nextDeadline, setup.nextDeadline, exchange.nextDeadline, responder.nextDeadline, waiting,
         ]
         return deadlines.compactMap(\.self).min()
     }
@@ -251,7 +232,6 @@ final class SecurityCoordinator {
         let now = now()
         var actions = perform(channel.timePassed())
         actions += perform(setup.timePassed(now))
-        actions += perform(encryption.timePassed(now))
         if exchange.isRunning {
             actions += perform(exchange.timePassed(now))
         } else if let pairing, pairing.demand.deadline <= now {
@@ -294,68 +274,6 @@ final class SecurityCoordinator {
         turnWaiters.removeAll { $0 == waiter }
         loadWaiters.removeAll { $0.waiter == waiter }
         restWaiters.removeAll { $0 == waiter }
-    }
-
-    // MARK: Encryption
-
-    /// A link has come up.
-    func linkBegan(_ handle: ConnectionHandle) -> [Action] { perform(encryption.linkBegan(handle)) }
-
-    /// An Encryption Change was read.
-    func received(_ change: HCIEncryptionChange) -> [Action] { perform(encryption.received(change)) }
-
-    /// An Encryption Key Refresh Complete was read.
-    func received(_ refresh: HCIEncryptionKeyRefresh) -> [Action] { perform(encryption.received(refresh)) }
-
-    /// A link has ended.
-    func linkEnded(_ handle: ConnectionHandle, _ reason: HCIStatus) -> [Action] {
-        perform(encryption.linkEnded(handle, reason))
-    }
-
-    /// The controller was reset, or the adapter went away: it has no links any more.
-    func controllerReset() -> [Action] { perform(encryption.adapterLost()) }
-
-    /// Encrypts a link by a command with the key of a bond; resumes `waiter` when that has ended. Links are made in
-    /// turns, and so are they encrypted.
-    func encrypt(_ handle: ConnectionHandle, of identity: PeerID, _ waiter: UInt64) -> [Action] {
-        guard commanding == nil else { return [.encrypted(waiter, .failure(.busy))] }
-        // The bond may have been forgotten meanwhile.
-        guard
-            let key = bonds().first(where: { $0.identity == identity }).flatMap({
-                try? BondRules.centralKey(of: $0, adapter: hardware())
-            })
-        else {
-            return [.encrypted(waiter, .failure(.noKey))]
-        }
-        commanding = (waiter, key)
-        return perform(encryption.begin(handle, at: now()))
-    }
-
-    /// LE Enable Encryption has its response, or failed for the reason given.
-    func encryptionCommandFinished(_ number: UInt64, _ failure: HCICommandFailure?) -> [Action] {
-        perform(encryption.commandFinished(number, failure))
-    }
-
-    /// The task does not wait for its encryption any longer.
-    func cancelEncryption(_ waiter: UInt64) -> [Action] {
-        commanding?.waiter == waiter ? perform(encryption.cancel()) : []
-    }
-
-    private func perform(_ requests: [LinkEncryption.Action]) -> [Action] {
-        var actions: [Action] = []
-        for request in requests {
-            guard let (waiter, key) = commanding else { continue }
-            switch request {
-            case .send(let handle, let number):
-                let command = LEEnableEncryption(handle: handle, rand: key.rand, ediv: key.ediv, key: key.key)
-                actions.append(.encrypt(command, number: number))
-            case .withdraw: actions.append(.withdrawEncryption)
-            case .finish(let result):
-                commanding = nil
-                actions.append(.encrypted(waiter, result.map { KeyUse(handle: $0, keySize: key.size) }))
-            }
-        }
-        return actions
     }
 
     /// Returns whether the kernel has ended a link to a bonded peer because that did not accept its key, since the last
