@@ -165,7 +165,7 @@ extension Adapter {
             count += 1
             if let reply = ATTPacket.reply(toDiscarded: packet) { _ = socket.send(reply) }
         }
-        coordinator.discarded(count)
+        security.discarded(count)
         return count
     }
 

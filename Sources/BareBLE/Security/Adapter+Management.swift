@@ -60,7 +60,7 @@ extension Adapter {
             commandsReadable()
             checkPresence()
             guard presence == .up else { throw downError(during: operation) }
-            coordinator.setUpEnded(nil)
+            security.setUpEnded(nil)
             return managed
         case .managed(.failure(let failure)): throw BLEError(failure, adapter: name, during: operation)
         case .cancelled: throw cancelledError(during: operation)
@@ -82,7 +82,7 @@ extension Adapter {
     func manageFirst(
         during operation: String, mayCyclePower: Bool = true, until limit: BootInstant? = nil
     ) async throws(BLEError) {
-        guard security.isConfigured, coordinator.setUpFailure == nil else { return }
+        guard security.isConfigured, security.setUpFailure == nil else { return }
         // One that is managed and cannot pair can be helped where it has no links.
         if coordinator.isManaged, coordinator.canPair == true || links.hasLinks || !mayCyclePower { return }
         do throws(BLEError) {
@@ -98,7 +98,7 @@ extension Adapter {
             if error.code == .cancelled { throw error }
             // That says nothing about the adapter: the next use waits for it again.
             if let limit, limit <= loop.now() { throw error }
-            coordinator.setUpEnded(error)
+            security.setUpEnded(error)
             warnOfNoManagement(error)
             // It was switched off for that, and why it is not on again is the cause.
             if presence == .down { throw error }

@@ -169,7 +169,7 @@ extension Adapter {
             case .requested(let peer):
                 // It may be the response to a request of this side.
                 if securityRefused(withCentral: peer) { continue }
-                coordinator.countSecurityRequest()
+                security.countSecurityRequest()
                 security.report(.securityRequested(peer))
                 logRefusal(ofCentral: peer)
             case .lost(let errno):

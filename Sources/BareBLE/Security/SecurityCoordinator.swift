@@ -90,15 +90,9 @@ final class SecurityCoordinator {
     struct Counts: Hashable {
         /// Pairings that no task requested.
         var refusedPairings = 0
-        /// Security Requests of peers without a bond.
-        var securityRequests = 0
         /// Loads of the kernel's lists.
         var loads = 0
         var failedLoads = 0
-        /// Packets that arrived on links to bonded peers before these were encrypted.
-        var discardedPackets = 0
-        /// Signed writes of centrals that were dropped.
-        var refusedSignatures = 0
     }
 
     private let channel: ManagementChannel
@@ -139,8 +133,6 @@ final class SecurityCoordinator {
     private(set) var counts = Counts()
     /// Whether another program has changed the security of the adapter since that was put under management, or before.
     private(set) var hasOtherManager = false
-    /// Why the adapter could not be put under management before its use; `ready` and a pairing try again.
-    private(set) var setUpFailure: BLEError?
 
     private struct PairingCommand {
         let command: PairingExchange.Command
@@ -242,9 +234,6 @@ final class SecurityCoordinator {
 
     // MARK: Setup
 
-    /// Putting the adapter under management before its use has failed, or has succeeded since.
-    func setUpEnded(_ failure: BLEError?) { setUpFailure = failure }
-
     /// Puts the adapter under management; resumes `waiter` when that has ended.
     func manage(_ plan: ManagementSetup.Plan, _ waiter: UInt64) -> [Action] {
         setupWaiters.append(waiter)
@@ -282,25 +271,13 @@ final class SecurityCoordinator {
 
     /// Adds what was counted here.
     func count(in statistics: inout AdapterStatistics) {
-        statistics.discardedPackets = counts.discardedPackets
         statistics.refusedPairings = counts.refusedPairings
-        statistics.refusedSignatures = counts.refusedSignatures
-        statistics.securityRequests = counts.securityRequests
         statistics.failedKeyLoads = counts.failedLoads
         let channel = channel.counts
         statistics.managementTimeouts = channel.timeouts
         statistics.malformedManagementEvents = channel.malformed
         statistics.droppedByKernel += channel.droppedByKernel
     }
-
-    /// Packets from before the encryption were discarded.
-    func discarded(_ packets: Int) { counts.discardedPackets += packets }
-
-    /// A peer without a bond has asked for security.
-    func countSecurityRequest() { counts.securityRequests += 1 }
-
-    /// A signed write of a central was dropped.
-    func refusedSignature() { counts.refusedSignatures += 1 }
 
     /// A link has shown that the kernel cannot pair.
     func cannotPair() { setup.cannotPair() }
