@@ -39,6 +39,34 @@ struct ConnectTarget: Equatable {
     let required: RequiredEncryption?
 }
 
+/// The room for one more link at the controller, while a connect waits for that.
+private struct RoomWait {
+    enum Room {
+        case free
+        /// It is only guessed to be missing, so the connect does not wait longer than this.
+        case missing(until: BootInstant)
+        /// As many links are up as may be.
+        case full(Int)
+    }
+
+    /// When the connect waits no longer where room is only guessed to be missing; `nil` before it was.
+    private var deadline: BootInstant?
+
+    /// Returns whether there is room, and begins to wait where there seems to be none.
+    ///
+    /// - Parameter limit: When the connect itself ends.
+    mutating func room(by advice: LinkLimit.Advice, at now: BootInstant, until limit: BootInstant?) -> Room {
+        switch advice {
+        case .proceed: return .free
+        case .full(let most): return .full(most)
+        case .wait(let time):
+            let end = deadline ?? min(now + time, limit ?? now + time)
+            deadline = end
+            return end <= now ? .free : .missing(until: end)
+        }
+    }
+}
+
 extension Adapter {
     /// How a turn with the controller has ended.
     private enum Turn: ~Copyable {
@@ -110,12 +138,12 @@ extension Adapter {
         try await prepare(during: "connect", until: limit)
         try checkIsPeer(target.address.address, "\(target.address)", during: "connect")
         var hasWaited = false
-        var roomDeadline: BootInstant?
+        var wait = RoomWait()
         while true {
             // Without the turn: others may need no room.
-            try await awaitRoom(for: target, &roomDeadline, until: limit)
+            try await awaitRoom(for: target, &wait, until: limit)
             if try await takeTurn(until: limit, target.peer) { hasWaited = true }
-            if case .proceed = room(for: target, &roomDeadline, until: limit) { break }
+            if case .free = room(for: target, &wait, until: limit) { break }
             initiator.passTurn()
         }
         defer { initiator.passTurn() }
@@ -246,29 +274,22 @@ extension Adapter {
     }
 
     /// Whether another link may be initiated now.
-    ///
-    /// - Parameter roomDeadline: Until when the connect waits for room that is only guessed to be missing.
     private func room(
-        for target: ConnectTarget, _ roomDeadline: inout BootInstant?, until limit: BootInstant?
-    ) -> LinkLimit.Advice {
-        guard initiator.hasLinkLimit, !hasLink(to: target) else { return .proceed }
-        let advice = initiator.advice(links: linksUp.count)
-        guard case .wait(let time) = advice else { return advice }
-        let now = loop.now()
-        let end = roomDeadline ?? min(now + time, limit ?? now + time)
-        roomDeadline = end
-        return end <= now ? .proceed : advice
+        for target: ConnectTarget, _ wait: inout RoomWait, until limit: BootInstant?
+    ) -> RoomWait.Room {
+        guard initiator.hasLinkLimit, !hasLink(to: target) else { return .free }
+        return wait.room(by: initiator.advice(links: linksUp.count), at: loop.now(), until: limit)
     }
 
     /// Waits for the end of a link where as many are up as may be, or as the controller can have.
     private func awaitRoom(
-        for target: ConnectTarget, _ roomDeadline: inout BootInstant?, until limit: BootInstant?
+        for target: ConnectTarget, _ wait: inout RoomWait, until limit: BootInstant?
     ) async throws(BLEError) {
         while true {
             let end: BootInstant?
-            switch room(for: target, &roomDeadline, until: limit) {
-            case .proceed: return
-            case .wait: end = roomDeadline
+            switch room(for: target, &wait, until: limit) {
+            case .free: return
+            case .missing(let deadline): end = deadline
             case .full(let most):
                 if let limit, limit <= loop.now() {
                     throw BLEError(fullOf: linksUp.count, limit: most, peer: target.peer)
