@@ -110,8 +110,6 @@ final class SecurityCoordinator {
     private var findCentral: (@Sendable (PeerID) -> PairingResponder.Client?)?
     /// The commands of the pairing of a central that have not ended, by their numbers.
     private var centralCommands: [UInt64: PairingCommand] = [:]
-    /// The tasks that wait until the kernel lets centrals pair as the permission says.
-    private var restWaiters: [UInt64] = []
     private var pairing: (waiter: UInt64, demand: PairingExchange.Demand)?
     /// The commands of the pairing that have not ended, by their numbers.
     private var pairingCommands: [UInt64: PairingCommand] = [:]
@@ -119,11 +117,7 @@ final class SecurityCoordinator {
     /// Set while the kernel has not ended the Pair Device of a pairing that is over: whether that one has left the
     /// adapter bondable.
     private var remains: Bool?
-    private var setupWaiters: [UInt64] = []
-    private var turnWaiters: [UInt64] = []
-    /// The number of pairings of this side that run or wait for their turn.
-    private var requestedPairings = 0
-    private var loadWaiters: [(waiter: UInt64, load: UInt64)] = []
+    private var waiters = SecurityWaiters()
     /// Bonded peers whose links the kernel ended because they did not accept their keys.
     private var rejecting: Set<PeerID> = []
     /// The peer whose keys the kernel is not given.
@@ -161,8 +155,7 @@ final class SecurityCoordinator {
     var allowsCentralPairing: Bool { responder.isAllowed }
     /// Tasks that wait for this coordinator, and commands that are out.
     var outstanding: Int {
-        setupWaiters.count + turnWaiters.count + loadWaiters.count + restWaiters.count + channel.unfinishedCommands
-            + (isPairing ? 1 : 0)
+        waiters.count + channel.unfinishedCommands + (isPairing ? 1 : 0)
     }
     /// Whether the kernel has the keys of all bonds.
     var hasKeys: Bool { isManaged && setup.hasKeys }
@@ -236,7 +229,7 @@ final class SecurityCoordinator {
 
     /// Puts the adapter under management; resumes `waiter` when that has ended.
     func manage(_ plan: ManagementSetup.Plan, _ waiter: UInt64) -> [Action] {
-        setupWaiters.append(waiter)
+        waiters.awaitSetup(waiter)
         return perform(setup.begin(plan))
     }
 
@@ -247,7 +240,7 @@ final class SecurityCoordinator {
         omittedPeer = omitted
         let (number, actions) = setup.reload()
         counts.loads += 1
-        if let waiter { loadWaiters.append((waiter, number)) }
+        if let waiter { waiters.awaitLoad(number, waiter) }
         return perform(actions)
     }
 
@@ -258,12 +251,7 @@ final class SecurityCoordinator {
     }
 
     /// A task does not wait any longer.
-    func stopWaiting(_ waiter: UInt64) {
-        setupWaiters.removeAll { $0 == waiter }
-        turnWaiters.removeAll { $0 == waiter }
-        loadWaiters.removeAll { $0.waiter == waiter }
-        restWaiters.removeAll { $0 == waiter }
-    }
+    func stopWaiting(_ waiter: UInt64) { waiters.remove(waiter) }
 
     /// Returns whether the kernel has ended a link to a bonded peer because that did not accept its key, since the last
     /// call. It is known without the controller's events too.
@@ -298,13 +286,13 @@ final class SecurityCoordinator {
     }
 
     /// A task is to pair: until `pairingRequestEnded` no central begins to.
-    func pairingRequested() { requestedPairings += 1 }
+    func pairingRequested() { waiters.pairingRequested() }
 
     /// The task has paired, or does not pair any more.
-    func pairingRequestEnded() { requestedPairings -= 1 }
+    func pairingRequestEnded() { waiters.pairingRequestEnded() }
 
     /// Has a task wait until no pairing runs.
-    func awaitTurn(_ waiter: UInt64) { turnWaiters.append(waiter) }
+    func awaitTurn(_ waiter: UInt64) { waiters.awaitTurn(waiter) }
 
     func replied(_ reply: PairingExchange.Reply, to number: UInt64) -> [Action] {
         perform(exchange.replied(reply, to: number, at: now()))
@@ -351,7 +339,7 @@ final class SecurityCoordinator {
 
     /// Lets centrals pair; resumes `waiter` when the kernel accepts their pairings, or cannot be made to.
     func allowCentralPairing(_ permission: PairingResponder.Permission, _ waiter: UInt64) -> [Action] {
-        restWaiters.append(waiter)
+        waiters.awaitRest(waiter)
         return perform(responder.allow(permission))
     }
 
@@ -492,7 +480,7 @@ final class SecurityCoordinator {
         guard let refusal = PairingExchange.refusal(of: content), let adapter = channel.adapter else { return [] }
         if let peer = refusal.peer.id, let client = findCentral?(peer),
             let actions = responder.asked(
-                content, about: client, isBusy: isExchanging || requestedPairings > 0, at: now())
+                content, about: client, isBusy: isExchanging || waiters.hasRequestedPairing, at: now())
         {
             return perform(actions)
         }
@@ -534,14 +522,10 @@ final class SecurityCoordinator {
                     }
                 actions += perform(events)
             case .finish(let result):
-                let waiters = setupWaiters
-                setupWaiters = []
-                actions += waiters.map { .managed($0, result) }
+                actions += waiters.takeSetup().map { .managed($0, result) }
             case .listsLoaded(let number, let failure):
                 if failure != nil { counts.failedLoads += 1 }
-                let ended = loadWaiters.filter { $0.load <= number }
-                loadWaiters.removeAll { $0.load <= number }
-                actions += ended.map { .listsLoaded($0.waiter, failure) }
+                actions += waiters.takeLoads(upTo: number).map { .listsLoaded($0, failure) }
             case .pairingMayBegin:
                 if let pairing {
                     actions += perform(exchange.begin(pairing.demand))
@@ -555,10 +539,9 @@ final class SecurityCoordinator {
                     actions += perform(responder.cannotBegin(failure, at: now()))
                 }
             case .rested(let failure):
-                let waiters = restWaiters
-                restWaiters = []
-                actions += waiters.map { .rested($0, failure) }
-                if let failure, waiters.isEmpty { actions.append(.restFailed(failure)) }
+                let ended = waiters.takeRest()
+                actions += ended.map { .rested($0, failure) }
+                if let failure, ended.isEmpty { actions.append(.restFailed(failure)) }
             case .bondableCleared(let isSetAgain):
                 actions.append(changedByOthers(.bondableCleared(isSetAgain: isSetAgain)))
             case .madeBondable: actions.append(changedByOthers(.madeBondable))
@@ -617,8 +600,7 @@ final class SecurityCoordinator {
 
     /// Another pairing may begin.
     private func endTurn(isBondable: Bool?) -> [Action] {
-        let turns = turnWaiters
-        turnWaiters = []
+        let turns = waiters.takeTurns()
         return perform(setup.pairingEnds(isBondable: isBondable)) + turns.map { .turn($0) }
     }
 
@@ -634,5 +616,54 @@ final class SecurityCoordinator {
             actions += endPairing(pairing.waiter, .failure(.adapterLost))
         }
         return actions + perform(responder.adapterLost(at: now())) + leaveRemains()
+    }
+}
+
+// MARK: - Waiting
+
+/// The tasks that wait for the coordinator, by their numbers.
+private struct SecurityWaiters {
+    /// Those that wait until the adapter is under management.
+    private var setup: [UInt64] = []
+    /// Those that wait until the kernel has taken the lists of a load, or of a later one.
+    private var loads: [(waiter: UInt64, load: UInt64)] = []
+    /// Those that wait until no pairing runs.
+    private var turns: [UInt64] = []
+    /// Those that wait until the kernel lets centrals pair as the permission says.
+    private var rest: [UInt64] = []
+    /// The number of pairings of this side that run or wait for their turn.
+    private var requestedPairings = 0
+
+    var count: Int { setup.count + loads.count + turns.count + rest.count }
+    var hasRequestedPairing: Bool { requestedPairings > 0 }
+
+    mutating func awaitSetup(_ waiter: UInt64) { setup.append(waiter) }
+    mutating func awaitLoad(_ load: UInt64, _ waiter: UInt64) { loads.append((waiter, load)) }
+    mutating func awaitTurn(_ waiter: UInt64) { turns.append(waiter) }
+    mutating func awaitRest(_ waiter: UInt64) { rest.append(waiter) }
+    mutating func pairingRequested() { requestedPairings += 1 }
+    mutating func pairingRequestEnded() { requestedPairings -= 1 }
+
+    mutating func takeSetup() -> [UInt64] { Self.take(&setup) }
+    mutating func takeTurns() -> [UInt64] { Self.take(&turns) }
+    mutating func takeRest() -> [UInt64] { Self.take(&rest) }
+
+    mutating func takeLoads(upTo load: UInt64) -> [UInt64] {
+        let ended = loads.filter { $0.load <= load }
+        loads.removeAll { $0.load <= load }
+        return ended.map(\.waiter)
+    }
+
+    /// A task does not wait any longer.
+    mutating func remove(_ waiter: UInt64) {
+        setup.removeAll { $0 == waiter }
+        loads.removeAll { $0.waiter == waiter }
+        turns.removeAll { $0 == waiter }
+        rest.removeAll { $0 == waiter }
+    }
+
+    private static func take(_ waiters: inout [UInt64]) -> [UInt64] {
+        defer { waiters = [] }
+        return waiters
     }
 }
