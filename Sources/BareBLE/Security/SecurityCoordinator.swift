@@ -108,12 +108,8 @@ final class SecurityCoordinator {
     private var responder = PairingResponder()
     /// Returns the central of a served link, by the name that the kernel has for it.
     private var findCentral: (@Sendable (PeerID) -> PairingResponder.Client?)?
-    /// The commands of the pairing of a central that have not ended, by their numbers.
-    private var centralCommands: [UInt64: PairingCommand] = [:]
     private var pairing: (waiter: UInt64, demand: PairingExchange.Demand)?
-    /// The commands of the pairing that have not ended, by their numbers.
-    private var pairingCommands: [UInt64: PairingCommand] = [:]
-    private var lastCommand: UInt64 = 0
+    private var commands = PairingCommands()
     /// Set while the kernel has not ended the Pair Device of a pairing that is over: whether that one has left the
     /// adapter bondable.
     private var remains: Bool?
@@ -127,11 +123,6 @@ final class SecurityCoordinator {
     private(set) var counts = Counts()
     /// Whether another program has changed the security of the adapter since that was put under management, or before.
     private(set) var hasOtherManager = false
-
-    private struct PairingCommand {
-        let command: PairingExchange.Command
-        let ticket: ManagementCommandQueue.Ticket
-    }
 
     init(
         bonds: @escaping () -> [BondRecord], hardware: @escaping () -> String? = { nil },
@@ -372,10 +363,10 @@ final class SecurityCoordinator {
                     actions += perform(responder.adapterLost(at: now()))
                     continue
                 }
-                lastCommand &+= 1
+                let number = commands.next()
                 let (ticket, events) = channel.send(
-                    command.packet(peer, .noInputNoOutput, adapter: adapter), for: .pairing(lastCommand))
-                centralCommands[lastCommand] = PairingCommand(command: command, ticket: ticket)
+                    command.packet(peer, .noInputNoOutput, adapter: adapter), for: .pairing(number))
+                commands.sent(number, command, ticket, of: .central)
                 actions += perform(events)
             case .ask(let question, let client, let number):
                 actions.append(.askAboutCentral(question, client, number: number))
@@ -384,8 +375,7 @@ final class SecurityCoordinator {
             case .store(let outcome, let client): actions.append(.storeCentral(outcome, client))
             case .finish(let client, let result):
                 // What is not sent yet would be a command for the next pairing.
-                for ended in centralCommands.values { channel.cancel(ended.ticket) }
-                centralCommands = [:]
+                for ticket in commands.removeAll(of: .central) { channel.cancel(ticket) }
                 actions += [.stopAskingAboutCentral, .centralPaired(client, result)] + endTurn(isBondable: nil)
             case .refused(let client, let failure):
                 counts.refusedPairings += 1
@@ -411,12 +401,12 @@ final class SecurityCoordinator {
             case .finished(.setup, let code, let result):
                 actions += perform(setup.commandFinished(code, result, at: now()))
             case .finished(.pairing(let number), _, let result):
-                if let ended = centralCommands.removeValue(forKey: number) {
-                    actions += perform(responder.commandFinished(ended.command, Self.end(of: result), at: now()))
+                guard let (side, command) = commands.take(number) else { continue }
+                let end = Self.end(of: result)
+                switch side {
+                case .own: actions += perform(exchange.commandFinished(command, end, at: now()))
+                case .central: actions += perform(responder.commandFinished(command, end, at: now()))
                 }
-                guard let ended = pairingCommands.removeValue(forKey: number) else { continue }
-                actions += perform(
-                    exchange.commandFinished(ended.command, Self.end(of: result), at: now()))
             case .finished(.task(let waiter), _, let result):
                 var failure: ManagementCommandFailure?
                 // A peer that is not paired has no key in the kernel, and the key of one whose link has just ended is
@@ -567,10 +557,10 @@ final class SecurityCoordinator {
                     actions += perform(exchange.adapterLost())
                     continue
                 }
-                lastCommand &+= 1
+                let number = commands.next()
                 let packet = command.packet(peer, capability, adapter: adapter)
-                let (ticket, events) = channel.send(packet, for: .pairing(lastCommand))
-                pairingCommands[lastCommand] = PairingCommand(command: command, ticket: ticket)
+                let (ticket, events) = channel.send(packet, for: .pairing(number))
+                commands.sent(number, command, ticket, of: .own)
                 actions += perform(events)
             case .ask(let question, let number): actions.append(.ask(question, number: number))
             case .readSecurity: actions.append(.readSecurity)
@@ -588,8 +578,7 @@ final class SecurityCoordinator {
     ) -> [Action] {
         pairing = nil
         // What is not sent yet would be a command for the next pairing.
-        for ended in pairingCommands.values { channel.cancel(ended.ticket) }
-        pairingCommands = [:]
+        for ticket in commands.removeAll(of: .own) { channel.cancel(ticket) }
         let actions = [Action.stopAsking, .paired(waiter, result)]
         if isPairDeviceOut {
             remains = exchange.mayBeBondable
@@ -665,5 +654,50 @@ private struct SecurityWaiters {
     private static func take(_ waiters: inout [UInt64]) -> [UInt64] {
         defer { waiters = [] }
         return waiters
+    }
+}
+
+// MARK: - Commands
+
+/// The commands of pairings that have not ended. Both sides share their numbers, so that the response to a command of
+/// one pairing never reaches another one.
+private struct PairingCommands {
+    /// Who has begun the pairing.
+    enum Side {
+        case own
+        case central
+    }
+
+    private struct Sent {
+        let side: Side
+        let command: PairingExchange.Command
+        let ticket: ManagementCommandQueue.Ticket
+    }
+
+    private var unfinished: [UInt64: Sent] = [:]
+    private var last: UInt64 = 0
+
+    /// Returns the number of the next command.
+    mutating func next() -> UInt64 {
+        last &+= 1
+        return last
+    }
+
+    mutating func sent(
+        _ number: UInt64, _ command: PairingExchange.Command, _ ticket: ManagementCommandQueue.Ticket, of side: Side
+    ) {
+        unfinished[number] = Sent(side: side, command: command, ticket: ticket)
+    }
+
+    /// Returns a command that has ended; `nil` for one of a pairing that is over.
+    mutating func take(_ number: UInt64) -> (side: Side, command: PairingExchange.Command)? {
+        unfinished.removeValue(forKey: number).map { ($0.side, $0.command) }
+    }
+
+    /// Forgets the commands of a pairing that is over, and returns their tickets.
+    mutating func removeAll(of side: Side) -> [ManagementCommandQueue.Ticket] {
+        let ended = unfinished.filter { $0.value.side == side }
+        for number in ended.keys { unfinished[number] = nil }
+        return ended.values.map(\.ticket)
     }
 }
