@@ -762,7 +762,7 @@ extension PairingExchange {
 
     /// How long the agent's reply is awaited: the kernel gives a pairing up after 30 s without a packet, and the link
     /// with it.
-    private static let replyTime: Duration = .seconds(25)
+    static let replyTime: Duration = .seconds(25)
     /// How long the end of Pair Device is awaited after a rejection, and after Cancel Pair Device.
     private static let stopTimeout: Duration = .seconds(3)
     /// How long the end of Pair Device is awaited after the end of the link.

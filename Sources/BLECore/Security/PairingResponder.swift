@@ -14,6 +14,8 @@
 // - A pairing ends exactly once, in `finish`, and is paired only after the bond is stored. A failure after keys may
 //   exist removes them from the kernel first; those of another bond are left to the next load of the lists.
 // - Each question is asked once, with a number that no other question has had.
+// - A question that the agent does not reply to is rejected before the kernel gives the pairing up, which would end the
+//   link.
 // - The bond of a central never has the identity of another bond, or of another device that is connected: the links of
 //   that one would be taken for links to the bonded one. Links come and go,
 //   so the owner looks right before it stores the bond.
@@ -131,15 +133,52 @@ package struct PairingResponder: ~Copyable {
     private struct Pairing {
         let client: Client
         let permission: Permission
-        let deadline: BootInstant
+        /// When the pairing is given up where no question waits for a reply.
+        private let end: BootInstant
         /// The event that has asked last, and waits for a reply.
-        var event: ManagementEvent.Content?
-        var question: PairingExchange.Question
+        private(set) var event: ManagementEvent.Content?
+        private(set) var question: PairingExchange.Question
+        /// When that is rejected.
+        private var replyDeadline: BootInstant?
         /// Whether the agent has replied to the question with a yes, or a passkey.
         var isAnswered = false
         var keys: PairingKeys
         var method = PairingMethod.justWorks
         var isEncrypted: Bool
+
+        init(
+            _ client: Client, _ permission: Permission, _ question: PairingExchange.Question,
+            in event: ManagementEvent.Content, at now: BootInstant
+        ) {
+            self.client = client
+            self.permission = permission
+            self.question = question
+            end = now + permission.timeout
+            keys = PairingKeys(of: client.peer)
+            isEncrypted = !client.followsEncryption
+            ask(question, in: event, at: now)
+        }
+
+        /// When the pairing is given up unless something happens.
+        var deadline: BootInstant { replyDeadline ?? end }
+
+        /// The kernel asks, and the agent's reply is awaited; a passkey that is shown is entered at the central.
+        mutating func ask(
+            _ question: PairingExchange.Question, in event: ManagementEvent.Content, at now: BootInstant
+        ) {
+            self.event = event
+            self.question = question
+            replyDeadline = isShown ? nil : min(end, now + PairingExchange.replyTime)
+        }
+
+        /// The question needs no reply any more.
+        mutating func closeQuestion() {
+            event = nil
+            replyDeadline = nil
+        }
+
+        /// Whether a passkey is shown.
+        var isShown: Bool { if case .show = question { true } else { false } }
 
         /// Whether a bond is made that nobody has confirmed. The replacement of a bond is confirmed by the application.
         var isUnconfirmed: Bool { question == .justWorks && permission.acceptsUnconfirmed && !client.hasBond }
@@ -246,9 +285,7 @@ extension PairingResponder {
             return askedAgain(question, event, at: now)
         }
         guard let permission else { return nil }
-        let pairing = Pairing(
-            client: client, permission: permission, deadline: now + permission.timeout, event: event,
-            question: question, keys: PairingKeys(of: client.peer), isEncrypted: !client.followsEncryption)
+        let pairing = Pairing(client, permission, question, in: event, at: now)
         if let failure = obstacle(to: pairing, isBusy: isBusy, at: now) {
             return Self.refusal(of: event) + [.refused(client, failure)]
         }
@@ -278,15 +315,13 @@ extension PairingResponder {
     ) -> [Action] {
         switch state {
         case .waiting(var pairing):
-            pairing.event = event
-            pairing.question = question
+            pairing.ask(question, in: event, at: now)
             state = .waiting(pairing)
             return []
         case .pairing(var pairing):
             // A shown passkey is reported once more for each digit.
-            if pairing.question == question, pairing.event != nil || Self.isShown(question) { return [] }
-            pairing.event = event
-            pairing.question = question
+            if pairing.question == question, pairing.event != nil || pairing.isShown { return [] }
+            pairing.ask(question, in: event, at: now)
             if let failure = obstacle(toQuestionOf: pairing, at: now) { return leave(pairing, failure, at: now) }
             return ask(pairing)
         case .idle, .settling, .ending, .checking, .storing, .leaving:
@@ -317,7 +352,7 @@ extension PairingResponder {
         case (.show, .yes): return []
         default: return leave(pairing, .pairing(.refusedHere(pairing.question)), at: now)
         }
-        pairing.event = nil
+        pairing.closeQuestion()
         pairing.isAnswered = true
         state = .pairing(pairing)
         return [send(command, pairing)]
@@ -394,8 +429,7 @@ extension PairingResponder {
             actions += leave(pairing, .pairing(.timedOut(nil)), at: now)
         case .pairing(let pairing) where pairing.deadline <= now:
             // A passkey that is shown is entered at the central.
-            let isShown = if case .show = pairing.question { true } else { false }
-            let unanswered = pairing.event == nil || isShown ? nil : pairing.question
+            let unanswered = pairing.event == nil || pairing.isShown ? nil : pairing.question
             actions += leave(pairing, .pairing(.timedOut(unanswered)), at: now)
         case .settling(let pairing, let until) where until <= now:
             state = .checking(pairing)
@@ -434,7 +468,7 @@ extension PairingResponder {
         switch state {
         case .waiting(var pairing), .pairing(var pairing):
             // There is nothing to reject any more.
-            pairing.event = nil
+            pairing.closeQuestion()
             state = .ending(pairing, until: now + Self.linkLossTime)
             return [.stopAsking]
         case .settling(let pairing, _), .checking(let pairing):
@@ -476,12 +510,12 @@ extension PairingResponder {
     private mutating func givenUp(at now: BootInstant) -> [Action] {
         switch state {
         case .waiting(var pairing), .pairing(var pairing), .ending(var pairing, _):
-            pairing.event = nil
+            pairing.closeQuestion()
             let refusal = PairingExchange.Failure.refusal(of: pairing.method, isAnswered: pairing.isAnswered)
             return leave(pairing, .pairing(refusal), at: now, isOver: true)
         case .settling(var pairing, _):
             // The link is encrypted, or has keys: what was compared or entered was right.
-            pairing.event = nil
+            pairing.closeQuestion()
             return leave(pairing, .pairing(.refusedByPeer), at: now, isOver: true)
         case .idle, .checking, .storing, .leaving:
             return []
@@ -504,7 +538,7 @@ extension PairingResponder {
             state = .pairing(pairing)
             return []
         }
-        pairing.event = nil
+        pairing.closeQuestion()
         // The kernel has the link under its identity now, so that it could be taken for a link to that peer.
         if pairing.client.otherBonds.contains(pairing.keys.identity) {
             return [.stopAsking] + leave(pairing, .pairing(.identityTaken), at: now)
@@ -531,10 +565,6 @@ extension PairingResponder {
         case .passkeyNotify(let notification): .show(notification.passkey)
         default: nil
         }
-    }
-
-    private static func isShown(_ question: PairingExchange.Question) -> Bool {
-        if case .show = question { true } else { false }
     }
 
     private static func refusal(of event: ManagementEvent.Content) -> [Action] {

@@ -39,6 +39,34 @@ struct ConnectTarget: Equatable {
     let required: RequiredEncryption?
 }
 
+/// The room for one more link at the controller, while a connect waits for that.
+private struct RoomWait {
+    enum Room {
+        case free
+        /// It is only guessed to be missing, so the connect does not wait longer than this.
+        case missing(until: BootInstant)
+        /// As many links are up as may be.
+        case full(Int)
+    }
+
+    /// When the connect waits no longer where room is only guessed to be missing; `nil` before it was.
+    private var deadline: BootInstant?
+
+    /// Returns whether there is room, and begins to wait where there seems to be none.
+    ///
+    /// - Parameter limit: When the connect itself ends.
+    mutating func room(by advice: LinkLimit.Advice, at now: BootInstant, until limit: BootInstant?) -> Room {
+        switch advice {
+        case .proceed: return .free
+        case .full(let most): return .full(most)
+        case .wait(let time):
+            let end = deadline ?? min(now + time, limit ?? now + time)
+            deadline = end
+            return end <= now ? .free : .missing(until: end)
+        }
+    }
+}
+
 extension Adapter {
     /// How a turn with the controller has ended.
     private enum Turn: ~Copyable {
@@ -110,12 +138,12 @@ extension Adapter {
         try await prepare(during: "connect", until: limit)
         try checkIsPeer(target.address.address, "\(target.address)", during: "connect")
         var hasWaited = false
-        var roomDeadline: BootInstant?
+        var wait = RoomWait()
         while true {
             // Without the turn: others may need no room.
-            try await awaitRoom(for: target, &roomDeadline, until: limit)
+            try await awaitRoom(for: target, &wait, until: limit)
             if try await takeTurn(until: limit, target.peer) { hasWaited = true }
-            if case .proceed = room(for: target, &roomDeadline, until: limit) { break }
+            if case .free = room(for: target, &wait, until: limit) { break }
             initiator.passTurn()
         }
         defer { initiator.passTurn() }
@@ -124,7 +152,7 @@ extension Adapter {
         if try self.target(target.address, demand) != target { return .bondChanged }
         retry.beginTurn(at: loop.now())
         // What an earlier link has shown of the bond, which may be another one since.
-        _ = security.coordinator.takeRejection(by: target.peer)
+        _ = coordinator.takeRejection(by: target.peer)
         if target.means == .kernel {
             let omitted = demand.pairing != nil && target.required == nil ? target.peer : nil
             try await loadKeys(leavingOut: omitted, until: retry.deadline, during: "connect")
@@ -246,29 +274,22 @@ extension Adapter {
     }
 
     /// Whether another link may be initiated now.
-    ///
-    /// - Parameter roomDeadline: Until when the connect waits for room that is only guessed to be missing.
     private func room(
-        for target: ConnectTarget, _ roomDeadline: inout BootInstant?, until limit: BootInstant?
-    ) -> LinkLimit.Advice {
-        guard initiator.hasLinkLimit, !hasLink(to: target) else { return .proceed }
-        let advice = initiator.advice(links: linksUp.count)
-        guard case .wait(let time) = advice else { return advice }
-        let now = loop.now()
-        let end = roomDeadline ?? min(now + time, limit ?? now + time)
-        roomDeadline = end
-        return end <= now ? .proceed : advice
+        for target: ConnectTarget, _ wait: inout RoomWait, until limit: BootInstant?
+    ) -> RoomWait.Room {
+        guard initiator.hasLinkLimit, !hasLink(to: target) else { return .free }
+        return wait.room(by: initiator.advice(links: linksUp.count), at: loop.now(), until: limit)
     }
 
     /// Waits for the end of a link where as many are up as may be, or as the controller can have.
     private func awaitRoom(
-        for target: ConnectTarget, _ roomDeadline: inout BootInstant?, until limit: BootInstant?
+        for target: ConnectTarget, _ wait: inout RoomWait, until limit: BootInstant?
     ) async throws(BLEError) {
         while true {
             let end: BootInstant?
-            switch room(for: target, &roomDeadline, until: limit) {
-            case .proceed: return
-            case .wait: end = roomDeadline
+            switch room(for: target, &wait, until: limit) {
+            case .free: return
+            case .missing(let deadline): end = deadline
             case .full(let most):
                 if let limit, limit <= loop.now() {
                     throw BLEError(fullOf: linksUp.count, limit: most, peer: target.peer)
@@ -406,7 +427,7 @@ extension Adapter {
         let required = target.required
         var name = target.peer
         var otherName: PeerID?
-        if required != nil { _ = security.coordinator.takeRejection(by: target.peer) }
+        if required != nil { _ = coordinator.takeRejection(by: target.peer) }
         if let handle, target.isBonded {
             // A socket that attaches before the kernel has filed the link, or by another name, has it look for the
             // peer, for good. The kernel has the link of a bond that is to be replaced under the address on air.
@@ -446,12 +467,8 @@ extension Adapter {
                 }
                 throw .encryption(error)
             }
-            bonds.recordEncryption(required.identity)
-            security.report(.encrypted(required.identity))
         }
-        var link = adopt(socket, handle: known, target.peer, kernelName: name)
-        link.hasDiscarded = discarded > 0
-        return link
+        return adopt(socket, handle: known, target, kernelName: name, discarded: discarded)
     }
 
     /// Attaches a socket to a link to a bonded peer where the kernel was given no keys: once it is encrypted by a
@@ -480,7 +497,7 @@ extension Adapter {
             throw .cancelled
         }
         var discarded = 0
-        if let required = target.required {
+        if target.required != nil {
             let attached = (try? socket.hciHandle()) ?? handle
             do throws(EncryptionFailure) {
                 try checkEncryption(handle, attached: attached)
@@ -488,12 +505,22 @@ extension Adapter {
                 throw await self.end(attached, of: target, error)
             }
             discarded = discard(&socket)
+        }
+        return adopt(socket, handle: handle, target, kernelName: name, discarded: discarded)
+    }
+
+    /// Takes charge of a link that a socket is attached to, and reports the encryption that it must have.
+    ///
+    /// - Parameter discarded: How many packets were discarded that had arrived before the link was encrypted.
+    private func adopt(
+        _ socket: consuming LinkSocket, handle: ConnectionHandle?, _ target: ConnectTarget, kernelName: PeerID,
+        discarded: Int
+    ) -> AdapterLink {
+        if let required = target.required {
             bonds.recordEncryption(required.identity)
             security.report(.encrypted(required.identity))
         }
-        var link = adopt(socket, handle: handle, target.peer, kernelName: name)
-        link.hasDiscarded = discarded > 0
-        return link
+        return adopt(socket, handle: handle, target.peer, kernelName: kernelName, hasDiscarded: discarded > 0)
     }
 
     /// Returns the handle of a link to a peer that is up, as an earlier process leaves it for some seconds.

@@ -16,7 +16,7 @@ extension Adapter {
         /// The encryption of a link has changed, or failed.
         case encryption(HCIStatus)
         /// The encryption of a link by a command has ended.
-        case encrypted(Result<SecurityCoordinator.KeyUse, LinkEncryption.Failure>)
+        case encrypted(Result<CommandEncryption.KeyUse, LinkEncryption.Failure>)
         /// The kernel wanted to pair a peer, because it does not have the key of the bond.
         case keyMissing(PeerID)
         /// The pairing has ended; with the bond that was stored.
@@ -56,6 +56,6 @@ extension Adapter {
     /// Tasks that wait for this adapter, and commands that are out.
     package var outstanding: Int {
         waiting.count + hci.unfinishedCommands + initiator.outstanding + identification.waitingTasks
-            + security.coordinator.outstanding + advertiser.outstanding + links.encryptionWaiters.count
+            + coordinator.outstanding + advertiser.outstanding + links.encryptionWaiters.count
     }
 }

@@ -115,6 +115,8 @@ package actor Adapter {
 
     /// The bonds of this adapter.
     var bonds: BondedDevices { security.bonds }
+    /// Keeps the adapter able to pair, and pairs.
+    var coordinator: SecurityCoordinator { security.coordinator }
     nonisolated var securityEvents: EventBroadcaster<SecurityEvent> { security.events }
     /// Counts what the buffers of scans have dropped.
     var droppedEvents: DropCounter { scan.droppedEvents }
@@ -142,9 +144,8 @@ extension Adapter {
     /// Sets the one timer to the earliest deadline of the owners; one that is too early does no harm.
     func armTimer() {
         let deadlines = [
-            hci.nextDeadline, scan.nextDeadline, initiator.nextDeadline, security.coordinator.nextDeadline,
-            advertiser.nextDeadline,
-            recovery.nextDeadline,
+            hci.nextDeadline, scan.nextDeadline, initiator.nextDeadline, coordinator.nextDeadline,
+            security.encryption.nextDeadline, advertiser.nextDeadline, recovery.nextDeadline,
         ]
         timer.arm(for: deadlines.compactMap(\.self).min(), on: loop) { deadline in
             loop.schedule(at: deadline) { [weak self] in
@@ -159,7 +160,8 @@ extension Adapter {
         perform(hci.timePassed())
         perform(scan.timePassed(now, linked: links.peers))
         perform(initiator.timePassed())
-        perform(security.coordinator.timePassed())
+        perform(coordinator.timePassed())
+        perform(security.encryption.timePassed())
         perform(advertiser.timePassed())
         // An adapter that a step has left off does not listen before the next run: nothing makes way then.
         let isListening = presence != .up || scan.isListening && !initiator.isBusy
@@ -232,7 +234,7 @@ extension Adapter {
         case .advertise: perform(advertiser.commandFinished(failure))
         // An update that the controller has accepted ends with its event.
         case .update(let key): if let failure { wake(links.updateFailed(key, failure)) }
-        case .encryption(let number): perform(security.coordinator.encryptionCommandFinished(number, failure))
+        case .encryption(let number): perform(security.encryption.commandFinished(number, failure))
         case .task(let waiter): wake(waiter, .finished(result))
         }
         if failure?.reason == .timeout { perform(recovery.commandTimedOut(at: loop.now())) }
@@ -297,7 +299,7 @@ extension Adapter {
             perform(recovery.linkNotSuspected(to: peer, at: loop.now()))
         }
         let (waiters, handlers) = links.controllerReset()
-        perform(security.coordinator.controllerReset())
+        perform(security.encryption.controllerReset())
         wake(waiters)
         updatePins()
         logWarnings()
@@ -360,7 +362,7 @@ extension Adapter {
                 }
                 links.began(complete)
                 if complete.status.isSuccess { acceptor.began(complete) }
-                if complete.status.isSuccess { perform(security.coordinator.linkBegan(complete.handle)) }
+                if complete.status.isSuccess { perform(security.encryption.linkBegan(complete.handle)) }
                 perform(initiator.received(complete))
                 perform(advertiser.received(complete))
             case .received(.advertisingSetTerminated(let event)): perform(advertiser.received(event))
@@ -380,9 +382,9 @@ extension Adapter {
         acceptor.ended(handle)
         perform(scan.linkEnded(at: loop.now()))
         perform(advertiser.linkEnded())
-        perform(security.coordinator.linkEnded(handle, reason))
+        perform(security.encryption.linkEnded(handle, reason))
         if let peer {
-            perform(security.coordinator.linkEnded(peer))
+            perform(coordinator.linkEnded(peer))
             bonds.linkEnded(peer, at: loop.now())
         }
         wake(links.encryptionWaiters(of: handle))
@@ -397,15 +399,15 @@ extension Adapter {
             if end.status.isSuccess { linkEnded(end.handle, peer, end.reason) }
         case .encryptionChange(let change):
             let waiters = links.received(change, at: hci.arrival)
-            perform(security.coordinator.received(change))
+            perform(security.encryption.received(change))
             for waiter in waiters { wake(waiter, .encryption(change.status)) }
             if let peer = links.peer(of: change.handle), change.status.isSuccess {
-                perform(security.coordinator.encryptionChanged(change.isEncrypted, of: peer))
+                perform(coordinator.encryptionChanged(change.isEncrypted, of: peer))
             }
             links.encryptionHandler(of: change.handle)?(change.status.isSuccess && change.isEncrypted)
         case .encryptionKeyRefresh(let refresh):
             if !refresh.status.isSuccess { links.encryptionEnded(refresh.handle) }
-            perform(security.coordinator.received(refresh))
+            perform(security.encryption.received(refresh))
             links.encryptionHandler(of: refresh.handle)?(refresh.status.isSuccess)
         case .connectionComplete(let complete):
             perform(initiator.received(complete))

@@ -8,7 +8,7 @@ package struct AdapterLink: ~Copyable, Sendable {
     /// The link; its peer is named as the link is filed, a bonded one by its identity.
     package let identity: LinkIdentity
     /// A Boolean value that indicates whether packets were discarded that had arrived before the link was encrypted.
-    package var hasDiscarded = false
+    package let hasDiscarded: Bool
     /// Signal strength, an end at once, and the reason of the end.
     package let controls: LinkControls
 
@@ -21,16 +21,18 @@ package struct AdapterLink: ~Copyable, Sendable {
 extension Adapter {
     /// Takes charge of a link that is up.
     ///
-    /// - Parameter kernelName: The name by which the kernel has the link, if it is another one.
+    /// - Parameters:
+    ///   - kernelName: The name by which the kernel has the link, if it is another one.
+    ///   - hasDiscarded: Whether packets were discarded that had arrived before the link was encrypted.
     func adopt(
-        _ socket: consuming LinkSocket, handle: ConnectionHandle?, _ peer: PeerID, kernelName: PeerID? = nil
+        _ socket: consuming LinkSocket, handle: ConnectionHandle?, _ peer: PeerID, kernelName: PeerID? = nil,
+        hasDiscarded: Bool = false
     ) -> AdapterLink {
         let link = register(handle, peer, kernelName: kernelName)
-        return AdapterLink(socket: socket, identity: link, controls: controls(of: link))
+        return AdapterLink(socket: socket, identity: link, hasDiscarded: hasDiscarded, controls: controls(of: link))
     }
 
     /// Makes `handle` belong to a link to `peer` from now on.
-    ///
     func register(_ handle: ConnectionHandle?, _ peer: PeerID, kernelName: PeerID? = nil) -> LinkIdentity {
         let link = links.register(handle, peer, kernelName: kernelName)
         updatePins()

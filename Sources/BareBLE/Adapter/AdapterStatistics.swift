@@ -143,7 +143,7 @@ extension Adapter {
         var statistics = AdapterStatistics()
         hci.count(in: &statistics)
         scan.count(in: &statistics)
-        security.coordinator.count(in: &statistics)
+        security.count(in: &statistics)
         statistics.recoverySteps = recovery.stepCount
         statistics.losses = monitor.losses
         statistics.suspectedLinks = initiator.suspectedLinks

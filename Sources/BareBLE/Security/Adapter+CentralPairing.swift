@@ -6,7 +6,6 @@ internal import Logging
 // agent and the owner of their links.
 
 extension Adapter {
-    private var coordinator: SecurityCoordinator { security.coordinator }
     private var centrals: CentralPairings { security.centrals }
 
     /// How long the kernel may take to accept pairings.
@@ -122,8 +121,7 @@ extension Adapter {
         } catch {
             throw BLEError(
                 .system, subject: "\(link.peer)", during: operation, because: "\(error.call) failed",
-                hint: error.remedy,
-                errorNumber: error.errno)
+                hint: error.adapterRemedy, errorNumber: error.errno)
         }
     }
 

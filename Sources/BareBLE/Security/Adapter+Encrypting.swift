@@ -10,7 +10,7 @@ internal import Logging
 // nothing proves who sent it.
 //
 // A process that may not manage the adapter can give the kernel no keys. With CAP_NET_RAW it encrypts the link by a
-// command with the stored key, before a socket attaches: `LinkEncryption`. BT_SECURITY knows nothing of that; what
+// command with the stored key, before a socket attaches: `CommandEncryption`. BT_SECURITY knows nothing of that; what
 // proves the encryption is the controller's event, and that nothing has ended it since (`LinkTable.keySize`). What the
 // peer has sent in clear was dropped by the kernel, which had no socket for it.
 //
@@ -68,8 +68,6 @@ enum EncryptionFailure: Error {
 }
 
 extension Adapter {
-    private var coordinator: SecurityCoordinator { security.coordinator }
-
     /// How long the encryption of a link takes at the most, where its parameters are the usual ones.
     private static let encryptionTimeout: Duration = .seconds(5)
     /// The encryption takes at most so many connection events in which the peer listens, some of them repeated.
@@ -167,7 +165,7 @@ extension Adapter {
             count += 1
             if let reply = ATTPacket.reply(toDiscarded: packet) { _ = socket.send(reply) }
         }
-        coordinator.discarded(count)
+        security.discarded(count)
         return count
     }
 
@@ -197,13 +195,27 @@ extension Adapter {
     /// Encrypts a link by a command with the key of the bond.
     func encryptByCommand(_ handle: ConnectionHandle, of identity: PeerID) async throws(EncryptionFailure) {
         let interruption = WaitInterruption.handled { [weak self] number, _ in
-            self?.assumeIsolated { $0.perform($0.coordinator.cancelEncryption(number)) }
+            self?.assumeIsolated { $0.perform($0.security.encryption.cancel(number)) }
         }
         let (wake, _) = await suspend(interruption: interruption) { number in
-            perform(coordinator.encrypt(handle, of: identity, number))
+            perform(security.encryption.encrypt(handle, of: identity, number))
         }
         guard case .encrypted(let result) = wake else { throw .cancelled }
         if case .failure(let reason) = result { throw failure(reason, of: handle) }
+    }
+
+    /// Performs what the encryption by command returns.
+    func perform(_ actions: [CommandEncryption.Action]) {
+        for action in actions {
+            switch action {
+            case .encrypt(let command, let number): send(HCICommandPacket(command), for: .encryption(number))
+            case .withdraw: perform(hci.withdraw(.leEnableEncryption))
+            case .encrypted(let waiter, let result):
+                if case .success(let use) = result { links.encrypted(use.handle, keySize: use.keySize) }
+                wake(waiter, .encrypted(result))
+            }
+        }
+        armTimer()
     }
 
     /// What the failure of an encryption by command means.
@@ -408,9 +420,7 @@ extension Adapter {
         }
         let discarded = discard(&link.socket)
         // The name may be another one now.
-        var paired = adopt(link.socket, handle: identity.handle, bond.peer)
-        paired.hasDiscarded = discarded > 0
-        return paired
+        return adopt(link.socket, handle: identity.handle, bond.peer, hasDiscarded: discarded > 0)
     }
 
     // MARK: The security of links

@@ -57,7 +57,7 @@ extension Adapter {
         } catch {
             reason = "\(error)"
         }
-        security.coordinator.refusedSignature()
+        security.refusedSignature()
         logger.debug(
             "a signed write was dropped",
             metadata: ["adapter": "\(name)", "central": "\(link.peer)", "reason": "\(reason)"])

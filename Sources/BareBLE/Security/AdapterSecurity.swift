@@ -10,25 +10,37 @@ internal import Logging
 // | `SecurityCoordinator` | the management interface, the pairing that runs, the keys that the kernel has |
 // | `CurrentPairing` | the link, the agent and the stored bond of that pairing |
 // | `CentralPairings` | who serves centrals, how these may pair, and the one that does |
+// | `CommandEncryption` | the link that a command encrypts, and the task that waits for that |
 //
-// Duties: hold these together, let the coordinator read the bonds as they are stored, and report the events of bonds
-// and security.
+// Duties: hold these together, let the coordinator and the encryption read the bonds as they are stored, report the
+// events of bonds and security, and keep what belongs to none of them: why the adapter is not under management, and
+// counts.
 //
 // Invariants
 // - All state belongs to the event loop's thread. The events alone are for any thread.
 // - The owners do not know one another, with the exception named above. `Adapter+Pairing`, `Adapter+CentralPairing` and
-//   `Adapter+Encrypting` perform what the coordinator returns.
+//   `Adapter+Encrypting` perform what the coordinator and the encryption return, `Adapter+Management` opens what the
+//   coordinator reads.
 
 /// The bonds, the pairings and the keys of an adapter.
 // Unchecked: only the loop's thread touches its state.
 final class AdapterSecurity: @unchecked Sendable {
     let bonds: BondedDevices
     let coordinator: SecurityCoordinator
+    let encryption: CommandEncryption
     let pairing = CurrentPairing()
     let centrals = CentralPairings()
     let events = EventBroadcaster<SecurityEvent>(capacity: 64)
     /// Compares private addresses with the keys of bonded devices; without it none is resolved.
     let addressHash: AddressResolver.Hash?
+    /// Why the adapter could not be put under management before its use; `ready` and a pairing try again.
+    private(set) var setUpFailure: BLEError?
+    /// Packets that arrived on links to bonded peers before these were encrypted.
+    private var discardedPackets = 0
+    /// Security Requests of peers without a bond.
+    private var securityRequests = 0
+    /// Signed writes of centrals that were dropped.
+    private var refusedSignatures = 0
 
     init(
         _ configuration: SecurityConfiguration?, addressHash: AddressResolver.Hash?, on loop: EventLoop, logger: Logger
@@ -37,6 +49,7 @@ final class AdapterSecurity: @unchecked Sendable {
         self.bonds = bonds
         self.addressHash = addressHash
         coordinator = SecurityCoordinator(bonds: { bonds.records }, hardware: { bonds.hardware }) { loop.now() }
+        encryption = CommandEncryption(bonds: { bonds.records }, hardware: { bonds.hardware }) { loop.now() }
     }
 
     /// Whether bonds are stored, and peers may be paired, by this program.
@@ -44,4 +57,26 @@ final class AdapterSecurity: @unchecked Sendable {
 
     /// Reports an event to all listeners.
     func report(_ event: SecurityEvent) { events.report(event) }
+
+    /// Putting the adapter under management before its use has failed, or has succeeded since.
+    func setUpEnded(_ failure: BLEError?) { setUpFailure = failure }
+
+    // MARK: Counts
+
+    /// Packets from before the encryption were discarded.
+    func discarded(_ packets: Int) { discardedPackets += packets }
+
+    /// A peer without a bond has asked for security.
+    func countSecurityRequest() { securityRequests += 1 }
+
+    /// A signed write of a central was dropped.
+    func refusedSignature() { refusedSignatures += 1 }
+
+    /// Adds what was counted here and by the coordinator.
+    func count(in statistics: inout AdapterStatistics) {
+        statistics.discardedPackets = discardedPackets
+        statistics.securityRequests = securityRequests
+        statistics.refusedSignatures = refusedSignatures
+        coordinator.count(in: &statistics)
+    }
 }

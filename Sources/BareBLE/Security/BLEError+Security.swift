@@ -217,6 +217,9 @@ extension BLEError {
         case .pairing(.refusedHere(.justWorks)) where options.agent.confirm == nil && !options.acceptsUnconfirmed:
             (code, reason) = (.pairingRefused, "nothing could be compared with it, and nobody may confirm that")
             hint = "Set the agent's closure `confirm`, or `acceptsUnconfirmed`."
+        case .pairing(.timedOut(let question?)):
+            (code, reason) = (.timedOut, "there was no reply in time to the question \(question.words)")
+            hint = "Reply within `CentralPairingOptions.timeout`, and within 25 s: the protocol allows 30 s."
         case .pairing(.timedOut(nil)):
             (code, reason) = (.timedOut, "the central did not finish the pairing in time")
             hint = "Confirm the pairing at the central, or allow more time."

@@ -14,7 +14,7 @@ public struct CentralPairingOptions: Sendable {
     /// that one, or is another device with its address. Without this closure it is refused.
     public var replace: (@Sendable (_ bond: Bond) async -> Bool)?
     /// The time limit of a pairing, including the user's replies. The protocol itself ends a pairing in which nothing
-    /// happens for 30 s.
+    /// happens for 30 s, so a question without a reply for 25 s is rejected.
     public var timeout: Duration
 
     /// Creates options, with default values for those not given.

@@ -5,12 +5,9 @@ internal import BLELinux
 //
 // Duties: keep the adapter under management (`ManagementSetup`), pair one peer at a time (`PairingExchange`), also one
 // that has begun to pair (`PairingResponder`), reject every question of the kernel that belongs to no pairing of this
-// program, keep the kernel's lists as the bonds are stored, and encrypt links by command where the kernel takes no keys
-// from this process.
+// program, and keep the kernel's lists as the bonds are stored.
 //
 // Invariants
-// - A link is encrypted by a command (`LinkEncryption`) only where the adapter is not under management; whether that is
-//   so is decided by `Adapter.target`.
 // - Only peers that a task of this program pairs are paired, and centrals on served links while they may pair: a
 //   question about any other peer is rejected at once.
 // - One pairing runs at a time. While one of this side waits for its turn, no central begins one: those that come one
@@ -71,12 +68,6 @@ final class SecurityCoordinator {
         case changedByOthers(ForeignChange)
         /// Stop watching the descriptor, and call `close`.
         case lost(errno: Int32)
-        /// Send this command to the controller, and call `encryptionCommandFinished` with the number.
-        case encrypt(LEEnableEncryption, number: UInt64)
-        /// Take LE Enable Encryption out of the queue of commands if it still waits there.
-        case withdrawEncryption
-        /// A task resumes: its link is encrypted with a key of the size given, or is not.
-        case encrypted(UInt64, Result<KeyUse, LinkEncryption.Failure>)
     }
 
     /// The sign that another program manages the adapter.
@@ -95,25 +86,13 @@ final class SecurityCoordinator {
         case privacyOn
     }
 
-    /// The encryption of a link by a command.
-    struct KeyUse: Hashable {
-        let handle: ConnectionHandle
-        let keySize: UInt8
-    }
-
     /// What is counted.
     struct Counts: Hashable {
         /// Pairings that no task requested.
         var refusedPairings = 0
-        /// Security Requests of peers without a bond.
-        var securityRequests = 0
         /// Loads of the kernel's lists.
         var loads = 0
         var failedLoads = 0
-        /// Packets that arrived on links to bonded peers before these were encrypted.
-        var discardedPackets = 0
-        /// Signed writes of centrals that were dropped.
-        var refusedSignatures = 0
     }
 
     private let channel: ManagementChannel
@@ -129,25 +108,12 @@ final class SecurityCoordinator {
     private var responder = PairingResponder()
     /// Returns the central of a served link, by the name that the kernel has for it.
     private var findCentral: (@Sendable (PeerID) -> PairingResponder.Client?)?
-    /// The commands of the pairing of a central that have not ended, by their numbers.
-    private var centralCommands: [UInt64: PairingCommand] = [:]
-    /// The tasks that wait until the kernel lets centrals pair as the permission says.
-    private var restWaiters: [UInt64] = []
     private var pairing: (waiter: UInt64, demand: PairingExchange.Demand)?
-    /// The commands of the pairing that have not ended, by their numbers.
-    private var pairingCommands: [UInt64: PairingCommand] = [:]
-    private var lastCommand: UInt64 = 0
+    private var commands = PairingCommands()
     /// Set while the kernel has not ended the Pair Device of a pairing that is over: whether that one has left the
     /// adapter bondable.
     private var remains: Bool?
-    private var setupWaiters: [UInt64] = []
-    private var turnWaiters: [UInt64] = []
-    /// The number of pairings of this side that run or wait for their turn.
-    private var requestedPairings = 0
-    private var loadWaiters: [(waiter: UInt64, load: UInt64)] = []
-    private var encryption = LinkEncryption()
-    /// The task that waits for the encryption by a command, and the key that is used.
-    private var commanding: (waiter: UInt64, key: ManagementLongTermKey)?
+    private var waiters = SecurityWaiters()
     /// Bonded peers whose links the kernel ended because they did not accept their keys.
     private var rejecting: Set<PeerID> = []
     /// The peer whose keys the kernel is not given.
@@ -157,13 +123,6 @@ final class SecurityCoordinator {
     private(set) var counts = Counts()
     /// Whether another program has changed the security of the adapter since that was put under management, or before.
     private(set) var hasOtherManager = false
-    /// Why the adapter could not be put under management before its use; `ready` and a pairing try again.
-    private(set) var setUpFailure: BLEError?
-
-    private struct PairingCommand {
-        let command: PairingExchange.Command
-        let ticket: ManagementCommandQueue.Ticket
-    }
 
     init(
         bonds: @escaping () -> [BondRecord], hardware: @escaping () -> String? = { nil },
@@ -187,8 +146,7 @@ final class SecurityCoordinator {
     var allowsCentralPairing: Bool { responder.isAllowed }
     /// Tasks that wait for this coordinator, and commands that are out.
     var outstanding: Int {
-        setupWaiters.count + turnWaiters.count + loadWaiters.count + restWaiters.count + channel.unfinishedCommands
-            + (isPairing ? 1 : 0)
+        waiters.count + channel.unfinishedCommands + (isPairing ? 1 : 0)
     }
     /// Whether the kernel has the keys of all bonds.
     var hasKeys: Bool { isManaged && setup.hasKeys }
@@ -201,8 +159,7 @@ final class SecurityCoordinator {
     var nextDeadline: BootInstant? {
         let waiting = exchange.isRunning ? nil : pairing?.demand.deadline
         let deadlines = [
-            channel.nextDeadline, setup.nextDeadline, exchange.nextDeadline, responder.nextDeadline,
-            encryption.nextDeadline, waiting,
+            channel.nextDeadline, setup.nextDeadline, exchange.nextDeadline, responder.nextDeadline, waiting,
         ]
         return deadlines.compactMap(\.self).min()
     }
@@ -251,7 +208,6 @@ final class SecurityCoordinator {
         let now = now()
         var actions = perform(channel.timePassed())
         actions += perform(setup.timePassed(now))
-        actions += perform(encryption.timePassed(now))
         if exchange.isRunning {
             actions += perform(exchange.timePassed(now))
         } else if let pairing, pairing.demand.deadline <= now {
@@ -262,12 +218,9 @@ final class SecurityCoordinator {
 
     // MARK: Setup
 
-    /// Putting the adapter under management before its use has failed, or has succeeded since.
-    func setUpEnded(_ failure: BLEError?) { setUpFailure = failure }
-
     /// Puts the adapter under management; resumes `waiter` when that has ended.
     func manage(_ plan: ManagementSetup.Plan, _ waiter: UInt64) -> [Action] {
-        setupWaiters.append(waiter)
+        waiters.awaitSetup(waiter)
         return perform(setup.begin(plan))
     }
 
@@ -278,7 +231,7 @@ final class SecurityCoordinator {
         omittedPeer = omitted
         let (number, actions) = setup.reload()
         counts.loads += 1
-        if let waiter { loadWaiters.append((waiter, number)) }
+        if let waiter { waiters.awaitLoad(number, waiter) }
         return perform(actions)
     }
 
@@ -289,74 +242,7 @@ final class SecurityCoordinator {
     }
 
     /// A task does not wait any longer.
-    func stopWaiting(_ waiter: UInt64) {
-        setupWaiters.removeAll { $0 == waiter }
-        turnWaiters.removeAll { $0 == waiter }
-        loadWaiters.removeAll { $0.waiter == waiter }
-        restWaiters.removeAll { $0 == waiter }
-    }
-
-    // MARK: Encryption
-
-    /// A link has come up.
-    func linkBegan(_ handle: ConnectionHandle) -> [Action] { perform(encryption.linkBegan(handle)) }
-
-    /// An Encryption Change was read.
-    func received(_ change: HCIEncryptionChange) -> [Action] { perform(encryption.received(change)) }
-
-    /// An Encryption Key Refresh Complete was read.
-    func received(_ refresh: HCIEncryptionKeyRefresh) -> [Action] { perform(encryption.received(refresh)) }
-
-    /// A link has ended.
-    func linkEnded(_ handle: ConnectionHandle, _ reason: HCIStatus) -> [Action] {
-        perform(encryption.linkEnded(handle, reason))
-    }
-
-    /// The controller was reset, or the adapter went away: it has no links any more.
-    func controllerReset() -> [Action] { perform(encryption.adapterLost()) }
-
-    /// Encrypts a link by a command with the key of a bond; resumes `waiter` when that has ended. Links are made in
-    /// turns, and so are they encrypted.
-    func encrypt(_ handle: ConnectionHandle, of identity: PeerID, _ waiter: UInt64) -> [Action] {
-        guard commanding == nil else { return [.encrypted(waiter, .failure(.busy))] }
-        // The bond may have been forgotten meanwhile.
-        guard
-            let key = bonds().first(where: { $0.identity == identity }).flatMap({
-                try? BondRules.centralKey(of: $0, adapter: hardware())
-            })
-        else {
-            return [.encrypted(waiter, .failure(.noKey))]
-        }
-        commanding = (waiter, key)
-        return perform(encryption.begin(handle, at: now()))
-    }
-
-    /// LE Enable Encryption has its response, or failed for the reason given.
-    func encryptionCommandFinished(_ number: UInt64, _ failure: HCICommandFailure?) -> [Action] {
-        perform(encryption.commandFinished(number, failure))
-    }
-
-    /// The task does not wait for its encryption any longer.
-    func cancelEncryption(_ waiter: UInt64) -> [Action] {
-        commanding?.waiter == waiter ? perform(encryption.cancel()) : []
-    }
-
-    private func perform(_ requests: [LinkEncryption.Action]) -> [Action] {
-        var actions: [Action] = []
-        for request in requests {
-            guard let (waiter, key) = commanding else { continue }
-            switch request {
-            case .send(let handle, let number):
-                let command = LEEnableEncryption(handle: handle, rand: key.rand, ediv: key.ediv, key: key.key)
-                actions.append(.encrypt(command, number: number))
-            case .withdraw: actions.append(.withdrawEncryption)
-            case .finish(let result):
-                commanding = nil
-                actions.append(.encrypted(waiter, result.map { KeyUse(handle: $0, keySize: key.size) }))
-            }
-        }
-        return actions
-    }
+    func stopWaiting(_ waiter: UInt64) { waiters.remove(waiter) }
 
     /// Returns whether the kernel has ended a link to a bonded peer because that did not accept its key, since the last
     /// call. It is known without the controller's events too.
@@ -364,25 +250,13 @@ final class SecurityCoordinator {
 
     /// Adds what was counted here.
     func count(in statistics: inout AdapterStatistics) {
-        statistics.discardedPackets = counts.discardedPackets
         statistics.refusedPairings = counts.refusedPairings
-        statistics.refusedSignatures = counts.refusedSignatures
-        statistics.securityRequests = counts.securityRequests
         statistics.failedKeyLoads = counts.failedLoads
         let channel = channel.counts
         statistics.managementTimeouts = channel.timeouts
         statistics.malformedManagementEvents = channel.malformed
         statistics.droppedByKernel += channel.droppedByKernel
     }
-
-    /// Packets from before the encryption were discarded.
-    func discarded(_ packets: Int) { counts.discardedPackets += packets }
-
-    /// A peer without a bond has asked for security.
-    func countSecurityRequest() { counts.securityRequests += 1 }
-
-    /// A signed write of a central was dropped.
-    func refusedSignature() { counts.refusedSignatures += 1 }
 
     /// A link has shown that the kernel cannot pair.
     func cannotPair() { setup.cannotPair() }
@@ -403,13 +277,13 @@ final class SecurityCoordinator {
     }
 
     /// A task is to pair: until `pairingRequestEnded` no central begins to.
-    func pairingRequested() { requestedPairings += 1 }
+    func pairingRequested() { waiters.pairingRequested() }
 
     /// The task has paired, or does not pair any more.
-    func pairingRequestEnded() { requestedPairings -= 1 }
+    func pairingRequestEnded() { waiters.pairingRequestEnded() }
 
     /// Has a task wait until no pairing runs.
-    func awaitTurn(_ waiter: UInt64) { turnWaiters.append(waiter) }
+    func awaitTurn(_ waiter: UInt64) { waiters.awaitTurn(waiter) }
 
     func replied(_ reply: PairingExchange.Reply, to number: UInt64) -> [Action] {
         perform(exchange.replied(reply, to: number, at: now()))
@@ -456,7 +330,7 @@ final class SecurityCoordinator {
 
     /// Lets centrals pair; resumes `waiter` when the kernel accepts their pairings, or cannot be made to.
     func allowCentralPairing(_ permission: PairingResponder.Permission, _ waiter: UInt64) -> [Action] {
-        restWaiters.append(waiter)
+        waiters.awaitRest(waiter)
         return perform(responder.allow(permission))
     }
 
@@ -489,10 +363,10 @@ final class SecurityCoordinator {
                     actions += perform(responder.adapterLost(at: now()))
                     continue
                 }
-                lastCommand &+= 1
+                let number = commands.next()
                 let (ticket, events) = channel.send(
-                    command.packet(peer, .noInputNoOutput, adapter: adapter), for: .pairing(lastCommand))
-                centralCommands[lastCommand] = PairingCommand(command: command, ticket: ticket)
+                    command.packet(peer, .noInputNoOutput, adapter: adapter), for: .pairing(number))
+                commands.sent(number, command, ticket, of: .central)
                 actions += perform(events)
             case .ask(let question, let client, let number):
                 actions.append(.askAboutCentral(question, client, number: number))
@@ -501,8 +375,7 @@ final class SecurityCoordinator {
             case .store(let outcome, let client): actions.append(.storeCentral(outcome, client))
             case .finish(let client, let result):
                 // What is not sent yet would be a command for the next pairing.
-                for ended in centralCommands.values { channel.cancel(ended.ticket) }
-                centralCommands = [:]
+                for ticket in commands.removeAll(of: .central) { channel.cancel(ticket) }
                 actions += [.stopAskingAboutCentral, .centralPaired(client, result)] + endTurn(isBondable: nil)
             case .refused(let client, let failure):
                 counts.refusedPairings += 1
@@ -528,12 +401,12 @@ final class SecurityCoordinator {
             case .finished(.setup, let code, let result):
                 actions += perform(setup.commandFinished(code, result, at: now()))
             case .finished(.pairing(let number), _, let result):
-                if let ended = centralCommands.removeValue(forKey: number) {
-                    actions += perform(responder.commandFinished(ended.command, Self.end(of: result), at: now()))
+                guard let (side, command) = commands.take(number) else { continue }
+                let end = Self.end(of: result)
+                switch side {
+                case .own: actions += perform(exchange.commandFinished(command, end, at: now()))
+                case .central: actions += perform(responder.commandFinished(command, end, at: now()))
                 }
-                guard let ended = pairingCommands.removeValue(forKey: number) else { continue }
-                actions += perform(
-                    exchange.commandFinished(ended.command, Self.end(of: result), at: now()))
             case .finished(.task(let waiter), _, let result):
                 var failure: ManagementCommandFailure?
                 // A peer that is not paired has no key in the kernel, and the key of one whose link has just ended is
@@ -597,7 +470,7 @@ final class SecurityCoordinator {
         guard let refusal = PairingExchange.refusal(of: content), let adapter = channel.adapter else { return [] }
         if let peer = refusal.peer.id, let client = findCentral?(peer),
             let actions = responder.asked(
-                content, about: client, isBusy: isExchanging || requestedPairings > 0, at: now())
+                content, about: client, isBusy: isExchanging || waiters.hasRequestedPairing, at: now())
         {
             return perform(actions)
         }
@@ -639,14 +512,10 @@ final class SecurityCoordinator {
                     }
                 actions += perform(events)
             case .finish(let result):
-                let waiters = setupWaiters
-                setupWaiters = []
-                actions += waiters.map { .managed($0, result) }
+                actions += waiters.takeSetup().map { .managed($0, result) }
             case .listsLoaded(let number, let failure):
                 if failure != nil { counts.failedLoads += 1 }
-                let ended = loadWaiters.filter { $0.load <= number }
-                loadWaiters.removeAll { $0.load <= number }
-                actions += ended.map { .listsLoaded($0.waiter, failure) }
+                actions += waiters.takeLoads(upTo: number).map { .listsLoaded($0, failure) }
             case .pairingMayBegin:
                 if let pairing {
                     actions += perform(exchange.begin(pairing.demand))
@@ -660,10 +529,9 @@ final class SecurityCoordinator {
                     actions += perform(responder.cannotBegin(failure, at: now()))
                 }
             case .rested(let failure):
-                let waiters = restWaiters
-                restWaiters = []
-                actions += waiters.map { .rested($0, failure) }
-                if let failure, waiters.isEmpty { actions.append(.restFailed(failure)) }
+                let ended = waiters.takeRest()
+                actions += ended.map { .rested($0, failure) }
+                if let failure, ended.isEmpty { actions.append(.restFailed(failure)) }
             case .bondableCleared(let isSetAgain):
                 actions.append(changedByOthers(.bondableCleared(isSetAgain: isSetAgain)))
             case .madeBondable: actions.append(changedByOthers(.madeBondable))
@@ -689,10 +557,10 @@ final class SecurityCoordinator {
                     actions += perform(exchange.adapterLost())
                     continue
                 }
-                lastCommand &+= 1
+                let number = commands.next()
                 let packet = command.packet(peer, capability, adapter: adapter)
-                let (ticket, events) = channel.send(packet, for: .pairing(lastCommand))
-                pairingCommands[lastCommand] = PairingCommand(command: command, ticket: ticket)
+                let (ticket, events) = channel.send(packet, for: .pairing(number))
+                commands.sent(number, command, ticket, of: .own)
                 actions += perform(events)
             case .ask(let question, let number): actions.append(.ask(question, number: number))
             case .readSecurity: actions.append(.readSecurity)
@@ -710,8 +578,7 @@ final class SecurityCoordinator {
     ) -> [Action] {
         pairing = nil
         // What is not sent yet would be a command for the next pairing.
-        for ended in pairingCommands.values { channel.cancel(ended.ticket) }
-        pairingCommands = [:]
+        for ticket in commands.removeAll(of: .own) { channel.cancel(ticket) }
         let actions = [Action.stopAsking, .paired(waiter, result)]
         if isPairDeviceOut {
             remains = exchange.mayBeBondable
@@ -722,8 +589,7 @@ final class SecurityCoordinator {
 
     /// Another pairing may begin.
     private func endTurn(isBondable: Bool?) -> [Action] {
-        let turns = turnWaiters
-        turnWaiters = []
+        let turns = waiters.takeTurns()
         return perform(setup.pairingEnds(isBondable: isBondable)) + turns.map { .turn($0) }
     }
 
@@ -739,5 +605,99 @@ final class SecurityCoordinator {
             actions += endPairing(pairing.waiter, .failure(.adapterLost))
         }
         return actions + perform(responder.adapterLost(at: now())) + leaveRemains()
+    }
+}
+
+// MARK: - Waiting
+
+/// The tasks that wait for the coordinator, by their numbers.
+private struct SecurityWaiters {
+    /// Those that wait until the adapter is under management.
+    private var setup: [UInt64] = []
+    /// Those that wait until the kernel has taken the lists of a load, or of a later one.
+    private var loads: [(waiter: UInt64, load: UInt64)] = []
+    /// Those that wait until no pairing runs.
+    private var turns: [UInt64] = []
+    /// Those that wait until the kernel lets centrals pair as the permission says.
+    private var rest: [UInt64] = []
+    /// The number of pairings of this side that run or wait for their turn.
+    private var requestedPairings = 0
+
+    var count: Int { setup.count + loads.count + turns.count + rest.count }
+    var hasRequestedPairing: Bool { requestedPairings > 0 }
+
+    mutating func awaitSetup(_ waiter: UInt64) { setup.append(waiter) }
+    mutating func awaitLoad(_ load: UInt64, _ waiter: UInt64) { loads.append((waiter, load)) }
+    mutating func awaitTurn(_ waiter: UInt64) { turns.append(waiter) }
+    mutating func awaitRest(_ waiter: UInt64) { rest.append(waiter) }
+    mutating func pairingRequested() { requestedPairings += 1 }
+    mutating func pairingRequestEnded() { requestedPairings -= 1 }
+
+    mutating func takeSetup() -> [UInt64] { Self.take(&setup) }
+    mutating func takeTurns() -> [UInt64] { Self.take(&turns) }
+    mutating func takeRest() -> [UInt64] { Self.take(&rest) }
+
+    mutating func takeLoads(upTo load: UInt64) -> [UInt64] {
+        let ended = loads.filter { $0.load <= load }
+        loads.removeAll { $0.load <= load }
+        return ended.map(\.waiter)
+    }
+
+    /// A task does not wait any longer.
+    mutating func remove(_ waiter: UInt64) {
+        setup.removeAll { $0 == waiter }
+        loads.removeAll { $0.waiter == waiter }
+        turns.removeAll { $0 == waiter }
+        rest.removeAll { $0 == waiter }
+    }
+
+    private static func take(_ waiters: inout [UInt64]) -> [UInt64] {
+        defer { waiters = [] }
+        return waiters
+    }
+}
+
+// MARK: - Commands
+
+/// The commands of pairings that have not ended. Both sides share their numbers, so that the response to a command of
+/// one pairing never reaches another one.
+private struct PairingCommands {
+    /// Who has begun the pairing.
+    enum Side {
+        case own
+        case central
+    }
+
+    private struct Sent {
+        let side: Side
+        let command: PairingExchange.Command
+        let ticket: ManagementCommandQueue.Ticket
+    }
+
+    private var unfinished: [UInt64: Sent] = [:]
+    private var last: UInt64 = 0
+
+    /// Returns the number of the next command.
+    mutating func next() -> UInt64 {
+        last &+= 1
+        return last
+    }
+
+    mutating func sent(
+        _ number: UInt64, _ command: PairingExchange.Command, _ ticket: ManagementCommandQueue.Ticket, of side: Side
+    ) {
+        unfinished[number] = Sent(side: side, command: command, ticket: ticket)
+    }
+
+    /// Returns a command that has ended; `nil` for one of a pairing that is over.
+    mutating func take(_ number: UInt64) -> (side: Side, command: PairingExchange.Command)? {
+        unfinished.removeValue(forKey: number).map { ($0.side, $0.command) }
+    }
+
+    /// Forgets the commands of a pairing that is over, and returns their tickets.
+    mutating func removeAll(of side: Side) -> [ManagementCommandQueue.Ticket] {
+        let ended = unfinished.filter { $0.value.side == side }
+        for number in ended.keys { unfinished[number] = nil }
+        return ended.values.map(\.ticket)
     }
 }

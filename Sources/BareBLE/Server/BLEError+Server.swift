@@ -41,7 +41,7 @@ extension BLEError {
 
     init(_ error: SystemCallError, acceptingOn adapter: String, during operation: String) {
         self.init(
-            .system, subject: adapter, during: operation, because: "\(error.call) failed", hint: error.remedy,
+            .system, subject: adapter, during: operation, because: "\(error.call) failed", hint: error.adapterRemedy,
             errorNumber: error.errno)
     }
 }

@@ -58,7 +58,7 @@ public actor VirtualRadio {
     let peripherals: PlacedPeripherals
     let centrals: PlacedCentrals
     let announcements = AdapterAnnouncements()
-    var management = VirtualManagement()
+    let management = VirtualManagement()
     let managementSockets = ManagementSockets()
     let securityTimers: SecurityTimers
     /// Called with each HCI packet: before a command is handled, and after an event was sent.

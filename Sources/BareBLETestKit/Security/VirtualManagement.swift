@@ -23,7 +23,7 @@ package import BLECore
 package import BLELinux
 
 /// The kernel's management interface without a kernel.
-package struct VirtualManagement {
+package final class VirtualManagement {
     /// A link of an adapter.
     package struct LinkName: Hashable, Sendable {
         package let adapter: UInt16
@@ -118,11 +118,11 @@ package struct VirtualManagement {
     }
 
     /// Sets the order in which programs see the results of a pairing; `nil` for a random one.
-    mutating func orderResults(_ order: ResultOrder?) {
+    func orderResults(_ order: ResultOrder?) {
         self.order = order
     }
 
-    mutating func connectWhilePairing(_ isConnected: Bool) {
+    func connectWhilePairing(_ isConnected: Bool) {
         connectsWhilePairing = isConnected
     }
 
@@ -150,7 +150,7 @@ package struct VirtualManagement {
     private func link(_ name: LinkName) -> VirtualKernelLink? { hosts[name.adapter]?.links[name.handle] }
 
     @discardableResult
-    private mutating func change<Value>(
+    private func change<Value>(
         _ name: LinkName, _ change: (inout VirtualKernelLink) -> Value
     ) -> Value? {
         guard var link = link(name) else { return nil }
@@ -160,7 +160,7 @@ package struct VirtualManagement {
     }
 
     @discardableResult
-    private mutating func changePairing<Value>(
+    private func changePairing<Value>(
         _ name: LinkName, _ change: (inout VirtualPairing) -> Value
     ) -> Value? {
         hosts[name.adapter]?.links[name.handle]?.withPairing(change)
@@ -176,16 +176,16 @@ package struct VirtualManagement {
 
 extension VirtualManagement {
     /// Registers a socket; a trusted one was opened with CAP_NET_ADMIN.
-    package mutating func opened(_ socket: UInt64, isTrusted: Bool) {
+    package func opened(_ socket: UInt64, isTrusted: Bool) {
         outbox.opened(socket, isTrusted: isTrusted)
     }
 
     /// Unregisters a socket, which changes nothing else.
-    package mutating func closed(_ socket: UInt64) {
+    package func closed(_ socket: UInt64) {
         outbox.closed(socket)
     }
 
-    package mutating func adapterAdded(
+    package func adapterAdded(
         _ adapter: UInt16, _ address: BluetoothAddress, isUp: Bool, hasLowEnergy: Bool = true
     ) -> [Action] {
         var settings = VirtualAdapterSettings(address: address, isUp: isUp, hasLowEnergy: hasLowEnergy)
@@ -200,12 +200,12 @@ extension VirtualManagement {
     }
 
     /// The kernel has switched an adapter off that was plugged in a while ago.
-    package mutating func graceEnded(_ adapter: UInt16, number: UInt64) {
+    package func graceEnded(_ adapter: UInt16, number: UInt64) {
         hosts[adapter]?.settings.graceEnded(number: number)
     }
 
     /// Forgets everything about an adapter.
-    package mutating func adapterRemoved(_ adapter: UInt16) -> [Action] {
+    package func adapterRemoved(_ adapter: UInt16) -> [Action] {
         guard hosts[adapter] != nil else { return [] }
         endDials(adapter, .invalidIndex)
         hosts[adapter] = nil
@@ -213,7 +213,7 @@ extension VirtualManagement {
         return outbox.flush()
     }
 
-    package mutating func powerChanged(_ adapter: UInt16, _ isUp: Bool) -> [Action] {
+    package func powerChanged(_ adapter: UInt16, _ isUp: Bool) -> [Action] {
         guard let (isChange, requester) = hosts[adapter]?.settings.powerChanged(isUp) else { return [] }
         if !isUp { endDials(adapter, .notPowered) }
         guard let settings = hosts[adapter]?.settings else { return outbox.flush() }
@@ -222,7 +222,7 @@ extension VirtualManagement {
         return outbox.flush()
     }
 
-    package mutating func lowEnergyChanged(_ adapter: UInt16, _ isOn: Bool) {
+    package func lowEnergyChanged(_ adapter: UInt16, _ isOn: Bool) {
         hosts[adapter]?.settings.lowEnergyChanged(isOn)
     }
 
@@ -230,7 +230,7 @@ extension VirtualManagement {
     package func isBondable(_ adapter: UInt16) -> Bool { hosts[adapter]?.settings.isBondable ?? false }
 
     /// Makes an adapter, which is under management from then on, bondable or not; no program is notified.
-    package mutating func bondableChanged(_ adapter: UInt16, _ isOn: Bool) {
+    package func bondableChanged(_ adapter: UInt16, _ isOn: Bool) {
         hosts[adapter]?.settings.bondableChanged(isOn)
     }
 
@@ -247,7 +247,7 @@ extension VirtualManagement {
 
 extension VirtualManagement {
     /// Processes a packet of a socket.
-    package mutating func received(_ packet: [UInt8], from socket: UInt64) -> [Action] {
+    package func received(_ packet: [UInt8], from socket: UInt64) -> [Action] {
         guard let isTrusted = outbox.isTrusted(socket), let command = VirtualManagementCommand(packet) else {
             return []
         }
@@ -262,7 +262,7 @@ extension VirtualManagement {
         return outbox.flush()
     }
 
-    private mutating func executeGeneral(_ code: ManagementCommandCode, _ socket: UInt64) {
+    private func executeGeneral(_ code: ManagementCommandCode, _ socket: UInt64) {
         var writer = ByteWriter()
         if code == .readVersion {
             writer.u8(1)
@@ -274,7 +274,7 @@ extension VirtualManagement {
         outbox.complete(code, .success, writer.bytes, nil, socket)
     }
 
-    private mutating func execute(
+    private func execute(
         _ code: ManagementCommandCode, _ parameters: [UInt8], _ adapter: UInt16, _ socket: UInt64
     ) {
         guard var host = hosts[adapter] else { return }
@@ -315,7 +315,7 @@ extension VirtualManagement {
         }
     }
 
-    private mutating func set(_ code: ManagementCommandCode, _ value: UInt8, _ adapter: UInt16, _ socket: UInt64) {
+    private func set(_ code: ManagementCommandCode, _ value: UInt8, _ adapter: UInt16, _ socket: UInt64) {
         guard let former = hosts[adapter]?.settings.flags, hosts[adapter]?.settings.set(code, value) == true,
             let settings = hosts[adapter]?.settings
         else { return outbox.status(code, .invalidParameters, adapter, socket) }
@@ -323,7 +323,7 @@ extension VirtualManagement {
         if settings.flags != former { outbox.announce(.newSettings(settings.flags), adapter, except: socket) }
     }
 
-    private mutating func setPowered(_ value: UInt8, _ adapter: UInt16, _ socket: UInt64) {
+    private func setPowered(_ value: UInt8, _ adapter: UInt16, _ socket: UInt64) {
         guard value <= 1, var settings = hosts[adapter]?.settings else {
             return outbox.status(.setPowered, .invalidParameters, adapter, socket)
         }
@@ -336,7 +336,7 @@ extension VirtualManagement {
         outbox.append(.setPower(adapter, value == 1))
     }
 
-    private mutating func getConnections(_ adapter: UInt16, _ socket: UInt64) {
+    private func getConnections(_ adapter: UInt16, _ socket: UInt64) {
         guard let host = hosts[adapter], host.settings.isUp else {
             return outbox.status(.getConnections, .notPowered, adapter, socket)
         }
@@ -350,7 +350,7 @@ extension VirtualManagement {
 // MARK: - Commands about a peer
 
 extension VirtualManagement {
-    private mutating func executeForPeer(
+    private func executeForPeer(
         _ code: ManagementCommandCode, _ parameters: [UInt8], _ adapter: UInt16, _ socket: UInt64
     ) {
         var reader = ByteReader(parameters.span)
@@ -379,7 +379,7 @@ extension VirtualManagement {
         }
     }
 
-    private mutating func addOutOfBand(
+    private func addOutOfBand(
         _ peer: ManagementPeer, _ reader: inout ByteReader, _ adapter: UInt16, _ socket: UInt64
     ) {
         let code = ManagementCommandCode.addRemoteOutOfBandData
@@ -396,7 +396,7 @@ extension VirtualManagement {
         outbox.complete(code, .success, peer, adapter, socket)
     }
 
-    private mutating func pair(_ peer: ManagementPeer, _ option: UInt8?, _ adapter: UInt16, _ socket: UInt64) {
+    private func pair(_ peer: ManagementPeer, _ option: UInt8?, _ adapter: UInt16, _ socket: UInt64) {
         let code = ManagementCommandCode.pairDevice
         guard let host = hosts[adapter], let option, let capability = IOCapability(rawValue: option) else {
             return outbox.complete(code, .invalidParameters, peer, adapter, socket)
@@ -423,7 +423,7 @@ extension VirtualManagement {
         begin(name, capability, needed: .medium, requester: socket)
     }
 
-    private mutating func cancelPair(_ peer: ManagementPeer, _ adapter: UInt16, _ socket: UInt64) {
+    private func cancelPair(_ peer: ManagementPeer, _ adapter: UInt16, _ socket: UInt64) {
         if let dial = hosts[adapter]?.dials.removeValue(forKey: peer) {
             outbox.complete(.pairDevice, .cancelled, peer, adapter, dial.requester)
             return outbox.complete(.cancelPairDevice, .success, peer, adapter, socket)
@@ -441,7 +441,7 @@ extension VirtualManagement {
     }
 
     /// No link comes up any more that a Pair Device waits for.
-    private mutating func endDials(_ adapter: UInt16, _ status: ManagementStatus) {
+    private func endDials(_ adapter: UInt16, _ status: ManagementStatus) {
         let dials = hosts[adapter]?.dials ?? [:]
         hosts[adapter]?.dials = [:]
         for (peer, dial) in dials.sorted(by: { $0.value.requester < $1.value.requester }) {
@@ -449,7 +449,7 @@ extension VirtualManagement {
         }
     }
 
-    private mutating func unpair(_ peer: ManagementPeer, _ option: UInt8?, _ adapter: UInt16, _ socket: UInt64) {
+    private func unpair(_ peer: ManagementPeer, _ option: UInt8?, _ adapter: UInt16, _ socket: UInt64) {
         let code = ManagementCommandCode.unpairDevice
         guard let host = hosts[adapter], let option, option <= 1 else {
             return outbox.complete(code, .invalidParameters, peer, adapter, socket)
@@ -471,7 +471,7 @@ extension VirtualManagement {
         outbox.append(.disconnect(name))
     }
 
-    private mutating func reply(
+    private func reply(
         _ code: ManagementCommandCode, _ passkey: UInt32?, _ peer: ManagementPeer, _ adapter: UInt16, _ socket: UInt64
     ) {
         guard let name = find(peer, adapter) else { return outbox.complete(code, .notConnected, peer, adapter, socket) }
@@ -491,7 +491,7 @@ extension VirtualManagement {
 // MARK: - Pairing
 
 extension VirtualManagement {
-    private mutating func begin(
+    private func begin(
         _ name: LinkName, _ capability: IOCapability, needed: SocketSecurity.Level, requester: UInt64?
     ) {
         lastPairing += 1
@@ -503,18 +503,18 @@ extension VirtualManagement {
         scheduleTimeout(name)
     }
 
-    private mutating func schedule(_ kind: Step.Kind, _ delay: Duration, _ name: LinkName) {
+    private func schedule(_ kind: Step.Kind, _ delay: Duration, _ name: LinkName) {
         guard let pairing = link(name)?.pairing else { return }
         outbox.append(.schedule(delay, Step(link: name, pairing: pairing.number, kind: kind)))
     }
 
     /// Starts the timeout again, after each progress of a pairing.
-    private mutating func scheduleTimeout(_ name: LinkName) {
+    private func scheduleTimeout(_ name: LinkName) {
         schedule(.timeOut(progress: link(name)?.pairing?.progress ?? 0), Self.timeout, name)
     }
 
     /// Does what was scheduled.
-    package mutating func stepDue(_ step: Step) -> [Action] {
+    package func stepDue(_ step: Step) -> [Action] {
         if step.kind == .reportEncryption {
             return link(step.link)?.lastPairing == step.pairing ? [.reportEncryption(step.link)] : []
         }
@@ -539,7 +539,7 @@ extension VirtualManagement {
     }
 
     /// The peer responds to the Pairing Request.
-    private mutating func respond(_ name: LinkName) {
+    private func respond(_ name: LinkName) {
         guard let host = hosts[name.adapter], let link = link(name) else { return }
         let peer = link.security()
         let response = changePairing(name) { pairing in
@@ -554,7 +554,7 @@ extension VirtualManagement {
         }
     }
 
-    private mutating func ask(_ name: LinkName, _ peer: ManagementPeer, passkey: UInt32?) {
+    private func ask(_ name: LinkName, _ peer: ManagementPeer, passkey: UInt32?) {
         let number = numbers.number(below: 1_000_000)
         guard let question = changePairing(name, { $0.ask(number, passkey: passkey) }) else { return }
         if case .nothing = question { return verify(name, isRight: true) }
@@ -574,13 +574,13 @@ extension VirtualManagement {
         }
     }
 
-    private mutating func verify(_ name: LinkName, isRight: Bool) {
+    private func verify(_ name: LinkName, isRight: Bool) {
         changePairing(name) { $0.verify(isRight: isRight) }
         scheduleTimeout(name)
         schedule(.proceed, Self.phase, name)
     }
 
-    private mutating func finishVerifying(_ name: LinkName, _ isRight: Bool) {
+    private func finishVerifying(_ name: LinkName, _ isRight: Bool) {
         guard let host = hosts[name.adapter], let link = link(name), let pairing = link.pairing else { return }
         guard let peer = link.security() else { return fail(name, by: .peer) }
         let known = host.keys.outOfBand(of: link.peer)
@@ -591,7 +591,7 @@ extension VirtualManagement {
     }
 
     /// A pairing has failed: by this side, which leaves the link as it was, or by the peer.
-    private mutating func fail(_ name: LinkName, by side: VirtualPairing.Side) {
+    private func fail(_ name: LinkName, by side: VirtualPairing.Side) {
         guard let link = link(name), let pairing = link.pairing else { return }
         change(name) { $0.endPairing(isSuccess: false) }
         let requester = pairing.requester
@@ -601,7 +601,7 @@ extension VirtualManagement {
         if side == .peer { outbox.append(.disconnect(name)) }
     }
 
-    private mutating func makeKeys(_ name: LinkName, _ security: VirtualSecurity) {
+    private func makeKeys(_ name: LinkName, _ security: VirtualSecurity) {
         guard var host = hosts[name.adapter], var link = host.links[name.handle] else { return }
         let (peer, onAir, asksForIdentity) = (link.peer, link.onAir, host.keys.asksForIdentities)
         let made = link.withPairing { pairing in
@@ -618,7 +618,7 @@ extension VirtualManagement {
         if host.settings.secureConnections == 2 { outbox.append(.disconnect(name)) }
     }
 
-    private mutating func scheduleResults(_ name: LinkName) {
+    private func scheduleResults(_ name: LinkName) {
         let orders = ResultOrder.allCases
         let order = order ?? orders[Int(numbers.number(below: UInt32(orders.count)))]
         let steps: [Step.Kind] =
@@ -631,7 +631,7 @@ extension VirtualManagement {
     }
 
     /// The keys are distributed: the pairing has ended, and its event of the controller may still be due.
-    private mutating func finish(_ name: LinkName) {
+    private func finish(_ name: LinkName) {
         guard let link = link(name), let pairing = link.pairing else { return }
         if let requester = pairing.requester {
             outbox.complete(.pairDevice, .success, link.peer, name.adapter, requester)
@@ -645,7 +645,7 @@ extension VirtualManagement {
 
 extension VirtualManagement {
     /// A link has come up. The closure returns the current description of its peer.
-    package mutating func linkBegan(
+    package func linkBegan(
         _ name: LinkName, _ peer: PeerID, _ security: @escaping () -> VirtualSecurity?
     ) -> [Action] {
         guard let host = hosts[name.adapter] else { return [] }
@@ -660,12 +660,12 @@ extension VirtualManagement {
     }
 
     /// The central of a link has encrypted it, or has ended its encryption.
-    mutating func centralEncrypted(_ name: LinkName, _ security: VirtualLinkSecurity) {
+    func centralEncrypted(_ name: LinkName, _ security: VirtualLinkSecurity) {
         change(name) { $0.centralEncrypted(security) }
     }
 
     /// The central of a link has sent a Pairing Request.
-    mutating func centralPairs(_ name: LinkName, _ security: VirtualSecurity) -> [Action] {
+    func centralPairs(_ name: LinkName, _ security: VirtualSecurity) -> [Action] {
         guard let host = hosts[name.adapter], host.settings.hasSecurityManager, let link = link(name),
             link.pairing == nil
         else { return [] }
@@ -681,7 +681,7 @@ extension VirtualManagement {
 
     /// A program has a Security Request sent to the central of a link; `nil` if none is sent: one is out, the central
     /// pairs, or the link is encrypted.
-    mutating func requestSecurity(_ name: LinkName) -> [Action]? {
+    func requestSecurity(_ name: LinkName) -> [Action]? {
         guard hosts[name.adapter]?.settings.hasSecurityManager == true, let link = link(name), link.pairing == nil,
             link.request == nil, !link.has(.medium)
         else { return nil }
@@ -693,7 +693,7 @@ extension VirtualManagement {
     }
 
     /// The central of a link refuses what was requested: it fails the pairing that the request has begun.
-    mutating func refuseSecurity(_ name: LinkName) -> [Action] {
+    func refuseSecurity(_ name: LinkName) -> [Action] {
         guard let link = link(name), link.request != nil else { return [] }
         change(name) { $0.endRequest() }
         outbox.tell(.authenticationFailed(link.peer, .authenticationFailed), name.adapter)
@@ -701,7 +701,7 @@ extension VirtualManagement {
         return outbox.flush()
     }
 
-    package mutating func linkEnded(_ name: LinkName, _ reason: HCIStatus) -> [Action] {
+    package func linkEnded(_ name: LinkName, _ reason: HCIStatus) -> [Action] {
         guard let host = hosts[name.adapter], let link = hosts[name.adapter]?.links.removeValue(forKey: name.handle)
         else { return [] }
         for socket in link.disconnects { outbox.complete(.disconnect, .success, link.peer, name.adapter, socket) }
@@ -747,7 +747,7 @@ extension VirtualManagement {
 
     /// A connected socket requests a level; `nil` if the kernel refuses that with `EINVAL`: there is no Security
     /// Manager, or the link has the level.
-    package mutating func requestLevel(_ level: SocketSecurity.Level, of name: LinkName) -> [Action]? {
+    package func requestLevel(_ level: SocketSecurity.Level, of name: LinkName) -> [Action]? {
         guard let host = hosts[name.adapter], host.settings.hasSecurityManager, level <= .fips,
             let link = link(name), !link.has(level)
         else { return nil }
@@ -765,14 +765,14 @@ extension VirtualManagement {
     }
 
     /// A socket that was given a level before is connected to the link.
-    package mutating func socketConnected(_ name: LinkName, _ level: SocketSecurity.Level) -> [Action] {
+    package func socketConnected(_ name: LinkName, _ level: SocketSecurity.Level) -> [Action] {
         if let actions = requestLevel(level, of: name) { return actions }
         change(name) { $0.socketConnected(level) }
         return []
     }
 
     /// Encrypts a link with a key of the kernel; false if it has none that is worth the level.
-    private mutating func encrypt(_ name: LinkName, _ level: SocketSecurity.Level) -> Bool {
+    private func encrypt(_ name: LinkName, _ level: SocketSecurity.Level) -> Bool {
         guard let link = link(name), let key = hosts[name.adapter]?.keys.key(of: link.peer),
             SocketSecurity.Level(
                 isSecureConnections: key.kind.isSecureConnections, isAuthenticated: key.kind.isAuthenticated) >= level
@@ -784,7 +784,7 @@ extension VirtualManagement {
 
     /// The controller has encrypted a link, or the peer has no key. `isKernels` is false if a program began it by a
     /// command of its own, of which the kernel knows nothing.
-    package mutating func encryptionEnded(_ name: LinkName, _ status: HCIStatus, isKernels: Bool) -> [Action] {
+    package func encryptionEnded(_ name: LinkName, _ status: HCIStatus, isKernels: Bool) -> [Action] {
         guard let isKeyOfKernel = change(name, { $0.encryptionEnded(status, isKernels: isKernels) }) else { return [] }
         if isKeyOfKernel { outbox.append(.proceed(name)) }
         if !status.isSuccess || hosts[name.adapter]?.settings.secureConnections == 2 {
@@ -794,12 +794,12 @@ extension VirtualManagement {
     }
 
     /// A link is no longer encrypted, though it is up.
-    package mutating func encryptionStopped(_ name: LinkName) {
+    package func encryptionStopped(_ name: LinkName) {
         change(name) { $0.encryptionStopped() }
     }
 
     /// The peer has sent a Security Request.
-    package mutating func securityRequested(_ name: LinkName, _ request: VirtualSecurityRequest) -> [Action] {
+    package func securityRequested(_ name: LinkName, _ request: VirtualSecurityRequest) -> [Action] {
         guard let host = hosts[name.adapter], host.settings.hasSecurityManager, let link = link(name),
             link.pairing == nil, !link.isEncrypting
         else { return [] }

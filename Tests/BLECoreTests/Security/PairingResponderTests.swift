@@ -431,6 +431,31 @@ import Testing
         }
     }
 
+    /// The kernel gives up after 30 s, and ends the link.
+    @Test(.row("S14")) func aQuestionWithoutReplyIsRejectedBeforeTheKernelGivesUp() throws {
+        let run = ResponderRun()
+        let begin = run.now
+        run.allow { permission, _ in permission.timeout = .seconds(120) }
+        try run.begin(PairingEvent.comparison)
+        #expect(run.nextDeadline == begin + .seconds(25))
+        run.passDeadline()
+        #expect(run.sent == [.reject])
+        run.finish(.reject)
+        #expect(run.failure == .pairing(.timedOut(.compare(123_456))) && run.disconnects == 0)
+        // With the reply, and where the central's user has to act, it lasts as long as was asked for.
+        let other = ResponderRun()
+        other.allow { permission, _ in permission.timeout = .seconds(120) }
+        try other.begin(PairingEvent.comparison)
+        other.pass(.seconds(10))
+        other.reply(.yes)
+        #expect(other.nextDeadline == begin + .seconds(120))
+        try other.ask(PairingEvent.passkeyNotification)
+        #expect(other.nextDeadline == begin + .seconds(120))
+        // A central that begins again has the time of a new question.
+        try other.ask(PairingEvent.comparison)
+        #expect(other.nextDeadline == begin + .seconds(35))
+    }
+
     private func check(
         _ failure: PairingResponder.Failure, sends commands: [PairingExchange.Command], disconnects: Int = 0,
         _ body: (ResponderRun) throws -> Void

@@ -63,7 +63,8 @@ import Testing
             (.pairing(.refusedByPeer), .pairingRefused), (.pairing(.refusedHere(.justWorks)), .pairingRefused),
             (.pairing(.wrongPasskey), .wrongPasskey), (.pairing(.passkeyNotEntered), .pairingRefused),
             (.pairing(.numberRejected), .pairingRefused),
-            (.pairing(.timedOut(nil)), .timedOut), (.pairing(.linkLost), .disconnected),
+            (.pairing(.timedOut(nil)), .timedOut), (.pairing(.timedOut(.enter)), .timedOut),
+            (.pairing(.linkLost), .disconnected),
             (.pairing(.notProtected), .pairingFailed), (.pairing(.keyTooShort(7)), .keyTooShort),
         ]
         let options = CentralPairingOptions(agent: PairingAgent(show: { _, _ in }))
@@ -72,6 +73,7 @@ import Testing
             #expect(error.code == code && error.hint != nil && error.subject == "\(Self.central)", "\(error)")
             // Those of a pairing that this side begins name the peer's pairing mode.
             #expect(error.hint?.contains("pairing mode") == false, "\(error)")
+            #expect(error.hint?.contains("`PairingOptions") == false, "\(error)")
             if case .pairing(let reason) = failure {
                 #expect((error.origin == .peer) == reason.isRefusalByPeer, "\(error)")
             }

@@ -2,6 +2,7 @@ import BLECore
 import BLELinux
 import BareBLE
 import BareBLETestKit
+import Glibc
 import TestSupport
 import Testing
 
@@ -87,6 +88,20 @@ import Testing
             #expect(await other.centrals.count == 1)
             await advertising.stop()
             await other.stop()
+        }
+    }
+
+    @Test func listeningThatFailsAdvisesAboutTheController() async throws {
+        try await VirtualTime.run { time in
+            let radio = VirtualRadio(time: time)
+            var system = radio.system
+            system.listen = { _ throws(SystemCallError) in throw SystemCallError(call: "bind", errno: EIO) }
+            let adapter = Adapter(.first, loop: radio.loop, logger: Configuration().logger, system: system)
+            let local = LocalPeripheral(on: Central(adapter: adapter))
+            let error = await #expect(throws: BLEError.self) { try await local.acceptCentrals() }
+            #expect(error?.code == .system && error?.errorNumber == EIO)
+            #expect(error?.hint?.contains("controller") == true && error?.hint?.contains("disk") == false)
+            await local.stop()
         }
     }
 

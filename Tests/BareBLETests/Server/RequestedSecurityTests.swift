@@ -1,6 +1,7 @@
 import BLELinux
 import BareBLE
 import BareBLETestKit
+import Glibc
 import TestSupport
 import Testing
 
@@ -102,6 +103,31 @@ import Testing
             await advertising.stop()
             await local.stop()
             for descriptor in kernel.withLock(\.self) { MemoryFile.close(descriptor) }
+        }
+    }
+
+    @Test func aCallThatFailsAdvisesAboutTheController() async throws {
+        try await VirtualTime.run { time in
+            let radio = VirtualRadio(time: time)
+            var system = radio.system
+            system.requestSecurity = { _, _, _ throws(SystemCallError) in
+                throw SystemCallError(call: "connect", errno: EIO)
+            }
+            let adapter = Adapter(
+                .first, loop: radio.loop, logger: Configuration().logger, trace: nil,
+                security: SecurityConfiguration(bonds: .inMemory), addressHash: nil, system: system)
+            let local = LocalPeripheral(on: Central(adapter: adapter))
+            let advertising = try await local.advertise([.localName("Safe")])
+            try await local.allowPairing(.justWorks)
+            let phone = await radio.addCentral()
+            try await phone.connect()
+            await time.settle()
+            let id = try #require(await local.centrals.first?.id)
+            let error = await #expect(throws: BLEError.self) { try await local.requestSecurity(of: id) }
+            #expect(error?.code == .system && error?.errorNumber == EIO)
+            #expect(error?.hint?.contains("controller") == true && error?.hint?.contains("disk") == false)
+            await advertising.stop()
+            await local.stop()
         }
     }
 

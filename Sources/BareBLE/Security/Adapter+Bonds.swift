@@ -1,0 +1,90 @@
+internal import BLECore
+internal import Logging
+
+// How the adapter reads its bonds, has them take effect, and forgets one.
+
+extension Adapter {
+    /// Opens the bonds and reads them, unless that was done.
+    func openBonds(during operation: String, until limit: BootInstant? = nil) async throws(BLEError) {
+        guard security.isConfigured, !bonds.isOpen else { return }
+        guard let address, address != .zero else { throw downError(during: operation) }
+        guard let damage = try await bonds.open(adapter: address, during: operation, until: limit) else { return }
+        security.report(.bondsDamaged(damage))
+    }
+
+    /// Finds the adapter and reads its bonds.
+    func readBonds(during operation: String) async throws(BLEError) {
+        try find(during: operation)
+        try await openBonds(during: operation)
+    }
+
+    /// The bonds are other ones from now on.
+    func bondsChanged() {
+        var keys: [PeerID: Secret128] = [:]
+        for record in bonds.records { keys[record.identity] = record.resolvingKey?.key }
+        if !keys.isEmpty, security.addressHash == nil {
+            logger.warning(
+                "bonded devices with private addresses are not recognized: `Configuration.addressHash` is not set",
+                metadata: ["adapter": "\(name)"])
+        }
+        setIdentityKeys(keys, security.addressHash)
+        let lists = BondRules.keyLists(of: bonds.records, adapter: bonds.hardware)
+        for omission in bonds.newOmissions(lists.omissions) {
+            let consequence =
+                switch omission.part {
+                case .bond: "a bond cannot be used: connects to its peer fail"
+                case .identityKey: "the kernel does not recognize the private addresses of a bonded peer"
+                case .peripheralKey: "the kernel is not given the key of a bond for links that the peer initiates"
+                }
+            logger.warning(
+                "\(consequence)", metadata: ["peer": "\(omission.identity)", "reason": "\(omission.reason)"])
+        }
+    }
+
+    /// The bonds of this adapter.
+    package func bonds() async throws(BLEError) -> [Bond] {
+        guard security.isConfigured else { return [] }
+        try await readBonds(during: "list the bonds")
+        guard let address else { return [] }
+        let shared = BondRules.sharedIdentityKeys(of: bonds.records)
+        return bonds.records.map { Bond($0, adapter: address, sharedKeys: shared) }
+    }
+
+    /// What `forgetBond` is, for messages.
+    static let forgetting = "forget the bond"
+
+    /// Removes a bond: from the disk, from the kernel, and the link.
+    ///
+    /// - Returns: Why the kernel may keep the key, if it may.
+    package func forgetBond(with peer: PeerID) async throws(BLEError) -> BLEError? {
+        let operation = Self.forgetting
+        guard security.isConfigured else { return nil }
+        try await readBonds(during: operation)
+        let identity = identity(of: peer) ?? peer
+        security.pairing.forget(identity)
+        try await bonds.forget(identity, during: operation)
+        _ = coordinator.takeRejection(by: identity)
+        // The bond is gone, whatever follows.
+        var refusal: BLEError?
+        do throws(BLEError) {
+            try await removeKeys(of: identity, during: operation)
+        } catch {
+            refusal = error
+            let level: Logger.Level = error.code == .notPermitted ? .notice : .warning
+            logger.log(
+                level: level, "the kernel may keep the key of a forgotten bond until keys are loaded again",
+                metadata: ["adapter": "\(name)", "peer": "\(identity)", "reason": "\(error)"])
+        }
+        // Without a key in the kernel that has not ended the link.
+        for handle in links.handles(of: identity) { await disconnect(handle) }
+        if Task.isCancelled { throw cancelledError(during: operation) }
+        return refusal
+    }
+
+    private func removeKeys(of identity: PeerID, during operation: String) async throws(BLEError) {
+        try await manage(during: operation)
+        let (wake, number) = await suspend { number in perform(coordinator.unpair(identity, number)) }
+        coordinator.stopWaiting(number)
+        if case .failed(let error) = wake { throw error }
+    }
+}

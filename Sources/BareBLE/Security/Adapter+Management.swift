@@ -1,0 +1,216 @@
+internal import BLECore
+internal import BLELinux
+internal import Logging
+
+// How the adapter is put under management: it opens and reads the kernel's management interface, which
+// `SecurityCoordinator` has, and says what follows where that fails.
+
+extension Adapter {
+    /// How long it may take to put the adapter under management, a change of its power included.
+    private static let managementTimeout: Duration = .seconds(40)
+
+    /// Puts the adapter under management and loads its bonds, unless that was done.
+    ///
+    /// - Parameter limit: When the caller waits no longer, if that is earlier than the kernel and the disk may take.
+    /// - Throws: `BLEError` with `.notSupported` without a `SecurityConfiguration`, `.notPermitted`, `.timedOut`,
+    ///   `.adapterDown`, `.noAdapter`, `.blocked`, `.cancelled`, and the codes of `BondStore`.
+    @discardableResult
+    func manage(
+        during operation: String, mayCyclePower: Bool = true, until limit: BootInstant? = nil
+    ) async throws(BLEError) -> ManagementSetup.Managed {
+        try await prepareController(during: operation)
+        return try await setUp(during: operation, mayCyclePower: mayCyclePower, until: limit)
+    }
+
+    /// Waits for the end of a setup that is under way: it may have switched the adapter off for a moment.
+    func awaitSetUp(during operation: String) async throws(BLEError) {
+        guard coordinator.isSettingUp else { return }
+        let (wake, number) = await suspend(until: loop.now() + Self.managementTimeout) { number in
+            // It requests nothing: what the setup has switched off, it switches on again.
+            perform(coordinator.manage(ManagementSetup.Plan(powersOn: false), number))
+        }
+        coordinator.stopWaiting(number)
+        if case .cancelled = wake { throw cancelledError(during: operation) }
+        commandsReadable()
+        checkPresence()
+    }
+
+    /// As `manage`, for an adapter that may be off: it is switched on. By the management interface alone: an adapter
+    /// that is switched on by HCIDEVUP soon after it was plugged in stays on without the kernel's Security Manager.
+    private func setUp(
+        during operation: String, mayCyclePower: Bool, until limit: BootInstant? = nil
+    ) async throws(BLEError) -> ManagementSetup.Managed {
+        guard security.isConfigured else {
+            throw BLEError(
+                .notSupported, subject: name, during: operation, because: "pairing is not configured",
+                hint: "Set `Configuration.security`.")
+        }
+        try checkSharing(during: operation)
+        try await openBonds(during: operation, until: limit)
+        try openManagement(during: operation)
+        let plan = ManagementSetup.Plan(powersOn: true, mayCyclePower: mayCyclePower && !links.hasLinks)
+        let deadline = loop.now() + Self.managementTimeout
+        let (wake, number) = await suspend(until: limit.map { min($0, deadline) } ?? deadline) { number in
+            perform(coordinator.manage(plan, number))
+        }
+        coordinator.stopWaiting(number)
+        switch wake {
+        case .managed(.success(let managed)):
+            // Its power may have changed.
+            commandsReadable()
+            checkPresence()
+            guard presence == .up else { throw downError(during: operation) }
+            security.setUpEnded(nil)
+            return managed
+        case .managed(.failure(let failure)): throw BLEError(failure, adapter: name, during: operation)
+        case .cancelled: throw cancelledError(during: operation)
+        default:
+            throw BLEError(
+                .timedOut, subject: name, during: operation,
+                because: "the kernel did not put the adapter under management",
+                hint: "Unplug the adapter and plug it in again. `dmesg` shows what the kernel reports.")
+        }
+    }
+
+    /// Puts the adapter under management before its first use, where security is configured: later its links are in the
+    /// way. What needs no security works without.
+    ///
+    /// - Parameters:
+    ///   - mayCyclePower: Whether the adapter may be switched off and on for that: not where links are up that another
+    ///     program has made.
+    ///   - limit: When the caller waits no longer.
+    func manageFirst(
+        during operation: String, mayCyclePower: Bool = true, until limit: BootInstant? = nil
+    ) async throws(BLEError) {
+        guard security.isConfigured, security.setUpFailure == nil else { return }
+        // One that is managed and cannot pair can be helped where it has no links.
+        if coordinator.isManaged, coordinator.canPair == true || links.hasLinks || !mayCyclePower { return }
+        do throws(BLEError) {
+            try await openBonds(during: operation, until: limit)
+        } catch {
+            if error.code == .cancelled { throw error }
+            // A connect fails for the same reason. The next use tries again.
+            return
+        }
+        do throws(BLEError) {
+            try await manage(during: operation, mayCyclePower: mayCyclePower, until: limit)
+        } catch {
+            if error.code == .cancelled { throw error }
+            // That says nothing about the adapter: the next use waits for it again.
+            if let limit, limit <= loop.now() { throw error }
+            security.setUpEnded(error)
+            warnOfNoManagement(error)
+            // It was switched off for that, and why it is not on again is the cause.
+            if presence == .down { throw error }
+        }
+        guard presence == .up else { throw downError(during: operation) }
+    }
+
+    /// Puts an adapter that came back under management again where centrals are served: nothing that this program calls
+    /// would, and until then the kernel has no keys for their links.
+    func manageForCentrals() {
+        guard security.centrals.host != nil, security.isConfigured, !coordinator.isManaged, !coordinator.isSettingUp
+        else {
+            return
+        }
+        Task(executorPreference: loop) { [weak self] in await self?.manageOrWarn(during: "serve centrals") }
+    }
+
+    private func manageOrWarn(during operation: String) async {
+        do throws(BLEError) {
+            try await manage(during: operation)
+        } catch {
+            warnOfNoManagement(error)
+        }
+    }
+
+    /// Switches the adapter on under the kernel's management, where security is configured.
+    ///
+    /// - Returns: Whether it is on; otherwise it has to be switched on without.
+    func powerUpManaged(during operation: String) async -> Bool {
+        guard security.isConfigured else { return false }
+        do throws(BLEError) {
+            _ = try await setUp(during: operation, mayCyclePower: true)
+            return true
+        } catch {
+            // Another use tries again.
+            if error.code != .cancelled { warnOfNoManagement(error) }
+            return false
+        }
+    }
+
+    private func warnOfNoManagement(_ error: BLEError) {
+        let consequence = mayCommand ? "encrypted by commands to the controller" : "not connected"
+        // Without the right to it, that is as it was set up.
+        let level: Logger.Level = error.code == .notPermitted && mayCommand ? .notice : .warning
+        logger.log(
+            level: level, "the adapter is not under management: no pairing, and bonded peers are \(consequence)",
+            metadata: ["adapter": "\(name)", "reason": "\(error)"])
+    }
+
+    /// Refuses what needs security beside another program that manages the adapter, where that is configured.
+    ///
+    /// - Throws: `BLEError` with `.adapterShared`.
+    func checkSharing(during operation: String) throws(BLEError) {
+        guard bonds.configuration?.sharing == .exclusive, system.runsBluetoothd() else { return }
+        throw BLEError(
+            .adapterShared, subject: name, during: operation,
+            because: "bluetoothd manages the adapter too, and `SecurityConfiguration.sharing` is `.exclusive`",
+            hint: "End it: `systemctl stop bluetooth`.")
+    }
+
+    private func openManagement(during operation: String) throws(BLEError) {
+        guard let index = info?.index else { throw downError(during: operation) }
+        if coordinator.isOpen { return useManagement(of: index) }
+        do throws(SystemCallError) {
+            coordinator.open(try system.openManagement(), adapter: index)
+            guard let descriptor = coordinator.descriptor else { return }
+            let failure = loop.onReadable(descriptor) { [weak self] in
+                self?.assumeIsolated { $0.managementReadable() }
+            }
+            if let failure {
+                perform(coordinator.close())
+                throw failure
+            }
+            if system.runsBluetoothd() { perform(coordinator.foundOtherManager()) }
+        } catch {
+            throw BLEError(error, subject: name, during: operation)
+        }
+    }
+
+    /// The adapter is there again, perhaps with another index.
+    func useManagement(of index: UInt16) {
+        // That it was away may not be read yet.
+        managementReadable()
+        perform(coordinator.use(adapter: index))
+    }
+
+    func managementReadable() {
+        coordinator.readable { perform($0) }
+        logWarnings()
+    }
+
+    /// Stops the management of the adapter, with the adapter itself.
+    func closeManagement() {
+        if let descriptor = coordinator.descriptor { loop.unregister(descriptor) }
+        perform(coordinator.close())
+    }
+}
+
+extension SecurityCoordinator.ForeignChange {
+    /// The change and its consequence, for the log.
+    var words: String {
+        switch self {
+        case .bondableCleared(isSetAgain: true):
+            "another program has made the adapter not bondable, so that no central could pair: it is set again"
+        case .bondableCleared(isSetAgain: false):
+            "other programs keep making the adapter not bondable: no central can pair for up to a minute"
+        case .madeBondable: "every peer may bond with the adapter, by another program or by a failed command"
+        case .wasBondable: "the adapter was bondable: another program manages it, or has done so"
+        case .otherManager: "bluetoothd manages the adapter too: it refuses pairings, and removes the keys of bonds"
+        case .secureConnectionsOff:
+            "another program has switched LE Secure Connections off: they are switched on again before a pairing"
+        case .privacyOn: "another program has given the adapter private addresses: pairing may fail"
+        }
+    }
+}
