@@ -49,8 +49,9 @@ struct LineOptions: ParsableArguments {
 
     @Flag(
         help: ArgumentHelp(
-            "Replace addresses and names, also in the bytes, by numbers: for screenshots and bug reports. Serial numbers, and names "
-                + "of one or two letters or in unknown encodings, stay in the bytes: look before you publish."))
+            "Replace addresses, names and beacons' identifiers, also in the bytes, by numbers: for screenshots and bug "
+                + "reports. Serial numbers, identifiers in unknown formats, and names of one or two letters or in unknown "
+                + "encodings, stay: look before you publish."))
     var redact = false
 
     @OptionGroup var times: TimeOptions
