@@ -30,7 +30,7 @@ struct Watch: AsyncParsableCommand {
     @Option(
         parsing: .unconditional,
         help: ArgumentHelp(
-            "The interval: 10s, 500ms, 2m; a bare number is seconds. (default: 5s)", valueName: "time"),
+            "The interval: 10s, 500ms, 1m30s; a bare number is seconds. (default: 5s)", valueName: "time"),
         transform: DurationArgument.init(argument:))
     var every: DurationArgument?
 
