@@ -16,10 +16,11 @@ struct Read: AsyncParsableCommand {
               sudo blescan read AA:BB:CC:DD:EE:FF 0x0022 --json
               blescan read demo:heart-rate 2a19
               blescan read demo:heart-rate device-name battery-level
+              blescan read demo:heart-rate device-information
 
-            Where several attributes are named, each line says which one its value is.
-            One that cannot be read is reported, and the others are read; the status
-            is that of the first failure.
+            A service stands for all its values that can be read. Where several values
+            are requested, each line says which one it is. One that cannot be read is
+            reported, and the others are read; the status is that of the first failure.
             """)
 
     @OptionGroup var target: PeerOptions
@@ -37,7 +38,7 @@ struct Read: AsyncParsableCommand {
     }
 
     func run() async throws {
-        let (attributes, options) = (reading.attribute, options)
+        let (arguments, options) = (reading.attribute, options)
         let peer = try await Connection.find(target.peer, options.connection)
         let findsTypes = !values.hexOnly
         let found = try await Connection.run(with: peer, options, cache: reading.cacheUse) {
@@ -46,13 +47,11 @@ struct Read: AsyncParsableCommand {
                 peripheral: peripheral, peer: peer, timeout: options.valueTimeout, isPaired: options.pair,
                 findsTypes: findsTypes)
             var found: [Result<ReadValue, BLEError>] = []
-            for attribute in attributes {
-                do throws(BLEError) {
-                    found.append(.success(try await reader.read(attribute)))
-                } catch {
-                    found.append(.failure(error))
-                    // Without a link the others cannot be read.
-                    if error.code == .disconnected || error.code == .cancelled { return found }
+            for argument in arguments {
+                found += await reader.results(of: argument)
+                // Without a link the others cannot be read.
+                if case .failure(let error)? = found.last, error.code == .disconnected || error.code == .cancelled {
+                    return found
                 }
             }
             return found
@@ -68,7 +67,7 @@ struct Read: AsyncParsableCommand {
     private func show(_ found: [Result<ReadValue, BLEError>], of peer: PeerArgument) -> [BLEError] {
         let output = values.lines(of: peer, json: options.json)
         let readings = found.compactMap { try? $0.get() }
-        let labels = AttributeLabels(readings.map { ($0.handle, $0.uuid) }, isAlone: reading.attribute.count == 1)
+        let labels = AttributeLabels(readings.map { ($0.handle, $0.uuid) }, isAlone: reading.isAlone)
         if let header = output.header { Console.out(header) }
         for reading in readings {
             Console.out(
