@@ -77,10 +77,12 @@ struct LineOptions: ParsableArguments {
     func lines(_ format: LineFormat) -> ScanLines {
         // Otherwise each line would identify the machine.
         let host = redact ? "(host)" : Self.cleaned(Self.hostName)
+        // An RSSI that is asked for is news by itself.
+        let wantsRSSI = fields?.fields.contains(.rssi) ?? false
         return ScanLines(
             format: format, scanner: scanner.map(Self.cleaned) ?? (host.isEmpty ? "localhost" : host),
             fields: fields?.fields ?? CSVField.usual, redaction: redact ? AdvertisementRedaction() : nil,
-            leavesOutRepetitions: each != .packet)
+            leavesOutRepetitions: each != .packet && !wantsRSSI)
     }
 
     /// The given options, in their spelling.
