@@ -64,6 +64,15 @@ import Testing
             try self.failure("--timeout", "5", "explore", "demo:battery")?.message == "options go after the command")
         #expect(try self.failure("--tea")?.hint == "`blescan scan --help` lists the options.")
     }
+
+    @Test func whatIsSuggestedIsQuotedForAShell() throws {
+        #expect(
+            try failure("--json", "talk", "demo:uart", "read 2a00", "explore")?.hint
+                == "Write `blescan talk demo:uart 'read 2a00' explore --json`.")
+        #expect(
+            try failure("-j", "write", "name:Therm*", "fff1", "--text", "it's")?.hint
+                == "Write `blescan write 'name:Therm*' fff1 --text 'it'\\''s' -j`.")
+    }
 }
 
 /// The values of filters.
