@@ -155,7 +155,7 @@ struct Talk: AsyncParsableCommand {
                 guard try await session.perform(operation) else { return }
             } catch {
                 guard isInteractive, !Task.isCancelled, Failure.isOfOneOperation(error) else { throw error }
-                Console.report(error)
+                Console.report((error as? BLEError)?.named(as: peer) ?? error)
             }
         }
         try Task.checkCancellation()
