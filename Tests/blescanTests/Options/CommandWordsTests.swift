@@ -98,6 +98,16 @@ import Testing
         #expect(error.description.contains("004c Apple, Inc."))
     }
 
+    @Test func anAddressMayHaveAType() throws {
+        let address = try AddressArgument(argument: "aa:bb:cc:dd:ee:ff/random")
+        #expect(address.address.description == "AA:BB:CC:DD:EE:FF" && address.type == .random)
+        #expect(try AddressArgument(argument: "AA:BB:CC:DD:EE:FF").type == nil)
+        for text in ["zz", "AA:BB", "AA:BB:CC:DD:EE:FF/tea"] {
+            let error = try #require(throws: BadValue.self) { try AddressArgument(argument: text) }
+            #expect(error.description.hasPrefix("write AA:BB:CC:DD:EE:FF"))
+        }
+    }
+
     @Test func strengthIsNegative() throws {
         #expect(try RSSIArgument.parse("-70") == -70)
         let error = try #require(throws: BadValue.self) { try RSSIArgument.parse("70") }
