@@ -147,6 +147,8 @@ enum PlainLine {
             parts.append("company-\(JSONLine.companyKey(data.company))=\(Hex.encode(data.data))")
         }
         if scanResult.isConnectable { parts.append("connectable") }
+        let reports = [scanResult.advertisement, scanResult.scanResponse].compactMap(\.self)
+        if reports.contains(where: { !$0.advertisingData.defects.isEmpty }) { parts.append("malformed") }
         if let identity = scanResult.identity { parts.append("identity=\(identity)") }
         for meaning in SensorKeys.decoded(scanResult) { parts.append(meaning.line) }
         return parts.joined(separator: "  ")
