@@ -13,11 +13,11 @@ struct Blescan: AsyncParsableCommand {
               sudo blescan explore AA:BB:CC:DD:EE:FF      what a device offers
               sudo blescan read AA:BB:CC:DD:EE:FF 2a19    one value
               sudo blescan notify AA:BB:CC:DD:EE:FF 2a37  values as they come
-              sudo blescan watch AA:BB:CC:DD:EE:FF 2a19   one value, again and again
-              blescan browse demo:heart-rate              read and write on a screen
-              blescan talk demo:uart                      several operations on a link
+              sudo blescan watch AA:BB:CC:DD:EE:FF 2a19   a value, again and again
+              blescan browse demo:heart-rate              a screen of attributes
+              blescan talk demo:uart                      several operations
               sudo blescan pair AA:BB:CC:DD:EE:FF         pair, and keep the bond
-              blescan explore demo:heart-rate             a virtual device, no radio
+              blescan explore demo:heart-rate             virtual device, no radio
               blescan replay capture.btsnoop              recorded packets
               blescan decode --hex 02010603030d18         decode these bytes
               sudo blescan doctor                         diagnose Bluetooth here

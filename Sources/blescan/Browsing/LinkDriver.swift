@@ -51,7 +51,7 @@ actor LinkDriver {
             var failure: Failure?
             do {
                 try await connect(peer, { report(.found) }) { [weak self] peripheral in
-                    try await self?.run(peripheral, report)
+                    try await self?.run(peripheral, of: peer, report)
                 }
             } catch let error as BLEError {
                 failure = error.code == .cancelled ? nil : Failure(error)
@@ -67,8 +67,10 @@ actor LinkDriver {
         link = (task, isWanted)
     }
 
-    private func run(_ peripheral: Peripheral, _ report: @escaping @Sendable (LinkEvent) -> Void) async throws {
-        let session = LinkSession(peripheral, timeout: timeout, report: report)
+    private func run(
+        _ peripheral: Peripheral, of peer: PeerArgument, _ report: @escaping @Sendable (LinkEvent) -> Void
+    ) async throws {
+        let session = LinkSession(peripheral, of: peer, timeout: timeout, report: report)
         self.session = session
         defer { self.session = nil }
         do {

@@ -14,14 +14,19 @@ import BareBLE
 /// A link of a screen of attributes.
 actor LinkSession {
     private let peripheral: Peripheral
+    private let peer: PeerArgument
     private let timeout: Duration
     private let report: @Sendable (LinkEvent) -> Void
     private var subscriptions: [AttributeHandle: (values: ValueSequence, task: Task<Void, Never>)] = [:]
     private var operations: [Int: Task<Void, Never>] = [:]
     private var operationCount = 0
 
-    init(_ peripheral: Peripheral, timeout: Duration, report: @escaping @Sendable (LinkEvent) -> Void) {
+    init(
+        _ peripheral: Peripheral, of peer: PeerArgument, timeout: Duration,
+        report: @escaping @Sendable (LinkEvent) -> Void
+    ) {
         self.peripheral = peripheral
+        self.peer = peer
         self.timeout = timeout
         self.report = report
     }
@@ -94,7 +99,7 @@ actor LinkSession {
             guard error.code != .disconnected, error.code != .cancelled else { return }
             let attribute = try? AttributeArgument(argument: CharacteristicReference.handle(handle).description)
             let advised = await attribute?.advised(error, peripheral) ?? error
-            report(.failed(handle, Failure(advised)))
+            report(.failed(handle, Failure(advised.named(as: peer))))
         }
     }
 

@@ -10,9 +10,11 @@ struct Advertise: AsyncParsableCommand {
             EXAMPLES
               sudo blescan advertise --name Thermometer --service 1809
               sudo blescan advertise --manufacturer 0x0059=0102ff
-              sudo blescan advertise --ibeacon 1b9d1c68-37c1-45f5-8c1f-46be7dd8f9c5/1/7
+              sudo blescan advertise \\
+                  --ibeacon 1b9d1c68-37c1-45f5-8c1f-46be7dd8f9c5/1/7
               sudo blescan advertise --url https://example.org --for 10m
-              sudo blescan advertise --eddystone-uid 8b0ca750095477cb3e77/000000000007
+              sudo blescan advertise \\
+                  --eddystone-uid 8b0ca750095477cb3e77/000000000007
               sudo blescan advertise --eddystone-tlm 2950/21.5
 
             Nobody can connect: `blescan serve` does that. The parts are placed in the
@@ -89,7 +91,7 @@ struct Advertise: AsyncParsableCommand {
 
     @Option(
         name: .customLong("for"), parsing: .unconditional,
-        help: ArgumentHelp("Stop after this time: 10s, 500ms, 2m; a bare number is seconds.", valueName: "time"),
+        help: ArgumentHelp("Stop after this time: 10s, 500ms, 1m30s; a bare number is seconds.", valueName: "time"),
         transform: DurationArgument.init(argument:))
     var duration: DurationArgument?
 

@@ -67,36 +67,46 @@ struct Replay: AsyncParsableCommand {
         }
     }
 
+    /// What is made of the packets, and which of them.
+    struct Mode: ParsableArguments {
+        @Option(help: ArgumentHelp("Print only these packets.", valueName: "kind"))
+        var only: Layer?
+
+        @Flag(help: "Check the recorded links against the protocol, instead of printing packets.")
+        var check = false
+
+        @Option(
+            help: ArgumentHelp(
+                "Write each link to NAME.dialogue, NAME-2.dialogue …, as a test for ScriptedPeripheral.",
+                valueName: "name")
+        )
+        var asFixture: String?
+
+        @Flag(
+            help:
+                "Show the advertisements in the live table of `scan`, as they came, and recorded links; q quits, ? shows the keys."
+        )
+        var screen = false
+
+        @Option(help: ArgumentHelp("How many times faster than recorded --screen shows them.", valueName: "factor"))
+        var speed: Double?
+
+        @Flag(help: "Print the advertisements as `scan` does, instead of packets.")
+        var asScan = false
+    }
+
     @Argument(
         help: "A capture, btsnoop, pcap, pcapng or PacketLogger, or a dialogue; - or nothing is standard input.",
         completion: .file())
     var file: String?
 
-    @Option(help: ArgumentHelp("Print only these packets.", valueName: "kind"))
-    var only: Layer?
+    @OptionGroup(title: "Modes") var mode: Mode
 
-    @Flag(help: "Check the recorded links against the protocol, instead of printing packets.")
-    var check = false
+    @OptionGroup(title: "With --as-scan") var lines: LineOptions
 
-    @Option(
-        help: ArgumentHelp(
-            "Write each link to NAME.dialogue, NAME-2.dialogue …, as a test for ScriptedPeripheral.", valueName: "name")
-    )
-    var asFixture: String?
-
-    @Flag(
-        help:
-            "Show the advertisements in the live table of `scan`, as they came, and recorded links; q quits, ? shows the keys."
-    )
-    var screen = false
-
-    @Option(help: ArgumentHelp("How many times faster than recorded --screen shows them.", valueName: "factor"))
-    var speed: Double?
+    @OptionGroup(title: "With --as-scan") var filters: FilterOptions
 
     @OptionGroup var color: ColorOptions
-
-    @Flag(help: "Print the advertisements as `scan` does, instead of packets.")
-    var asScan = false
 
     @Flag(
         name: [.long, .customShort("j")],
@@ -109,10 +119,6 @@ struct Replay: AsyncParsableCommand {
 
     @OptionGroup var keys: KeyOptions
 
-    @OptionGroup(title: "With --as-scan") var lines: LineOptions
-
-    @OptionGroup(title: "With --as-scan") var filters: FilterOptions
-
     /// The file to read, `-` for standard input; `nil` if there is neither.
     private var source: String? {
         file ?? (hex == nil && isatty(STDIN_FILENO) != 1 ? "-" : nil)
@@ -121,51 +127,53 @@ struct Replay: AsyncParsableCommand {
     func validate() throws {
         if file != nil, hex != nil { throw ValidationError("Give a file or --hex, not both.") }
         if source == nil, hex == nil { throw ValidationError("Name a capture, or give a payload with --hex.") }
-        let modes = [hex.map { _ in "--hex" }, only.map { _ in "--only" }, check ? "--check" : nil]
-        if let mode = modes.compactMap(\.self).first, asFixture != nil {
-            throw ValidationError("--as-fixture prints no packets; leave out \(mode).")
+        let modes = [hex.map { _ in "--hex" }, mode.only.map { _ in "--only" }, mode.check ? "--check" : nil]
+        if let other = modes.compactMap(\.self).first, mode.asFixture != nil {
+            throw ValidationError("--as-fixture prints no packets; leave out \(other).")
         }
-        if check, let mode = modes.compactMap(\.self).first, mode != "--check" {
-            throw ValidationError("--check prints no packets; leave out \(mode).")
+        if mode.check, let other = modes.compactMap(\.self).first, other != "--check" {
+            throw ValidationError("--check prints no packets; leave out \(other).")
         }
-        if asFixture != nil, source == "-" { throw ValidationError("--as-fixture needs a file, not standard input.") }
+        if mode.asFixture != nil, source == "-" {
+            throw ValidationError("--as-fixture needs a file, not standard input.")
+        }
         try validateScreen()
-        if asScan {
+        if mode.asScan {
             _ = try lines.format(orJSON: json)
-            let others = modes + [asFixture.map { _ in "--as-fixture" }, screen ? "--screen" : nil]
-            if let mode = others.compactMap(\.self).first {
-                throw ValidationError("--as-scan prints lines of a scan; leave out \(mode).")
+            let others = modes + [mode.asFixture.map { _ in "--as-fixture" }, mode.screen ? "--screen" : nil]
+            if let other = others.compactMap(\.self).first {
+                throw ValidationError("--as-scan prints lines of a scan; leave out \(other).")
             }
         } else if let option = (lines.given + filters.given).first(where: { $0 != allowed }) {
             throw ValidationError("\(option) is for the lines of --as-scan; add that, or leave out \(option).")
         }
-        try keys.validate(with: lines, asScan ? try lines.format(orJSON: json) : nil)
-        if keys.file != nil, check || asFixture != nil {
+        try keys.validate(with: lines, mode.asScan ? try lines.format(orJSON: json) : nil)
+        if keys.file != nil, mode.check || mode.asFixture != nil {
             throw ValidationError(
-                "--keys is for advertisements; leave it out, or \(check ? "--check" : "--as-fixture").")
+                "--keys is for advertisements; leave it out, or \(mode.check ? "--check" : "--as-fixture").")
         }
-        if asFixture == "" { throw ValidationError("--as-fixture takes the name of a file.") }
+        if mode.asFixture == "" { throw ValidationError("--as-fixture takes the name of a file.") }
     }
 
     /// The option of `--as-scan` that the table, or printed packets, have as well.
     private var allowed: String? {
-        if screen { return "--redact" }
-        return check || asFixture != nil || hex != nil ? nil : "--utc"
+        if mode.screen { return "--redact" }
+        return mode.check || mode.asFixture != nil || hex != nil ? nil : "--utc"
     }
 
     private func validateScreen() throws {
-        guard screen else {
-            if speed != nil { throw ValidationError("--speed is for the live table; add --screen.") }
+        guard mode.screen else {
+            if mode.speed != nil { throw ValidationError("--speed is for the live table; add --screen.") }
             return
         }
         let others = [
-            hex.map { _ in "--hex" }, only.map { _ in "--only" }, check ? "--check" : nil,
-            asFixture.map { _ in "--as-fixture" }, json ? "--json" : nil,
+            hex.map { _ in "--hex" }, mode.only.map { _ in "--only" }, mode.check ? "--check" : nil,
+            mode.asFixture.map { _ in "--as-fixture" }, json ? "--json" : nil,
         ]
         if let other = others.compactMap(\.self).first {
             throw ValidationError("--screen shows a live table; leave out \(other).")
         }
-        if let speed, !(0.01...1000).contains(speed) {
+        if let speed = mode.speed, !(0.01...1000).contains(speed) {
             throw ValidationError("--speed takes a factor from 0.01 to 1000.")
         }
         if source == "-" { throw ValidationError("--screen needs a file; standard input is for the keys.") }
@@ -180,20 +188,20 @@ struct Replay: AsyncParsableCommand {
             return try await Decode.parse(["--hex", hex] + (json ? ["--json"] : [])).run()
         }
         guard let file = source else { return }
-        if asScan {
+        if mode.asScan {
             var scan = ScanReplay(
                 filters.filter, lines.lines(try lines.format(orJSON: json) ?? .plain), each: lines.each ?? .change,
                 limit: lines.count)
             return try scan.run(file)
         }
-        if check { return try CheckOutput(path: file, json: json).run() }
-        if screen {
+        if mode.check { return try CheckOutput(path: file, json: json).run() }
+        if mode.screen {
             let shown = ReplayScreen(
-                path: file, speed: speed ?? 1, look: ScreenLook(color.color ?? .auto), redacts: lines.redact)
+                path: file, speed: mode.speed ?? 1, look: ScreenLook(color.color ?? .auto), redacts: lines.redact)
             return try await Interrupt.cancelling { try await shown.run() }
         }
-        if let asFixture { return try FixtureOutput(path: file, name: asFixture, json: json).run() }
-        var output = ReplayOutput(only: only, json: json)
+        if let name = mode.asFixture { return try FixtureOutput(path: file, name: name, json: json).run() }
+        var output = ReplayOutput(only: mode.only, json: json)
         do {
             output.warning = try Recording.read(file) { packet in
                 output.show(packet)
@@ -208,7 +216,7 @@ struct Replay: AsyncParsableCommand {
         if output.shownCount == 0 {
             let name = InputFile.name(of: file)
             throw Failure(
-                message: only == nil ? "\(name) has no packets" : "\(name) has no such packets",
+                message: mode.only == nil ? "\(name) has no packets" : "\(name) has no such packets",
                 status: .notFound)
         }
     }

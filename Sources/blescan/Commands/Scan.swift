@@ -9,12 +9,12 @@ struct Scan: AsyncParsableCommand {
         usage: "blescan [scan] [--for <time>] [--count <n>] [--json] [<options>]",
         discussion: """
             EXAMPLES
-              sudo blescan                                        a live table, until q
-              sudo blescan scan --for 5s --json                   one JSON object per line
-              sudo blescan scan --service heart-rate --count 1    a heart rate belt
-              sudo blescan scan --keys sensors.keys               also encrypted sensors
-              sudo blescan scan --record - | wireshark -k -i -    live in Wireshark
-              sudo blescan scan --json --heartbeat 30s | mosquitto_pub -l -t site/7/ble
+              sudo blescan                                      a live table
+              sudo blescan scan --for 5s --json                 lines of JSON
+              sudo blescan scan --service heart-rate --count 1  a heart rate belt
+              sudo blescan scan --keys sensors.keys             encrypted sensors
+              sudo blescan scan --record - | wireshark -k -i -  live in Wireshark
+              sudo blescan scan --json --heartbeat 30s | mosquitto_pub -l -t ble
 
             On a terminal there is a live table, in which ? shows the keys: Enter shows a
             device, c connects to it to read, write and subscribe, as `browse` does.
@@ -30,7 +30,7 @@ struct Scan: AsyncParsableCommand {
 
     @Option(
         name: .customLong("for"), parsing: .unconditional,
-        help: ArgumentHelp("Stop after this time: 10s, 500ms, 2m.", valueName: "time"),
+        help: ArgumentHelp("Stop after this time: 10s, 500ms, 1m30s.", valueName: "time"),
         transform: DurationArgument.init(argument:))
     var duration: DurationArgument?
 

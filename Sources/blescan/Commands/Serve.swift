@@ -74,7 +74,7 @@ struct Serve: AsyncParsableCommand {
 
     @Option(
         name: .customLong("for"), parsing: .unconditional,
-        help: ArgumentHelp("Stop after this time: 10s, 500ms, 2m; a bare number is seconds.", valueName: "time"),
+        help: ArgumentHelp("Stop after this time: 10s, 500ms, 1m30s; a bare number is seconds.", valueName: "time"),
         transform: DurationArgument.init(argument:))
     var duration: DurationArgument?
 

@@ -19,15 +19,15 @@ struct Talk: AsyncParsableCommand {
             Each argument, or each line of the file or of standard input, is an
             operation:
 
-              read ATTRIBUTE ...                  read values
-              write ATTRIBUTE BYTES               also --text, --u8 … as in write,
-                                                  and --without-response
+              read ATTRIBUTE ...                read values
+              write ATTRIBUTE BYTES             also --text, --u8 … as in write,
+                                                and --without-response
               notify ATTRIBUTE ... [--indications]
-                                                  print values as they come
-              stop [ATTRIBUTE ...]                unsubscribe
-              wait [N] [--for TIME]               wait for N values (1), or a time
-              explore                             list the attributes
-              quit                                disconnect
+                                                print values as they come
+              stop [ATTRIBUTE ...]              unsubscribe
+              wait [N] [--for TIME]             wait for N values (1), or a time
+              explore                           list the attributes
+              quit                              disconnect
 
             Words with blanks stand in quotes; lines that begin with # are comments.
             A wait counts the values that have come since the last one. The first
@@ -155,7 +155,7 @@ struct Talk: AsyncParsableCommand {
                 guard try await session.perform(operation) else { return }
             } catch {
                 guard isInteractive, !Task.isCancelled, Failure.isOfOneOperation(error) else { throw error }
-                Console.report(error)
+                Console.report((error as? BLEError)?.named(as: peer) ?? error)
             }
         }
         try Task.checkCancellation()

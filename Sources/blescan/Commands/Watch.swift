@@ -30,7 +30,7 @@ struct Watch: AsyncParsableCommand {
     @Option(
         parsing: .unconditional,
         help: ArgumentHelp(
-            "The interval: 10s, 500ms, 2m; a bare number is seconds. (default: 5s)", valueName: "time"),
+            "The interval: 10s, 500ms, 1m30s; a bare number is seconds. (default: 5s)", valueName: "time"),
         transform: DurationArgument.init(argument:))
     var every: DurationArgument?
 
@@ -76,10 +76,12 @@ struct Watch: AsyncParsableCommand {
         let clock = ContinuousClock()
         let end = limit.duration.map { clock.now + $0.duration }
         let interval = every?.duration ?? Self.usualInterval
-        let attributes = reading.attribute
         let reader = ValueReader(
             peripheral: peripheral, peer: peer, timeout: options.valueTimeout, isPaired: options.pair,
             findsTypes: true)
+        var attributes: [AttributeArgument] = []
+        for argument in reading.attribute { attributes += try await reader.attributes(of: argument) }
+        let isAlone = reading.isAlone
         var printer = ValuePrinter(
             values.lines(of: peer, json: options.json),
             plots: plotting.plots(of: attributes.count, look: values.look), to: output)
@@ -91,7 +93,7 @@ struct Watch: AsyncParsableCommand {
             for attribute in attributes {
                 do {
                     let reading = try await reader.read(attribute)
-                    let labels = AttributeLabels([(reading.handle, reading.uuid)], isAlone: attributes.count == 1)
+                    let labels = AttributeLabels([(reading.handle, reading.uuid)], isAlone: isAlone)
                     guard try await printer.print(reading, label: labels.text(of: reading.handle)) else {
                         return printed
                     }

@@ -13,8 +13,8 @@ struct Write: AsyncParsableCommand {
         discussion: """
             EXAMPLES
               sudo blescan write AA:BB:CC:DD:EE:FF fff1 --hex 05a0
-              sudo blescan write AA:BB:CC:DD:EE:FF 0x0025 --text hello --without-response
-              blescan write demo:uart 6e400002-b5a3-f393-e0a9-e50e24dcca9e --u8 7
+              sudo blescan write AA:BB:CC:DD:EE:FF 0x0025 --u8 1 --without-response
+              blescan write demo:uart nordic-uart-rx --text hello
             """)
 
     @OptionGroup var target: PeerOptions

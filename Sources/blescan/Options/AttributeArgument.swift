@@ -33,6 +33,44 @@ struct AttributeArgument: Hashable, Sendable {
     }
 }
 
+extension AttributeArgument {
+    /// A characteristic that discovery has found.
+    init(_ characteristic: GATTCharacteristic) {
+        text = characteristic.uuid.description
+        reference = .characteristic(characteristic)
+    }
+}
+
+/// What is to be read, on the command line: an attribute, or a service, which stands for its readable characteristics.
+enum ReadArgument: Hashable, Sendable {
+    case attribute(AttributeArgument)
+    case service(BluetoothUUID)
+
+    /// Parses an argument.
+    ///
+    /// - Throws: `NotAnAttribute`, with suggestions.
+    init(argument: String) throws(NotAnAttribute) {
+        if let service = Self.service(argument) {
+            self = .service(service)
+        } else {
+            self = .attribute(try AttributeArgument(argument: argument))
+        }
+    }
+
+    /// Whether it is one value, and not several.
+    var isAttribute: Bool {
+        if case .attribute = self { return true }
+        return false
+    }
+
+    /// Returns the service that an argument names; `nil` if it can be an attribute.
+    private static func service(_ argument: String) -> BluetoothUUID? {
+        if let uuid = BluetoothUUID(written: argument) { return uuid.isService ? uuid : nil }
+        guard AssignedNumbers.characteristic(named: argument) == nil else { return nil }
+        return AssignedNumbers.service(named: argument)
+    }
+}
+
 /// The defect of an argument that names no attribute, as the end of a sentence.
 struct NotAnAttribute: Error, CustomStringConvertible {
     let description: String

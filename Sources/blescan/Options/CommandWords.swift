@@ -148,8 +148,9 @@ struct CommandWords {
     private func misplaced(_ word: String) -> Failure {
         let options = words.prefix { $0 != word }
         let line = ["blescan", word] + words.drop { $0 != word }.dropFirst() + options
-        return Failure(
-            message: "options go after the command", hint: "Write `\(line.joined(separator: " "))`.", status: .usage)
+        // It can be pasted into a shell, which has removed the quotes.
+        let text = line.map(\.shellQuoted).joined(separator: " ")
+        return Failure(message: "options go after the command", hint: "Write `\(text)`.", status: .usage)
     }
 
     private func isCommand(_ word: String) -> Bool {

@@ -1,4 +1,3 @@
-import ArgumentParser
 import BLECore
 
 /// A service on the command line: a UUID, or a name such as `heart-rate`.
@@ -99,17 +98,21 @@ enum RSSIArgument {
 }
 
 /// A device's address, with its type where that is known.
-struct AddressArgument: Hashable, Sendable, ExpressibleByArgument {
+struct AddressArgument: Hashable, Sendable {
     let address: BluetoothAddress
     let type: AddressType?
 
-    init?(argument: String) {
+    /// Parses an argument.
+    ///
+    /// - Throws: `BadValue`, which describes valid values.
+    init(argument: String) throws(BadValue) {
         if let peer = PeerID(argument) {
             (address, type) = (peer.address, peer.type)
         } else if let address = BluetoothAddress(argument) {
             (self.address, type) = (address, nil)
         } else {
-            return nil
+            throw BadValue(
+                description: "write AA:BB:CC:DD:EE:FF, with /random or /public where the type is known.")
         }
     }
 }

@@ -12,7 +12,9 @@ struct FilterOptions: ParsableArguments {
     @Option(help: ArgumentHelp("Only devices whose name contains this, in any case.", valueName: "text"))
     var name: String?
 
-    @Option(help: "Only this device: AA:BB:CC:DD:EE:FF. May be given several times.")
+    @Option(
+        help: "Only this device: AA:BB:CC:DD:EE:FF. May be given several times.",
+        transform: AddressArgument.init(argument:))
     var address: [AddressArgument] = []
 
     @Option(

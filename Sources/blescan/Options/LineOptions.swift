@@ -49,8 +49,9 @@ struct LineOptions: ParsableArguments {
 
     @Flag(
         help: ArgumentHelp(
-            "Replace addresses and names, also in the bytes, by numbers: for screenshots and bug reports. Serial numbers, and names "
-                + "of one or two letters or in unknown encodings, stay in the bytes: look before you publish."))
+            "Replace addresses, names and beacons' identifiers, also in the bytes, by numbers: for screenshots and bug "
+                + "reports. Serial numbers, identifiers in unknown formats, and names of one or two letters or in unknown "
+                + "encodings, stay: look before you publish."))
     var redact = false
 
     @OptionGroup var times: TimeOptions
@@ -76,10 +77,12 @@ struct LineOptions: ParsableArguments {
     func lines(_ format: LineFormat) -> ScanLines {
         // Otherwise each line would identify the machine.
         let host = redact ? "(host)" : Self.cleaned(Self.hostName)
+        // An RSSI that is asked for is news by itself.
+        let wantsRSSI = fields?.fields.contains(.rssi) ?? false
         return ScanLines(
             format: format, scanner: scanner.map(Self.cleaned) ?? (host.isEmpty ? "localhost" : host),
             fields: fields?.fields ?? CSVField.usual, redaction: redact ? AdvertisementRedaction() : nil,
-            leavesOutRepetitions: each != .packet)
+            leavesOutRepetitions: each != .packet && !wantsRSSI)
     }
 
     /// The given options, in their spelling.

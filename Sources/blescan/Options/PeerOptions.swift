@@ -14,13 +14,26 @@ struct PeerOptions: ParsableArguments {
 /// The attributes to read, for `read` and `watch`.
 struct ReadOptions: ParsableArguments {
     @Argument(
-        help: "What to read: UUIDs, names such as battery-level, or handles such as 0x0022.",
+        help: ArgumentHelp(
+            "What to read: UUIDs, names such as battery-level, handles such as 0x0022, or services, for all that can be "
+                + "read of them."),
         completion: Completions.attribute,
-        transform: AttributeArgument.init(argument:))
-    var attribute: [AttributeArgument]
+        transform: ReadArgument.init(argument:))
+    var attribute: [ReadArgument]
 
-    /// The use of the cache: it has the type of a handle.
-    var cacheUse: Connection.CacheUse { attribute.contains(where: \.isHandle) ? .consulted : .unneeded }
+    /// Whether one value alone is requested, which needs no label.
+    var isAlone: Bool { attribute.count == 1 && attribute.allSatisfy(\.isAttribute) }
+
+    /// The use of the cache: it has the type of a handle, and the characteristics of a service.
+    var cacheUse: Connection.CacheUse {
+        let isUseful = attribute.contains { argument in
+            switch argument {
+            case .attribute(let attribute): attribute.isHandle
+            case .service: true
+            }
+        }
+        return isUseful ? .consulted : .unneeded
+    }
 }
 
 /// The end of values that come again and again, for `notify` and `watch`.
@@ -33,7 +46,7 @@ struct LimitOptions: ParsableArguments {
 
     @Option(
         name: .customLong("for"), parsing: .unconditional,
-        help: ArgumentHelp("Stop after this time: 10s, 500ms, 2m; a bare number is seconds.", valueName: "time"),
+        help: ArgumentHelp("Stop after this time: 10s, 500ms, 1m30s; a bare number is seconds.", valueName: "time"),
         transform: DurationArgument.init(argument:))
     var duration: DurationArgument?
 

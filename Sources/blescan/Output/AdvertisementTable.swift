@@ -4,7 +4,8 @@ import BLECore
 enum AdvertisementTable {
     /// Returns the lines for a decoded line of input, without a newline after the last one.
     ///
-    /// - Parameter line: Its number in the input, for error messages.
+    /// - Parameter line: Its number in the input, for a heading and error messages. The table of the first line has no
+    ///   heading, because others need not follow.
     static func text(of input: DecodedInput, line: Int? = nil) -> String {
         var text = ""
         append(input, line: line, to: &text)
@@ -31,8 +32,10 @@ enum AdvertisementTable {
         let place = line.map { "line \($0): " } ?? ""
         switch input {
         case .payload(let data):
+            text += heading(ofLine: line)
             append(data, to: &text)
         case .event(let reports, let problem):
+            if !reports.isEmpty { text += heading(ofLine: line) }
             for (index, report) in reports.enumerated() {
                 if index > 0 { text += "\n" }
                 text += heading(report) + "\n"
@@ -57,6 +60,11 @@ enum AdvertisementTable {
         if !rows.isEmpty { text += " LEN  TYPE                      VALUE\n" + rows }
         if rows.isEmpty && data.defects.isEmpty { text += " no advertising data\n" }
         for defect in data.defects { text += " !    \(defect)\n" }
+    }
+
+    private static func heading(ofLine number: Int?) -> String {
+        guard let number, number > 1 else { return "" }
+        return "line \(number)\n"
     }
 
     /// Returns one line about the sender of a report.

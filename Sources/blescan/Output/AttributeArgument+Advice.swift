@@ -70,10 +70,10 @@ extension AttributeArgument {
 
 extension BLEError {
     /// Returns the same failure with other texts.
-    func with(reason: String? = nil, hint: String) -> BLEError {
+    func with(subject: String? = nil, reason: String? = nil, hint: String? = nil) -> BLEError {
         BLEError(
-            code, subject: subject, during: operation, because: reason ?? self.reason, hint: hint, attError: attError,
-            attributeHandle: attributeHandle, hciStatus: hciStatus, errorNumber: errorNumber,
-            partialValue: partialValue)
+            code, subject: subject ?? self.subject, during: operation, because: reason ?? self.reason,
+            hint: hint ?? self.hint, attError: attError, attributeHandle: attributeHandle, hciStatus: hciStatus,
+            errorNumber: errorNumber, partialValue: partialValue, origin: origin)
     }
 }

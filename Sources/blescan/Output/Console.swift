@@ -42,8 +42,13 @@ enum Console {
 
     /// The same for a line in UTF-8.
     static func out(_ line: [UInt8]) {
+        outRaw(line + [0x0A])
+    }
+
+    /// The same for bytes that are no line.
+    static func outRaw(_ bytes: [UInt8]) {
         guard Interrupt.status == nil else { return }
-        let failure = besideProgress { write(line + [0x0A], to: STDOUT_FILENO) }
+        let failure = besideProgress { write(bytes, to: STDOUT_FILENO) }
         if failure == EPIPE { return Interrupt.end(.done) }
         guard failure != 0 else { return }
         note("blescan: could not write the results: \(unsafe String(cString: strerror(failure))) [errno \(failure)]")

@@ -18,7 +18,7 @@ extension JSONLine {
         let version = Member(key: "v", value: 1)
         switch input {
         case .payload(let data):
-            return [version] + members(of: data)
+            return [version, Member(key: "hex", value: .string(Hex.encode(data.bytes)))] + members(of: data)
         case .event(let reports, let problem):
             let error = problem ?? reports.lazy.compactMap { $0.advertisingData.problem }.first
             var writer = JSONWriter()

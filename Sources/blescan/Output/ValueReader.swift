@@ -20,6 +20,56 @@ struct ValueReader: Sendable {
     /// Whether the type of a handle is requested where it is not known: without its type a value has no meaning.
     let findsTypes: Bool
 
+    /// Reads what an argument names, and returns each value or its failure. The end of the link is the last one.
+    func results(of argument: ReadArgument) async -> [Result<ReadValue, BLEError>] {
+        var results: [Result<ReadValue, BLEError>] = []
+        do throws(BLEError) {
+            for attribute in try await attributes(of: argument) {
+                do throws(BLEError) {
+                    results.append(.success(try await read(attribute)))
+                } catch {
+                    results.append(.failure(error))
+                    if error.code == .disconnected || error.code == .cancelled { return results }
+                }
+            }
+        } catch {
+            results.append(.failure(error))
+        }
+        return results
+    }
+
+    /// Returns the attributes that an argument names, after a discovery if it is a service.
+    ///
+    /// - Throws: `BLEError`; with `.attributeNotFound` for a service that the peer does not have, or of which nothing
+    ///   can be read.
+    func attributes(of argument: ReadArgument) async throws(BLEError) -> [AttributeArgument] {
+        let service: BluetoothUUID
+        switch argument {
+        case .attribute(let attribute): return [attribute]
+        case .service(let uuid): service = uuid
+        }
+        do throws(BLEError) {
+            let database = try await peripheral.discover(services: [service], level: .structure, timeout: timeout)
+            guard !database.services.isEmpty else {
+                throw BLEError(
+                    .attributeNotFound, subject: peripheral.name, during: "read \(service)",
+                    because: "the peer has no service \(service)",
+                    hint: "List what the peer has with `blescan explore`.")
+            }
+            let readable = database.services.flatMap { database.characteristics(of: $0) }
+                .filter { $0.properties.contains(.read) }
+            guard !readable.isEmpty else {
+                throw BLEError(
+                    .attributeNotFound, subject: peripheral.name, during: "read \(service)",
+                    because: "nothing of this service is readable",
+                    hint: "`blescan notify` prints a value that the peer sends.")
+            }
+            return readable.map { AttributeArgument($0) }
+        } catch {
+            throw error.advised(peer, isBonded: isPaired)
+        }
+    }
+
     /// Reads a value.
     ///
     /// - Throws: `BLEError`, with what helps.

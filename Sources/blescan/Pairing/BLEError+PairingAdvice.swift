@@ -13,26 +13,35 @@ extension PeerArgument {
 }
 
 extension BLEError {
-    /// Returns the same failure with the commands that help, where the security of the link is the reason.
+    /// Returns the same failure of the peer as the user has named it: a virtual device that pairs has an address on its
+    /// virtual radio, which nobody has typed.
+    func named(as peer: PeerArgument) -> BLEError {
+        guard case .demo = peer, let subject, PeerID(subject) != nil else { return self }
+        return with(subject: peer.description)
+    }
+
+    /// Returns the same failure of the peer as the user has named it, with the commands that help where the security of
+    /// the link is the reason.
     func advised(_ peer: PeerArgument, isBonded: Bool = false) -> BLEError {
+        let error = named(as: peer)
         switch code {
         case .insufficientSecurity where requiredSecurity != .authorization:
-            guard let advice = peer.pairingAdvice else { return self }
+            guard let advice = peer.pairingAdvice else { return error }
             guard isBonded, case .address = peer else {
-                return with(hint: "The peer requires a paired or encrypted link: \(advice).")
+                return error.with(hint: "The peer requires a paired or encrypted link: \(advice).")
             }
-            return with(
+            return error.with(
                 hint: "The bond is too weak for it. Pair again: `blescan forget \(peer)`, then `blescan pair \(peer) "
                     + "--require authenticated`.")
         case .bondRejected:
             guard case .address = peer else {
-                return with(hint: "A virtual device forgets its bonds when the command ends.")
+                return error.with(hint: "A virtual device forgets its bonds when the command ends.")
             }
-            return with(
+            return error.with(
                 hint: "The bond is kept. If it is the right device: `blescan forget \(peer)`, then `blescan pair "
                     + "\(peer)`.")
         default:
-            return self
+            return error
         }
     }
 }

@@ -22,6 +22,8 @@ struct ScanLines {
     let format: LineFormat
     let scanner: String
     private let fields: [CSVField]
+    /// Those of `fields` in which a change is news.
+    private let comparedFields: [CSVField]
     private(set) var redaction: AdvertisementRedaction?
     /// The number of lines about devices.
     private(set) var count = 0
@@ -35,16 +37,17 @@ struct ScanLines {
 
     /// Creates the lines of a scan.
     ///
-    /// - Parameter leavesOutRepetitions: Whether a line for users is left out that differs from the last one about its
-    ///   device in time and RSSI alone. In objects everything is new that was.
+    /// - Parameter leavesOutRepetitions: Whether a plain or CSV line is left out that differs from the last one about its
+    ///   device in time, event and RSSI alone. In objects everything is new that was.
     init(
         format: LineFormat, scanner: String, fields: [CSVField] = CSVField.usual,
         redaction: AdvertisementRedaction? = nil,
         leavesOutRepetitions: Bool = false
     ) {
-        said = format == .plain && leavesOutRepetitions ? [:] : nil
+        said = leavesOutRepetitions && (format == .plain || format == .csv) ? [:] : nil
         self.format = format
         self.fields = fields
+        comparedFields = fields.filter { ![.time, .event, .rssi].contains($0) }
         self.scanner = scanner
         self.redaction = redaction
     }
@@ -70,6 +73,7 @@ struct ScanLines {
             count += 1
             return [JSONLine(scanResult, event: event, origin: origin(adapter, time)).bytes]
         case .csv:
+            guard isNews(scanResult) else { return [] }
             count += 1
             let line = CSVLine.bytes(scanResult, fields, event: event, at: Timestamp.local(sinceEpoch: time))
             return [line]
@@ -83,7 +87,10 @@ struct ScanLines {
     private mutating func isNews(_ scanResult: ScanResult) -> Bool {
         guard said != nil else { return true }
         if said?.count == Self.mostDevices { said?.removeAll(keepingCapacity: true) }
-        let words = PlainLine.contents(of: scanResult).hashValue
+        let words =
+            format == .csv
+            ? CSVLine.bytes(scanResult, comparedFields, event: .updated, at: "").hashValue
+            : PlainLine.contents(of: scanResult).hashValue
         return said?.updateValue(words, forKey: scanResult.id) != words
     }
 
@@ -140,6 +147,8 @@ enum PlainLine {
             parts.append("company-\(JSONLine.companyKey(data.company))=\(Hex.encode(data.data))")
         }
         if scanResult.isConnectable { parts.append("connectable") }
+        let reports = [scanResult.advertisement, scanResult.scanResponse].compactMap(\.self)
+        if reports.contains(where: { !$0.advertisingData.defects.isEmpty }) { parts.append("malformed") }
         if let identity = scanResult.identity { parts.append("identity=\(identity)") }
         for meaning in SensorKeys.decoded(scanResult) { parts.append(meaning.line) }
         return parts.joined(separator: "  ")

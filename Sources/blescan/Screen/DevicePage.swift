@@ -10,7 +10,12 @@ struct DevicePage {
     private struct Fact {
         var text: String
         var indent = 0
+        /// Whether it was not there before the last change, and what was there in its place.
+        var isChanged = false
+        var former: String?
     }
+
+    private static let changed: ScreenStyle = [.bold, .yellow]
 
     /// Returns the page from a line on, in this number of rows below the heading, which stays.
     ///
@@ -35,14 +40,55 @@ struct DevicePage {
 
     private func wrapped(_ fact: Fact) -> [ScreenLine] {
         let text = ScreenText.shown(fact.text, area.look)
-        guard ScreenText.width(text) > area.columns else { return [area.line(fact.text)] }
+        guard ScreenText.width(text) > area.columns else { return [line(text, fact)] }
         // On a narrow screen there would be no room below the first line.
         let indent = fact.indent + 20 <= area.columns ? fact.indent : 2
         let head = text.prefix(indent)
         let rest = String(text.dropFirst(head.count)).wrapped(to: area.columns - indent)
         return rest.enumerated().map { number, part in
-            area.line((number == 0 ? String(head) : String(repeating: " ", count: indent)) + part)
+            area.line(
+                (number == 0 ? String(head) : String(repeating: " ", count: indent)) + part,
+                fact.isChanged ? Self.changed : [])
         }
+    }
+
+    /// Returns a line in which only what has changed stands out.
+    private func line(_ text: String, _ fact: Fact) -> ScreenLine {
+        guard fact.isChanged else { return area.line(fact.text) }
+        let former = fact.former.map { ScreenText.shown($0, area.look) }
+        var line = area.empty
+        for piece in Self.pieces(of: text, since: former) {
+            line.add(piece.text, piece.isChanged ? Self.changed : [])
+        }
+        return line
+    }
+
+    /// Returns a line of the table in pieces that differ from the former line, and pieces that do not. Of a byte both
+    /// digits differ. Without a line of the same length all of the value does.
+    private static func pieces(of text: String, since former: String?) -> [(text: String, isChanged: Bool)] {
+        let (new, old) = (Array(text), former.map { Array($0) } ?? [])
+        var changes = new.indices.map { $0 >= AdvertisementTable.valueColumn }
+        if old.count == new.count {
+            changes = zip(new, old).map { $0 != $1 }
+            var place = AdvertisementTable.valueColumn
+            while place + 1 < new.count, new[place].isHexDigit, new[place + 1].isHexDigit {
+                let isChanged = changes[place] || changes[place + 1]
+                changes[place] = isChanged
+                changes[place + 1] = isChanged
+                place += 2
+                // Groups of bytes are one blank apart, the decoded value two.
+                if place < new.count, new[place] == " " { place += 1 }
+            }
+        }
+        var pieces: [(text: String, isChanged: Bool)] = []
+        for (character, isChanged) in zip(new, changes) {
+            if let last = pieces.indices.last, pieces[last].isChanged == isChanged {
+                pieces[last].text.append(character)
+            } else {
+                pieces.append((String(character), isChanged))
+            }
+        }
+        return pieces
     }
 
     private var facts: [Fact] {
@@ -69,16 +115,33 @@ struct DevicePage {
         if let set = scanResult.id.sid { facts.append("set       #\(set)") }
         if !row.data.isEmpty { facts.append("data      " + row.data) }
         var lines = facts.map { Fact(text: $0, indent: 10) }
-        for (title, report) in [
-            ("ADVERTISEMENT", scanResult.advertisement), ("SCAN RESPONSE", scanResult.scanResponse),
+        for (title, report, former) in [
+            ("ADVERTISEMENT", scanResult.advertisement, row.former.advertisement),
+            ("SCAN RESPONSE", scanResult.scanResponse, row.former.scanResponse),
         ] {
             guard let report else { continue }
             lines += [Fact(text: ""), Fact(text: title + "  " + AdvertisementTable.properties(report), indent: 2)]
-            var text = ""
-            AdvertisementTable.append(report.advertisingData, to: &text)
-            lines += text.split(separator: "\n").map { Fact(text: String($0), indent: AdvertisementTable.valueColumn) }
+            lines += table(of: report.advertisingData, since: former)
         }
         return lines
+    }
+
+    /// Returns the structures of a payload, with what differs from the former one.
+    private func table(of data: AdvertisingData, since former: AdvertisingData?) -> [Fact] {
+        let (lines, old) = (Self.tableLines(of: data), former.map(Self.tableLines(of:)) ?? [])
+        let known = Set(former == nil ? lines : old)
+        return lines.enumerated().map { number, line in
+            var fact = Fact(text: line, indent: AdvertisementTable.valueColumn)
+            fact.isChanged = !known.contains(line)
+            if old.count == lines.count { fact.former = old[number] }
+            return fact
+        }
+    }
+
+    private static func tableLines(of data: AdvertisingData) -> [String] {
+        var text = ""
+        AdvertisementTable.append(data, to: &text)
+        return text.split(separator: "\n").map(String.init)
     }
 
     /// The RSSI of the last two minutes, or of as many seconds as there are columns for, between -100 and -36 dBm.

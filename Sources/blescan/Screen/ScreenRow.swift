@@ -8,6 +8,8 @@ struct ScreenRow: Sendable {
     }
 
     private(set) var scanResult: ScanResult
+    /// The data of the advertisement and of the scan response before their last changes.
+    private(set) var former: (advertisement: AdvertisingData?, scanResponse: AdvertisingData?) = (nil, nil)
     /// The printable name; `nil` for a device without one.
     private(set) var name: String?
     private var contents: DeviceData
@@ -44,6 +46,12 @@ struct ScreenRow: Sendable {
             scanResult.advertisement?.advertisingData != newest.advertisement?.advertisingData
             || scanResult.scanResponse?.advertisingData != newest.scanResponse?.advertisingData
             || scanResult.isConnectable != newest.isConnectable
+        if let data = scanResult.advertisement?.advertisingData, data != newest.advertisement?.advertisingData {
+            former.advertisement = data
+        }
+        if let data = scanResult.scanResponse?.advertisingData, data != newest.scanResponse?.advertisingData {
+            former.scanResponse = data
+        }
         scanResult = newest
         measure()
         guard isNews else { return contents.repeated(at: newest.lastSeen) }

@@ -4,7 +4,7 @@ import BareBLE
 
 /// One operation of `talk`.
 enum TalkOperation {
-    case read([AttributeArgument])
+    case read([ReadArgument])
     case write(AttributeArgument, ValueOptions, WriteKind)
     case notify([AttributeArgument], SubscriptionKind)
     case stop([AttributeArgument])
@@ -92,7 +92,7 @@ enum TalkOperation {
 private struct NoWords: ParsableArguments {}
 
 private struct ReadWords: ParsableArguments {
-    @Argument(transform: AttributeArgument.init(argument:)) var attribute: [AttributeArgument]
+    @Argument(transform: ReadArgument.init(argument:)) var attribute: [ReadArgument]
 }
 
 private struct WriteWords: ParsableArguments {

@@ -43,8 +43,13 @@ actor TalkSession {
     /// - Returns: Whether more operations may follow.
     func perform(_ operation: TalkOperation) async throws -> Bool {
         switch operation {
-        case .read(let attributes):
-            for attribute in attributes { try await read(attribute, isAlone: attributes.count == 1) }
+        case .read(let arguments):
+            let isAlone = arguments.count == 1 && arguments.allSatisfy(\.isAttribute)
+            for argument in arguments {
+                for attribute in try await reader.attributes(of: argument) {
+                    try await read(attribute, isAlone: isAlone)
+                }
+            }
         case .write(let attribute, let value, let kind): try await write(attribute, try value.bytes(), kind)
         case .notify(let attributes, let kind): try await subscribe(to: attributes, kind)
         case .stop(let attributes): try await unsubscribe(from: attributes)

@@ -72,6 +72,47 @@ import Testing
         #expect(masked.peer?.description == "40:00:00:00:00:01/random")
     }
 
+    /// The identifiers of beacons, trackers and accessories, each laid out by its own documentation. What remains is the
+    /// number of each, in the order of appearance; powers and states stay.
+    @Test(arguments: [
+        // Apple's Proximity Beacon Specification: UUID, major, minor, power; and a truncated one.
+        (
+            "ff4c00 0215 e2c56db5dffb48d2b060d0f5a71096e0 0064 0007 c5",
+            "ff4c00 0215 00000000000000000000000000000001 0002 0003 c5"
+        ),
+        ("ff4c00 0215 e2c56db5dffb48d2b060", "ff4c00 0215 00000000000000000001"),
+        // AltBeacon 1.0: two equal halves have one number.
+        (
+            "ff1801 beac e2c56db5dffb48d2b060d0f5a71096e0 0064 0064 c5 00",
+            "ff1801 beac 00000000000000000000000000000001 0002 0002 c5 00"
+        ),
+        // Eddystone-UID with its reserved bytes; a URL is no identifier.
+        ("16aafe 00 ee 8b0ca750095477cb3e77 0123456789ab 0000", "16aafe 00 ee 00000000000000000001 000000000002 0000"),
+        ("16aafe 10 ee 03 676f6f2e676c", "16aafe 10 ee 03 676f6f2e676c"),
+        ("16edfe 0200 847a6fce6bc39474", "16edfe 0200 0000000000000001"),
+        // HAP R2 7.4.2: the regular message with its setup hash, and the encrypted notification.
+        (
+            "ff4c00 0631 01 112233445566 0500 0100 01 02 aabbccdd",
+            "ff4c00 0631 01 000000000001 0500 0100 01 02 00000002"
+        ),
+        (
+            "ff4c00 1136 112233445566 000102030405060708090a0b 0c0d0e0f",
+            "ff4c00 1136 000000000001 000102030405060708090a0b 0c0d0e0f"
+        ),
+        // Other messages of Apple's, also those before it, stay.
+        ("ff4c00 1002 0b00 0631 01 112233445566", "ff4c00 1002 0b00 0631 01 000000000001"),
+        (
+            "ff4c00 01 063101112233445566778899aabbccdd",
+            "ff4c00 01 063101112233445566778899aabbccdd"
+        ),
+    ]) func lastingIdentifiersBecomeNumbers(_ shown: String, _ redacted: String) {
+        var redaction = AdvertisementRedaction()
+        let masked = redaction.redacted(scanResult(payload(shown), onAir))
+        #expect(masked.advertisement?.data == payload(redacted))
+        // The same identifier keeps its number.
+        #expect(redaction.redacted(scanResult(payload(shown), onAir)).advertisement?.data == payload(redacted))
+    }
+
     @Test func theOwnAddressAndNameAreMaskedEverywhere() {
         var redaction = AdvertisementRedaction()
         // Name "Lampe"; then a maker's data with the address in both orders, and the name in capitals.
@@ -89,6 +130,9 @@ import Testing
         for hex in [
             "161a18a4c13856538400a22f5f0bf819", "ff990405138a5f61c4f0ffe4ffdc0414c5b6ec29b3a4c138565384",
             "1695fe5020aa016484535638c1a4", "ff06000109210284535638c1a4004950",
+            "ff4c000215e2c56db5dffb48d2b060d0f5a71096e000640007c5", "ff1801beace2c56db5dffb48d2b060d0f5a71096e0",
+            "16aafe00ee8b0ca750095477cb3e770123456789ab", "16edfe0200847a6fce6bc39474",
+            "ff4c0006310111223344556605000100",
         ] {
             let whole = bytes(hex)
             for length in 0...whole.count {

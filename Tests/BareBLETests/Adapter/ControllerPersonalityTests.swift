@@ -527,7 +527,7 @@ import Testing
             }
             while !hasBegun.withLock(\.self), !Task.isCancelled { await Task.yield() }
             #expect(await central.adapterState == .poweredOff)
-            #expect(!isReady.withLock(\.self))
+            #expect(!isReady.withLock { $0 })
             isLoaded.withLock { $0 = true }
             try await ready.value
             #expect(await central.adapterState == .poweredOn)

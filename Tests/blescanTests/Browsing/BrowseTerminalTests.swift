@@ -158,3 +158,33 @@ struct BrowseTerminalTests {
         }
     }
 }
+
+/// `blescan browse` on a terminal that cannot show a screen, and on one that goes away.
+@Suite struct BrowseWithoutTerminalTests {
+    @Test func aTerminalWithoutRowsIsRefused() async throws {
+        let terminal = try PseudoTerminal()
+        let program = try RunningProgram(
+            ["browse", "demo:uart"], output: .terminal(terminal), keyboard: terminal, environment: ["TERM": "dumb"])
+        let outcome = try await program.outcome()
+        #expect(outcome.status == 64)
+        #expect(outcome.errors.contains("browse needs a full terminal: TERM is dumb"), "\(outcome.errors)")
+        #expect(terminal.text.isEmpty)
+    }
+
+    /// What is subscribed to is unsubscribed from before the link ends. The screen is in front only in a session of its
+    /// own.
+    @Test func theEndOfTheTerminalDisconnects() async throws {
+        let peer = try await SocketPeer(.battery)
+        let terminal = try PseudoTerminal()
+        let program = try RunningProgram(
+            ["setsid", "--ctty", "--wait", BuiltProgram.url.path, "browse", "unix:\(peer.path)"],
+            of: URL(filePath: "/usr/bin/env"), output: .terminal(terminal), keyboard: terminal)
+        try await terminal.shown("64 %")
+        // End, up: the level.
+        terminal.type("\u{1B}[F\u{1B}[As")
+        try await terminal.shown("subscribed to 0x0008")
+        terminal.hangUp()
+        #expect(try await program.outcome().status == 0)
+        #expect(peer.packets.filter { $0.first == 0x12 } == [[0x12, 9, 0, 1, 0], [0x12, 9, 0, 0, 0]])
+    }
+}

@@ -27,7 +27,9 @@ import Testing
                 let virtual = VirtualPeripheral(device)
                 peripheral.withLock { $0 = virtual }
                 let central = Central.ofCommand(Configuration())
-                let link = try await central.attach(descriptor: try await virtual.connect(), name: "demo")
+                // As on a virtual radio; the user has typed demo:uart.
+                let name = "C0:FF:EE:00:00:01/random"
+                let link = try await central.attach(descriptor: try await virtual.connect(), name: name)
                 let result = await Result.of { try await body(link) }
                 await link.disconnect()
                 ended.withLock { $0 += 1 }
@@ -73,7 +75,7 @@ import Testing
         link.send(.read(0x0008))
         try await link.happened("refused") { event in
             guard case .failed(0x0008, let failure) = event else { return false }
-            return failure.message.contains("not readable") && failure.hint != nil
+            return failure.message.contains("(demo:uart): it is not readable") && failure.hint != nil
         }
         link.send(.disconnect)
         await link.finish()

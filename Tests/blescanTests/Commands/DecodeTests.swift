@@ -36,6 +36,22 @@ import Testing
         #expect(try await !BuiltProgram.run(["decode", "--json", "--hex", Self.good]).output.contains("\"line\""))
     }
 
+    /// So is each table, but for that of the first line: a single payload needs no number.
+    @Test func tablesAreNumbered() async throws {
+        let event = "043e0c0201000001020304050600c0"
+        let table = """
+             LEN  TYPE                      VALUE
+               2  01 Flags                  06  general discoverable, BR/EDR not supported
+
+            """
+        let one = try await BuiltProgram.run(["decode"], input: "020106\n")
+        #expect(one.output == table)
+        let several = try await BuiltProgram.run(["decode"], input: "020106\n# a comment\n020106\n\n\(event)\n0g\n")
+        #expect(several.output.hasPrefix(table + "\nline 3\n" + table + "\nline 5\n06:05:04:03:02:01 public"))
+        #expect(several.output.hasSuffix("\n\n !    line 6: not hexadecimal: 'g' is not a hex digit\n"))
+        #expect(try await BuiltProgram.run(["decode", "--hex", "020106"]).output == table)
+    }
+
     @Test func noTextAtAll() async throws {
         let outcome = try await BuiltProgram.run(["decode"], input: "btsnoop\nnonsense\n")
         #expect(outcome.status == 65)

@@ -87,6 +87,40 @@ import Testing
         #expect(peer.packets.count == 6, "the MTU, one request a value, and one for the type of a handle")
     }
 
+    /// Each line says which value it is, also if it is the only one of its service.
+    @Test func aServiceStandsForItsReadableValues() async throws {
+        let information = """
+            0x001c Manufacturer Name String  42617265424c45  "BareBLE"
+            0x001e Model Number String       48524d2d31  "HRM-1"
+            0x0020 Firmware Revision String  312e30  "1.0"
+
+            """
+        for name in ["device-information", "180a"] {
+            let outcome = try await BuiltProgram.run(["read", "demo:heart-rate", name])
+            #expect(outcome.status == 0 && outcome.output == information)
+        }
+        let battery = try await BuiltProgram.run(["read", "demo:battery", "battery"])
+        #expect(battery.output == "0x0008 Battery Level  40  64 %\n")
+        let mixed = try await BuiltProgram.run(["read", "demo:heart-rate", "2a19", "180a", "--json"])
+        #expect(try mixed.objects().map { $0["handle"] as? Int } == [24, 28, 30, 32])
+        let talk = try await BuiltProgram.run(["talk", "demo:heart-rate", "read 180a", "read 180f", "--json"])
+        #expect(try talk.objects().map { $0["handle"] as? Int } == [28, 30, 32, 24])
+        let watched = try await BuiltProgram.run(["watch", "demo:heart-rate", "180a", "--count", "3", "--hex-only"])
+        #expect(watched.output == "42617265424c45\n48524d2d31\n312e30\n")
+    }
+
+    @Test(arguments: [
+        ("demo:battery", "heart-rate", "the peer has no service 180d"),
+        ("demo:uart", "nordic-uart", "nothing of this service is readable"),
+    ])
+    func aServiceWithoutValuesIsAFailureOfItsOwn(_ peer: String, _ service: String, _ words: String) async throws {
+        let outcome = try await BuiltProgram.run(["read", peer, service, "2a00"])
+        #expect(outcome.status == 1)
+        #expect(outcome.errors.contains(words), "\(outcome.errors)")
+        #expect(outcome.output.contains("0x0003 Device Name"))
+        #expect(try await BuiltProgram.run(["talk", peer, "read \(service)"]).status == 1)
+    }
+
     /// The second read uses the handle that the first one has found.
     @Test func oneTypeReportsBoth() async throws {
         let lines = try await BuiltProgram.run(["read", "demo:heart-rate", "0x0018", "2a19"]).output

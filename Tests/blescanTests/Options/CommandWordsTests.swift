@@ -64,6 +64,15 @@ import Testing
             try self.failure("--timeout", "5", "explore", "demo:battery")?.message == "options go after the command")
         #expect(try self.failure("--tea")?.hint == "`blescan scan --help` lists the options.")
     }
+
+    @Test func whatIsSuggestedIsQuotedForAShell() throws {
+        #expect(
+            try failure("--json", "talk", "demo:uart", "read 2a00", "explore")?.hint
+                == "Write `blescan talk demo:uart 'read 2a00' explore --json`.")
+        #expect(
+            try failure("-j", "write", "name:Therm*", "fff1", "--text", "it's")?.hint
+                == "Write `blescan write 'name:Therm*' fff1 --text 'it'\\''s' -j`.")
+    }
 }
 
 /// The values of filters.
@@ -87,6 +96,16 @@ import Testing
     @Test func severalCompaniesAreListed() throws {
         let error = try #require(throws: BadValue.self) { try CompanyArgument(argument: "appl") }
         #expect(error.description.contains("004c Apple, Inc."))
+    }
+
+    @Test func anAddressMayHaveAType() throws {
+        let address = try AddressArgument(argument: "aa:bb:cc:dd:ee:ff/random")
+        #expect(address.address.description == "AA:BB:CC:DD:EE:FF" && address.type == .random)
+        #expect(try AddressArgument(argument: "AA:BB:CC:DD:EE:FF").type == nil)
+        for text in ["zz", "AA:BB", "AA:BB:CC:DD:EE:FF/tea"] {
+            let error = try #require(throws: BadValue.self) { try AddressArgument(argument: text) }
+            #expect(error.description.hasPrefix("write AA:BB:CC:DD:EE:FF"))
+        }
     }
 
     @Test func strengthIsNegative() throws {

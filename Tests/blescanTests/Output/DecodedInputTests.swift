@@ -22,7 +22,8 @@ import Testing
     @Test func samplePayloadAsJSON() {
         #expect(
             json(sample)
-                == #"{"v":1,"flags":4,"manufacturerData":{"0059":"00150112233445566778899aabbccddeeff0ffffffffc3"},"#
+                == #"{"v":1,"hex":"0201041aff590000150112233445566778899aabbccddeeff0ffffffffc3","flags":4,"#
+                + #""manufacturerData":{"0059":"00150112233445566778899aabbccddeeff0ffffffffc3"},"#
                 + #""structures":[[1,"04"],[255,"590000150112233445566778899aabbccddeeff0ffffffffc3"]]}"# + "\n")
     }
 
@@ -44,7 +45,8 @@ import Testing
             + "03141218" + "04160F1864" + "04FF4C0001"
         #expect(
             json(line)
-                == #"{"v":1,"flags":6,"localName":"ABC","shortName":"AB","txPower":-12,"appearance":833,"#
+                == #"{"v":1,"hex":"\#(line.lowercased())","flags":6,"localName":"ABC","shortName":"AB","#
+                + #""txPower":-12,"appearance":833,"#
                 + #""serviceUUIDs":["180d","180f","6e400001-b5a3-f393-e0a9-e50e24dcca9e"],"solicitedUUIDs":["1812"],"#
                 + #""serviceData":{"180f":"64"},"manufacturerData":{"004c":"01"},"#
                 + #""structures":[[1,"06"],[8,"4142"],[9,"414243"],[10,"f4"],[25,"4103"],[3,"0d180f18"],"#
@@ -54,7 +56,8 @@ import Testing
     @Test func aCutPayloadKeepsWhatIsGood() {
         #expect(
             json("020106 1EFF4C")
-                == #"{"v":1,"flags":6,"structures":[[1,"06"]],"error":"the structure at byte 3 is cut off: 28 bytes are missing"}"#
+                == #"{"v":1,"hex":"0201061eff4c","flags":6,"structures":[[1,"06"]],"#
+                + #""error":"the structure at byte 3 is cut off: 28 bytes are missing"}"#
                 + "\n")
     }
 

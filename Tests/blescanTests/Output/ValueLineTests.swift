@@ -17,6 +17,38 @@ import Testing
         #expect(lines.count == 2 && lines.allSatisfy { $0.allSatisfy(\.isHexDigit) }, "\(outcome.output)")
     }
 
+    /// A file has the bytes and nothing else, not even a newline.
+    @Test func rawIsTheValueItself() async throws {
+        let folder = try TestFolder()
+        let file = folder["value"]
+        try Data().write(to: URL(filePath: file))
+        let outcome = try await BuiltProgram.run(
+            ["read", "demo:long-value", "fff1", "--raw"], output: .file(file))
+        #expect(outcome.status == 0 && outcome.errors.isEmpty)
+        let bytes = try Data(contentsOf: URL(filePath: file))
+        #expect(bytes == Data((0..<512).map { UInt8(truncatingIfNeeded: $0) }))
+        let failure = try await BuiltProgram.run(["read", "demo:battery", "2a6e", "--raw"])
+        #expect(failure.status == 1 && failure.output.isEmpty)
+    }
+
+    @Test(arguments: [
+        ["2a19", "--json"], ["2a19", "--hex-only"], ["2a19", "--format", "csv"], ["2a19", "2a00"], ["battery"],
+        ["2a19", "--record", "-"],
+    ])
+    func rawIsForOneValueAlone(_ arguments: [String]) async throws {
+        let outcome = try await BuiltProgram.run(["read", "demo:battery", "--raw"] + arguments)
+        #expect(outcome.status == 64 && outcome.output.isEmpty)
+    }
+
+    /// What a device has sent could control it.
+    @Test func rawIsNotForATerminal() async throws {
+        let terminal = try PseudoTerminal()
+        let outcome = try await BuiltProgram.run(
+            ["read", "demo:battery", "2a19", "--raw"], output: .terminal(terminal))
+        #expect(outcome.status == 64 && outcome.errors.contains("which is a terminal"))
+        #expect(terminal.text.isEmpty)
+    }
+
     @Test func aTableHasOneLineForEachValue() async throws {
         let header = "t,peer,handle,uuid,name,event,hex,value"
         let read = try await BuiltProgram.run(

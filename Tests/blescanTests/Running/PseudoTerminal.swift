@@ -9,6 +9,8 @@ final class PseudoTerminal: Sendable {
     private let master: Int32
     private let written = Lock(Data())
     private let hasEnded = Lock(false)
+    /// Whether the thread that reads closes the master.
+    private let isHungUp = Lock(false)
 
     /// Creates a terminal with so many columns.
     init(columns: UInt16 = 80) throws {
@@ -29,6 +31,10 @@ final class PseudoTerminal: Sendable {
             while true {
                 let count = unsafe buffer.withUnsafeMutableBytes { unsafe read(master, $0.baseAddress, $0.count) }
                 guard let self else { return }
+                if isHungUp.withLock(\.self) {
+                    close(master)
+                    return hasEnded.withLock { $0 = true }
+                }
                 guard count > 0 else { return hasEnded.withLock { $0 = true } }
                 written.withLock { $0.append(contentsOf: buffer.prefix(count)) }
             }
@@ -36,7 +42,15 @@ final class PseudoTerminal: Sendable {
     }
 
     deinit {
-        close(master)
+        if !isHungUp.withLock(\.self) { close(master) }
+    }
+
+    /// Ends the terminal, as closing its window does: nothing can be written to it or read from it any more.
+    func hangUp() {
+        isHungUp.withLock { $0 = true }
+        // While a thread reads from the master it stays open: this ends the read.
+        let bytes = Array(" ".utf8)
+        _ = unsafe bytes.withUnsafeBytes { unsafe write(side.fileDescriptor, $0.baseAddress, $0.count) }
     }
 
     /// The output so far. A terminal ends lines with a carriage return too.

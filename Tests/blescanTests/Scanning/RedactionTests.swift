@@ -89,11 +89,27 @@ import Testing
         #expect(alias("F2:0B:91:6C:33:D0", .random) == "C0:00:00:00:00:02/random")
     }
 
-    // Microsoft's beacons contain names; Govee's models, Inkbird's and ThermoPro's are recognized by them.
+    /// The fixture has an iBeacon; in every form its identifiers are the numbers 1, 2 and 3.
+    @Test(arguments: [
+        ["--format", "plain"], ["--format", "json"], ["--format", "theengs"],
+        ["--format", "csv", "--fields", "address,services,hex,decoded"],
+    ]) func noLineHasABeaconsIdentifiers(_ form: [String]) async throws {
+        let arguments = ["replay", Fixtures.threeDevices, "--as-scan", "--redact"] + form
+        let outcome = try await BuiltProgram.run(arguments)
+        #expect(outcome.status == 0)
+        for secret in ["b9407f30", "25556b57fe6d", "00010002c5", "major 1", "\"major\":1"] {
+            #expect(!outcome.output.contains(secret), "\(secret)")
+        }
+        #expect(outcome.output.contains("0000000100020003c5"))
+    }
+
+    // Beacons and Tile trackers have identifiers, Microsoft's beacons names; Govee's models, Inkbird's and ThermoPro's are recognized by them.
     @Test func valuesStayAsTheyWere() throws {
         var redaction = AdvertisementRedaction()
         for known in try Fixtures.meanings(by: "")
-        where !["swift-pair", "microsoft-cdp", "govee", "inkbird", "thermopro"].contains(known.kind) {
+        where ![
+            "swift-pair", "microsoft-cdp", "govee", "inkbird", "thermopro", "ibeacon", "altbeacon", "eddystone", "tile",
+        ].contains(known.kind) {
             let scanResult = scanResult(AirCapture.bytes(known.payload), address: address)
             let masked = redaction.redacted(scanResult)
             let told = masked.decoded.filter { $0.kind != .govee }

@@ -72,6 +72,19 @@ import Testing
             ])
     }
 
+    /// JSON has the details, by the key `error`.
+    @Test(arguments: [
+        ("020106", false), ("0201061eff4c", true), ("02010604030d180f", true), ("02010600000000", false),
+    ])
+    func malformedDataIsMarked(_ payload: String, _ isMalformed: Bool) {
+        var plain = ScanLines(format: .plain, scanner: "attic")
+        let line = text(plain.lines(of: scanResult(payload), .found, adapter: "hci0", at: .zero)).first
+        #expect(line?.hasSuffix("  malformed") == isMalformed, "\(line ?? "")")
+        var json = ScanLines(format: .json, scanner: "attic")
+        let object = text(json.lines(of: scanResult(payload), .found, adapter: "hci0", at: .zero)).first
+        #expect(object?.contains("\"error\":") == isMalformed)
+    }
+
     @Test func aHeartbeatForPeopleIsAComment() {
         var lines = ScanLines(format: .plain, scanner: "attic")
         let beat = lines.line(

@@ -71,6 +71,27 @@ import Testing
         #expect(try await heard(["--name", "Virtual", "--service", "heart-rate"]) == [belt])
     }
 
+    /// The second report of the belt has new data, but none in these columns.
+    @Test func csvHasALineForEachChangeOfItsColumns() async throws {
+        for fields in ["address,name", "address,name,event"] {
+            let outcome = try await scan(["--format", "csv", "--fields", fields])
+            let rows = outcome.output.split(separator: "\n").dropFirst().map {
+                $0.split(separator: ",", omittingEmptySubsequences: false).prefix(2).joined(separator: ",")
+            }
+            #expect(rows == [kitchen + ",", kitchen + ",Kitchen", belt + ",Virtual HRM", beacon + ","])
+        }
+    }
+
+    @Test func csvLeavesNothingOutWhereEveryValueIsWanted() async throws {
+        func rows(_ arguments: [String]) async throws -> Int {
+            try await scan(["--format", "csv"] + arguments).output.split(separator: "\n").count - 1
+        }
+        let (changes, packets) = (try await scan(["--json"]), try await scan(["--json", "--each", "packet"]))
+        #expect(try await rows(["--fields", "address,rssi"]) == changes.objects().count)
+        #expect(try await rows(["--fields", "address", "--each", "packet"]) == packets.objects().count)
+        #expect(try await rows(["--fields", "address"]) == 3)
+    }
+
     @Test func eachSaysHowMuchIsReported() async throws {
         func lines(_ arguments: [String]) async throws -> [String] {
             try await scan(["--json", "--address", kitchen] + arguments).objects().compactMap { $0["event"] as? String }

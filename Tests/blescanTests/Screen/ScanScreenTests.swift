@@ -45,6 +45,25 @@ import Testing
         #expect(air.screen.view == .table)
     }
 
+    @Test func changedBytesStandOutOnADevicesPage() {
+        func marked(_ air: Air) -> [String] { air.frame().map(\.sequences).filter { $0.contains("\u{1B}[1;33m") } }
+        let (air, address) = (Air(Self.coloured, columns: 100, rows: 20), "C0:00:00:00:00:01")
+        air.hear(address, -50, Hex.bytes("02010606ffffff010203"))
+        air.pass(.seconds(3))
+        air.press(.down, .enter)
+        #expect(marked(air).isEmpty)
+        // One digit of one byte; what is repeated does not change that.
+        for _ in 0..<2 {
+            air.hear(address, -50, Hex.bytes("02010606ffffff010703"))
+            #expect(marked(air).count == 1)
+            #expect(marked(air).first?.hasSuffix(" 01\u{1B}[1;33m07\u{1B}[0m03") == true, "\(marked(air))")
+        }
+        // A structure more: its line, and no other.
+        air.hear(address, -50, Hex.bytes("020106020a0406ffffff010703"))
+        #expect(marked(air).count == 1)
+        #expect(marked(air).first?.contains("0a TX power               \u{1B}[1;33m04") == true, "\(marked(air))")
+    }
+
     @Test func structuresStandBelowTheSelectedRow() throws {
         let air = Air.street(columns: 100)
         air.press(.down, .down, .character("r"))

@@ -174,6 +174,17 @@ import Testing
         #expect(try await program.outcome().status == 0)
     }
 
+    /// A virtual device that pairs has an address on its virtual radio.
+    @Test func failuresNameThePeerAsItWasTyped() async throws {
+        let terminal = try PseudoTerminal()
+        let program = try RunningProgram(["talk", "demo:lock"], errors: terminal, keyboard: terminal)
+        try await terminal.shown("`quit` ends")
+        terminal.type("write fff1 00\n")
+        try await terminal.shown("could not write 1 byte to fff1 (demo:lock): refused")
+        terminal.type("quit\n")
+        #expect(try await program.outcome().status == 0)
+    }
+
     /// A value does not separate what is typed before it from what is typed after it.
     @Test func valuesArePrintedAboveThePrompt() async throws {
         let peripheral = VirtualPeripheral(.battery)

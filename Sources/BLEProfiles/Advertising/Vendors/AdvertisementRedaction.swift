@@ -8,18 +8,22 @@ public import BLECore
 // - A name becomes "(name 1)", and the same name gets the same number. The few formats that are recognized by the
 //   device's name are then not recognized.
 // - In manufacturer and service data, the fields that hold an address or a name in a known format are masked, and so
-//   are the bytes of the device's own address or name at any position. Identifiers in an unknown format stay.
+//   are the bytes of the device's own address or name at any position.
+// - The lasting identifiers of beacons, trackers and accessories become numbers in fields of the same size, the same for
+//   the same identifier. Those in an unknown format stay.
 
 /// Removes from advertisements what identifies devices and their owners, so that they can be logged, sent or published.
 ///
-/// Addresses and names are replaced by numbers, in the order of their first appearance. One value replaces the same
-/// device in the same way every time, so that a reader can still follow each device. Measurements and services stay.
+/// Addresses, names and the lasting identifiers of beacons, Tile trackers and HomeKit accessories are replaced by
+/// numbers, in the order of their first appearance. One value replaces the same device in the same way every time, so
+/// that a reader can still follow each device. Measurements and services stay.
 /// Data that a manufacturer has encrypted or encoded in an unknown way stays too, and may identify a device.
 ///
-/// A value remembers up to 65,536 addresses and as many names.
+/// A value remembers up to 65,536 addresses, and as many names and identifiers.
 public struct AdvertisementRedaction: Sendable {
     private var addresses = Aliases<BluetoothAddress>()
     private var names = Aliases<[UInt8]>()
+    private var identifiers = Aliases<[UInt8]>()
 
     /// Creates a redaction that has not replaced anything yet.
     public init() {}
@@ -126,6 +130,8 @@ public struct AdvertisementRedaction: Sendable {
             case .rest(let place):
                 let kept = value.prefix(start + place)
                 value = kept + [UInt8](repeating: UInt8(ascii: "x"), count: value.count - kept.count)
+            case .identifier(let place, let count):
+                maskIdentifier(in: &value, at: start + place, count)
             }
         }
     }
@@ -152,6 +158,15 @@ public struct AdvertisementRedaction: Sendable {
             address == owner.peer?.address ? owner.alias ?? address : alias(of: address, type: type)
         let new: [UInt8] = isBigEndian ? alias.littleEndianBytes.reversed() : alias.littleEndianBytes
         value = value.prefix(place) + new + value.dropFirst(place + 6)
+    }
+
+    /// Replaces an identifier, also a truncated one, by its number, big-endian.
+    private mutating func maskIdentifier(in value: inout [UInt8], at place: Int, _ count: Int) {
+        let found = [UInt8](value.dropFirst(place).prefix(count))
+        guard !found.isEmpty else { return }
+        let number = identifiers.number(of: found)
+        let new: [UInt8] = found.indices.map { UInt8(truncatingIfNeeded: number >> (8 * (found.count - 1 - $0))) }
+        value = value.prefix(place) + new + value.dropFirst(place + found.count)
     }
 
     // MARK: Bytes
