@@ -540,8 +540,8 @@ import Testing
         arguments: [
             (EOPNOTSUPP, BLEError.Code.adapterDown, "btmgmt -i hci0 public-addr ADDRESS"), (EIO, .system, "dmesg"),
         ])
-    func anAdapterThatCannotBeSwitchedOnSaysWhy(errno: Int32, code: BLEError.Code, hint: String) async throws {
-        try await VirtualTime.run { time in
+    func anAdapterThatCannotBeSwitchedOnSaysWhy(errno: Int32, code: BLEError.Code, hint: String) async {
+        await VirtualTime.run { time in
             let radio = VirtualRadio(time: time)
             await radio.powerOff()
             var system = radio.system
@@ -573,7 +573,7 @@ import Testing
 
     /// After `HCIDEVRESET` the kernel sends no LE data until the adapter was switched off and on.
     @Test func noAdviceResetsTheAdapter() async throws {
-        try await VirtualTime.run { time in
+        await VirtualTime.run { time in
             let radio = VirtualRadio(time: time)
             await radio.setPermissions([])
             let central = Central(radio: radio)
