@@ -54,7 +54,8 @@ ALONE = [r"\.RealTime[A-Za-z]*Tests"]
 KERNEL = [r"\.Kernel[A-Za-z]*Tests"]
 # Suites of these modules that start programs. Until such a process executes its program it holds a copy of every socket of this one, so a
 # link that is closed meanwhile ends later than virtual time can know.
-STARTING = [r"^BareBLETests\.BumbleDiscoveryTests", r"^CoreBluetoothTests\.UUIDTests"]
+STARTING = [
+    r"^BareBLETests\.(BumbleDiscovery|ThreadRoom)Tests", r"^CoreBluetoothTests\.(UUID|Restoration)Tests"]
 # About half of the time that programs under test, terminals and brokers are waited for.
 TERMINALS = [rf"^blescanTests\.{suite}" for suite in (
     "BadInputTests", "DoctorTests", "HelpTests", "ProgressTests", "ScreenTests", "TerminalTests", "UnrulyPeerTests")]
@@ -97,6 +98,9 @@ def suite(*options, environment={}, left_out=()):
     folder = options[options.index("--scratch-path") + 1] if "--scratch-path" in options else ".build"
     program = f"{folder}/{'release' if 'release' in options else 'debug'}/BareBLEPackageTests.xctest"
     cache = Path(os.environ.get("BAREBLE_VM_DIR") or ROOT / ".build" / "vm")
+    if folder != ".build":
+        # It has the sanitizer or the optimisation that is asked for.
+        environment = {"BAREBLE_BLESCAN": str((ROOT / program).parent / "blescan"), **environment}
     environment = {
         "BAREBLE_PYTHON": str(cache / "python" / "bin" / "python"),
         "BAREBLE_BTMON": str(cache / "tools" / "usr" / "bin" / "btmon"), **environment}
@@ -256,6 +260,12 @@ def is_built(command, done):
         for other in done)
 
 
+def forget_plan(command):
+    """Has the next build of any package make its plan: the package manager takes the one in the folder for its own, whatever package it is of."""
+    if command[2:2 + len(EXAMPLES)] == EXAMPLES:
+        (ROOT / ".build" / "debug" / "description.json").unlink(missing_ok=True)
+
+
 class Run:
     """One step, whose commands may be performed a few at a time. A command that ends badly without a failed test counts as one failure."""
 
@@ -324,6 +334,7 @@ class Run:
             write("built in an earlier step\n")
             return True
         own, tail, began = Tally(), [], time.monotonic()
+        forget_plan(command)
         child = subprocess.Popen(
             [*LIMIT, *command], cwd=ROOT, env={**os.environ, **environment}, stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
@@ -337,6 +348,7 @@ class Run:
                     if line not in self.shown:
                         self.shown.append(line)
         status = child.wait()
+        forget_plan(command)
         took = f"{time.monotonic() - began:.0f} s"
         write(f"({took})\n")
         with self.lock:

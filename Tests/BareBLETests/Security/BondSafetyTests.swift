@@ -331,7 +331,7 @@ import Testing
             program.withLock { $0 = central }
             let link = try await central.connect(bench.id)
             await #expect(throws: error(.bondNotStored)) { try await link.pair() }
-            let task = try #require(forgetting.withLock(\.self))
+            let task = try #require(forgetting.withLock { $0 })
             try await task.value
             program.withLock { $0 = nil }
             #expect(try await central.bonds().isEmpty)

@@ -2,6 +2,7 @@ import BLECore
 import BLELinux
 import BareBLE
 import BareBLECrypto
+import Logging
 import TestSupport
 import Testing
 

@@ -91,8 +91,8 @@ import Testing
         }
     }
 
-    @Test func listeningThatFailsAdvisesAboutTheController() async throws {
-        try await VirtualTime.run { time in
+    @Test func listeningThatFailsAdvisesAboutTheController() async {
+        await VirtualTime.run { time in
             let radio = VirtualRadio(time: time)
             var system = radio.system
             system.listen = { _ throws(SystemCallError) in throw SystemCallError(call: "bind", errno: EIO) }

@@ -70,8 +70,8 @@ import Testing
     }
 
     /// Which exit status a failure has.
-    @Test(arguments: [(EPERM, ExitStatus.notPermitted), (ERFKILL, .noAdapter), (ENODEV, .noAdapter)])
-    func aCycleThatFailsSaysWhy(errno: Int32, status: ExitStatus) {
+    @Test(arguments: [(EPERM, blescan.ExitStatus.notPermitted), (ERFKILL, .noAdapter), (ENODEV, .noAdapter)])
+    func aCycleThatFailsSaysWhy(errno: Int32, status: blescan.ExitStatus) {
         let (repair, calls) = cycle(failing: SystemCallError(call: "HCIDEVDOWN", errno: errno))
         #expect(repair.failure == status)
         #expect(repair.text.hasPrefix("could not switch it off and on: "))

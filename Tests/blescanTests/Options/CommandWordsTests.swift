@@ -1,3 +1,4 @@
+import BLECore
 import Testing
 
 @testable import blescan
