@@ -14,6 +14,7 @@ A step's whole output goes to .build/checks/STEP.log; what failed or was skipped
 next one. Status 0: nothing failed; on a build machine (CI=true) a skipped test counts as a failure too.
 """
 
+import contextlib
 import os
 import re
 import resource
@@ -260,10 +261,19 @@ def is_built(command, done):
         for other in done)
 
 
-def forget_plan(command):
-    """Has the next build of any package make its plan: the package manager takes the one in the folder for its own, whatever package it is of."""
-    if command[2:2 + len(EXAMPLES)] == EXAMPLES:
-        (ROOT / ".build" / "debug" / "description.json").unlink(missing_ok=True)
+@contextlib.contextmanager
+def plan_of(command):
+    """Has a build of the examples make its plan, and the next build its own: the package manager takes the one that is in the folder,
+    whatever package it is of."""
+    plan = ROOT / ".build" / "debug" / "description.json"
+    is_shared = command[2:2 + len(EXAMPLES)] == EXAMPLES
+    try:
+        if is_shared:
+            plan.unlink(missing_ok=True)
+        yield
+    finally:
+        if is_shared:
+            plan.unlink(missing_ok=True)
 
 
 class Run:
@@ -334,21 +344,20 @@ class Run:
             write("built in an earlier step\n")
             return True
         own, tail, began = Tally(), [], time.monotonic()
-        forget_plan(command)
-        child = subprocess.Popen(
-            [*LIMIT, *command], cwd=ROOT, env={**os.environ, **environment}, stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
-        for line in child.stdout:
-            write(line)
-            line = line.rstrip("\n")
-            own.read(line)
-            tail = (tail + [line])[-15:]
-            if WORTH_SHOWING.search(line):
-                with self.lock:
-                    if line not in self.shown:
-                        self.shown.append(line)
-        status = child.wait()
-        forget_plan(command)
+        with plan_of(command):
+            child = subprocess.Popen(
+                [*LIMIT, *command], cwd=ROOT, env={**os.environ, **environment}, stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
+            for line in child.stdout:
+                write(line)
+                line = line.rstrip("\n")
+                own.read(line)
+                tail = (tail + [line])[-15:]
+                if WORTH_SHOWING.search(line):
+                    with self.lock:
+                        if line not in self.shown:
+                            self.shown.append(line)
+            status = child.wait()
         took = f"{time.monotonic() - began:.0f} s"
         write(f"({took})\n")
         with self.lock:
