@@ -284,7 +284,7 @@ open class CBPeripheral: CBPeer, @unchecked Sendable {
                     try await link.unsubscribe(from: remote)
                 }
             }
-            return Self.report(result, translating: \.translatedOfSubscribing) { peripheral, error in
+            return Self.report(result, translating: \.translatedForSubscribing) { peripheral, error in
                 // The peer may have changed the service meanwhile.
                 let isOn = enabled && characteristic.service?.isValid == true
                 if !enabled || error == nil { characteristic.setNotifying(isOn) }

@@ -11,7 +11,7 @@ import Testing
         .row("W29", "W56"),
         arguments: [
             (VirtualPersonality.Recovery.rescan, RecoveryStep.rescan), (.eventMask, .eventMasks), (.power, .power),
-            (.radioSwitch, .radioSwitch), (.replug, .usbPort), (.driver, .driver),
+            (.radioSwitch, .radioSwitch), (.usbPort, .usbPort), (.driver, .driver),
         ])
     func theStepThatHelpsIsTaken(cure: VirtualPersonality.Recovery, expected: RecoveryStep) async throws {
         var personality = VirtualPersonality.bluetooth5
@@ -25,18 +25,18 @@ import Testing
             for _ in 1...5 { _ = try await heard.next() }
             let before = time.now
             var steps: [RecoveryStep] = []
-            var cured: RecoveryStep?
-            while cured == nil, let event = try await events.next() {
+            var helpful: RecoveryStep?
+            while helpful == nil, let event = try await events.next() {
                 switch event {
                 case .began(let step, let reason):
                     steps.append(step)
                     #expect(reason == .silence(.seconds(90)))
-                case .recovered(let step, _): cured = step
+                case .recovered(let step, _): helpful = step
                 case .failed(.power, let error) where isBlocked: #expect(error.code == .blocked)
                 case .failed, .exhausted, .dropped: Issue.record("\(event)")
                 }
             }
-            #expect(cured == expected)
+            #expect(helpful == expected)
             #expect(steps == RecoveryStep.allCases.filter { $0 <= expected && (isBlocked || $0 != .radioSwitch) })
             #expect(time.now - before < .seconds(200))
             // And it goes on.
