@@ -23,7 +23,8 @@ internal import Logging
 // Where the kernel was given no keys, a link to a bonded peer is encrypted by a command before a socket attaches, and
 // never made by the kernel.
 //
-// What follows which failure is decided by `ConnectRetry`; this file performs its steps.
+// What follows which failure is decided by `ConnectRetry`, and by `Initiator.Attempt.substitute` where the controller
+// refuses what it lists; this file performs their steps.
 
 /// The peer of a connect.
 struct ConnectTarget: Equatable {

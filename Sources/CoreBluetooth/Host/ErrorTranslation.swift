@@ -14,7 +14,8 @@ extension BLEError {
         }
     }
 
-    /// The error for an application that subscribes: a characteristic that sends no values does not support the request.
+    /// The error for an application that subscribes: a characteristic that sends no values does not support the
+    /// request.
     var translatedForSubscribing: any Error {
         guard attError == nil, code == .notSupported else { return translated }
         return CBATTError(.requestNotSupported, userInfo: userInfo)

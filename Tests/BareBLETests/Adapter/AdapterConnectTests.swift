@@ -131,7 +131,7 @@ import Testing
         }
     }
 
-    /// A controller that lists the extended command and does not know it, however it says so.
+    /// A controller that lists the extended command and does not know it, by each status that reports this.
     @Test(.row("W05"), arguments: [HCIStatus.unknownCommand, .unsupportedFeature, .invalidParameters])
     func anUnknownExtendedConnectIsReplacedForGood(status: HCIStatus) async throws {
         let bench = try await AdapterBench(isExtended: true)

@@ -234,7 +234,7 @@ import Testing
         }
     }
 
-    /// After the last step that there is, the log says what a person can do.
+    /// After the last step that there is, the log names what is left to do.
     @Test(.row("W56"), arguments: [RecoveryPolicy.power, .usb])
     func theLogSaysWhatIsLeftAfterTheLastStep(policy: RecoveryPolicy) async throws {
         let log = KeptLog(detail: "remedy")
@@ -250,8 +250,8 @@ import Testing
         #expect(line.contains("the power of its port or of the machine") == (policy == .usb))
     }
 
-    /// An adapter that is unplugged in the middle of a step is one error, and hears again when it is back: one that comes
-    /// back off is switched on, because the step has found it on.
+    /// An adapter that is unplugged in the middle of a step is one error, and hears again when it is back: one that
+    /// comes back off is switched on, because the step has found it on.
     @Test(arguments: [true, false]) func anAdapterThatGoesDuringAStepIsLookedFor(isUp: Bool) async throws {
         try await run(try personality("raspberryPiGoneDeaf"), .power) { time, radio, central in
             var events = central.recoveryEvents.makeAsyncIterator()

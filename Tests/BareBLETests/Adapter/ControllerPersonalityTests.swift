@@ -534,7 +534,7 @@ import Testing
         }
     }
 
-    /// What the kernel says of one that it cannot switch on, and what helps then.
+    /// The kernel's error for an adapter that it cannot switch on, and the hint.
     @Test(
         .row("W57"),
         arguments: [
