@@ -40,34 +40,6 @@ struct ConnectTarget: Equatable {
     let required: RequiredEncryption?
 }
 
-/// The room for one more link at the controller, while a connect waits for that.
-private struct RoomWait {
-    enum Room {
-        case free
-        /// It is only guessed to be missing, so the connect does not wait longer than this.
-        case missing(until: BootInstant)
-        /// As many links are up as may be.
-        case full(Int)
-    }
-
-    /// When the connect waits no longer where room is only guessed to be missing; `nil` before it was.
-    private var deadline: BootInstant?
-
-    /// Returns whether there is room, and begins to wait where there seems to be none.
-    ///
-    /// - Parameter limit: When the connect itself ends.
-    mutating func room(by advice: LinkLimit.Advice, at now: BootInstant, until limit: BootInstant?) -> Room {
-        switch advice {
-        case .proceed: return .free
-        case .full(let most): return .full(most)
-        case .wait(let time):
-            let end = deadline ?? min(now + time, limit ?? now + time)
-            deadline = end
-            return end <= now ? .free : .missing(until: end)
-        }
-    }
-}
-
 extension Adapter {
     /// How a turn with the controller has ended.
     private enum Turn: ~Copyable {
@@ -139,7 +111,7 @@ extension Adapter {
         try await prepare(during: "connect", until: limit)
         try checkIsPeer(target.address.address, "\(target.address)", during: "connect")
         var hasWaited = false
-        var wait = RoomWait()
+        var wait = LinkLimit.Wait()
         while true {
             // Without the turn: others may need no room.
             try await awaitRoom(for: target, &wait, until: limit)
@@ -276,15 +248,15 @@ extension Adapter {
 
     /// Whether another link may be initiated now.
     private func room(
-        for target: ConnectTarget, _ wait: inout RoomWait, until limit: BootInstant?
-    ) -> RoomWait.Room {
+        for target: ConnectTarget, _ wait: inout LinkLimit.Wait, until limit: BootInstant?
+    ) -> LinkLimit.Room {
         guard initiator.hasLinkLimit, !hasLink(to: target) else { return .free }
         return wait.room(by: initiator.advice(links: linksUp.count), at: loop.now(), until: limit)
     }
 
     /// Waits for the end of a link where as many are up as may be, or as the controller can have.
     private func awaitRoom(
-        for target: ConnectTarget, _ wait: inout RoomWait, until limit: BootInstant?
+        for target: ConnectTarget, _ wait: inout LinkLimit.Wait, until limit: BootInstant?
     ) async throws(BLEError) {
         while true {
             let end: BootInstant?
