@@ -8,7 +8,8 @@
 //
 // Invariants
 // - Only the loop's thread, or the owner of the loop before it runs, accesses descriptors and timers. Other threads
-//   call `enqueue`, `start`, `stop` and `now` only; all that these share is the inbox.
+//   call `enqueue`, `start`, `stop`, `end`, `now`, `hold` and `release`, and return results of `offload`; what these
+//   share is atomic or has a lock.
 // - An event of a descriptor that was unregistered earlier in the same batch is ignored, even if its number is in use
 //   again: the event carries the generation of its registration.
 // - Watching is level-triggered: a handler may stop early and is called again. A handler that leaves a hung-up
@@ -21,7 +22,7 @@
 // - An idle loop sleeps in one system call. A cancelled timer may cause one needless wake-up: arming the clock again
 //   for each request that is completed in time would cost a system call every time.
 // - Time is the boot-time clock: a deadline that passed while the machine slept is due when it wakes. A loop for tests
-//   may have virtual time instead, see `EventLoop+Time.swift`.
+//   may have virtual time instead: see "Time and work on other threads".
 // - No precondition here depends on anything that a peer or a file has sent: they concern the calling thread, and the
 //   loop's own three descriptors. What is read from a socket is never examined here.
 
@@ -32,8 +33,7 @@ internal import Synchronization
 
 /// The thread that runs sockets, timers and the actors isolated to it.
 // Unchecked: what only the loop's thread accesses (`watched`, `timers`, `armedFor`, `wakeUps`) is guarded by
-// `checkAccess`, or used in handlers that the loop calls; all the rest is immutable, atomic, or in the inbox with its
-// lock.
+// `checkAccess`, or used in handlers that the loop calls; all the rest is immutable, atomic, or has a lock.
 package final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable {
     package typealias Handler = () -> Void
 
@@ -450,7 +450,44 @@ extension EventLoop {
 
 // MARK: - Time and work on other threads
 
+// The time of a loop's timers. A loop of a test may have virtual time, which stands still as long as there is anything
+// to do and leaps to the next deadline when there is not: hours pass in milliseconds, and the same test has the same
+// order of events every time.
+//
+// Invariants of virtual time
+// - It begins at zero, and it moves only in `leap`, and in `jump` for tests. It leaps when no job is queued, no watched
+//   descriptor is ready and no work is under way on other threads. Two events with a deadline between them can
+//   therefore not change their order.
+// - That is exact only for what runs on the loop: a peer of the code under test must run on it as well. Work on other
+//   threads goes through `offload(_:)`, so that no deadline passes meanwhile. Its results return in the order
+//   in which the work began, each when nothing else is left to do, and not when its thread happens to end. A task that
+//   queues a job in each turn does not delay them.
+// - Without any timer the loop waits in real time, for another thread or for a descriptor from outside.
+
+/// The result of work on another thread, once there is one.
+private final class OffloadedResult: Sendable {
+    let deliver = Lock<(@Sendable () -> Void)?>(nil)
+}
+
+/// The reason that work on another thread has no result.
+package enum WorkFailure: Error {
+    /// No thread could be created for it, or the limit of such work was reached. It was not started.
+    case noRoom
+    /// It was not finished by the deadline; its result is dropped.
+    case late
+    /// The task was cancelled; the result is dropped, if the work was started.
+    case cancelled
+}
+
 extension EventLoop {
+    /// The time that a loop's timers follow.
+    package enum TimeSource: Hashable, Sendable {
+        /// The machine's time since it was started.
+        case boot
+        /// Virtual time, which leaps over all waiting.
+        case virtual
+    }
+
     /// Returns the current time of the timers' clock.
     package func now() -> BootInstant {
         switch time {
@@ -495,7 +532,8 @@ extension EventLoop {
         return true
     }
 
-    /// Does the same, but waits until `deadline` at most, and not in a cancelled task. Call it on the loop.
+    /// Does blocking work as `offload(_:)`, but waits until `deadline` at most, and not in a cancelled task. Call it on
+    /// the loop.
     package func offload<Value: Sendable>(
         until deadline: BootInstant, _ work: @Sendable @escaping () -> Value
     ) async throws(WorkFailure) -> Value {

@@ -24,6 +24,7 @@ import Testing
         #expect(AdapterHardware.identifier(of: adapter(0), root: path) == expected)
         #expect(AdapterHardware.identifier(of: adapter(1), root: path) == "virtual", "it has no such file")
     }
+
     @Test(.row("W61"), arguments: [("auto", true), ("on", false)])
     func aUSBDeviceMayBeSuspended(control: String, expected: Bool) {
         var tree = FakeTree()

@@ -86,7 +86,8 @@ import Testing
         #expect(receiver.send([1]) == .failed(errno: EPIPE))
     }
 
-    /// The kernel looks for a packet, then for the end: both may come in between. FaultTests make it happen each time; here the kernel does.
+    /// The kernel looks for a packet, then for the end: both may come in between. FaultTests make it happen each time;
+    /// here the kernel does.
     @Test(.row("T10")) func theEndIsNotAnEmptyPacket() throws {
         for round in 0..<500 {
             let (near, far) = try LinkSocket.pair()

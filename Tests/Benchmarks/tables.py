@@ -1,6 +1,7 @@
 """Tables for people, and the comparison with thresholds/SECTION.json.
 
-A threshold is the most that a figure may be; figures with thresholds are ratios, counts and sizes, which hold on every machine.
+A threshold is the most that a figure may be; figures with thresholds are ratios, counts and sizes, which depend little on
+the machine.
 """
 
 import json

@@ -101,7 +101,7 @@ import Testing
         await link.checkEnded()
     }
 
-    /// The kernel looks for a packet, then for the end: both may come in between, and the first look says "none".
+    /// The kernel looks for a packet, then for the end: both may come in between, and the first look returns none.
     @Test("the last packet and the end come between the kernel's two looks", .row("T10")) func endInBetween() throws {
         let plan = try FaultPlan()
         let (near, far) = try LinkSocket.pair()

@@ -156,7 +156,7 @@ import Testing
         try await link.peripheral.notify(FaultyLink.valueUUID, [2])
         var walk = values.makeAsyncIterator()
         #expect(try await walk.next()?.bytes == [2])
-        #expect(await link.device.statistics.malformedValues == 1)
+        #expect(await link.device.statistics.truncatedValues == 1)
         try await link.checkUsable()
         await link.end()
     }

@@ -367,7 +367,7 @@ class Run:
                 self.shown += [f"`{' '.join(command)}` ended with status {status}; its last lines:", *tail]
             self.tally.add(own)
             if "Tests/VM/run.py" in command:
-                # Where everything is ended for want of time, this says how far the machines came.
+                # Where a time limit ends everything, this shows how far the machines have come.
                 print(f"{'':<10} {' '.join(command[2:])}: {own}  ({took})", flush=True)
             if status == 0 and command[:2] == ["swift", "build"]:
                 self.done.append(command)
@@ -401,15 +401,16 @@ def main(names):
     total, done = Tally(), []
     beside = None
     if "kernel" in names and len(names) > 1:
-        # A virtual machine waits half of the time and uses one processor in the other half, and time in it does not depend on what else
-        # this machine does: two at a time run beside the other steps. No later build changes the programs that run in them.
+        # A virtual machine waits half of the time and uses one processor in the other half, and time in it does not
+        # depend on what else this machine does: two at a time run beside the other steps. No later build changes the
+        # programs that run in them.
         names = [name for name in names if name != "kernel"]
         print(f"{'kernel':<10} ...", flush=True)
         beside = Run("kernel", done)
         alone = len(machines_alone())
         beside.perform(leaving=alone + len(machines()))
-        # The program that users have is there already. Its debug build takes seconds to refuse a command line: its parser of options
-        # checks itself at each use.
+        # The program that users have is there already. Its debug build takes seconds to refuse a command line: its
+        # parser of options checks itself at each use.
         os.environ.setdefault("BAREBLE_BLESCAN", str(ROOT / ".build" / "release" / "blescan"))
         counted = [threading.Thread(target=beside.perform, args=(alone,)) for _ in range(2)]
         for thread in counted:

@@ -187,7 +187,7 @@ package final class SessionCheck {
     }
 
     private static func unusableValues(_ statistics: ATTStatistics) -> Int {
-        statistics.oversizedValues + statistics.malformedValues + statistics.valuesWithoutHandle
+        statistics.oversizedValues + statistics.truncatedValues + statistics.valuesWithoutHandle
             + statistics.malformedLists + statistics.emptyPackets
     }
 

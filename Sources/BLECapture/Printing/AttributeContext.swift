@@ -24,7 +24,7 @@ struct AttributeContext: Sendable {
         openRequests[origin] = request
     }
 
-    /// Returns the request that a response belongs to, which has no other; `nil` if there is none.
+    /// Removes and returns the request that a response belongs to; `nil` if there is none.
     mutating func takeRequest(of response: ATTOpcode, from origin: L2CAPDirection) -> Request? {
         let client = L2CAPDirection(
             controller: origin.controller, connection: origin.connection,

@@ -39,7 +39,7 @@ extension ATTQueue {
         /// The peer sent a response longer than the MTU.
         case oversizedResponse
         /// The peer sent too many notifications or indications without a handle.
-        case malformedValues
+        case truncatedValues
         /// The peer sent indications without waiting for their confirmation.
         case overlappingIndications
         /// The peer sent requests without waiting for the responses.
@@ -53,7 +53,7 @@ extension ATTQueue {
             case .responseTimeout: "The device did not respond to a request in time."
             case .unexplainedResponses: "The device sent responses without a request."
             case .oversizedResponse: "The device sent a response longer than the MTU."
-            case .malformedValues: "The device sent too many notifications that are too short."
+            case .truncatedValues: "The device sent too many notifications that are too short."
             case .overlappingIndications: "The device sent indications without waiting for their confirmation."
             case .overlappingRequests: "The device sent requests without waiting for the responses."
             case .linkLost: "The connection was lost."

@@ -37,7 +37,7 @@ package struct ATTQueue: ~Copyable {
         /// The number of unexpected responses within one request that closes the link.
         package var unexplainedResponses = 3
         /// The number of notifications without a handle that closes the link.
-        package var malformedValues = 16
+        package var truncatedValues = 16
         /// The longest value that an attribute can have.
         package var valueLength = ATTLimits.valueLength
         /// The largest packet that this side accepts; the response to the peer's MTU request contains it.
@@ -512,8 +512,8 @@ extension ATTQueue {
     ) -> ATTMultipleHandleValueNotification.Entry? {
         var reader = ByteReader(pdu.span)
         guard reader.skip(1), let handle = reader.u16() else {
-            statistics.malformedValues += 1
-            if statistics.malformedValues >= limits.malformedValues { close(.malformedValues, &actions) }
+            statistics.truncatedValues += 1
+            if statistics.truncatedValues >= limits.truncatedValues { close(.truncatedValues, &actions) }
             return nil
         }
         guard pdu.count <= packetSize.receiveLimit else {

@@ -49,7 +49,7 @@ public struct ATTStatistics: Hashable, Sendable {
     /// Notifications and indications longer than the MTU or 512 bytes of value; dropped.
     public var oversizedValues = 0
     /// Notifications and indications without a whole handle; dropped.
-    public var malformedValues = 0
+    public var truncatedValues = 0
     /// Notifications and indications for handle 0; dropped.
     public var valuesWithoutHandle = 0
     /// Multiple Handle Value Notifications whose lengths are inconsistent; dropped as a whole.
@@ -84,11 +84,11 @@ public struct ATTStatistics: Hashable, Sendable {
         set { unsolicitedNotifications = newValue }
     }
 
-    /// The former name of `malformedValues`.
-    @available(*, deprecated, renamed: "malformedValues")
+    /// The former name of `truncatedValues`.
+    @available(*, deprecated, renamed: "truncatedValues")
     public var shortValues: Int {
-        get { malformedValues }
-        set { malformedValues = newValue }
+        get { truncatedValues }
+        set { truncatedValues = newValue }
     }
 
     /// The former name of `responses`.
@@ -141,7 +141,7 @@ extension ATTStatistics {
         body(oversizedResponses, "responses longer than the MTU")
         body(overlappingIndications, "indications ahead of a confirmation")
         body(oversizedValues, "values that are too long")
-        body(malformedValues, "values that are too short")
+        body(truncatedValues, "values that are too short")
         body(valuesWithoutHandle, "values for handle 0")
         body(wrongDatabaseHashes, "hashes of another database")
         body(malformedLists, "malformed lists of values")

@@ -47,8 +47,8 @@ package struct Initiator: ~Copyable {
             self.deadline = deadline
         }
 
-        /// Returns the attempt in place of one that the controller has refused, although it lists what that uses: without
-        /// the coded PHY, then by the legacy command; `nil` where neither can help.
+        /// Returns the attempt in place of one that the controller has refused, although it lists what that uses:
+        /// without the coded PHY, then by the legacy command; `nil` where neither can help.
         package func substitute(after failure: Failure) -> Attempt? {
             guard isExtended else { return nil }
             var attempt = self

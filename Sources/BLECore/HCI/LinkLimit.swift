@@ -49,3 +49,39 @@ package struct LinkLimit: ~Copyable {
     /// The time for which a connect waits for the end of a link before it is attempted beyond what was learnt.
     package static let waitingTime: Duration = .seconds(4)
 }
+
+// MARK: - The wait of a connect
+
+extension LinkLimit {
+    /// The room for one more link at the controller.
+    package enum Room: Hashable, Sendable {
+        /// There is room, or the connect has waited for it long enough.
+        case free
+        /// It is only guessed to be missing, so the connect does not wait longer than this.
+        case missing(until: BootInstant)
+        /// As many links are up as may be.
+        case full(limit: Int)
+    }
+
+    /// The wait of one connect for room.
+    package struct Wait: Sendable {
+        /// When the connect waits no longer where room is only guessed to be missing; `nil` before it was.
+        private var deadline: BootInstant?
+
+        package init() {}
+
+        /// Returns whether there is room, and begins to wait where there seems to be none.
+        ///
+        /// - Parameter limit: When the connect itself ends.
+        package mutating func room(by advice: Advice, at now: BootInstant, until limit: BootInstant?) -> Room {
+            switch advice {
+            case .proceed: return .free
+            case .full(let most): return .full(limit: most)
+            case .wait(let time):
+                let end = deadline ?? min(now + time, limit ?? now + time)
+                deadline = end
+                return end <= now ? .free : .missing(until: end)
+            }
+        }
+    }
+}

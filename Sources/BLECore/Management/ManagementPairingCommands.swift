@@ -233,7 +233,7 @@ package struct ManagementGetConnections: ManagementCommand {
     }
 }
 
-/// Reads what the controller can do that no setting says.
+/// Reads what the controller can do that no setting reports.
 ///
 ///     0x0048 | -                                reply: length 2 | {length 1, type 1, value} each
 ///

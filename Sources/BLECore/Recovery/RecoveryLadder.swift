@@ -16,7 +16,7 @@
 // Invariants:
 // - One step is taken at a time. A step that is being taken ends by `stepFinished`, whatever happens meanwhile.
 // - A step is judged only while the program listens: not while the scan makes way for a connect, or cannot run. After a
-//   step that has left the adapter off, the next run does not wait for that.
+//   step that has left the adapter off nothing listens, and the next run does not wait for it.
 // - Links are ended for silence after 120 s at the earliest, also where 30 s were unusual.
 // - A step that was refused because of links or of other programs is no run, and is followed by no harsher one but by
 //   a pause of 5 minutes. An adapter that has gone ends the trouble.

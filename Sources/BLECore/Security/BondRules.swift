@@ -6,7 +6,8 @@
 
 /// The reason that a bond is not stored, or that its keys are not loaded.
 package enum BondRefusal: Error, Hashable, Sendable {
-    /// The kernel says that the key is not to be stored: the pairing left no bond, or the peer distributed no identity.
+    /// The kernel reports that the key is not to be stored: the pairing left no bond, or the peer distributed no
+    /// identity.
     case notForStorage
     /// The address is neither public nor static random.
     case noIdentity

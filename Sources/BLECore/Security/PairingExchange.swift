@@ -572,7 +572,7 @@ extension PairingExchange {
             switch command {
             case .pair, .addOutOfBandData: pairing.demand.peer
             case .removeReplacedBond: pairing.demand.replacedBond ?? pairing.identity
-            // The kernel knows the peer by its identity where it has told one.
+            // The kernel knows the peer by its identity once the peer has distributed it.
             default: pairing.identity
             }
         return .send(command, ManagementPeer(peer))

@@ -23,7 +23,8 @@ internal import Logging
 // Where the kernel was given no keys, a link to a bonded peer is encrypted by a command before a socket attaches, and
 // never made by the kernel.
 //
-// What follows which failure is decided by `ConnectRetry`; this file performs its steps.
+// What follows which failure is decided by `ConnectRetry`, and by `Initiator.Attempt.substitute` where the controller
+// refuses what it lists; this file performs their steps.
 
 /// The peer of a connect.
 struct ConnectTarget: Equatable {
@@ -37,34 +38,6 @@ struct ConnectTarget: Equatable {
     let means: EncryptionMeans?
     /// What the link must have before its first byte.
     let required: RequiredEncryption?
-}
-
-/// The room for one more link at the controller, while a connect waits for that.
-private struct RoomWait {
-    enum Room {
-        case free
-        /// It is only guessed to be missing, so the connect does not wait longer than this.
-        case missing(until: BootInstant)
-        /// As many links are up as may be.
-        case full(Int)
-    }
-
-    /// When the connect waits no longer where room is only guessed to be missing; `nil` before it was.
-    private var deadline: BootInstant?
-
-    /// Returns whether there is room, and begins to wait where there seems to be none.
-    ///
-    /// - Parameter limit: When the connect itself ends.
-    mutating func room(by advice: LinkLimit.Advice, at now: BootInstant, until limit: BootInstant?) -> Room {
-        switch advice {
-        case .proceed: return .free
-        case .full(let most): return .full(most)
-        case .wait(let time):
-            let end = deadline ?? min(now + time, limit ?? now + time)
-            deadline = end
-            return end <= now ? .free : .missing(until: end)
-        }
-    }
 }
 
 extension Adapter {
@@ -138,7 +111,7 @@ extension Adapter {
         try await prepare(during: "connect", until: limit)
         try checkIsPeer(target.address.address, "\(target.address)", during: "connect")
         var hasWaited = false
-        var wait = RoomWait()
+        var wait = LinkLimit.Wait()
         while true {
             // Without the turn: others may need no room.
             try await awaitRoom(for: target, &wait, until: limit)
@@ -275,15 +248,15 @@ extension Adapter {
 
     /// Whether another link may be initiated now.
     private func room(
-        for target: ConnectTarget, _ wait: inout RoomWait, until limit: BootInstant?
-    ) -> RoomWait.Room {
+        for target: ConnectTarget, _ wait: inout LinkLimit.Wait, until limit: BootInstant?
+    ) -> LinkLimit.Room {
         guard initiator.hasLinkLimit, !hasLink(to: target) else { return .free }
         return wait.room(by: initiator.advice(links: linksUp.count), at: loop.now(), until: limit)
     }
 
     /// Waits for the end of a link where as many are up as may be, or as the controller can have.
     private func awaitRoom(
-        for target: ConnectTarget, _ wait: inout RoomWait, until limit: BootInstant?
+        for target: ConnectTarget, _ wait: inout LinkLimit.Wait, until limit: BootInstant?
     ) async throws(BLEError) {
         while true {
             let end: BootInstant?

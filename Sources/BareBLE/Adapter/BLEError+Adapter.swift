@@ -34,7 +34,7 @@ extension BLEError {
                 )
             case .unconfigured:
                 (
-                    .adapterDown, "the controller is not configured: it has no address of its own",
+                    .adapterDown, "the controller is not configured, mostly because it has no address of its own",
                     "Give it one as root: `btmgmt -i \(subject ?? "hci0") public-addr ADDRESS`; on a Raspberry Pi the package "
                         + "pi-bluetooth does that."
                 )
@@ -83,8 +83,8 @@ extension BLEError {
 
     /// The controller could not make a link.
     ///
-    /// - Parameter links: How many links are up on the adapter, where it has said or may have failed to say that it
-    ///   cannot have more.
+    /// - Parameter links: The number of links that are up on the adapter, where it has reported, or may have failed to
+    ///   report, that it cannot have more.
     init(_ failure: Initiator.Failure, peer: PeerID, adapter: String, links: Int) {
         if let status = failure.status, status.saysTooManyLinks {
             self.init(
@@ -207,6 +207,8 @@ extension BLEError {
                 + "(`hciconfig \(adapter) down && hciconfig \(adapter) up`), or unplug it.", origin: .adapter)
     }
 
+    /// Returns the error of a connect whose peer was not heard in time.
+    ///
     /// - Parameter links: How many links are up on the adapter: some controllers wait in silence at their limit.
     static func notHeard(_ peer: PeerID, links: Int = 0) -> BLEError {
         let limit =
@@ -313,6 +315,6 @@ extension Adapter {
 }
 
 extension HCIStatus {
-    /// Whether a link ends so that the peer is no longer heard on, or was never heard on.
+    /// A Boolean value that indicates whether it ends a link on which the peer is no longer heard, or was never heard.
     fileprivate var isOfDisturbedLink: Bool { self == .connectionFailedToBeEstablished || self == .connectionTimeout }
 }

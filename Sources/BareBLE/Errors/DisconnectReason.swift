@@ -85,7 +85,7 @@ extension DisconnectReason {
         switch reason {
         case .responseTimeout: self = .attTimeout
         case .linkLost(let errno): self.init(errno: errno, status: nil)
-        case .unexplainedResponses, .oversizedResponse, .malformedValues, .overlappingIndications, .overlappingRequests:
+        case .unexplainedResponses, .oversizedResponse, .truncatedValues, .overlappingIndications, .overlappingRequests:
             self = .protocolViolation(Self.clause(reason.sentence))
         }
     }

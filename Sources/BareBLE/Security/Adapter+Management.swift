@@ -3,7 +3,7 @@ internal import BLELinux
 internal import Logging
 
 // How the adapter is put under management: it opens and reads the kernel's management interface, which
-// `SecurityCoordinator` has, and says what follows where that fails.
+// `SecurityCoordinator` has, and decides what follows where that fails.
 
 extension Adapter {
     /// How long it may take to put the adapter under management, a change of its power included.
@@ -96,7 +96,7 @@ extension Adapter {
             try await manage(during: operation, mayCyclePower: mayCyclePower, until: limit)
         } catch {
             if error.code == .cancelled { throw error }
-            // That says nothing about the adapter: the next use waits for it again.
+            // That is no failure of the adapter: the next use waits for it again.
             if let limit, limit <= loop.now() { throw error }
             security.setUpEnded(error)
             warnOfNoManagement(error)

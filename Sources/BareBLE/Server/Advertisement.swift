@@ -52,7 +52,8 @@ public struct Advertisement: Hashable, Sendable, ExpressibleByArrayLiteral {
         self.init(AdvertisementData(elements))
     }
 
-    /// - Throws: `BLEError` with `.invalidArgument`, which says how many bytes do not fit, or what else is wrong.
+    /// - Throws: `BLEError` with `.invalidArgument`, whose reason has the number of bytes that do not fit, or what else
+    ///   is wrong.
     func plan(
         on controller: AdvertiseSession.Controller, _ ownAddressType: AddressType, _ own: BluetoothAddress?,
         _ adapter: String, during operation: String

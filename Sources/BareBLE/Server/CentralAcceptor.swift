@@ -7,6 +7,7 @@ internal import Logging
 //
 // Duties
 // - Has the adapter accept links and report the pairings of their centrals, and accepts those at the socket.
+// - Logs links that are not served.
 // - Ends all of that at once, or releases the listening sockets for the next run.
 //
 // Invariants
@@ -22,7 +23,7 @@ final class CentralAcceptor: @unchecked Sendable {
     private let logger: Logger
     private let socket: AcceptingSocket
     private let channels = ChannelAcceptors()
-    /// The lines about centrals that are not served, of all together: each may come with another address.
+    /// Limits the log lines about centrals that are not served, of all together: each may come with another address.
     private let refusals = PeerWarnings()
     private var isEnded = false
 

@@ -14,8 +14,8 @@ internal import BLELinux
 // | `ServerHandOver` | what the run before has left (`HandedServer`), and what the next one gets |
 // | `ServerEvents` | the listeners |
 //
-// The face checks arguments, and calls the owners in order: advertisements end before what they bring is accepted no
-// more, that before the links, the links before the records, and the events last.
+// The face checks arguments, and ends the owners in order: the advertisements, the acceptance of links, the links, the
+// records, and the events last.
 //
 // Invariants
 // - It serves every link of its central: those that others make, and those that this program makes.
@@ -169,7 +169,7 @@ extension LocalPeripheral {
         }
     }
 
-    /// Withdraws all services, and notifies centrals of one change. Their handles are not used again.
+    /// Withdraws all services, and notifies centrals of one change. The handles are not used again.
     public func withdrawAll() {
         var affected: ClosedRange<AttributeHandle>?
         // Those that include others were published after them, so that none is refused.
@@ -307,7 +307,7 @@ extension LocalPeripheral {
     }
 
     /// Advertises, and for a connectable advertisement accepts the links that follow, until the result is stopped or
-    /// goes away, or `stop()`.
+    /// goes away, or until `stop()`.
     ///
     /// The advertisement comes back by itself: after a central has connected, after another program has disturbed it,
     /// and after the adapter was off. ``AdvertisementLease/states`` reports that.

@@ -181,7 +181,7 @@ extension Session {
     public func disconnect(_ mode: DisconnectMode = .now) async {
         record.forgetSession()
         if mode == .now { endSubscriptions(nil) }
-        teardown.endsLink(by: state == .ready ? mode : .now)
+        teardown.setMode(state == .ready ? mode : .now)
         let closingLink = teardown.closingLink
         let end = machine.end()
         if !end.isEmpty { become(.disconnecting) }

@@ -58,7 +58,7 @@ struct SessionTeardown {
     private(set) weak var closingLink: Peripheral?
 
     /// The next link to be released is disconnected in this mode.
-    mutating func endsLink(by mode: DisconnectMode) { self.mode = mode }
+    mutating func setMode(_ mode: DisconnectMode) { self.mode = mode }
 
     mutating func begin(_ link: Peripheral?, after work: Task<Void, Never>?, on loop: EventLoop) {
         let (earlier, mode) = (task, mode)

@@ -35,9 +35,13 @@ public struct VirtualPersonality: Hashable, Sendable {
         /// The radio is blocked and unblocked by the kernel's switch.
         case radioSwitch
         /// Its USB port is reset.
-        case replug
+        case usbPort
         /// Its driver is taken off and put on again, or it is unplugged and plugged in.
         case driver
+
+        /// The former name of `usbPort`.
+        @available(*, deprecated, renamed: "usbPort")
+        public static var replug: Recovery { .usbPort }
 
         /// Returns a Boolean value that indicates whether the second one helps in more cases.
         public static func < (first: Recovery, second: Recovery) -> Bool { first.rawValue < second.rawValue }
@@ -196,7 +200,7 @@ extension VirtualPersonality {
 
     /// RTL8761BU without a reset line: it becomes deaf, and only its USB port brings it back. Row W56;
     /// home-assistant/core#84755.
-    public static let rtl8761buGoneDeaf = with { $0.deafness = Deafness(afterReports: 20, recovery: .replug) }
+    public static let rtl8761buGoneDeaf = with { $0.deafness = Deafness(afterReports: 20, recovery: .usbPort) }
 
     /// RTL8723BU: reports one device, then nothing until it scans again. Row W32; lwfinger/rtl8723au_bt#43.
     public static let rtl8723bu = with {

@@ -189,7 +189,7 @@ extension VirtualRadio {
             block(false, "hci\(index)")
             try cyclePower(index)
             adapters[index]?.unblocked()
-        case .usbPort: try await takeAway("hci\(index)", by: .replug)
+        case .usbPort: try await takeAway("hci\(index)", by: .usbPort)
         case .driver: try await takeAway("hci\(index)", by: .driver)
         }
     }

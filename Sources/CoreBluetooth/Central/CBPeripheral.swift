@@ -18,8 +18,8 @@ public enum CBPeripheralState: Int, Sendable {
 ///
 /// A manager has one object for each device. The program keeps it: the connection is cancelled when the last reference
 /// to it goes away. Methods may be called on any thread, never wait, and are reported to the delegate on the manager's
-/// queue in the order of the calls. A method that is called while the device is not connected does nothing but log one
-/// line.
+/// queue in the order of the calls, except `openL2CAPChannel(_:)`, which is reported when the device has responded. A
+/// method that is called while the device is not connected does nothing but log one line.
 open class CBPeripheral: CBPeer, @unchecked Sendable {
     private struct State {
         weak var delegate: (any CBPeripheralDelegate)?
@@ -284,7 +284,7 @@ open class CBPeripheral: CBPeer, @unchecked Sendable {
                     try await link.unsubscribe(from: remote)
                 }
             }
-            return Self.report(result, translating: \.translatedOfSubscribing) { peripheral, error in
+            return Self.report(result, translating: \.translatedForSubscribing) { peripheral, error in
                 // The peer may have changed the service meanwhile.
                 let isOn = enabled && characteristic.service?.isValid == true
                 if !enabled || error == nil { characteristic.setNotifying(isOn) }

@@ -3,8 +3,8 @@
 // Invariants
 // - One object stands for one attribute as long as the link lives: what is discovered again keeps its object.
 // - Services and characteristics are in the order of their handles.
-// - A service that leaves the list is invalidated, with those that only it includes: handles mean what they meant as
-//   long as the link lives and the peer announces no change of them, and no longer.
+// - A service that leaves the list is invalidated, with those that only it includes: a handle is valid until the link
+//   ends or the peer announces a change of it.
 
 internal import BLELinux
 internal import BareBLE

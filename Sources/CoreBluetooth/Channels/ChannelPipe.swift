@@ -5,6 +5,8 @@
 //   channel is not read either, and the peer runs out of credits; if the peer grants no credits, the output stream has
 //   no room.
 // - Each direction ends once, with or without an error, after the bytes that came before.
+// - The end of the channel ends both directions. What was written before both streams were closed is sent within
+//   `closingTime`, or dropped.
 
 internal import BLELinux
 internal import BareBLE

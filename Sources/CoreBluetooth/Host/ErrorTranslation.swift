@@ -14,8 +14,9 @@ extension BLEError {
         }
     }
 
-    /// The error for an application that subscribes: a characteristic that sends no values does not support the request.
-    var translatedOfSubscribing: any Error {
+    /// The error for an application that subscribes: a characteristic that sends no values does not support the
+    /// request.
+    var translatedForSubscribing: any Error {
         guard attError == nil, code == .notSupported else { return translated }
         return CBATTError(.requestNotSupported, userInfo: userInfo)
     }

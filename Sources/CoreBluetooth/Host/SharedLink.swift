@@ -3,6 +3,8 @@
 // Duties
 // - Connect while the link has users, disconnect when the last one has left, and connect again if others have joined.
 // - Notify each peripheral's link once of the outcome: connected, failed, or disconnected with a reason.
+// - After a lost link, repeat attempts that fail for a passing reason, after increasing pauses, for the users that
+//   reconnect.
 //
 // Invariants
 // - A peripheral's link is in `users` from `join` until it is notified of its end, or leaves. In `leaving` are

@@ -52,7 +52,7 @@ struct DeviceData: Sendable {
                 entries.append(entry)
             }
         }
-        // The decoded ones say more.
+        // The decoded ones have more.
         while entries.count > Self.limit, let place = entries.lastIndex(where: { $0.rank == entries.map(\.rank).max() })
         {
             entries.remove(at: place)

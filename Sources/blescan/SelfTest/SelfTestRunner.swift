@@ -4,9 +4,8 @@ import BareBLE
 
 // The self-test of one adapter.
 //
-// Duties: refuse what must not be tested, run the checks in their order, and keep the report.
-// `SelfTestAccess` has the adapter, `SelfTestController` what is known of its controller, and `SelfTestPeering` the peer
-// and the link to it.
+// Duties: refuse what must not be tested, run the checks in their order, and keep the report. `SelfTestAccess` has the
+// adapter, `SelfTestController` what is known of its controller, and `SelfTestPeering` the peer and the link to it.
 //
 // Invariants
 // - A check that cannot run is in the report with the reason. So are all that follow after the adapter has disappeared,

@@ -110,7 +110,7 @@ struct ServedDevice: Sendable {
                 throw BadValue(description: "the value is hex digits after `=`, such as `= 01 ff`.")
             }
             guard bytes.count <= ATTLimits.valueLength else {
-                throw BadValue(description: "a value has 512 bytes at most.")
+                throw BadValue(description: "a value has \(ATTLimits.valueLength) bytes at most.")
             }
             value = bytes
         }

@@ -13,7 +13,7 @@ import Testing
 
     @Test func everyEndHasASentence() {
         let reasons: [ATTQueue.CloseReason] = [
-            .responseTimeout, .unexplainedResponses, .oversizedResponse, .malformedValues, .overlappingIndications,
+            .responseTimeout, .unexplainedResponses, .oversizedResponse, .truncatedValues, .overlappingIndications,
             .overlappingRequests, .linkLost(104),
         ]
         #expect(Set(reasons.map(\.sentence)).count == reasons.count)

@@ -74,15 +74,15 @@ import Testing
 
     @Test(
         "the 16th value without a whole handle closes the link", .row("T15"), arguments: ["1b", "1b01", "1d", "1d01"])
-    func malformedValues(pdu: String) {
+    func truncatedValues(pdu: String) {
         let link = QueueOwner()
         for _ in 0..<15 { link.receive(pdu) }
         #expect(link.closed == nil)
-        #expect(link.statistics.malformedValues == 15)
+        #expect(link.statistics.truncatedValues == 15)
         let request = link.enqueue("0a0300")
         link.receive(pdu)
-        #expect(link.closed == .malformedValues)
-        #expect(link.result(request) == "closed: malformedValues")
+        #expect(link.closed == .truncatedValues)
+        #expect(link.result(request) == "closed: truncatedValues")
         #expect(link.delivered.isEmpty)
         #expect(link.wrongs.isEmpty)
     }

@@ -41,4 +41,38 @@ import Testing
         limit.refused(beside: 0)
         #expect(limit.advice(links: 0) == .proceed)
     }
+
+    /// What one connect learns at several times, in seconds, and how long it may take.
+    struct Connect: Sendable {
+        var limit: Int?
+        let looks: [(time: Int, advice: LinkLimit.Advice, room: LinkLimit.Room)]
+    }
+
+    /// A guess is waited for once, until the first deadline, and no longer than the connect may take. What is
+    /// configured holds at any time.
+    @Test(.row("W49"), arguments: LinkLimitTests.connects) func aConnectWaitsForRoom(connect: Connect) {
+        var wait = LinkLimit.Wait()
+        for look in connect.looks {
+            let room = wait.room(
+                by: look.advice, at: Self.moment(look.time), until: connect.limit.map { Self.moment($0) })
+            #expect(room == look.room)
+        }
+    }
+
+    static let connects: [Connect] = [
+        Connect(looks: [(1, .proceed, .free)]),
+        Connect(looks: [(1, guess, missing(5)), (3, guess, missing(5)), (5, guess, .free), (6, guess, .free)]),
+        Connect(looks: [(1, guess, missing(5)), (2, .proceed, .free), (4, guess, missing(5)), (5, guess, .free)]),
+        Connect(limit: 3, looks: [(1, guess, missing(3)), (3, guess, .free)]),
+        Connect(limit: 60, looks: [(1, guess, missing(5)), (5, guess, .free)]),
+        Connect(limit: 60, looks: [(1, full, .full(limit: 6)), (60, full, .full(limit: 6))]),
+        Connect(looks: [(1, guess, missing(5)), (3, full, .full(limit: 6)), (4, guess, missing(5)), (9, guess, .free)]),
+    ]
+
+    private static let guess = LinkLimit.Advice.wait(.seconds(4))
+    private static let full = LinkLimit.Advice.full(limit: 6)
+
+    private static func missing(_ seconds: Int) -> LinkLimit.Room { .missing(until: moment(seconds)) }
+
+    private static func moment(_ seconds: Int) -> BootInstant { BootInstant.zero + .seconds(seconds) }
 }

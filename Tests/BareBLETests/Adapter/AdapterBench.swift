@@ -149,6 +149,25 @@ extension AdapterSystem {
     }
 }
 
+extension Central {
+    /// Creates a central on the adapters of a virtual radio, some of whose system calls are changed.
+    init(
+        _ configuration: Configuration = Configuration(), radio: VirtualRadio,
+        changing change: (inout AdapterSystem) -> Void
+    ) {
+        var system = radio.system
+        change(&system)
+        self.init(
+            configuration,
+            adapter: Adapter(
+                configuration.adapter, loop: radio.loop, logger: configuration.logger,
+                trace: configuration.traceHCI, security: configuration.security,
+                addressHash: configuration.addressHash, recovery: configuration.recovery,
+                maximumLinks: configuration.maximumLinks, preferredPHYs: configuration.preferredPHYs,
+                system: system))
+    }
+}
+
 /// Collects the events of a scan, and lets a test wait for them.
 final class Deliveries: Sendable {
     private struct State {

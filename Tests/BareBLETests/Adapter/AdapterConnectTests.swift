@@ -87,11 +87,11 @@ import Testing
         let bench = try await AdapterBench()
         await reachable(bench)
         await bench.controller.set {
-            $0.callFailures = [.connectionFailedToBeEstablished, .connectionFailedToBeEstablished]
+            $0.attemptFailures = [.connectionFailedToBeEstablished, .connectionFailedToBeEstablished]
         }
         let link = try await bench.adapter.connect(peer, parameters: nil, timeout: .seconds(5))
         #expect(link.handle == 0x40)
-        await bench.controller.set { $0.callFailures = Array(repeating: .connectionFailedToBeEstablished, count: 4) }
+        await bench.controller.set { $0.attemptFailures = Array(repeating: .connectionFailedToBeEstablished, count: 4) }
         await fails(.connectFailed, bench, peer, timeout: .seconds(5), status: .connectionFailedToBeEstablished)
     }
 
@@ -120,7 +120,7 @@ import Testing
         bench.kernel.withLock { $0.sharesAntenna = isShared }
         for isReported in [false, true] {
             await bench.controller.set {
-                $0.callFailures = isReported ? Array(repeating: status, count: 4) : []
+                $0.attemptFailures = isReported ? Array(repeating: status, count: 4) : []
                 $0.earlyEnds = isReported ? [] : Array(repeating: status, count: 4)
             }
             let error = await #expect(throws: BLEError.self) {
@@ -131,7 +131,7 @@ import Testing
         }
     }
 
-    /// A controller that lists the extended command and does not know it, however it says so.
+    /// A controller that lists the extended command and does not know it, by each status that reports this.
     @Test(.row("W05"), arguments: [HCIStatus.unknownCommand, .unsupportedFeature, .invalidParameters])
     func anUnknownExtendedConnectIsReplacedForGood(status: HCIStatus) async throws {
         let bench = try await AdapterBench(isExtended: true)
@@ -167,7 +167,7 @@ import Testing
             .connectionLimitExceeded, .connectionRejectedLimitedResources, .memoryCapacityExceeded,
         ]
         for status in limits {
-            await bench.controller.set { $0.callFailures = [status] }
+            await bench.controller.set { $0.attemptFailures = [status] }
             await fails(.busy, bench, peer, timeout: .seconds(5), status: status)
         }
         await bench.controller.set { $0.statuses[.leCreateConnection] = [.invalidParameters] }

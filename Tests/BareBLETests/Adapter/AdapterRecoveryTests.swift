@@ -11,7 +11,7 @@ import Testing
         .row("W29", "W56"),
         arguments: [
             (VirtualPersonality.Recovery.rescan, RecoveryStep.rescan), (.eventMask, .eventMasks), (.power, .power),
-            (.radioSwitch, .radioSwitch), (.replug, .usbPort), (.driver, .driver),
+            (.radioSwitch, .radioSwitch), (.usbPort, .usbPort), (.driver, .driver),
         ])
     func theStepThatHelpsIsTaken(cure: VirtualPersonality.Recovery, expected: RecoveryStep) async throws {
         var personality = VirtualPersonality.bluetooth5
@@ -25,18 +25,18 @@ import Testing
             for _ in 1...5 { _ = try await heard.next() }
             let before = time.now
             var steps: [RecoveryStep] = []
-            var cured: RecoveryStep?
-            while cured == nil, let event = try await events.next() {
+            var helpful: RecoveryStep?
+            while helpful == nil, let event = try await events.next() {
                 switch event {
                 case .began(let step, let reason):
                     steps.append(step)
                     #expect(reason == .silence(.seconds(90)))
-                case .recovered(let step, _): cured = step
+                case .recovered(let step, _): helpful = step
                 case .failed(.power, let error) where isBlocked: #expect(error.code == .blocked)
                 case .failed, .exhausted, .dropped: Issue.record("\(event)")
                 }
             }
-            #expect(cured == expected)
+            #expect(helpful == expected)
             #expect(steps == RecoveryStep.allCases.filter { $0 <= expected && (isBlocked || $0 != .radioSwitch) })
             #expect(time.now - before < .seconds(200))
             // And it goes on.
@@ -234,7 +234,7 @@ import Testing
         }
     }
 
-    /// After the last step that there is, the log says what a person can do.
+    /// After the last step that there is, the log names what is left to do.
     @Test(.row("W56"), arguments: [RecoveryPolicy.power, .usb])
     func theLogSaysWhatIsLeftAfterTheLastStep(policy: RecoveryPolicy) async throws {
         let log = KeptLog(detail: "remedy")
@@ -250,8 +250,8 @@ import Testing
         #expect(line.contains("the power of its port or of the machine") == (policy == .usb))
     }
 
-    /// An adapter that is unplugged in the middle of a step is one error, and hears again when it is back: one that comes
-    /// back off is switched on, because the step has found it on.
+    /// An adapter that is unplugged in the middle of a step is one error, and hears again when it is back: one that
+    /// comes back off is switched on, because the step has found it on.
     @Test(arguments: [true, false]) func anAdapterThatGoesDuringAStepIsLookedFor(isUp: Bool) async throws {
         try await run(try personality("raspberryPiGoneDeaf"), .power) { time, radio, central in
             var events = central.recoveryEvents.makeAsyncIterator()

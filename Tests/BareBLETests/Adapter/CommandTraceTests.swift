@@ -2,7 +2,6 @@ import BLECore
 import BLELinux
 import BareBLE
 import BareBLETestKit
-import Logging
 import TestSupport
 import Testing
 
@@ -51,18 +50,19 @@ import Testing
         try await VirtualTime.run { time in
             let radio = VirtualRadio(time: time)
             let peer = try #require(await radio.id(of: radio.add(.heartRate)))
-            var system = radio.system
-            let (handles, last) = (system.linkHandle, Lock<ConnectionHandle?>(nil))
-            system.linkHandle = { index, address in
-                let now = handles(index, address)
-                return last.withLock { last in
-                    last = now ?? last
-                    return last
+            let last = Lock<ConnectionHandle?>(nil)
+            var configuration = Configuration()
+            configuration.traceHCI = { sent.add($0) }
+            let central = Central(configuration, radio: radio) { system in
+                let handles = system.linkHandle
+                system.linkHandle = { index, address in
+                    let now = handles(index, address)
+                    return last.withLock { last in
+                        last = now ?? last
+                        return last
+                    }
                 }
             }
-            let adapter = Adapter(
-                .first, loop: radio.loop, logger: Logger(label: "test"), trace: { sent.add($0) }, system: system)
-            let central = Central(adapter: adapter)
             for step in ["first", "second"] {
                 sent.begin(step)
                 let device = try await central.connect(peer)

@@ -512,15 +512,14 @@ import Testing
             await radio.powerOff()
             let (hasBegun, isLoaded, isReady) = (Lock(false), Lock(false), Lock(false))
             defer { isLoaded.withLock { $0 = true } }
-            var system = radio.system
-            let powerUp = system.powerUp
-            system.powerUp = { index throws(SystemCallError) in
-                hasBegun.withLock { $0 = true }
-                while !isLoaded.withLock(\.self) { sched_yield() }
-                try powerUp(index)
+            let central = Central(radio: radio) { system in
+                let powerUp = system.powerUp
+                system.powerUp = { index throws(SystemCallError) in
+                    hasBegun.withLock { $0 = true }
+                    while !isLoaded.withLock(\.self) { sched_yield() }
+                    try powerUp(index)
+                }
             }
-            let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
-            let central = Central(adapter: Adapter(.first, loop: radio.loop, logger: logger, system: system))
             let ready = time.task {
                 try await central.ready(powerOn: true)
                 isReady.withLock { $0 = true }
@@ -534,7 +533,7 @@ import Testing
         }
     }
 
-    /// What the kernel says of one that it cannot switch on, and what helps then.
+    /// The kernel's error for an adapter that it cannot switch on, and the hint.
     @Test(
         .row("W57"),
         arguments: [
@@ -544,14 +543,13 @@ import Testing
         await VirtualTime.run { time in
             let radio = VirtualRadio(time: time)
             await radio.powerOff()
-            var system = radio.system
-            system.powerUp = { _ throws(SystemCallError) in throw SystemCallError(call: "HCIDEVUP", errno: errno) }
-            let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
-            let central = Central(adapter: Adapter(.first, loop: radio.loop, logger: logger, system: system))
+            let central = Central(radio: radio) { system in
+                system.powerUp = { _ throws(SystemCallError) in throw SystemCallError(call: "HCIDEVUP", errno: errno) }
+            }
             let error = await #expect(throws: BLEError.self) { try await central.ready(powerOn: true) }
             #expect(error?.code == code && error?.errorNumber == errno)
             #expect(error?.hint?.contains(hint) == true)
-            for word in ["disk", "file system"] { #expect(error?.hint?.contains(word) == false) }
+            expectNoFile(error?.hint)
         }
     }
 
@@ -560,9 +558,11 @@ import Testing
         let log = KeptLog(from: .notice, detail: "power/control")
         try await VirtualTime.run { time in
             let radio = VirtualRadio(time: time)
-            var system = radio.system
-            system.mayBeSuspended = { name in isAuto && name == "hci0" }
-            let central = Central(adapter: Adapter(.first, loop: radio.loop, logger: log.logger, system: system))
+            var configuration = Configuration()
+            configuration.logger = log.logger
+            let central = Central(configuration, radio: radio) { system in
+                system.mayBeSuspended = { name in isAuto && name == "hci0" }
+            }
             try await central.ready()
             _ = try await central.collect(for: .seconds(1))
         }

@@ -61,7 +61,7 @@ import Testing
             let scan = try await bench.adapter.subscribe(.balanced, Deliveries().receive)
             await bench.adapter.unsubscribe(scan)
             #expect(await bench.sent.dropFirst(count).filter { $0 == .leCreateConnectionCancel }.count == 1)
-            #expect(await !bench.controller.isCalling)
+            #expect(await !bench.controller.isInitiating)
             let before = await bench.sent.count
             #expect(try await connect(bench, present) == 0x41)
             #expect(await bench.sent.dropFirst(before) == [.leCreateConnection])
@@ -74,7 +74,7 @@ import Testing
             let (absent, count) = (absent, await bench.sent.count)
             await bench.controller.set {
                 $0.peers[absent] = 0x40
-                $0.answerCall()
+                $0.completeAttempt()
             }
             await bench.controller.commandsArrived(count + 1)
             #expect(await bench.sent.last == .disconnect)

@@ -27,7 +27,7 @@ actor StandInController {
     /// Whether the peer is quicker than the cancel of an attempt.
     var answersCancelsWithLinks = false
     /// The statuses of attempts, once each, before they succeed.
-    var callFailures: [HCIStatus] = []
+    var attemptFailures: [HCIStatus] = []
     /// The reasons for which links end as soon as they are up, once each, before one lasts.
     var earlyEnds: [HCIStatus] = []
     /// Whether links stay for a while when they are to be ended: until `endLink`.
@@ -60,7 +60,7 @@ actor StandInController {
     }
 
     var isScanning: Bool { controller.isScanning }
-    var isCalling: Bool { controller.attempt != nil }
+    var isInitiating: Bool { controller.attempt != nil }
 
     func set(_ change: @Sendable (isolated StandInController) -> Void) { change(self) }
 
@@ -141,7 +141,7 @@ actor StandInController {
         }
         if command.opcode == .leCreateConnectionCancel, answersCancelsWithLinks {
             send(VirtualController.commandComplete(command.opcode, [0]))
-            return answerCall()
+            return completeAttempt()
         }
         perform(controller.received(command))
     }
@@ -154,7 +154,7 @@ actor StandInController {
             switch action {
             case .send(let packet): send(packet)
             case .disconnect(let handle): if !holdsEnds { endLink(handle, .localHostTerminated) }
-            case .listeningChanged: answerCall()
+            case .listeningChanged: completeAttempt()
             // Tests tell the end of a change themselves.
             case .update, .changePHY, .encrypt, .advertisingChanged, .sendLater, .unresponsive: continue
             }
@@ -162,9 +162,11 @@ actor StandInController {
     }
 
     /// Completes the pending attempt, if its peer can be connected to.
-    func answerCall() {
+    func completeAttempt() {
         guard let attempt = controller.attempt else { return }
-        if !callFailures.isEmpty { return perform(controller.respond(callFailures.removeFirst(), rssi: 0).actions) }
+        if !attemptFailures.isEmpty {
+            return perform(controller.respond(attemptFailures.removeFirst(), rssi: 0).actions)
+        }
         guard let handle = peers[attempt.peer.address] else { return }
         let actions = controller.respond(.success, rssi: -56, as: handle).actions
         controller.setPHY(.le2M, .le1M, of: handle)

@@ -126,7 +126,7 @@ extension HostileRow {
                 """),
             .beforeAnAnswer(
                 "T15", "values without a whole handle", ["> 1b", "> 1b 03", "> 1d", "< 1e", "> 1d 03", "< 1e"],
-                counts: "malformedValues", 4),
+                counts: "truncatedValues", 4),
             HostileRow(
                 "T15", "sixteen values without a whole handle",
                 """

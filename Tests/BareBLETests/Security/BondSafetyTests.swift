@@ -312,22 +312,19 @@ import Testing
         try await VirtualTime.run { time in
             let bench = try await SecurityBench(time)
             let (program, forgetting) = (Lock<Central?>(nil), Lock<Task<Void, any Error>?>(nil))
-            var system = bench.radio.system
-            let security = system.security
-            system.security = { descriptor throws(SystemCallError) in
-                let found = try security(descriptor)
-                guard found.keySize > 0, let central = program.withLock(\.self) else { return found }
-                forgetting.withLock { task in
-                    if task == nil { task = time.task { try await central.forgetBond(with: bench.id) } }
-                }
-                return found
-            }
             var configuration = Configuration()
             configuration.security = SecurityConfiguration(bonds: bench.bonds)
-            let adapter = Adapter(
-                configuration.adapter, loop: bench.radio.loop, logger: configuration.logger,
-                security: configuration.security, system: system)
-            let central = Central(configuration, adapter: adapter)
+            let central = Central(configuration, radio: bench.radio) { system in
+                let security = system.security
+                system.security = { descriptor throws(SystemCallError) in
+                    let found = try security(descriptor)
+                    guard found.keySize > 0, let central = program.withLock(\.self) else { return found }
+                    forgetting.withLock { task in
+                        if task == nil { task = time.task { try await central.forgetBond(with: bench.id) } }
+                    }
+                    return found
+                }
+            }
             program.withLock { $0 = central }
             let link = try await central.connect(bench.id)
             await #expect(throws: error(.bondNotStored)) { try await link.pair() }
@@ -447,26 +444,24 @@ import Testing
         try await VirtualTime.run { time in
             let bench = try await SecurityBench(time)
             try await bench.pair()
-            var system = bench.radio.system
-            let (linkHandle, connect) = (system.linkHandle, system.connect)
             let (looks, early) = (Lock(0), Lock(0))
-            system.linkHandle = { index, address in
-                guard let handle = linkHandle(index, address) else { return nil }
-                return looks.withLock { looks in
-                    looks += 1
-                    return looks > 3 ? handle : nil
-                }
-            }
-            system.connect = { own, type, peer, timeout, level throws(SystemCallError) in
-                if looks.withLock(\.self) <= 3 { early.withLock { $0 += 1 } }
-                return try connect(own, type, peer, timeout, level)
-            }
             var configuration = Configuration()
             configuration.security = SecurityConfiguration(bonds: bench.bonds)
-            let adapter = Adapter(
-                configuration.adapter, loop: bench.radio.loop, logger: configuration.logger,
-                security: configuration.security, system: system)
-            let link = try await Central(configuration, adapter: adapter).connect(bench.id)
+            let central = Central(configuration, radio: bench.radio) { system in
+                let (linkHandle, connect) = (system.linkHandle, system.connect)
+                system.linkHandle = { index, address in
+                    guard let handle = linkHandle(index, address) else { return nil }
+                    return looks.withLock { looks in
+                        looks += 1
+                        return looks > 3 ? handle : nil
+                    }
+                }
+                system.connect = { own, type, peer, timeout, level throws(SystemCallError) in
+                    if looks.withLock(\.self) <= 3 { early.withLock { $0 += 1 } }
+                    return try connect(own, type, peer, timeout, level)
+                }
+            }
+            let link = try await central.connect(bench.id)
             #expect(await link.security.isEncrypted)
             #expect(early.withLock(\.self) == 0 && looks.withLock(\.self) > 3)
             await link.disconnect()

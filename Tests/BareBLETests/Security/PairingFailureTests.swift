@@ -130,16 +130,15 @@ import Testing
         try await VirtualTime.run { time in
             let bench = try await SecurityBench(time)
             let kernel = Lock<[Int32]>([])
-            var system = bench.radio.system
-            system.openManagement = { () throws(SystemCallError) in
-                let (ours, theirs) = try LinkSocket.pair()
-                kernel.withLock { $0.append(theirs) }
-                return ManagementSocket(adopting: ours)
+            var configuration = Configuration()
+            configuration.security = SecurityConfiguration(bonds: .inMemory)
+            let central = Central(configuration, radio: bench.radio) { system in
+                system.openManagement = { () throws(SystemCallError) in
+                    let (ours, theirs) = try LinkSocket.pair()
+                    kernel.withLock { $0.append(theirs) }
+                    return ManagementSocket(adopting: ours)
+                }
             }
-            let adapter = Adapter(
-                .first, loop: bench.radio.loop, logger: Configuration().logger, trace: nil,
-                security: SecurityConfiguration(bonds: .inMemory), addressHash: nil, system: system)
-            let central = Central(adapter: adapter)
             var begin = time.now
             var error = await #expect(throws: BLEError.self) {
                 _ = try await central.connect(bench.id, ConnectOptions(timeout: .seconds(2)))

@@ -3,7 +3,7 @@ import Testing
 
 @testable import BareBLE
 
-/// What the controller is told of an advertisement.
+/// The parameters of an advertisement that the controller receives.
 @Suite struct AdvertisementTests {
     private func plan(_ advertisement: Advertisement) throws(BLEError) -> AdvertisingPlan {
         let controller = AdvertiseSession.Controller(

@@ -79,16 +79,16 @@ import Testing
         try await VirtualTime.run { time in
             let radio = VirtualRadio(time: time)
             let kernel = Lock<[Int32]>([])
-            var system = radio.system
-            system.openManagement = { () throws(SystemCallError) in
-                let (ours, theirs) = try LinkSocket.pair()
-                kernel.withLock { $0.append(theirs) }
-                return ManagementSocket(adopting: ours)
+            var configuration = Configuration()
+            configuration.security = SecurityConfiguration(bonds: .inMemory)
+            let central = Central(configuration, radio: radio) { system in
+                system.openManagement = { () throws(SystemCallError) in
+                    let (ours, theirs) = try LinkSocket.pair()
+                    kernel.withLock { $0.append(theirs) }
+                    return ManagementSocket(adopting: ours)
+                }
             }
-            let adapter = Adapter(
-                .first, loop: radio.loop, logger: Configuration().logger, trace: nil,
-                security: SecurityConfiguration(bonds: .inMemory), addressHash: nil, system: system)
-            let local = LocalPeripheral(on: Central(adapter: adapter))
+            let local = LocalPeripheral(on: central)
             let advertising = try await local.advertise([.localName("Safe")])
             let phone = await radio.addCentral()
             try await phone.connect()
@@ -109,14 +109,14 @@ import Testing
     @Test func aCallThatFailsAdvisesAboutTheController() async throws {
         try await VirtualTime.run { time in
             let radio = VirtualRadio(time: time)
-            var system = radio.system
-            system.requestSecurity = { _, _, _ throws(SystemCallError) in
-                throw SystemCallError(call: "connect", errno: EIO)
+            var configuration = Configuration()
+            configuration.security = SecurityConfiguration(bonds: .inMemory)
+            let central = Central(configuration, radio: radio) { system in
+                system.requestSecurity = { _, _, _ throws(SystemCallError) in
+                    throw SystemCallError(call: "connect", errno: EIO)
+                }
             }
-            let adapter = Adapter(
-                .first, loop: radio.loop, logger: Configuration().logger, trace: nil,
-                security: SecurityConfiguration(bonds: .inMemory), addressHash: nil, system: system)
-            let local = LocalPeripheral(on: Central(adapter: adapter))
+            let local = LocalPeripheral(on: central)
             let advertising = try await local.advertise([.localName("Safe")])
             try await local.allowPairing(.justWorks)
             let phone = await radio.addCentral()
@@ -125,7 +125,8 @@ import Testing
             let id = try #require(await local.centrals.first?.id)
             let error = await #expect(throws: BLEError.self) { try await local.requestSecurity(of: id) }
             #expect(error?.code == .system && error?.errorNumber == EIO)
-            #expect(error?.hint?.contains("controller") == true && error?.hint?.contains("disk") == false)
+            #expect(error?.hint?.contains("controller") == true)
+            expectNoFile(error?.hint)
             await advertising.stop()
             await local.stop()
         }

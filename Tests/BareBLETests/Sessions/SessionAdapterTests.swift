@@ -2,7 +2,6 @@ import BLECore
 import BLELinux
 import BareBLE
 import BareBLETestKit
-import Logging
 import TestSupport
 import Testing
 
@@ -238,14 +237,13 @@ import Testing
         try await VirtualTime.run { time in
             let radio = VirtualRadio(time: time)
             await radio.announceChanges()
-            var system = radio.system
-            let (open, powerDown) = (system.openDeviceEvents, system.powerDown)
-            system.openDeviceEvents = {
-                try? powerDown(0)
-                return open()
+            let central = Central(radio: radio) { system in
+                let (open, powerDown) = (system.openDeviceEvents, system.powerDown)
+                system.openDeviceEvents = {
+                    try? powerDown(0)
+                    return open()
+                }
             }
-            let adapter = Adapter(.first, loop: radio.loop, logger: Logger(label: "test"), system: system)
-            let central = Central(adapter: adapter)
             var states = central.adapterStates.makeAsyncIterator()
             let first = try await states.next()
             #expect(first == .poweredOn)

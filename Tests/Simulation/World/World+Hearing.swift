@@ -32,7 +32,7 @@ extension RecoveryPolicy.Limit {
         switch deafness.recovery {
         case .rescan, .eventMask: self >= .rescan
         case .power, .radioSwitch: self >= .power
-        case .replug, .driver: self >= .usb
+        case .usbPort, .driver: self >= .usb
         }
     }
 }
