@@ -142,8 +142,9 @@ struct VirtualCentralTests {
             let local = LocalPeripheral(on: central)
             let advertising = try await local.advertise([.localName("A")])
             let phone = await radio.addCentral()
-            // The program stops to listen, and the advertisement stays.
-            await local.stop()
+            // The program no longer listens, and the advertisement stays.
+            let nobody = ServiceEnvironment(variables: ["NOTIFY_SOCKET": "/nobody"], processID: 1)
+            _ = await local.suspend(handingOverTo: DescriptorStore(try #require(ServiceNotifier(nobody))))
             try await phone.connect()
             await #expect(throws: VirtualCentralError.disconnected(.remoteUserTerminated)) {
                 try await phone.request([0x0A, 3, 0])
