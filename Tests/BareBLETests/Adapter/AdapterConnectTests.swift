@@ -161,6 +161,26 @@ import Testing
         #expect(calls == [.leExtendedCreateConnection, .leCreateConnection, .leExtendedCreateConnection])
     }
 
+    /// A controller that keeps to the extended commands disallows the legacy one, which replaces nothing then.
+    @Test(arguments: [HCIStatus.unsupportedFeature, .invalidParameters])
+    func aDisallowedLegacyConnectReplacesNothing(status: HCIStatus) async throws {
+        let bench = try await AdapterBench(isExtended: true)
+        await reachable(bench)
+        await bench.controller.set {
+            $0.statuses = [
+                .leExtendedCreateConnection: [status],
+                .leCreateConnection: Array(repeating: .commandDisallowed, count: 100),
+            ]
+        }
+        let begin = bench.controller.loop.now()
+        await fails(.system, bench, peer, timeout: .seconds(5), status: status)
+        #expect(bench.controller.loop.now() < begin + .seconds(1))
+        let link = try await bench.adapter.connect(peer, parameters: nil, timeout: .seconds(5))
+        await link.controls.disconnect()
+        let calls = await bench.sent.filter { $0 == .leExtendedCreateConnection || $0 == .leCreateConnection }
+        #expect(calls == [.leExtendedCreateConnection, .leCreateConnection, .leExtendedCreateConnection])
+    }
+
     @Test func otherFailuresAreReported() async throws {
         let bench = try await AdapterBench()
         let limits: [HCIStatus] = [
