@@ -302,17 +302,31 @@ extension ServedLinks {
 
     /// Makes sure that there are not too many links.
     private func makePlace(for newcomer: Peripheral) throws(BLEError) {
-        let inbound = inbound.filter { !leaving.contains($0.id.number) }
-        guard inbound.count >= max(1, settings.maximumCentrals) else { return }
+        let inbound = inbound.filter { link in
+            // A proven link of the same central ends once the newcomer is proven as well.
+            let isEarlier = newcomer.id.map { link.peer == $0 || link.peripheral.id == $0 } ?? false
+            return !leaving.contains(link.id.number) && !isEarlier
+        }
+        // A central that has come back may have two links for a moment.
+        let excess = inbound.count + 1 - max(1, settings.maximumCentrals)
+        guard excess > 0 else { return }
         // Of several that were heard at the same time, the oldest link.
-        let idle = inbound.filter { !$0.server.security.isProven }.min { $0.server.lastHeard < $1.server.lastHeard }
-        let goes = idle?.peripheral ?? newcomer
-        if let idle { leaving.insert(idle.id.number) }
-        Task(executorPreference: central.loop) { await goes.disconnect() }
-        guard idle == nil else { return }
-        throw BLEError(
-            .busy, subject: newcomer.name, during: "accept a central",
-            because: "\(inbound.count) centrals are connected, and a bond encrypts the link of each")
+        let idle = inbound.filter { !$0.server.security.isProven }
+            .sorted { ($0.server.lastHeard, $0.id.number) < ($1.server.lastHeard, $1.id.number) }
+        guard idle.count >= excess else {
+            disconnect(newcomer)
+            throw BLEError(
+                .busy, subject: newcomer.name, during: "accept a central",
+                because: "\(inbound.count - idle.count) centrals are connected, and a bond encrypts the link of each")
+        }
+        for link in idle.prefix(excess) {
+            leaving.insert(link.id.number)
+            disconnect(link.peripheral)
+        }
+    }
+
+    private func disconnect(_ peripheral: Peripheral) {
+        Task(executorPreference: central.loop) { await peripheral.disconnect() }
     }
 }
 

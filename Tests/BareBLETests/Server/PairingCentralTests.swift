@@ -124,6 +124,25 @@ import Testing
         }
     }
 
+    /// Its own earlier link takes no place from it, however few there are; others get none for that.
+    @Test func aBondedCentralThatComesBackHasThePlaceOfItsEarlierLink() async throws {
+        try await PairingBench.run(maximumCentrals: 1) { bench in
+            try await bench.local.allowPairing(.justWorks)
+            let phone = try await bench.connect()
+            try await bench.pair(phone)
+            let peer = try #require(await phone.peer)
+            let second = await bench.radio.addCentral(as: peer)
+            try await bench.reconnect(second)
+            let other = try await bench.connect()
+            #expect(await other.disconnected() == .remoteUserTerminated)
+            #expect(await bench.local.centrals.map(\.peer) == [peer, peer])
+            await bench.radio.encrypt(second)
+            #expect(await phone.disconnected() == .remoteUserTerminated)
+            #expect(try await second.read(PairingBench.sealed) == [2])
+            #expect(await bench.local.centrals.map(\.isBonded) == [true])
+        }
+    }
+
     @Test func aRequestCountsAsEncryptedFromTheBeginningOfTheEncryptionOn() async throws {
         try await PairingBench.run { bench in
             try await bench.local.allowPairing(.justWorks)
