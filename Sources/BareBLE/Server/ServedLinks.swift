@@ -288,8 +288,11 @@ extension ServedLinks {
     ///   - peer: The central.
     ///   - number: The number of the link.
     ///   - isProven: Whether the key of the bond encrypts the link.
-    private func endLinks(of peer: PeerID?, before number: UInt64, isProven: Bool) {
-        guard let peer else { return }
+    /// - Returns: Whether there were any.
+    @discardableResult
+    private func endLinks(of peer: PeerID?, before number: UInt64, isProven: Bool) -> Bool {
+        guard let peer else { return false }
+        var hasEnded = false
         for link in inbound
         where link.id.number < number && (link.peer == peer || link.peripheral.id == peer)
             && (isProven || !link.server.security.isProven)
@@ -297,7 +300,9 @@ extension ServedLinks {
             link.peripheral.assumeIsolated {
                 $0.endForServer(.other(.connectionAlreadyExists, errorNumber: nil))
             }
+            hasEnded = true
         }
+        return hasEnded
     }
 
     /// Makes sure that there are not too many links.
@@ -336,11 +341,11 @@ extension ServedLinks {
     private func happened(_ event: LinkServer.Event, _ number: UInt64) {
         guard let link = links[number] else { return }
         switch event {
-        case .secured:
-            link.securing.securityChanged()
-            if link.isInbound, link.server.security.isProven {
-                endLinks(of: link.peer, before: number, isProven: true)
-            }
+        case .securing:
+            // Earlier links store what they owe before the record is in force.
+            guard link.isInbound, link.server.security.isProven else { return }
+            if endLinks(of: link.peer, before: number, isProven: true) { passRecord(number) }
+        case .secured: link.securing.securityChanged()
         case .store(let record):
             links[number]?.updateBond()
             if let bond = links[number]?.lastBond { records.store(record, of: bond, connected: peersInUse) }

@@ -143,6 +143,32 @@ import Testing
         }
     }
 
+    /// What its lost link has not stored yet is in force on the next one, and that begins after the lost one has ended.
+    @Test func aBondedCentralThatComesBackHasAllThatItHasConfigured() async throws {
+        try await PairingBench.run { bench in
+            let other: BluetoothUUID = 0xFFE1
+            try await bench.local.publish(LocalService(0xFFE0, [LocalCharacteristic(other, [.read, .notify])]))
+            try await bench.local.allowPairing(.justWorks)
+            let phone = try await bench.connect()
+            try await bench.pair(phone)
+            try await bench.sleep(.seconds(10))
+            try await phone.subscribe(to: PairingBench.open)
+            try await phone.subscribe(to: other)
+            await bench.radio.reset(phone)
+            try await bench.reconnect(phone)
+            #expect(await bench.local.centrals.count == 2)
+            await bench.radio.encrypt(phone)
+            try await bench.sleep(.milliseconds(100))
+            try await bench.local.update([7], of: .uuid(other))
+            #expect(try await phone.nextValue().bytes == [7])
+            #expect(
+                await bench.names() == [
+                    "connected", "paired", "subscribed", "subscribed", "connected", "unsubscribed", "unsubscribed",
+                    "disconnected", "restored", "restored",
+                ])
+        }
+    }
+
     @Test func aRequestCountsAsEncryptedFromTheBeginningOfTheEncryptionOn() async throws {
         try await PairingBench.run { bench in
             try await bench.local.allowPairing(.justWorks)
