@@ -446,6 +446,7 @@ extension Adapter {
         } else if let handle, target.peer.kind == .resolvablePrivate {
             let limit = min(deadline, loop.now() + Self.filingTime)
             (name, otherName) = await kernelNames(ofPrivate: target.peer, handle, until: limit)
+            if links.lastEnd(of: handle) != nil { throw .connect(.notEstablished, errno: 0) }
         }
         var socket: LinkSocket
         do throws(AttachError) {

@@ -112,6 +112,19 @@ import Testing
         }
     }
 
+    /// It may end while the kernel has not filed it yet: a socket would then have the kernel look for the peer.
+    @Test func aLinkToAPrivateAddressThatEndsBeforeItIsFiledIsCalledAgain() async throws {
+        let bench = try await AdapterBench()
+        let address = BluetoothAddress(rawValue: 0x4000_0000_0007)
+        await bench.controller.set { $0.peers = [address: 0x40] }
+        async let found = handle(bench, address)
+        await bench.until { bench.kernel.withLock { $0.nameLookups } > 0 }
+        await bench.controller.endLink(0x40, .remoteUserTerminated)
+        #expect(try await found == 0x40)
+        #expect(await bench.sent.count { $0 == .leCreateConnection } == 2)
+        #expect(bench.kernel.withLock { $0.connects } == 1)
+    }
+
     /// Where links break down at once, or at the first missing packets.
     @Test(arguments: [HCIStatus.connectionFailedToBeEstablished, .connectionTimeout], [false, true])
     func wiFiOnTheSameAntennaIsNamedWhereLinksBreakDown(status: HCIStatus, isShared: Bool) async throws {
