@@ -11,7 +11,8 @@
 //   controller is free for the next one, or has been given 3 s in all to become so, and 1 s for the attempt's end.
 // - A controller initiates one connection at a time. Refused with Command Disallowed, another program's attempt is
 //   pending: this one waits, within its deadline, and retries. Some controllers refuse with another status (row W38):
-//   that means the same while another program's attempt is known to be pending.
+//   that means the same while another program's attempt is known to be pending. The legacy command in place of a
+//   refused extended one does not wait: a controller that keeps to the extended commands disallows it for good.
 // - An attempt that is cancelled while it waits in the queue of commands is withdrawn: it is never sent.
 // - The link may come up in the very moment in which the attempt is cancelled. It is then disconnected, never left
 //   over.
@@ -36,6 +37,8 @@ package struct Initiator: ~Copyable {
         /// A Boolean value that indicates whether the controller has the extended command;
         /// the legacy one must then not be used.
         package var isExtended: Bool
+        /// A Boolean value that indicates whether it is the legacy command in place of a refused extended one.
+        package var isSubstitute = false
         package var deadline: BootInstant
 
         package init(
@@ -61,6 +64,7 @@ package struct Initiator: ~Copyable {
             default: return nil
             }
             attempt.phys = .le1M
+            attempt.isSubstitute = !attempt.isExtended
             return attempt
         }
 
@@ -407,7 +411,9 @@ extension Initiator {
             // The controller may initiate all the same.
             return cancel(attempt, .refused(failure), tries: Self.cancelTries, until: now + Self.cancelTimeout)
         }
-        guard isBusy(failure) else { return finish(.failure(.refused(failure))) }
+        guard isBusy(failure), !(attempt.isSubstitute && failure.status == .commandDisallowed) else {
+            return finish(.failure(.refused(failure)))
+        }
         retries += 1
         let pause = min(Self.firstBusyPause * retries, Self.longestBusyPause)
         state = .busy(attempt, until: now + pause)

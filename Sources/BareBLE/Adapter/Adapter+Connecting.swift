@@ -329,16 +329,23 @@ extension Adapter {
         let ahead = links.packetsAhead
         var result = await initiator.initiate(attempt)
         judge(result, target)
+        let first = result
         // Some controllers list the extended command, or the coded PHY, and do not know it.
         while case .failure(let failure) = result, let substitute = attempt.substitute(after: failure) {
             attempt = substitute
             result = await initiator.initiate(attempt)
             judge(result, target)
         }
-        let isRefused = if case .failure(.refused) = result { true } else { false }
-        if isExtended, !attempt.isExtended, !isRefused {
-            identification.lacksExtendedConnect()
-            logger.info("the controller does not know its extended connect", metadata: ["adapter": "\(name)"])
+        if attempt.isSubstitute {
+            switch result {
+            case .success, .failure(.failed):
+                identification.lacksExtendedConnect()
+                logger.info("the controller does not know its extended connect", metadata: ["adapter": "\(name)"])
+            case .failure(.refused(let refusal)) where refusal.status == .commandDisallowed:
+                // It knows the extended command: why it refused that is the cause.
+                result = first
+            case .failure: break
+            }
         }
         if links.packetsAhead > ahead {
             logger.warning(
@@ -412,6 +419,7 @@ extension Adapter {
         } else if let handle, target.peer.kind == .resolvablePrivate {
             let limit = min(deadline, loop.now() + Self.filingTime)
             (name, otherName) = await kernelNames(ofPrivate: target.peer, handle, until: limit)
+            if links.lastEnd(of: handle) != nil { throw .connect(.notEstablished, errno: 0) }
         }
         var socket: LinkSocket
         do throws(AttachError) {

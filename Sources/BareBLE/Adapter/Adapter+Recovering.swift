@@ -65,7 +65,8 @@ extension Adapter {
             }
             try await awaitReturn()
         } catch {
-            recovery.adapterLeftOff()
+            recovery.powerUpFailed(error, at: loop.now())
+            armTimer()
             logger.warning(
                 "the adapter was switched off by a step of recovery, and is still off",
                 metadata: ["reason": "\(BLEError(error, .power, subject: name))"])

@@ -166,6 +166,7 @@ extension Adapter {
         // An adapter that a step has left off does not listen before the next run: nothing makes way then.
         let isListening = presence != .up || scan.isListening && !initiator.isBusy
         perform(recovery.timePassed(now, isListening: isListening))
+        if recovery.takePowerUpDeadline(now) { restorePower() }
     }
 }
 

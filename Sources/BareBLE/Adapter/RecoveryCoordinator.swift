@@ -16,6 +16,9 @@ internal import BLELinux
 /// The recovery of an adapter: which step is taken when, and which sequences report it.
 // Unchecked: only the loop's thread touches its state.
 final class RecoveryCoordinator: @unchecked Sendable {
+    /// The pause before an adapter that could not be switched on is tried again.
+    private static let powerUpPause: Duration = .seconds(300)
+
     let policy: RecoveryPolicy
     let events = EventBroadcaster<RecoveryEvent>(capacity: 64)
     private var ladder: RecoveryLadder
@@ -24,13 +27,15 @@ final class RecoveryCoordinator: @unchecked Sendable {
     private var runHandler: (@Sendable ([BootInstant]) -> Void)?
     /// Whether the adapter was on when a step began, and has not been on since.
     private var isLeftOff = false
+    /// When an adapter that could not be switched on is tried again: no step is due, so nothing else would.
+    private var powerUpDeadline: BootInstant?
 
     init(_ policy: RecoveryPolicy) {
         self.policy = policy
         ladder = RecoveryLadder(policy)
     }
 
-    var nextDeadline: BootInstant? { ladder.nextDeadline }
+    var nextDeadline: BootInstant? { [ladder.nextDeadline, powerUpDeadline].compactMap(\.self).min() }
 
     /// Has a handler keep the times of runs, after each change.
     func onRuns(_ handler: @escaping @Sendable ([BootInstant]) -> Void) { runHandler = handler }
@@ -66,17 +71,35 @@ final class RecoveryCoordinator: @unchecked Sendable {
 
     func adapterLost() { ladder.adapterLost() }
 
-    /// The adapter was on, and is about to be switched off or taken away; or could not be switched on again.
+    /// The adapter was on, and is about to be switched off or taken away.
     func adapterLeftOff() { isLeftOff = true }
 
+    /// The adapter could not be switched on again.
+    func powerUpFailed(_ failure: RecoveryFailure, at now: BootInstant) {
+        isLeftOff = true
+        powerUpDeadline = failure == .blocked ? nil : now + Self.powerUpPause
+    }
+
     /// The adapter is on.
-    func adapterIsUp() { isLeftOff = false }
+    func adapterIsUp() {
+        isLeftOff = false
+        powerUpDeadline = nil
+    }
 
     /// Returns a Boolean value that indicates whether the adapter has to be switched on, because a step has left it off
     /// and no further one is due; once, until that has failed.
     func takePowerUp() -> Bool {
         guard isLeftOff, !ladder.isInTrouble else { return false }
         isLeftOff = false
+        powerUpDeadline = nil
+        return true
+    }
+
+    /// Returns a Boolean value that indicates whether an adapter that could not be switched on is to be tried again now;
+    /// once.
+    func takePowerUpDeadline(_ now: BootInstant) -> Bool {
+        guard let deadline = powerUpDeadline, deadline <= now else { return false }
+        powerUpDeadline = nil
         return true
     }
 

@@ -96,14 +96,19 @@ extension Adapter {
             try await manage(during: operation, mayCyclePower: mayCyclePower, until: limit)
         } catch {
             if error.code == .cancelled { throw error }
-            // That is no failure of the adapter: the next use waits for it again.
+            // That is no failure of the adapter: the next use waits for it again, until the setup has failed.
             if let limit, limit <= loop.now() { throw error }
-            security.setUpEnded(error)
-            warnOfNoManagement(error)
+            setUpFailed(error)
             // It was switched off for that, and why it is not on again is the cause.
             if presence == .down { throw error }
         }
         guard presence == .up else { throw downError(during: operation) }
+    }
+
+    /// The next use goes on without management.
+    func setUpFailed(_ error: BLEError) {
+        security.setUpEnded(error)
+        warnOfNoManagement(error)
     }
 
     /// Puts an adapter that came back under management again where centrals are served: nothing that this program calls

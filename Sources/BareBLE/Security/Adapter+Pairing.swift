@@ -131,6 +131,7 @@ extension Adapter {
         for action in actions {
             switch action {
             case .managed(let waiter, let result): wake(waiter, .managed(result))
+            case .setUpFailed(let failure): setUpFailed(BLEError(failure, adapter: name, during: "manage the adapter"))
             case .listsLoaded(let waiter, let failure): wake(waiter, .listsLoaded(failure))
             case .paired(let waiter, let result): paired(waiter, result)
             case .unpaired(let waiter, let failure):

@@ -25,6 +25,8 @@ final class SecurityCoordinator {
     enum Action {
         /// A task resumes: the adapter is under management, or cannot be.
         case managed(UInt64, Result<ManagementSetup.Managed, ManagementSetup.Failure>)
+        /// The adapter could not be put under management, and no task waits for that any more.
+        case setUpFailed(ManagementSetup.Failure)
         /// A task resumes: the lists are loaded, or could not be.
         case listsLoaded(UInt64, ManagementSetup.Failure?)
         /// A task resumes: its pairing has ended.
@@ -512,7 +514,11 @@ final class SecurityCoordinator {
                     }
                 actions += perform(events)
             case .finish(let result):
-                actions += waiters.takeSetup().map { .managed($0, result) }
+                let ended = waiters.takeSetup()
+                actions += ended.map { .managed($0, result) }
+                if ended.isEmpty, case .failure(let failure) = result, !failure.isLoss {
+                    actions.append(.setUpFailed(failure))
+                }
             case .listsLoaded(let number, let failure):
                 if failure != nil { counts.failedLoads += 1 }
                 actions += waiters.takeLoads(upTo: number).map { .listsLoaded($0, failure) }
@@ -699,5 +705,16 @@ private struct PairingCommands {
         let ended = unfinished.filter { $0.value.side == side }
         for number in ended.keys { unfinished[number] = nil }
         return ended.values.map(\.ticket)
+    }
+}
+
+extension ManagementSetup.Failure {
+    /// Whether the adapter or the management interface went away, which says nothing about the next setup.
+    fileprivate var isLoss: Bool {
+        switch self {
+        case .adapterGone: true
+        case .command(let failure): failure.reason == .adapterLost || failure.reason == .socketLost
+        default: false
+        }
     }
 }

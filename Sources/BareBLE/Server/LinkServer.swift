@@ -34,6 +34,8 @@ final class LinkServer: @unchecked Sendable {
         case store(ClientRecord)
         /// There is room for updates again.
         case ready
+        /// The security of the link is about to change.
+        case securing
         /// The security of the link has changed.
         case secured
         /// The application has returned no result in time for the attribute at this handle.
@@ -168,6 +170,7 @@ extension LinkServer {
     func securityChanged(_ security: ClientSecurity) {
         if self.security != security { lastHeard = loop.now() }
         self.security = security
+        report?(.securing)
         perform(machine.securityChanged(security, in: services.database, at: loop.now()))
         report?(.secured)
     }

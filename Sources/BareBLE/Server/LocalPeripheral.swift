@@ -49,7 +49,7 @@ public actor LocalPeripheral {
         public var isNameWritable = false
         /// The maximum number of links that others make. If a further central connects, the one that was not heard for
         /// the longest time is disconnected, among those whose links no bond encrypts; without such a one, the newcomer
-        /// is.
+        /// is. A central that comes back while its earlier link is still up counts once.
         public var maximumCentrals = 16
         /// The time for which a central may send nothing before it is disconnected, at least 1 s; `nil`, the default,
         /// for as long as it likes, as the protocol permits.

@@ -288,8 +288,11 @@ extension ServedLinks {
     ///   - peer: The central.
     ///   - number: The number of the link.
     ///   - isProven: Whether the key of the bond encrypts the link.
-    private func endLinks(of peer: PeerID?, before number: UInt64, isProven: Bool) {
-        guard let peer else { return }
+    /// - Returns: Whether there were any.
+    @discardableResult
+    private func endLinks(of peer: PeerID?, before number: UInt64, isProven: Bool) -> Bool {
+        guard let peer else { return false }
+        var hasEnded = false
         for link in inbound
         where link.id.number < number && (link.peer == peer || link.peripheral.id == peer)
             && (isProven || !link.server.security.isProven)
@@ -297,22 +300,38 @@ extension ServedLinks {
             link.peripheral.assumeIsolated {
                 $0.endForServer(.other(.connectionAlreadyExists, errorNumber: nil))
             }
+            hasEnded = true
         }
+        return hasEnded
     }
 
     /// Makes sure that there are not too many links.
     private func makePlace(for newcomer: Peripheral) throws(BLEError) {
-        let inbound = inbound.filter { !leaving.contains($0.id.number) }
-        guard inbound.count >= max(1, settings.maximumCentrals) else { return }
+        let inbound = inbound.filter { link in
+            // A proven link of the same central ends once the newcomer is proven as well.
+            let isEarlier = newcomer.id.map { link.peer == $0 || link.peripheral.id == $0 } ?? false
+            return !leaving.contains(link.id.number) && !isEarlier
+        }
+        // A central that has come back may have two links for a moment.
+        let excess = inbound.count + 1 - max(1, settings.maximumCentrals)
+        guard excess > 0 else { return }
         // Of several that were heard at the same time, the oldest link.
-        let idle = inbound.filter { !$0.server.security.isProven }.min { $0.server.lastHeard < $1.server.lastHeard }
-        let goes = idle?.peripheral ?? newcomer
-        if let idle { leaving.insert(idle.id.number) }
-        Task(executorPreference: central.loop) { await goes.disconnect() }
-        guard idle == nil else { return }
-        throw BLEError(
-            .busy, subject: newcomer.name, during: "accept a central",
-            because: "\(inbound.count) centrals are connected, and a bond encrypts the link of each")
+        let idle = inbound.filter { !$0.server.security.isProven }
+            .sorted { ($0.server.lastHeard, $0.id.number) < ($1.server.lastHeard, $1.id.number) }
+        guard idle.count >= excess else {
+            disconnect(newcomer)
+            throw BLEError(
+                .busy, subject: newcomer.name, during: "accept a central",
+                because: "\(inbound.count - idle.count) centrals are connected, and a bond encrypts the link of each")
+        }
+        for link in idle.prefix(excess) {
+            leaving.insert(link.id.number)
+            disconnect(link.peripheral)
+        }
+    }
+
+    private func disconnect(_ peripheral: Peripheral) {
+        Task(executorPreference: central.loop) { await peripheral.disconnect() }
     }
 }
 
@@ -322,11 +341,11 @@ extension ServedLinks {
     private func happened(_ event: LinkServer.Event, _ number: UInt64) {
         guard let link = links[number] else { return }
         switch event {
-        case .secured:
-            link.securing.securityChanged()
-            if link.isInbound, link.server.security.isProven {
-                endLinks(of: link.peer, before: number, isProven: true)
-            }
+        case .securing:
+            // Earlier links store what they owe before the record is in force.
+            guard link.isInbound, link.server.security.isProven else { return }
+            if endLinks(of: link.peer, before: number, isProven: true) { passRecord(number) }
+        case .secured: link.securing.securityChanged()
         case .store(let record):
             links[number]?.updateBond()
             if let bond = links[number]?.lastBond { records.store(record, of: bond, connected: peersInUse) }

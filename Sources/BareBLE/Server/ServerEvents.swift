@@ -27,7 +27,7 @@ final class ServerEvents: Sendable {
     ) {
         switch event {
         case .ready: room.report(())
-        case .secured, .store, .overdue: break
+        case .securing, .secured, .store, .overdue: break
         case .configured(let handle, let configuration, let isRestored):
             guard let characteristic = services.characteristic(at: handle), characteristic.id == handle else { return }
             broadcaster.report(

@@ -29,7 +29,8 @@ import Testing
     /// What some controllers list and do not have is left out: the coded PHY first, then the extended command.
     @Test(.row("W05")) func aRefusedAttemptIsMadeWithLess() throws {
         let limit = start + .seconds(1)
-        let legacy = Initiator.Attempt(try initiation(), isExtended: false, deadline: limit)
+        var legacy = Initiator.Attempt(try initiation(), isExtended: false, deadline: limit)
+        legacy.isSubstitute = true
         let extended = Initiator.Attempt(try initiation(), isExtended: true, deadline: limit)
         let coded = Initiator.Attempt(
             try initiation(), phys: [.le1M, .leCoded], isExtended: true, deadline: limit)
@@ -47,6 +48,19 @@ import Testing
             #expect(attempt.substitute(after: .failed(.invalidParameters)) == nil)
             #expect(attempt.substitute(after: .timedOut) == nil)
         }
+    }
+
+    /// Only in place of a refused extended command does that say that the controller keeps to the extended ones.
+    @Test func aSubstituteThatIsDisallowedIsNotRepeated() throws {
+        let disallowed = HCICommandFailure(opcode: create, reason: .status(.commandDisallowed))
+        var attempt = try attempt()
+        var other = Initiator()
+        _ = other.begin(attempt, at: start)
+        #expect(other.commandFinished(create, disallowed, at: start) == [])
+        attempt.isSubstitute = true
+        var substitute = Initiator()
+        _ = substitute.begin(attempt, at: start)
+        #expect(substitute.commandFinished(create, disallowed, at: start) == [.finish(.failure(.refused(disallowed)))])
     }
 
     @Test func theLinkMayBeSeenBeforeTheConfirmation() throws {

@@ -28,6 +28,8 @@ struct AdapterBench: Sendable {
         var reportedHandle: ConnectionHandle?
         /// Whether there is a link, once one has been made.
         var isLinked = false
+        /// How often it was asked whom a link is to; it never says.
+        var nameLookups = 0
         /// The errors of opening a channel, once each, before it succeeds.
         var channelErrors: [Int32] = []
         /// Whether a channel waits for its peer's response.
@@ -134,6 +136,10 @@ extension AdapterSystem {
             return socket
         }
         system.linkHandle = { _, _ in kernel.withLock { $0.isLinked ? 0x0040 : nil } }
+        system.linkAddress = { _, _ in
+            kernel.withLock { $0.nameLookups += 1 }
+            return nil
+        }
         system.powerUp = { index throws(SystemCallError) in
             kernel.withLock {
                 $0.controllers = $0.controllers.map {

@@ -112,6 +112,19 @@ import Testing
         }
     }
 
+    /// It may end while the kernel has not filed it yet: a socket would then have the kernel look for the peer.
+    @Test func aLinkToAPrivateAddressThatEndsBeforeItIsFiledIsCalledAgain() async throws {
+        let bench = try await AdapterBench()
+        let address = BluetoothAddress(rawValue: 0x4000_0000_0007)
+        await bench.controller.set { $0.peers = [address: 0x40] }
+        async let found = handle(bench, address)
+        await bench.until { bench.kernel.withLock { $0.nameLookups } > 0 }
+        await bench.controller.endLink(0x40, .remoteUserTerminated)
+        #expect(try await found == 0x40)
+        #expect(await bench.sent.count { $0 == .leCreateConnection } == 2)
+        #expect(bench.kernel.withLock { $0.connects } == 1)
+    }
+
     /// Where links break down at once, or at the first missing packets.
     @Test(arguments: [HCIStatus.connectionFailedToBeEstablished, .connectionTimeout], [false, true])
     func wiFiOnTheSameAntennaIsNamedWhereLinksBreakDown(status: HCIStatus, isShared: Bool) async throws {
@@ -155,6 +168,26 @@ import Testing
             ]
         }
         await fails(.system, bench, peer, timeout: .seconds(5), status: .invalidParameters)
+        let link = try await bench.adapter.connect(peer, parameters: nil, timeout: .seconds(5))
+        await link.controls.disconnect()
+        let calls = await bench.sent.filter { $0 == .leExtendedCreateConnection || $0 == .leCreateConnection }
+        #expect(calls == [.leExtendedCreateConnection, .leCreateConnection, .leExtendedCreateConnection])
+    }
+
+    /// A controller that keeps to the extended commands disallows the legacy one, which replaces nothing then.
+    @Test(arguments: [HCIStatus.unsupportedFeature, .invalidParameters])
+    func aDisallowedLegacyConnectReplacesNothing(status: HCIStatus) async throws {
+        let bench = try await AdapterBench(isExtended: true)
+        await reachable(bench)
+        await bench.controller.set {
+            $0.statuses = [
+                .leExtendedCreateConnection: [status],
+                .leCreateConnection: Array(repeating: .commandDisallowed, count: 100),
+            ]
+        }
+        let begin = bench.controller.loop.now()
+        await fails(.system, bench, peer, timeout: .seconds(5), status: status)
+        #expect(bench.controller.loop.now() < begin + .seconds(1))
         let link = try await bench.adapter.connect(peer, parameters: nil, timeout: .seconds(5))
         await link.controls.disconnect()
         let calls = await bench.sent.filter { $0 == .leExtendedCreateConnection || $0 == .leCreateConnection }

@@ -293,6 +293,27 @@ import Testing
         }
     }
 
+    /// Nothing announces that it would succeed now.
+    @Test func anAdapterThatCannotBeSwitchedOnIsTriedAgain() async throws {
+        try await run(try personality("rtl8761buGoneDeaf"), .usb, [.commands, .recovery]) { time, radio, central in
+            await radio.delayReturn(by: .seconds(60))
+            var events = central.recoveryEvents.makeAsyncIterator()
+            let scan = time.task { for try await _ in central.scan(.any, .passive.duplicates(.all)) {} }
+            while let event = try await events.next() {
+                if case .failed(.driver, _) = event { break }
+            }
+            await radio.setPermissions([.commands])
+            try await time.clock.sleep(for: .seconds(90))
+            #expect(await central.adapterState == .poweredOff)
+            try await time.clock.sleep(for: .seconds(120))
+            await radio.setPermissions([.commands, .recovery])
+            #expect(await central.adapterState == .poweredOff)
+            try await time.clock.sleep(for: .seconds(300))
+            #expect(await central.adapterState == .poweredOn)
+            scan.cancel()
+        }
+    }
+
     /// What is off before a step stays off, and so does what somebody else switches off after it.
     @Test func anAdapterThatWasSwitchedOffOnPurposeStaysOff() async throws {
         try await run(try personality("raspberryPiGoneDeaf"), .power) { time, radio, central in

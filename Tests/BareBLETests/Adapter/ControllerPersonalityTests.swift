@@ -54,6 +54,27 @@ import Testing
         }
     }
 
+    /// The set in use is kept where a connect is refused for another reason.
+    @Test func oneRefusedConnectDoesNotEndAllConnects() async throws {
+        let usual = try personality("intelAX201")
+        var refusing = usual
+        refusing.responses[0x2043] = .status(.invalidParameters)
+        try await run(refusing) { time, radio, central in
+            let peer = try #require(try await central.collect(for: .seconds(1)).first?.peer)
+            let before = time.now
+            let error = await #expect(throws: BLEError.self) {
+                _ = try await central.connect(peer, ConnectOptions(timeout: .seconds(5)))
+            }
+            #expect(error?.code == .system)
+            #expect(error?.hciStatus == .invalidParameters)
+            #expect(time.now - before < .seconds(1))
+            await radio.setPersonality(usual)
+            try await time.clock.sleep(for: .seconds(1))
+            let link = try await central.connect(peer, ConnectOptions(timeout: .seconds(5)))
+            #expect(try await link.read(0x2A38) == [1])
+        }
+    }
+
     /// Another program sets the mask of Bluetooth 4.0 under a running scan.
     @Test(.row("W10")) func reportsThatAnotherProgramMasksContinue() async throws {
         try await run(.bluetooth5) { time, radio, central in

@@ -130,15 +130,7 @@ import Testing
         try await VirtualTime.run { time in
             let bench = try await SecurityBench(time)
             let kernel = Lock<[Int32]>([])
-            var configuration = Configuration()
-            configuration.security = SecurityConfiguration(bonds: .inMemory)
-            let central = Central(configuration, radio: bench.radio) { system in
-                system.openManagement = { () throws(SystemCallError) in
-                    let (ours, theirs) = try LinkSocket.pair()
-                    kernel.withLock { $0.append(theirs) }
-                    return ManagementSocket(adopting: ours)
-                }
-            }
+            let central = central(bench, onSilentKernel: kernel)
             var begin = time.now
             var error = await #expect(throws: BLEError.self) {
                 _ = try await central.connect(bench.id, ConnectOptions(timeout: .seconds(2)))
@@ -155,6 +147,37 @@ import Testing
             #expect(error?.code == .timedOut && time.now == begin + .seconds(2))
             await link.disconnect()
             for descriptor in kernel.withLock(\.self) { MemoryFile.close(descriptor) }
+        }
+    }
+
+    /// The management fails when no connect waits for that any more: the next one goes on without.
+    @Test func connectsWithShortTimeoutsSucceedOnceTheManagementHasFailed() async throws {
+        try await VirtualTime.run { time in
+            let bench = try await SecurityBench(time)
+            let kernel = Lock<[Int32]>([])
+            let central = central(bench, onSilentKernel: kernel)
+            let error = await #expect(throws: BLEError.self) {
+                _ = try await central.connect(bench.id, ConnectOptions(timeout: .seconds(2)))
+            }
+            #expect(error?.code == .timedOut)
+            try await time.clock.sleep(for: .seconds(7))
+            let link = try await central.connect(bench.id, ConnectOptions(timeout: .seconds(2)))
+            await link.disconnect()
+            for descriptor in kernel.withLock(\.self) { MemoryFile.close(descriptor) }
+        }
+    }
+
+    /// Returns a central beside a kernel that does not respond to management; the kernel's ends of its sockets are in
+    /// `kernel`.
+    private func central(_ bench: SecurityBench, onSilentKernel kernel: Lock<[Int32]>) -> Central {
+        var configuration = Configuration()
+        configuration.security = SecurityConfiguration(bonds: .inMemory)
+        return Central(configuration, radio: bench.radio) { system in
+            system.openManagement = { () throws(SystemCallError) in
+                let (ours, theirs) = try LinkSocket.pair()
+                kernel.withLock { $0.append(theirs) }
+                return ManagementSocket(adopting: ours)
+            }
         }
     }
 

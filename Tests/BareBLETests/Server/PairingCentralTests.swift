@@ -125,6 +125,51 @@ import Testing
         }
     }
 
+    /// Its own earlier link takes no place from it, however few there are; others get none for that.
+    @Test func aBondedCentralThatComesBackHasThePlaceOfItsEarlierLink() async throws {
+        try await PairingBench.run(maximumCentrals: 1) { bench in
+            try await bench.local.allowPairing(.justWorks)
+            let phone = try await bench.connect()
+            try await bench.pair(phone)
+            let peer = try #require(await phone.peer)
+            let second = await bench.radio.addCentral(as: peer)
+            try await bench.reconnect(second)
+            let other = try await bench.connect()
+            #expect(await other.disconnected() == .remoteUserTerminated)
+            #expect(await bench.local.centrals.map(\.peer) == [peer, peer])
+            await bench.radio.encrypt(second)
+            #expect(await phone.disconnected() == .remoteUserTerminated)
+            #expect(try await second.read(PairingBench.sealed) == [2])
+            #expect(await bench.local.centrals.map(\.isBonded) == [true])
+        }
+    }
+
+    /// What its lost link has not stored yet is in force on the next one, and that begins after the lost one has ended.
+    @Test func aBondedCentralThatComesBackHasAllThatItHasConfigured() async throws {
+        try await PairingBench.run { bench in
+            let other: BluetoothUUID = 0xFFE1
+            try await bench.local.publish(LocalService(0xFFE0, [LocalCharacteristic(other, [.read, .notify])]))
+            try await bench.local.allowPairing(.justWorks)
+            let phone = try await bench.connect()
+            try await bench.pair(phone)
+            try await bench.sleep(.seconds(10))
+            try await phone.subscribe(to: PairingBench.open)
+            try await phone.subscribe(to: other)
+            await bench.radio.reset(phone)
+            try await bench.reconnect(phone)
+            #expect(await bench.local.centrals.count == 2)
+            await bench.radio.encrypt(phone)
+            try await bench.sleep(.milliseconds(100))
+            try await bench.local.update([7], of: .uuid(other))
+            #expect(try await phone.nextValue().bytes == [7])
+            #expect(
+                await bench.names() == [
+                    "connected", "paired", "subscribed", "subscribed", "connected", "unsubscribed", "unsubscribed",
+                    "disconnected", "restored", "restored",
+                ])
+        }
+    }
+
     @Test func aRequestCountsAsEncryptedFromTheBeginningOfTheEncryptionOn() async throws {
         try await PairingBench.run { bench in
             try await bench.local.allowPairing(.justWorks)
