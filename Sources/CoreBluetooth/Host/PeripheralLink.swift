@@ -257,7 +257,8 @@ actor PeripheralLink {
         if call.turn == .alone { isAloneRunning = false }
         guard case .up(let current) = phase, current === peripheral else { return startCalls() }
         if let report { post(report) }
-        reportValues()
+        // A call beside others may end before the one that subscribes is reported.
+        if call.turn != .beside { reportValues() }
         if flow.finished(call.cost) { post { $0.isReadyToWrite() } }
         startCalls()
     }
