@@ -470,10 +470,13 @@ extension CBPeripheral {
 // MARK: - On the delegate's queue
 
 extension CBPeripheral {
-    /// Changes the state, if the link is still the current one; returns whether it is.
-    private func change(to new: CBPeripheralState, by link: PeripheralLink, mtu: Int? = nil) -> Bool {
+    /// Changes the state, if the link is still the current one, and the state is the expected one; returns whether
+    /// that is so.
+    private func change(
+        to new: CBPeripheralState, from expected: CBPeripheralState? = nil, by link: PeripheralLink, mtu: Int? = nil
+    ) -> Bool {
         let old = own.withLock { state -> CBPeripheralState? in
-            guard state.link === link else { return nil }
+            guard state.link === link, expected == nil || state.state == expected else { return nil }
             defer { state.state = new }
             if let mtu { state.mtu = mtu }
             if new == .disconnected { state.link = nil }
@@ -499,7 +502,8 @@ extension CBPeripheral {
         guard isAwaited else { return }
         // Before another thread can use them on the new link: after a loss they stay until here.
         setServices(nil)
-        guard change(to: .connected, by: link, mtu: mtu) else { return }
+        // An observer of the services may have cancelled the connection.
+        guard change(to: .connected, from: .connecting, by: link, mtu: mtu) else { return }
         if let manager { manager.delegate?.centralManager(manager, didConnect: self) }
     }
 
