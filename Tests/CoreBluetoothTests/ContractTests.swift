@@ -1006,6 +1006,26 @@ import Testing
         }
     }
 
+    /// Other links of the controller may take its last place meanwhile.
+    @Test func s14AutoReconnectOutlastsAControllerWithoutAFreeLink() async throws {
+        try await Bench.run { bench in
+            let device = await bench.radio.add(.heartRate)
+            let (manager, recorder) = try await bench.manager()
+            let options = [CBConnectPeripheralOptionEnableAutoReconnect: true]
+            let peripheral = try await bench.connect(manager, recorder, options: options)
+            await bench.radio.refuseConnections(
+                to: device, with: [HCIStatus](repeating: .connectionLimitExceeded, count: 3))
+            await bench.radio.disconnect(device)
+            try await recorder.wait(for: "didConnect 2")
+            #expect(recorder.lines == ["didDisconnect CB 7 true 1", "didConnect 2"])
+            manager.cancelPeripheralConnection(peripheral)
+            try await recorder.wait(for: "didDisconnect nil false 0")
+            await bench.radio.refuseConnections(to: device, with: [.connectionLimitExceeded])
+            manager.connect(peripheral, options: options)
+            try await recorder.wait(for: "didFailToConnect CB 11")
+        }
+    }
+
     /// The controller is asked with the first scan.
     @Test func theFeaturesAreThoseOfTheController() async throws {
         try await Bench.run { bench in
