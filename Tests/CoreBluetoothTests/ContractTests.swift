@@ -899,15 +899,17 @@ import Testing
             try await other.wait(for: "didUpdateNotificationStateFor")
             let receive = try #require(found[CBUUID(string: "6E400002-B5A3-F393-E0A9-E50E24DCCA9E")])
             bench.queue.suspend()
-            // More than wait comfortably on a queue.
-            for number in 0..<600 {
-                yours.writeValue(Data([UInt8(number & 0xFF)]), for: receive, type: .withoutResponse)
+            do {
+                defer { bench.queue.resume() }
+                // More than wait comfortably on a queue.
+                for number in 0..<600 {
+                    yours.writeValue(Data([UInt8(number & 0xFF)]), for: receive, type: .withoutResponse)
+                }
+                try await other.wait(for: "didUpdateValueFor", count: 600)
+                await bench.radio.disconnect(device)
+                try await other.wait(for: "didDisconnect CB 7")
+                #expect(mine.state == .connected)
             }
-            try await other.wait(for: "didUpdateValueFor", count: 600)
-            await bench.radio.disconnect(device)
-            try await other.wait(for: "didDisconnect CB 7")
-            #expect(mine.state == .connected)
-            bench.queue.resume()
             try await one.wait(for: "didDisconnect CB 7")
             let values = one.lines.filter { $0.hasPrefix("didUpdateValueFor") }
             #expect(values.count == 600)
@@ -928,11 +930,14 @@ import Testing
             second.connect(yours)
             try await other.wait(for: "didConnect")
             let before = CFAbsoluteTimeGetCurrent()
+            let after: CFAbsoluteTime
             bench.queue.suspend()
-            await bench.radio.disconnect(device)
-            try await other.wait(for: "didDisconnect CB 7")
-            let after = CFAbsoluteTimeGetCurrent()
-            bench.queue.resume()
+            do {
+                defer { bench.queue.resume() }
+                await bench.radio.disconnect(device)
+                try await other.wait(for: "didDisconnect CB 7")
+                after = CFAbsoluteTimeGetCurrent()
+            }
             try await one.wait(for: "didDisconnect CB 7")
             let time = try #require(one.timestamps.first)
             #expect(before <= time && time <= after)
