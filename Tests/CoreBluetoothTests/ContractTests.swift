@@ -985,6 +985,45 @@ import Testing
         }
     }
 
+    /// The queue runs nothing while the link ends and the next one is established, so the program knows the old one.
+    @Test func s14ACallThatWasMadeOnTheLinkBeforeIsNotMadeOnTheNextOne() async throws {
+        try await Bench.run { bench in
+            let device = await bench.radio.add(.heartRate)
+            let (first, one) = try await bench.manager()
+            let options = [CBConnectPeripheralOptionEnableAutoReconnect: true]
+            let mine = try await bench.connect(first, one, options: options)
+            let value = try #require(try await bench.discover(mine, one)[location])
+            let other = CallbackRecorder(bench.time)
+            let second = CBCentralManager(delegate: other, queue: DispatchQueue(label: "other"))
+            try await other.wait(for: "state 5")
+            let yours = try #require(second.retrievePeripherals(withIdentifiers: [mine.identifier]).first)
+            second.connect(yours, options: options)
+            try await other.wait(for: "didConnect 2")
+            other.clear()
+            bench.queue.suspend()
+            // Time goes on although the report of the end waits.
+            bench.time.loop.release()
+            do {
+                defer {
+                    bench.time.loop.hold()
+                    bench.queue.resume()
+                }
+                await bench.radio.disconnect(device)
+                try await other.wait(for: "didConnect 2")
+                #expect(mine.state == .connected)
+                mine.readValue(for: value)
+            }
+            try await one.wait(for: "didConnect 2")
+            try await bench.time.clock.sleep(for: .seconds(60))
+            #expect(one.lines == ["didDisconnect CB 7 true 1", "didConnect 2"])
+            let again = try #require(try await bench.discover(mine, one)[location])
+            mine.readValue(for: again)
+            try await one.wait(for: "didUpdateValueFor 2A38 [1]")
+            #expect(yours.state == .connected)
+            _ = (first, second)
+        }
+    }
+
     /// At the edge of the range attempts fail one after the other; the first one of a program still fails at once.
     @Test func s14AutoReconnectOutlastsFailedAttempts() async throws {
         try await Bench.run { bench in
