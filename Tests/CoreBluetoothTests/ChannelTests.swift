@@ -135,6 +135,35 @@ import Testing
         }
     }
 
+    /// The peer takes a packet each 0.9 s: each one in time, and all of them later than one may be.
+    @Test func whatASlowPeerStillTakesIsSentAlthoughTheStreamsAreClosed() async throws {
+        try await VirtualTime.run { time in
+            let central = Central(time: time)
+            let device = VirtualPeripheral(.battery, time: time)
+            let link = try await central.attach(descriptor: device.connect())
+            let (ours, theirs) = try LinkSocket.pair()
+            // The kernel keeps one packet.
+            var size: Int32 = 8_192
+            #expect(unsafe setsockopt(ours, SOL_SOCKET, SO_SNDBUF, &size, 4) == 0)
+            let near = try await link.attachChannel(descriptor: ours, psm: 0x80)
+            let options = ChannelOptions(mtu: 8_192, capacity: 1)
+            let far = try await link.attachChannel(descriptor: theirs, psm: 0x80, options)
+            let peer = CBPeer(peer: PeerID(address: BluetoothAddress(rawValue: 1), type: .public))
+            let channel = CBL2CAPChannel(near, to: peer, loop: central.loop)
+            for stream in [channel.inputStream, channel.outputStream] as [Stream?] { stream?.open() }
+            let sent = StreamWalk.bytes(60_000)
+            #expect(write(sent[...], to: channel.outputStream) == sent.count)
+            for stream in [channel.inputStream, channel.outputStream] as [Stream?] { stream?.close() }
+            var received: [UInt8] = []
+            for try await packet in far.packets {
+                received += packet
+                try await time.clock.sleep(for: .milliseconds(900))
+            }
+            #expect(received == sent)
+            await link.disconnect()
+        }
+    }
+
     @Test func aPeerThatTakesNothingKeepsNoChannelOpen() async throws {
         try await VirtualTime.run { time in
             let line = try await FullLine(time)

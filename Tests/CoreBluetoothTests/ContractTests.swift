@@ -899,15 +899,17 @@ import Testing
             try await other.wait(for: "didUpdateNotificationStateFor")
             let receive = try #require(found[CBUUID(string: "6E400002-B5A3-F393-E0A9-E50E24DCCA9E")])
             bench.queue.suspend()
-            // More than wait comfortably on a queue.
-            for number in 0..<600 {
-                yours.writeValue(Data([UInt8(number & 0xFF)]), for: receive, type: .withoutResponse)
+            do {
+                defer { bench.queue.resume() }
+                // More than wait comfortably on a queue.
+                for number in 0..<600 {
+                    yours.writeValue(Data([UInt8(number & 0xFF)]), for: receive, type: .withoutResponse)
+                }
+                try await other.wait(for: "didUpdateValueFor", count: 600)
+                await bench.radio.disconnect(device)
+                try await other.wait(for: "didDisconnect CB 7")
+                #expect(mine.state == .connected)
             }
-            try await other.wait(for: "didUpdateValueFor", count: 600)
-            await bench.radio.disconnect(device)
-            try await other.wait(for: "didDisconnect CB 7")
-            #expect(mine.state == .connected)
-            bench.queue.resume()
             try await one.wait(for: "didDisconnect CB 7")
             let values = one.lines.filter { $0.hasPrefix("didUpdateValueFor") }
             #expect(values.count == 600)
@@ -928,11 +930,14 @@ import Testing
             second.connect(yours)
             try await other.wait(for: "didConnect")
             let before = CFAbsoluteTimeGetCurrent()
+            let after: CFAbsoluteTime
             bench.queue.suspend()
-            await bench.radio.disconnect(device)
-            try await other.wait(for: "didDisconnect CB 7")
-            let after = CFAbsoluteTimeGetCurrent()
-            bench.queue.resume()
+            do {
+                defer { bench.queue.resume() }
+                await bench.radio.disconnect(device)
+                try await other.wait(for: "didDisconnect CB 7")
+                after = CFAbsoluteTimeGetCurrent()
+            }
             try await one.wait(for: "didDisconnect CB 7")
             let time = try #require(one.timestamps.first)
             #expect(before <= time && time <= after)
@@ -980,6 +985,45 @@ import Testing
         }
     }
 
+    /// The queue runs nothing while the link ends and the next one is established, so the program knows the old one.
+    @Test func s14ACallThatWasMadeOnTheLinkBeforeIsNotMadeOnTheNextOne() async throws {
+        try await Bench.run { bench in
+            let device = await bench.radio.add(.heartRate)
+            let (first, one) = try await bench.manager()
+            let options = [CBConnectPeripheralOptionEnableAutoReconnect: true]
+            let mine = try await bench.connect(first, one, options: options)
+            let value = try #require(try await bench.discover(mine, one)[location])
+            let other = CallbackRecorder(bench.time)
+            let second = CBCentralManager(delegate: other, queue: DispatchQueue(label: "other"))
+            try await other.wait(for: "state 5")
+            let yours = try #require(second.retrievePeripherals(withIdentifiers: [mine.identifier]).first)
+            second.connect(yours, options: options)
+            try await other.wait(for: "didConnect 2")
+            other.clear()
+            bench.queue.suspend()
+            // Time goes on although the report of the end waits.
+            bench.time.loop.release()
+            do {
+                defer {
+                    bench.time.loop.hold()
+                    bench.queue.resume()
+                }
+                await bench.radio.disconnect(device)
+                try await other.wait(for: "didConnect 2")
+                #expect(mine.state == .connected)
+                mine.readValue(for: value)
+            }
+            try await one.wait(for: "didConnect 2")
+            try await bench.time.clock.sleep(for: .seconds(60))
+            #expect(one.lines == ["didDisconnect CB 7 true 1", "didConnect 2"])
+            let again = try #require(try await bench.discover(mine, one)[location])
+            mine.readValue(for: again)
+            try await one.wait(for: "didUpdateValueFor 2A38 [1]")
+            #expect(yours.state == .connected)
+            _ = (first, second)
+        }
+    }
+
     /// At the edge of the range attempts fail one after the other; the first one of a program still fails at once.
     @Test func s14AutoReconnectOutlastsFailedAttempts() async throws {
         try await Bench.run { bench in
@@ -1003,6 +1047,26 @@ import Testing
             #expect(bench.time.now - begin < .seconds(1))
             manager.connect(peripheral, options: options)
             try await recorder.wait(for: "didFailToConnect CB 10")
+        }
+    }
+
+    /// Other links of the controller may take its last place meanwhile.
+    @Test func s14AutoReconnectOutlastsAControllerWithoutAFreeLink() async throws {
+        try await Bench.run { bench in
+            let device = await bench.radio.add(.heartRate)
+            let (manager, recorder) = try await bench.manager()
+            let options = [CBConnectPeripheralOptionEnableAutoReconnect: true]
+            let peripheral = try await bench.connect(manager, recorder, options: options)
+            await bench.radio.refuseConnections(
+                to: device, with: [HCIStatus](repeating: .connectionLimitExceeded, count: 3))
+            await bench.radio.disconnect(device)
+            try await recorder.wait(for: "didConnect 2")
+            #expect(recorder.lines == ["didDisconnect CB 7 true 1", "didConnect 2"])
+            manager.cancelPeripheralConnection(peripheral)
+            try await recorder.wait(for: "didDisconnect nil false 0")
+            await bench.radio.refuseConnections(to: device, with: [.connectionLimitExceeded])
+            manager.connect(peripheral, options: options)
+            try await recorder.wait(for: "didFailToConnect CB 11")
         }
     }
 

@@ -99,6 +99,29 @@ import Testing
         }
     }
 
+    /// The services of the link before go while the connection is reported.
+    @Test func aConnectionThatAnObserverOfTheServicesCancelsIsReportedAsCancelledAlone() async throws {
+        try await Bench.run { bench in
+            let device = await bench.radio.add(.heartRate)
+            let (manager, recorder) = try await bench.manager()
+            manager.scanForPeripherals(withServices: nil)
+            try await recorder.wait(for: "didDiscover")
+            manager.stopScan()
+            let peripheral = try recorder.peripheral()
+            let services = peripheral.observe(\.services) { peripheral, _ in
+                if peripheral.state == .connecting { manager.cancelPeripheralConnection(peripheral) }
+            }
+            recorder.clear()
+            manager.connect(peripheral)
+            try await recorder.wait(for: "didDisconnect nil false 0")
+            try await bench.time.clock.sleep(for: .seconds(60))
+            #expect(recorder.lines == ["didDisconnect nil false 0"])
+            #expect(peripheral.state == .disconnected)
+            #expect(await !device.isConnected)
+            services.invalidate()
+        }
+    }
+
     @Test func anObservationEndsWithItsLastReference() async throws {
         try await Bench.run { bench in
             let recorder = CallbackRecorder(bench.time)

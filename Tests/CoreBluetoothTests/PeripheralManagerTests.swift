@@ -320,8 +320,10 @@ import Testing
             let phone = try await connect(bench)
             let configuration = try await phone.characteristic(0xFFF2).value + 1
             bench.queue.suspend()
-            for number in 0...2_000 { try await phone.write([number % 2 == 0 ? 1 : 0, 0], at: configuration) }
-            bench.queue.resume()
+            do {
+                defer { bench.queue.resume() }
+                for number in 0...2_000 { try await phone.write([number % 2 == 0 ? 1 : 0, 0], at: configuration) }
+            }
             try await bench.time.clock.sleep(for: .seconds(1))
             #expect(dynamic.subscribedCentrals?.count == 1)
             let begun = recorder.count(of: "didSubscribeTo FFF2")

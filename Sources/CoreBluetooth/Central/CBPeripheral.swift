@@ -26,6 +26,8 @@ open class CBPeripheral: CBPeer, @unchecked Sendable {
         var name: String?
         var state = CBPeripheralState.disconnected
         var link: PeripheralLink?
+        /// The number of the connection among those of `link`.
+        var number: UInt64 = 0
         var mtu = 23
     }
 
@@ -381,14 +383,15 @@ extension CBPeripheral {
         _ turn: PeripheralLink.Turn = .shared, bytes: Int = 0, isCommand: Bool = false,
         _ run: @escaping @Sendable (Peripheral, PeripheralLink) async -> PeripheralLink.Report?
     ) {
-        guard let link = own.withLock({ $0.state == .connected ? $0.link : nil }) else { return logNotConnected() }
+        let (current, number) = own.withLock { ($0.state == .connected ? $0.link : nil, $0.number) }
+        guard let link = current else { return logNotConnected() }
         let cost = CallCost(bytes: bytes, isCommand: isCommand)
         guard link.flow.begin(cost) else {
             return Misuse.log(
                 "\(self) has too many calls waiting: this one is dropped. Wait for callbacks before making more",
                 host: host)
         }
-        let call = PeripheralLink.Call(cost: cost, turn: turn, run: run)
+        let call = PeripheralLink.Call(link: number, cost: cost, turn: turn, run: run)
         host.hub.post { _ in link.assumeIsolated { $0.add(call) } }
     }
 
@@ -470,12 +473,16 @@ extension CBPeripheral {
 // MARK: - On the delegate's queue
 
 extension CBPeripheral {
-    /// Changes the state, if the link is still the current one; returns whether it is.
-    private func change(to new: CBPeripheralState, by link: PeripheralLink, mtu: Int? = nil) -> Bool {
+    /// Changes the state, if the link is still the current one, and the state is the expected one; returns whether
+    /// that is so.
+    private func change(
+        to new: CBPeripheralState, from expected: CBPeripheralState? = nil, by link: PeripheralLink,
+        _ update: (inout State) -> Void = { _ in }
+    ) -> Bool {
         let old = own.withLock { state -> CBPeripheralState? in
-            guard state.link === link else { return nil }
+            guard state.link === link, expected == nil || state.state == expected else { return nil }
             defer { state.state = new }
-            if let mtu { state.mtu = mtu }
+            update(&state)
             if new == .disconnected { state.link = nil }
             return state.state
         }
@@ -493,13 +500,18 @@ extension CBPeripheral {
             identifier: identifier, name: name, reconnects: link.options.reconnects)
     }
 
-    func connected(_ link: PeripheralLink, mtu: Int) {
+    func connected(_ link: PeripheralLink, number: UInt64, mtu: Int) {
         // A connection that the program has cancelled in the meantime is reported as cancelled alone.
         let isAwaited = own.withLock { $0.link === link && $0.state == .connecting }
         guard isAwaited else { return }
         // Before another thread can use them on the new link: after a loss they stay until here.
         setServices(nil)
-        guard change(to: .connected, by: link, mtu: mtu) else { return }
+        // An observer of the services may have cancelled the connection.
+        let isUp = change(to: .connected, from: .connecting, by: link) { state in
+            state.number = number
+            state.mtu = mtu
+        }
+        guard isUp else { return }
         if let manager { manager.delegate?.centralManager(manager, didConnect: self) }
     }
 

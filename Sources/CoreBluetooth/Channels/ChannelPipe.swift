@@ -5,8 +5,9 @@
 //   channel is not read either, and the peer runs out of credits; if the peer grants no credits, the output stream has
 //   no room.
 // - Each direction ends once, with or without an error, after the bytes that came before.
-// - The end of the channel ends both directions. What was written before both streams were closed is sent within
-//   `closingTime`, or dropped.
+// - The end of the channel ends both directions.
+// - A channel whose streams are closed sends what was written as long as the peer takes a packet every 2 s, for a minute
+//   at most: neither a slow peer nor a silent one keeps the descriptor for good.
 
 internal import BLELinux
 internal import BareBLE
@@ -44,8 +45,10 @@ final class ChannelPipe: Sendable {
     private static let capacity = 64 * 1_024
     /// The number of bytes that are sent as one packet at most, also if the peer accepts more.
     private static let longestPacket = 8 * 1_024
-    /// The longest time for sending what was written before both streams were closed.
+    /// The longest time that the peer may take no packet once both streams are closed.
     private static let closingTime: Duration = .seconds(2)
+    /// The longest time for sending all that was written before.
+    private static let longestClosing: Duration = .seconds(60)
 
     private let channel: L2CAPChannel
     private let loop: EventLoop
@@ -183,7 +186,8 @@ final class ChannelPipe: Sendable {
         return count
     }
 
-    /// Closes one stream. The channel closes with the second one, after what was written has been sent, or 2 s later.
+    /// Closes one stream. The channel closes with the second one, after what was written has been sent, or when the peer
+    /// has taken nothing for 2 s.
     func close(_ side: Side) {
         let isLast = state.withLock { state in
             state.openStreams.remove(side)
@@ -201,25 +205,31 @@ final class ChannelPipe: Sendable {
         }
         for continuation in waiting { continuation.resume() }
         Task(executorPreference: loop) { [channel, loop] in
-            let limit = Task(executorPreference: loop) {
-                let isOver = (try? await CentralClock(loop: loop).sleep(for: Self.closingTime)) != nil
-                // What waits to be sent fails.
-                if isOver { await channel.close() }
-            }
+            let limit = Self.close(channel, after: Self.longestClosing, on: loop)
+            let firstLimit = Self.close(channel, after: Self.closingTime, on: loop)
             // The bytes of its packet come before the rest.
             await sender?.value
+            firstLimit.cancel()
             var rest = rest[...]
             while !rest.isEmpty {
                 let packet = Array(rest.prefix(min(channel.sendMTU, Self.longestPacket)))
                 rest = rest.dropFirst(packet.count)
                 do throws(BLEError) {
-                    try await channel.send(packet)
+                    try await channel.send(packet, timeout: Self.closingTime)
                 } catch {
                     break
                 }
             }
             limit.cancel()
             await channel.close()
+        }
+    }
+
+    /// Closes a channel after a time, unless the task is cancelled before. What waits to be sent fails.
+    private static func close(_ channel: L2CAPChannel, after time: Duration, on loop: EventLoop) -> Task<Void, Never> {
+        Task(executorPreference: loop) {
+            let isOver = (try? await CentralClock(loop: loop).sleep(for: time)) != nil
+            if isOver { await channel.close() }
         }
     }
 }

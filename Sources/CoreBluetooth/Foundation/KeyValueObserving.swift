@@ -4,7 +4,8 @@
 // Invariants
 // - A handler is called on the thread that changes the property: the delegate's queue for what callbacks report, and
 //   the caller's thread for `isScanning` and the states `.connecting` and `.disconnecting`, which change within a call.
-// - No lock is held while a handler runs, so it may read, observe and invalidate.
+// - No lock is held while a handler runs, so it may read, observe and invalidate. So handlers of changes that different
+//   threads make have no order: the last call need not be of the last change.
 
 internal import BLELinux
 
@@ -112,7 +113,8 @@ extension CBKeyValueObservable {
     /// - Parameters:
     ///   - keyPath: The property.
     ///   - options: What the handler receives.
-    ///   - changeHandler: Called on the queue or the thread that changes the property.
+    ///   - changeHandler: Called on the queue or the thread that changes the property. Calls of different threads have no
+    ///     order: read the property where its present value matters.
     /// - Returns: The observation. It ends when its last reference goes away.
     public func observe<Value>(
         _ keyPath: KeyPath<Self, Value>, options: NSKeyValueObservingOptions = [],

@@ -12,6 +12,8 @@
 // - The phase goes from `waiting` to `up` to `over`; with `reconnects`, from `up` back to `waiting`. A link that was
 //   lost is `draining` until the values that came before are with the delegate's queue;
 //   the next link begins after that.
+// - Links have numbers, and a call has that of the link which the program knew when it made the call. One that was made
+//   before the loss of its link was reported does not go to the next link: its handles are those of the lost one.
 // - The flow has a lock of its own, because callers read it on their threads; everything else belongs to the loop.
 // - The peripheral object is referred to weakly; it owns this link.
 
@@ -45,6 +47,8 @@ actor PeripheralLink {
 
     /// A call that waits for its turn, or is under way.
     struct Call: Sendable {
+        /// The number of the link that was reported when the call was made.
+        let link: UInt64
         let cost: CallCost
         let turn: Turn
         /// Makes the call; `nil` if there is nothing to report.
@@ -78,7 +82,8 @@ actor PeripheralLink {
     private nonisolated let owner: WeakPeripheral
 
     private var phase = Phase.waiting
-    private var wasUp = false
+    /// The number of the newest link; 0 before the first one.
+    private var lastLink: UInt64 = 0
     private var waiting: [Call] = []
     /// The index of the first waiting call.
     private var next = 0
@@ -115,7 +120,7 @@ actor PeripheralLink {
     // MARK: Beginning and end
 
     /// Whether it waits for the link that follows a lost one.
-    var isReconnecting: Bool { wasUp && options.reconnects }
+    var isReconnecting: Bool { lastLink > 0 && options.reconnects }
 
     /// The link is up.
     func begin(_ peripheral: Peripheral, mtu: Int) {
@@ -127,9 +132,9 @@ actor PeripheralLink {
         case .up, .over: return
         }
         phase = .up(peripheral)
-        wasUp = true
+        lastLink += 1
         flow.reset()
-        post { [weak self] in if let self { $0.connected(self, mtu: mtu) } }
+        post { [weak self, number = lastLink] in if let self { $0.connected(self, number: number, mtu: mtu) } }
         if host.names[peer] == nil {
             Task(executorPreference: host.hub.loop) { await self.readName(of: peripheral) }
         }
@@ -216,9 +221,9 @@ actor PeripheralLink {
 
     // MARK: Calls
 
-    /// Adds a call after those that were made before.
+    /// Adds a call after those that were made before. One that was made on another link is dropped.
     func add(_ call: Call) {
-        guard case .up = phase else {
+        guard case .up = phase, call.link == lastLink else {
             flow.finished(call.cost)
             return
         }
@@ -257,7 +262,8 @@ actor PeripheralLink {
         if call.turn == .alone { isAloneRunning = false }
         guard case .up(let current) = phase, current === peripheral else { return startCalls() }
         if let report { post(report) }
-        reportValues()
+        // A call beside others may end before the one that subscribes is reported.
+        if call.turn != .beside { reportValues() }
         if flow.finished(call.cost) { post { $0.isReadyToWrite() } }
         startCalls()
     }

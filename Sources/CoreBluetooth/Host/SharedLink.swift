@@ -17,8 +17,8 @@ internal import BareBLE
 /// The physical link to one device.
 actor SharedLink {
     private static let longestPause: Duration = .seconds(30)
-    /// The failures that come and go at the edge of the range.
-    private static let passingCodes: Set<BLEError.Code> = [.connectFailed, .disconnected, .timedOut]
+    /// The failures that come and go: at the edge of the range, and with what others do with the adapter.
+    private static let passingCodes: Set<BLEError.Code> = [.busy, .connectFailed, .disconnected, .timedOut]
 
     nonisolated let peer: PeerID
     private nonisolated let hub: CentralHub

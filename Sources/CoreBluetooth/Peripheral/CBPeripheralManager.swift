@@ -10,7 +10,8 @@ internal import Logging
 open class CBPeripheralManager: CBManager, @unchecked Sendable {
     private struct State {
         var isAdvertising = false
-        /// Whether advertising was asked for, and neither failed nor ended.
+        /// Whether advertising was asked for, and neither failed nor ended. Its end changes `isAdvertising` in the same
+        /// step.
         var wantsAdvertising = false
         /// The number of the newest request to advertise, or to stop.
         var start: UInt64 = 0
@@ -154,23 +155,17 @@ open class CBPeripheralManager: CBManager, @unchecked Sendable {
 
     /// Ends what is advertised. `post` has the server do that, before an observer or another thread can start again.
     private func endAdvertising(_ post: () -> Void) {
-        own.withLock { state in
+        let wasOn = own.withLock { state in
+            defer { state.isAdvertising = false }
             state.wantsAdvertising = false
             state.advertisement = nil
             state.restored = nil
             state.start += 1
             post()
-        }
-        setAdvertising(false)
-        keepState()
-    }
-
-    private func setAdvertising(_ isOn: Bool) {
-        let old = own.withLock { state in
-            defer { state.isAdvertising = isOn }
             return state.isAdvertising
         }
-        if old != isOn { observers.changed(.isAdvertising, on: self, from: old, to: isOn) }
+        if wasOn { observers.changed(.isAdvertising, on: self, from: true, to: false) }
+        keepState()
     }
 
     /// Asks a central for a latency of its link. The central decides; there is no callback.
@@ -318,20 +313,21 @@ open class CBPeripheralManager: CBManager, @unchecked Sendable {
     }
 
     func advertisingBegan(_ error: (any Error)?, start: UInt64) {
-        let isQuiet = own.withLock { $0.quietStart == start }
-        let isOn = own.withLock { state -> Bool? in
+        let (isQuiet, isCurrent) = own.withLock { state -> (Bool, Bool) in
+            let isQuiet = state.quietStart == start
             // The program has stopped it meanwhile, and may have started it again.
-            guard state.start == start else { return nil }
-            if error != nil { state.wantsAdvertising = false }
-            return state.wantsAdvertising
-        }
-        if let isOn { setAdvertising(isOn) }
-        if let error, isOn != nil {
-            own.withLock { state in
+            guard state.start == start else { return (isQuiet, false) }
+            state.isAdvertising = error == nil
+            if error != nil {
+                state.wantsAdvertising = false
                 // The next run tries it again.
                 if isQuiet { state.restored = state.advertisement }
                 state.advertisement = nil
             }
+            return (isQuiet, true)
+        }
+        if isCurrent, error == nil { observers.changed(.isAdvertising, on: self, from: false, to: true) }
+        if let error, isCurrent {
             keepState()
             if isQuiet { host.logger.error("what the run before has advertised is not advertised: \(error)") }
         }
