@@ -357,7 +357,7 @@ _blescan_browse() {
 
 _blescan_read() {
     repeating_flags=()
-    non_repeating_flags=(--hex-only --pair --no-bond --trace -v --json -j --version -h --help)
+    non_repeating_flags=(--raw --hex-only --pair --no-bond --trace -v --json -j --version -h --help)
     repeating_options=()
     non_repeating_options=(--format --color --mtu --cache --passkey --adapter -i --timeout -t --bonds --record)
     __blescan_offer_flags_options -1
@@ -895,9 +895,9 @@ _blescan_decode() {
 
 _blescan_replay() {
     repeating_flags=()
-    non_repeating_flags=(--check --screen --as-scan --json -j --redact --utc --version -h --help)
+    non_repeating_flags=(--check --screen --as-scan --redact --utc --json -j --version -h --help)
     repeating_options=(--service --address --company)
-    non_repeating_options=(--only --as-fixture --speed --color --hex --keys --count -n --each --format --fields --scanner-id --name --min-rssi)
+    non_repeating_options=(--only --as-fixture --speed --count -n --each --format --fields --scanner-id --name --min-rssi --color --hex --keys)
     __blescan_offer_flags_options 1
 
     # Offer option value completions
@@ -910,17 +910,6 @@ _blescan_replay() {
         return
         ;;
     '--speed')
-        return
-        ;;
-    '--color')
-        __blescan_add_completions -W 'auto'$'\n''always'$'\n''never'
-        return
-        ;;
-    '--hex')
-        return
-        ;;
-    '--keys')
-        __blescan_add_completions -f
         return
         ;;
     '--count'|'-n')
@@ -953,6 +942,17 @@ _blescan_replay() {
         return
         ;;
     '--min-rssi')
+        return
+        ;;
+    '--color')
+        __blescan_add_completions -W 'auto'$'\n''always'$'\n''never'
+        return
+        ;;
+    '--hex')
+        return
+        ;;
+    '--keys')
+        __blescan_add_completions -f
         return
         ;;
     esac
