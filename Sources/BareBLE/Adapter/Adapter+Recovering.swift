@@ -58,6 +58,9 @@ extension Adapter {
     }
 
     private func restorePower(of adapter: ControllerInfo) async {
+        // Who has switched it on meanwhile may have links, and an idle program looks for nothing.
+        checkPresence()
+        guard presence == .down else { return }
         do throws(RecoveryFailure) {
             if !system.privileges().has(.netAdmin) {
                 try await system.recover(.power, adapter, recovery.policy.helper, loop)

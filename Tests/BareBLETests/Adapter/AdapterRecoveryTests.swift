@@ -315,6 +315,30 @@ import Testing
         }
     }
 
+    /// Somebody else may have switched it on and have links by then; a program that does nothing does not notice.
+    @Test func anAdapterThatIsOnWhenItIsTriedAgainIsLeftAlone() async throws {
+        try await run(try personality("rtl8761buGoneDeaf"), .usb, [.commands, .recovery]) { time, radio, central in
+            let battery = try #require(await radio.id(of: radio.add(.battery)))
+            await radio.delayReturn(by: .seconds(60))
+            var events = central.recoveryEvents.makeAsyncIterator()
+            let scan = time.task { for try await _ in central.scan(.any, .passive.duplicates(.all)) {} }
+            while let event = try await events.next() {
+                if case .failed(.driver, _) = event { break }
+            }
+            await radio.setPermissions([.commands])
+            try await time.clock.sleep(for: .seconds(90))
+            scan.cancel()
+            _ = await scan.result
+            #expect(await central.adapterState == .poweredOff)
+            await radio.setPermissions([.commands, .recovery])
+            await radio.powerOn()
+            let link = try await Central(radio: radio).connect(battery)
+            try await time.clock.sleep(for: .seconds(600))
+            #expect(await link.isConnected)
+            await link.disconnect()
+        }
+    }
+
     /// What is off before a step stays off, and so does what somebody else switches off after it.
     @Test func anAdapterThatWasSwitchedOffOnPurposeStaysOff() async throws {
         try await run(try personality("raspberryPiGoneDeaf"), .power) { time, radio, central in
