@@ -39,6 +39,9 @@ package struct Initiator: ~Copyable {
         package var isExtended: Bool
         /// A Boolean value that indicates whether it is the legacy command in place of a refused extended one.
         package var isSubstitute = false
+        /// A Boolean value that indicates whether the controller may keep to the extended commands, one of which it
+        /// knows and has refused: Command Disallowed is about this one then, not about another program's attempt.
+        package var mayBeDisallowed = false
         package var deadline: BootInstant
 
         package init(
@@ -61,6 +64,7 @@ package struct Initiator: ~Copyable {
             case .refused(let refusal)
             where refusal.status == .unsupportedFeature || refusal.status == .invalidParameters:
                 attempt.isExtended = phys.contains(.leCoded)
+                attempt.mayBeDisallowed = !attempt.isExtended
             default: return nil
             }
             attempt.phys = .le1M
@@ -411,7 +415,7 @@ extension Initiator {
             // The controller may initiate all the same.
             return cancel(attempt, .refused(failure), tries: Self.cancelTries, until: now + Self.cancelTimeout)
         }
-        guard isBusy(failure), !(attempt.isSubstitute && failure.status == .commandDisallowed) else {
+        guard isBusy(failure), !(attempt.mayBeDisallowed && failure.status == .commandDisallowed) else {
             return finish(.failure(.refused(failure)))
         }
         retries += 1

@@ -307,10 +307,13 @@ extension ServedLinks {
 
     /// Makes sure that there are not too many links.
     private func makePlace(for newcomer: Peripheral) throws(BLEError) {
+        let proven = inbound.filter { $0.server.security.isProven }
         let inbound = inbound.filter { link in
             // A proven link of the same central ends once the newcomer is proven as well.
             let isEarlier = newcomer.id.map { link.peer == $0 || link.peripheral.id == $0 } ?? false
-            return !leaving.contains(link.id.number) && !isEarlier
+            // So does that of a central that has come back before: the two links have one place.
+            let hasEarlier = !link.server.security.isProven && proven.contains { $0.peer == link.peer }
+            return !leaving.contains(link.id.number) && !isEarlier && !hasEarlier
         }
         // A central that has come back may have two links for a moment.
         let excess = inbound.count + 1 - max(1, settings.maximumCentrals)

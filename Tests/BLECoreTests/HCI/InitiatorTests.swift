@@ -31,6 +31,8 @@ import Testing
         let limit = start + .seconds(1)
         var legacy = Initiator.Attempt(try initiation(), isExtended: false, deadline: limit)
         legacy.isSubstitute = true
+        var lesser = legacy
+        lesser.mayBeDisallowed = true
         let extended = Initiator.Attempt(try initiation(), isExtended: true, deadline: limit)
         let coded = Initiator.Attempt(
             try initiation(), phys: [.le1M, .leCoded], isExtended: true, deadline: limit)
@@ -39,7 +41,7 @@ import Testing
         }
         for status in [HCIStatus.unsupportedFeature, .invalidParameters] {
             #expect(coded.substitute(after: refused(status)) == extended)
-            #expect(extended.substitute(after: refused(status)) == legacy)
+            #expect(extended.substitute(after: refused(status)) == lesser)
             #expect(legacy.substitute(after: refused(status)) == nil)
         }
         for attempt in [coded, extended] {
@@ -50,7 +52,7 @@ import Testing
         }
     }
 
-    /// Only in place of a refused extended command does that say that the controller keeps to the extended ones.
+    /// Only in place of an extended command that the controller knows does that mean that it keeps to these.
     @Test func aSubstituteThatIsDisallowedIsNotRepeated() throws {
         let disallowed = HCICommandFailure(opcode: create, reason: .status(.commandDisallowed))
         var attempt = try attempt()
@@ -58,6 +60,10 @@ import Testing
         _ = other.begin(attempt, at: start)
         #expect(other.commandFinished(create, disallowed, at: start) == [])
         attempt.isSubstitute = true
+        var unknown = Initiator()
+        _ = unknown.begin(attempt, at: start)
+        #expect(unknown.commandFinished(create, disallowed, at: start) == [])
+        attempt.mayBeDisallowed = true
         var substitute = Initiator()
         _ = substitute.begin(attempt, at: start)
         #expect(substitute.commandFinished(create, disallowed, at: start) == [.finish(.failure(.refused(disallowed)))])

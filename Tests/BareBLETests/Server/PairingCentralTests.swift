@@ -144,6 +144,24 @@ import Testing
         }
     }
 
+    /// Nor do others take it from it, as long as there are idle links.
+    @Test func aBondedCentralThatComesBackHasOnePlace() async throws {
+        try await PairingBench.run(maximumCentrals: 2) { bench in
+            try await bench.local.allowPairing(.justWorks)
+            let phone = try await bench.connect()
+            try await bench.pair(phone)
+            let second = await bench.radio.addCentral(as: try #require(await phone.peer))
+            try await bench.reconnect(second)
+            let idle = try await bench.connect()
+            _ = try await bench.connect()
+            #expect(await idle.disconnected() == .remoteUserTerminated)
+            #expect(await bench.local.centrals.count == 3)
+            await bench.radio.encrypt(second)
+            #expect(await phone.disconnected() == .remoteUserTerminated)
+            #expect(try await second.read(PairingBench.sealed) == [2])
+        }
+    }
+
     /// What its lost link has not stored yet is in force on the next one, and that begins after the lost one has ended.
     @Test func aBondedCentralThatComesBackHasAllThatItHasConfigured() async throws {
         try await PairingBench.run { bench in
