@@ -31,8 +31,10 @@ STRICT = os.environ.get("CI", "").lower() in ("true", "1", "yes")
 # One way to build what is released, in all steps and in the Makefile: with other options everything would be linked again, or compiled.
 RELEASE = ["swift", "build", "-c", "release", "--static-swift-stdlib", "--disable-local-rpath", "--product"]
 
-# The daemons of the documentation are built on the debug build of the modules, beside it.
-EXAMPLES = ["--package-path", "Docs/examples", "--scratch-path", ".build"]
+# The packages of the documentation are built on the debug build of the modules, beside it.
+SHARED = ["--scratch-path", ".build"]
+EXAMPLES = ["--package-path", "Docs/examples", *SHARED]
+COMPANIONS = ["--package-path", "Docs/companions", *SHARED]
 
 # What hangs is ended, and fails its step. The longest command takes a third of that on two processors.
 LIMIT = ["timeout", "--kill-after=30", "60m"]
@@ -159,10 +161,8 @@ def api():
 def examples():
     yield ["swift", "build", *EXAMPLES, "--build-tests"], {}
     yield ["swift", "test", *EXAMPLES, "--skip-build", "--disable-xctest", "--no-parallel"], {}
-    # Not beside it: once there is a module `os`, `canImport(os)` is true for each later build in the same folder.
-    companions = ["--package-path", "Docs/companions", "--scratch-path", ".build/companions"]
-    yield ["swift", "build", *companions, "--build-tests"], {}
-    yield ["swift", "test", *companions, "--skip-build", "--disable-xctest", "--no-parallel"], {}
+    yield ["swift", "build", *COMPANIONS, "--build-tests"], {}
+    yield ["swift", "test", *COMPANIONS, "--skip-build", "--disable-xctest", "--no-parallel"], {}
 
 
 def simulation():
@@ -262,18 +262,26 @@ def is_built(command, done):
 
 
 @contextlib.contextmanager
-def plan_of(command):
-    """Has a build of the examples make its plan, and the next build its own: the package manager takes the one that is in the folder,
-    whatever package it is of."""
-    plan = ROOT / ".build" / "debug" / "description.json"
-    is_shared = command[2:2 + len(EXAMPLES)] == EXAMPLES
+def alone_in_folder(command):
+    """Keeps the builds of two packages in one folder apart, before and after a command for a package of the documentation."""
+
+    def part():
+        debug = ROOT / ".build" / "debug"
+        # The package manager takes the plan that is in the folder, whatever package it is of.
+        (debug / "description.json").unlink(missing_ok=True)
+        # With a module `os` in the folder, `canImport(os)` is true in each package that is compiled there.
+        for companion in "os", "OSLog", "Combine":
+            for file in (debug / "Modules").glob(f"{companion}.swift*"):
+                file.unlink()
+
+    is_shared = command[4:4 + len(SHARED)] == SHARED
+    if is_shared:
+        part()
     try:
-        if is_shared:
-            plan.unlink(missing_ok=True)
         yield
     finally:
         if is_shared:
-            plan.unlink(missing_ok=True)
+            part()
 
 
 class Run:
@@ -344,7 +352,7 @@ class Run:
             write("built in an earlier step\n")
             return True
         own, tail, began = Tally(), [], time.monotonic()
-        with plan_of(command):
+        with alone_in_folder(command):
             child = subprocess.Popen(
                 [*LIMIT, *command], cwd=ROOT, env={**os.environ, **environment}, stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
