@@ -156,11 +156,14 @@ def under_sudo_the_bonds_of_centrals_are_where_those_of_peers_are():
 
 @test
 def under_sudo_the_usual_folder_of_bonds_is_never_roots():
+    usual = Path("/var/lib/bareble/bonds")
+    # The guest has the host's files, where somebody may have served bonded centrals.
+    was_there = usual.exists()
     # Whether this user has a folder of its own or not.
     outcome = blescan(
         "serve", "demo:lock", "--pairing", "just-works", "--adapter", "hci0", "--for", "1s", "--json", env=UNDER_SUDO)
     assert "/var/lib/bareble" not in outcome.err, outcome.tail
-    assert not Path("/var/lib/bareble/bonds").exists(), "root's folder of bonds was made"
+    same(usual.exists(), was_there, "root's folder of bonds exists")
 
 
 @row("O35")
