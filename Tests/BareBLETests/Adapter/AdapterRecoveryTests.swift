@@ -296,12 +296,7 @@ import Testing
     /// Nothing announces that it would succeed now.
     @Test func anAdapterThatCannotBeSwitchedOnIsTriedAgain() async throws {
         try await run(try personality("rtl8761buGoneDeaf"), .usb, [.commands, .recovery]) { time, radio, central in
-            await radio.delayReturn(by: .seconds(60))
-            var events = central.recoveryEvents.makeAsyncIterator()
-            let scan = time.task { for try await _ in central.scan(.any, .passive.duplicates(.all)) {} }
-            while let event = try await events.next() {
-                if case .failed(.driver, _) = event { break }
-            }
+            let scan = try await scanUntilRecoveryHasFailed(time, radio, central)
             await radio.setPermissions([.commands])
             try await time.clock.sleep(for: .seconds(90))
             #expect(await central.adapterState == .poweredOff)
@@ -319,12 +314,7 @@ import Testing
     @Test func anAdapterThatIsOnWhenItIsTriedAgainIsLeftAlone() async throws {
         try await run(try personality("rtl8761buGoneDeaf"), .usb, [.commands, .recovery]) { time, radio, central in
             let battery = try #require(await radio.id(of: radio.add(.battery)))
-            await radio.delayReturn(by: .seconds(60))
-            var events = central.recoveryEvents.makeAsyncIterator()
-            let scan = time.task { for try await _ in central.scan(.any, .passive.duplicates(.all)) {} }
-            while let event = try await events.next() {
-                if case .failed(.driver, _) = event { break }
-            }
+            let scan = try await scanUntilRecoveryHasFailed(time, radio, central)
             await radio.setPermissions([.commands])
             try await time.clock.sleep(for: .seconds(90))
             scan.cancel()
@@ -448,6 +438,19 @@ import Testing
                 }
             }
         }
+    }
+
+    /// Returns a scan for which recovery has taken its last step: the adapter comes back later than that waits.
+    private func scanUntilRecoveryHasFailed(
+        _ time: VirtualTime, _ radio: VirtualRadio, _ central: Central
+    ) async throws -> Task<Void, any Error> {
+        await radio.delayReturn(by: .seconds(60))
+        var events = central.recoveryEvents.makeAsyncIterator()
+        let scan = time.task { for try await _ in central.scan(.any, .passive.duplicates(.all)) {} }
+        while let event = try await events.next() {
+            if case .failed(.driver, _) = event { break }
+        }
+        return scan
     }
 
     private func personality(_ name: String) throws -> VirtualPersonality {
