@@ -13,14 +13,14 @@ extension Adapter {
     package func prepare(
         during operation: String, mayCyclePower: Bool = true, until limit: BootInstant? = nil
     ) async throws(BLEError) {
-        try await prepareController(during: operation)
+        try await prepareController(during: operation, until: limit)
         try await manageFirst(during: operation, mayCyclePower: mayCyclePower, until: limit)
     }
 
     /// As `prepare`, without security.
-    func prepareController(during operation: String) async throws(BLEError) {
+    func prepareController(during operation: String, until limit: BootInstant?) async throws(BLEError) {
         try find(during: operation)
-        if presence == .down { try await awaitSetUp(during: operation) }
+        if presence == .down { try await awaitSetUp(during: operation, until: limit) }
         guard presence == .up else { throw downError(during: operation) }
         try await identify(during: operation)
         // It may have gone after the last response.

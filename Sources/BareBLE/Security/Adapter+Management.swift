@@ -18,21 +18,30 @@ extension Adapter {
     func manage(
         during operation: String, mayCyclePower: Bool = true, until limit: BootInstant? = nil
     ) async throws(BLEError) -> ManagementSetup.Managed {
-        try await prepareController(during: operation)
+        try await prepareController(during: operation, until: limit)
         return try await setUp(during: operation, mayCyclePower: mayCyclePower, until: limit)
     }
 
     /// Waits for the end of a setup that is under way: it may have switched the adapter off for a moment.
-    func awaitSetUp(during operation: String) async throws(BLEError) {
+    ///
+    /// - Parameter limit: When the caller waits no longer.
+    /// - Throws: `BLEError` with `.timedOut` if the adapter is not on by then, `.cancelled`.
+    func awaitSetUp(during operation: String, until limit: BootInstant?) async throws(BLEError) {
         guard coordinator.isSettingUp else { return }
-        let (wake, number) = await suspend(until: loop.now() + Self.managementTimeout) { number in
+        let deadline = loop.now() + Self.managementTimeout
+        let (wake, number) = await suspend(until: limit.map { min($0, deadline) } ?? deadline) { number in
             // It requests nothing: what the setup has switched off, it switches on again.
             perform(coordinator.manage(ManagementSetup.Plan(powersOn: false), number))
         }
         coordinator.stopWaiting(number)
         if case .cancelled = wake { throw cancelledError(during: operation) }
+        // The task that has begun the setup may not wait any more.
+        if case .managed(.failure(let failure)) = wake, !failure.isLoss, security.setUpFailure == nil {
+            setUpFailed(BLEError(failure, adapter: name, during: operation))
+        }
         commandsReadable()
         checkPresence()
+        if case .timedOut = wake, presence != .up { throw setUpTimedOutError(during: operation) }
     }
 
     /// As `manage`, for an adapter that may be off: it is switched on. By the management interface alone: an adapter
@@ -64,12 +73,14 @@ extension Adapter {
             return managed
         case .managed(.failure(let failure)): throw BLEError(failure, adapter: name, during: operation)
         case .cancelled: throw cancelledError(during: operation)
-        default:
-            throw BLEError(
-                .timedOut, subject: name, during: operation,
-                because: "the kernel did not put the adapter under management",
-                hint: "Unplug the adapter and plug it in again. `dmesg` shows what the kernel reports.")
+        default: throw setUpTimedOutError(during: operation)
         }
+    }
+
+    private func setUpTimedOutError(during operation: String) -> BLEError {
+        BLEError(
+            .timedOut, subject: name, during: operation, because: "the kernel did not put the adapter under management",
+            hint: "Unplug the adapter and plug it in again. `dmesg` shows what the kernel reports.")
     }
 
     /// Puts the adapter under management before its first use, where security is configured: later its links are in the
