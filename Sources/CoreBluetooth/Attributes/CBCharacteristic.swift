@@ -110,6 +110,8 @@ open class CBCharacteristic: CBAttribute, @unchecked Sendable {
     @available(*, deprecated)
     open var isBroadcasted: Bool { false }
 
+    override var owner: CBService? { service }
+
     func setService(_ service: CBService) { state.withLock { $0.service = service } }
 
     func setValue(_ value: Data?) { state.withLock { $0.value = value } }
