@@ -166,7 +166,7 @@ actor ServerHub {
         for characteristic in published.characteristics {
             guard let object = characteristics.removeValue(forKey: characteristic.id)?.object else { continue }
             object.setPublished(false)
-            object.state.withLock { $0.subscribedCentrals = [] }
+            object.removeSubscribers()
             subscriptions.removeAll { $0.handle == characteristic.id }
         }
     }
@@ -200,9 +200,7 @@ actor ServerHub {
 
     private func definition(of characteristic: CBMutableCharacteristic, for id: ManagerID) throws -> LocalCharacteristic
     {
-        let (properties, permissions, value) = characteristic.state.withLock {
-            ($0.properties, $0.permissions, $0.value)
-        }
+        let (properties, permissions, value) = characteristic.declared
         let read: AccessRequirement = permissions.contains(.readEncryptionRequired) ? .encrypted : .open
         let write: AccessRequirement = permissions.contains(.writeEncryptionRequired) ? .encrypted : .open
         let encrypted: CBCharacteristicProperties = [.notifyEncryptionRequired, .indicateEncryptionRequired]
@@ -229,7 +227,7 @@ actor ServerHub {
         _ characteristic: CBMutableCharacteristic, _ value: Data?, _ properties: CharacteristicProperties
     ) throws -> LocalValue {
         let fixedValue = characteristic.isReadable ? value : nil
-        characteristic.state.withLock { $0.fixedValue = fixedValue }
+        characteristic.setFixedValue(fixedValue)
         guard value == nil || properties == .read else {
             throw invalid(
                 "the characteristic \(characteristic.uuid) has a fixed value, so its properties must be .read alone; "
@@ -420,10 +418,7 @@ actor ServerHub {
         let known = index.map { subscriptions.remove(at: $0).central } ?? central
         if isOn { subscriptions.append((handle: handle, central: known)) }
         entry.post { manager in
-            characteristic.state.withLock { state in
-                state.subscribedCentrals.removeAll { $0 === known }
-                if isOn { state.subscribedCentrals.append(known) }
-            }
+            characteristic.setSubscribed(known, isOn)
             if isOn {
                 manager.delegate?.peripheralManager(manager, central: known, didSubscribeTo: characteristic)
             } else {
