@@ -62,17 +62,18 @@ extension Adapter {
         security demand: SecurityDemand = .asBonded
     ) async throws(BLEError) -> AdapterLink {
         let limit = timeout.map { loop.now() + $0 }
+        let context = CallContext("connect", until: limit)
         var retry = ConnectRetry(until: limit, at: loop.now())
         // The bonds must be known.
         if security.isConfigured {
-            try await prepare(during: "connect", until: limit)
-            if demand != .none { try await openBonds(during: "connect", until: limit) }
+            try await prepare(in: context)
+            if demand != .none { try await openBonds(in: context) }
         }
         while true {
             // It may have been bonded meanwhile, or forgotten.
             let target = try target(address, demand)
             try await listen(for: target, until: limit)
-            let turn = try await connectInTurn(target, demand, parameters ?? .balanced, &retry, until: limit)
+            let turn = try await connectInTurn(target, demand, parameters ?? .balanced, &retry, in: context)
             switch consume turn {
             case .connected(let link):
                 guard let options = demand.pairing, target.required == nil else { return link }
@@ -106,9 +107,10 @@ extension Adapter {
 
     private func connectInTurn(
         _ target: ConnectTarget, _ demand: SecurityDemand, _ parameters: ConnectionParameters,
-        _ retry: inout ConnectRetry, until limit: BootInstant?
+        _ retry: inout ConnectRetry, in context: CallContext
     ) async throws(BLEError) -> Turn {
-        try await prepare(during: "connect", until: limit)
+        let limit = context.deadline
+        try await prepare(in: context)
         try checkIsPeer(target.address.address, "\(target.address)", during: "connect")
         var hasWaited = false
         var wait = LinkLimit.Wait()
@@ -121,14 +123,14 @@ extension Adapter {
         }
         defer { initiator.passTurn() }
         // The adapter may have gone while others had their turns.
-        if hasWaited { try await prepare(during: "connect", until: limit) }
+        if hasWaited { try await prepare(in: context) }
         if try self.target(target.address, demand) != target { return .bondChanged }
         retry.beginTurn(at: loop.now())
         // What an earlier link has shown of the bond, which may be another one since.
         _ = coordinator.takeRejection(by: target.peer)
         if target.means == .kernel {
             let omitted = demand.pairing != nil && target.required == nil ? target.peer : nil
-            try await loadKeys(leavingOut: omitted, until: retry.deadline, during: "connect")
+            try await loadKeys(leavingOut: omitted, in: context.limited(to: retry.deadline))
         }
         guard mayCommand else { return try await connect(target, parameters, &retry) }
         await pauseScan(until: retry.deadline)

@@ -7,20 +7,23 @@ extension Adapter {
 
     /// Makes the adapter ready for use: finds it, opens its sockets and asks what the controller can do.
     ///
-    /// - Parameter limit: When the caller waits no longer for the kernel's management of it.
     /// - Throws: `BLEError` with `.unsupported`, `.noAdapter`, `.adapterDown`, `.blocked`, `.notPermitted`, `.busy`,
     ///   `.timedOut` (the controller does not respond), `.cancelled`.
-    package func prepare(
-        during operation: String, mayCyclePower: Bool = true, until limit: BootInstant? = nil
-    ) async throws(BLEError) {
-        try await prepareController(during: operation)
-        try await manageFirst(during: operation, mayCyclePower: mayCyclePower, until: limit)
+    package func prepare(during operation: String, mayCyclePower: Bool = true) async throws(BLEError) {
+        try await prepare(mayCyclePower: mayCyclePower, in: CallContext(.text(operation), until: nil))
+    }
+
+    /// As above, for a call that waits no longer than until its deadline for the kernel's management of the adapter.
+    func prepare(mayCyclePower: Bool = true, in context: CallContext) async throws(BLEError) {
+        try await prepareController(in: context)
+        try await manageFirst(mayCyclePower: mayCyclePower, in: context)
     }
 
     /// As `prepare`, without security.
-    func prepareController(during operation: String) async throws(BLEError) {
+    func prepareController(in context: CallContext) async throws(BLEError) {
+        let operation = context.operation
         try find(during: operation)
-        if presence == .down { try await awaitSetUp(during: operation) }
+        if presence == .down { try await awaitSetUp(in: context) }
         guard presence == .up else { throw downError(during: operation) }
         try await identify(during: operation)
         // It may have gone after the last response.
@@ -42,7 +45,7 @@ extension Adapter {
             // Adapters for LE alone refuse this, and do not need it.
             _ = await run(HCICommandPacket(HCIWriteLEHostSupport(isSupported: true)))
         }
-        try await manageFirst(during: operation)
+        try await manageFirst(in: CallContext(.text(operation), until: nil))
     }
 
     /// Switches the adapter on, if this process may.

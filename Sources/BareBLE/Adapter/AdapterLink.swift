@@ -67,8 +67,8 @@ extension Adapter {
             },
             sign: { value, handle in self.assumeIsolated { $0.sign(value, for: handle, to: link.peer) } },
             accept: { command, code in await self.accept(command, on: link, code) },
-            requestSecurity: { required, limit, operation async throws(BLEError) in
-                try await self.requestSecurity(of: link, required, until: limit, during: operation)
+            requestSecurity: { required, context async throws(BLEError) in
+                try await self.requestSecurity(of: link, required, in: context)
             },
             isPairing: { self.assumeIsolated { $0.isPairingCentral(on: link) } },
             pair: { descriptor, options async throws(BLEError) in

@@ -50,9 +50,9 @@ package struct LinkControls: Sendable {
     /// Returns whether a signed write of the peer, which is the central, is to be executed,
     /// by codes that the closure computes.
     let accept: @Sendable (ATTSignedWriteCommand, BondSigners.Code?) async -> Bool
-    /// Has the kernel send a Security Request to the peer, which is the central;
-    /// it waits until then for the kernel and the disk.
-    let requestSecurity: @Sendable (RequiredSecurity, BootInstant, String) async throws(BLEError) -> Void
+    /// Has the kernel send a Security Request to the peer, which is the central; it waits for the kernel and the disk,
+    /// until the deadline at most.
+    let requestSecurity: @Sendable (RequiredSecurity, CallContext) async throws(BLEError) -> Void
     /// Whether the peer, which is the central, pairs. To be called on the loop.
     let isPairing: @Sendable () -> Bool
     /// Pairs with the peer; with the descriptor of the link's socket.

@@ -44,6 +44,11 @@ struct CallContext: Sendable {
     /// Returns the deadline, or `limit` if that is earlier.
     func deadline(or limit: BootInstant) -> BootInstant { deadline.map { min($0, limit) } ?? limit }
 
+    /// Returns the conditions of a part that has to end by `limit`, or earlier with the whole call.
+    func limited(to limit: BootInstant) -> CallContext {
+        CallContext(name, until: deadline(or: limit), retrying: retryRule)
+    }
+
     /// Returns the conditions of a part with a name of its own.
     func named(_ name: Name) -> CallContext {
         CallContext(name, until: deadline, retrying: retryRule)

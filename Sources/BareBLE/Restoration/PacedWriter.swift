@@ -75,20 +75,20 @@ final class PacedWriter<Contents: Sendable>: @unchecked Sendable {
     /// Returns when the newest contents are on the disk.
     ///
     /// - Throws: `BLEError` with `.timedOut` at the deadline, which ends only the wait; and the error of the write.
-    func flush(
-        until deadline: BootInstant, during operation: String, isolation: isolated (any Actor)? = #isolation
-    ) async throws(BLEError) {
+    func flush(in context: CallContext, isolation: isolated (any Actor)? = #isolation) async throws(BLEError) {
         while status.isPending {
-            guard loop.now() < deadline else {
+            guard !context.isOver(at: loop.now()) else {
                 throw BLEError(
-                    .timedOut, during: operation, because: "the disk has not responded in time",
+                    .timedOut, during: context.operation, because: "the disk has not responded in time",
                     hint: "`dmesg` may show what is wrong with it.")
             }
             let failures = status.failures
             notBefore = nil
             begin()
             // A cancelled task waits too: what it wants written is to be on the disk when it returns.
-            _ = await waiters.wait(until: deadline, interruption: .ignoresCancellation, isolation: isolation) { _ in
+            _ = await waiters.wait(
+                until: context.deadline, interruption: .ignoresCancellation, isolation: isolation
+            ) { _ in
                 work == nil ? () : nil
             }
             if let failure = status.failure, status.failures != failures { throw failure }

@@ -5,17 +5,17 @@ internal import Logging
 
 extension Adapter {
     /// Opens the bonds and reads them, unless that was done.
-    func openBonds(during operation: String, until limit: BootInstant? = nil) async throws(BLEError) {
+    func openBonds(in context: CallContext) async throws(BLEError) {
         guard security.isConfigured, !bonds.isOpen else { return }
-        guard let address, address != .zero else { throw downError(during: operation) }
-        guard let damage = try await bonds.open(adapter: address, during: operation, until: limit) else { return }
+        guard let address, address != .zero else { throw downError(during: context.operation) }
+        guard let damage = try await bonds.open(adapter: address, in: context) else { return }
         security.report(.bondsDamaged(damage))
     }
 
     /// Finds the adapter and reads its bonds.
     func readBonds(during operation: String) async throws(BLEError) {
         try find(during: operation)
-        try await openBonds(during: operation)
+        try await openBonds(in: CallContext(.text(operation), until: nil))
     }
 
     /// The bonds are other ones from now on.
@@ -82,7 +82,7 @@ extension Adapter {
     }
 
     private func removeKeys(of identity: PeerID, during operation: String) async throws(BLEError) {
-        try await manage(during: operation)
+        try await manage(in: CallContext(.text(operation), until: nil))
         let (wake, number) = await suspend { number in perform(coordinator.unpair(identity, number)) }
         coordinator.stopWaiting(number)
         if case .failed(let error) = wake { throw error }

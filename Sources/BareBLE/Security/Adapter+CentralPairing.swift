@@ -26,7 +26,7 @@ extension Adapter {
         _ options: CentralPairingOptions, for owner: ObjectIdentifier, until end: BootInstant?,
         during operation: String
     ) async throws(BLEError) {
-        let managed = try await manage(during: operation)
+        let managed = try await manage(in: CallContext(.text(operation), until: nil))
         guard managed.canPair != false else { throw BLEError(cannotPairWith: name, during: operation) }
         guard centrals.isServing(owner) else { throw cancelledError(during: operation) }
         centrals.allow(options)
@@ -100,13 +100,13 @@ extension Adapter {
 
     /// Has the kernel send a Security Request to the central of a link, unless that pairs already.
     ///
-    /// - Parameter limit: When the caller waits no longer.
     /// - Throws: `BLEError` with `.notBonded`, `.insufficientSecurity`, `.disconnected`, `.pairingUnavailable`,
     ///   `.system`, and the codes of `manage`.
     func requestSecurity(
-        of link: LinkIdentity, _ required: RequiredSecurity, until limit: BootInstant, during operation: String
+        of link: LinkIdentity, _ required: RequiredSecurity, in context: CallContext
     ) async throws(BLEError) {
-        let managed = try await manage(during: operation, until: limit)
+        let operation = context.operation
+        let managed = try await manage(in: context)
         guard managed.canPair != false else { throw BLEError(cannotPairWith: name, during: operation) }
         guard let info, links.isCurrent(link), let kernelName = kernelName(of: link) else {
             throw BLEError(

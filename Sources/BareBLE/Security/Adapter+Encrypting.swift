@@ -85,9 +85,8 @@ extension Adapter {
     /// paired they are left as they are, and not waited for.
     ///
     /// - Parameter omitted: A peer whose bond is to be replaced: with its key the kernel would encrypt the link first.
-    func loadKeys(
-        leavingOut omitted: PeerID? = nil, until deadline: BootInstant, during operation: String
-    ) async throws(BLEError) {
+    func loadKeys(leavingOut omitted: PeerID? = nil, in context: CallContext) async throws(BLEError) {
+        let operation = context.operation
         if coordinator.isPairing {
             if coordinator.hasKeys { return }
             throw BLEError(
@@ -95,7 +94,7 @@ extension Adapter {
                 because: "another peer is being paired, and the kernel does not have the keys of the bonds",
                 hint: "Try again when that has ended.")
         }
-        let (wake, number) = await suspend(until: deadline) { number in
+        let (wake, number) = await suspend(until: context.deadline) { number in
             perform(coordinator.load(number, leavingOut: omitted))
         }
         coordinator.stopWaiting(number)

@@ -11,46 +11,51 @@ extension Adapter {
 
     /// Puts the adapter under management and loads its bonds, unless that was done.
     ///
-    /// - Parameter limit: When the caller waits no longer, if that is earlier than the kernel and the disk may take.
     /// - Throws: `BLEError` with `.notSupported` without a `SecurityConfiguration`, `.notPermitted`, `.timedOut`,
     ///   `.adapterDown`, `.noAdapter`, `.blocked`, `.cancelled`, and the codes of `BondStore`.
     @discardableResult
-    func manage(
-        during operation: String, mayCyclePower: Bool = true, until limit: BootInstant? = nil
-    ) async throws(BLEError) -> ManagementSetup.Managed {
-        try await prepareController(during: operation)
-        return try await setUp(during: operation, mayCyclePower: mayCyclePower, until: limit)
+    func manage(mayCyclePower: Bool = true, in context: CallContext) async throws(BLEError) -> ManagementSetup.Managed {
+        try await prepareController(in: context)
+        return try await setUp(mayCyclePower: mayCyclePower, in: context)
     }
 
     /// Waits for the end of a setup that is under way: it may have switched the adapter off for a moment.
-    func awaitSetUp(during operation: String) async throws(BLEError) {
+    ///
+    /// - Throws: `BLEError` with `.timedOut` if the adapter is not on at the deadline, `.cancelled`.
+    func awaitSetUp(in context: CallContext) async throws(BLEError) {
         guard coordinator.isSettingUp else { return }
-        let (wake, number) = await suspend(until: loop.now() + Self.managementTimeout) { number in
+        let operation = context.operation
+        let limit = context.deadline(or: loop.now() + Self.managementTimeout)
+        let (wake, number) = await suspend(until: limit) { number in
             // It requests nothing: what the setup has switched off, it switches on again.
             perform(coordinator.manage(ManagementSetup.Plan(powersOn: false), number))
         }
         coordinator.stopWaiting(number)
         if case .cancelled = wake { throw cancelledError(during: operation) }
+        // The task that has begun the setup may not wait any more.
+        if case .managed(.failure(let failure)) = wake, !failure.isLoss, security.setUpFailure == nil {
+            setUpFailed(BLEError(failure, adapter: name, during: operation))
+        }
         commandsReadable()
         checkPresence()
+        if case .timedOut = wake, presence != .up { throw setUpTimedOutError(during: operation) }
     }
 
     /// As `manage`, for an adapter that may be off: it is switched on. By the management interface alone: an adapter
     /// that is switched on by HCIDEVUP soon after it was plugged in stays on without the kernel's Security Manager.
-    private func setUp(
-        during operation: String, mayCyclePower: Bool, until limit: BootInstant? = nil
-    ) async throws(BLEError) -> ManagementSetup.Managed {
+    private func setUp(mayCyclePower: Bool, in context: CallContext) async throws(BLEError) -> ManagementSetup.Managed {
+        let operation = context.operation
         guard security.isConfigured else {
             throw BLEError(
                 .notSupported, subject: name, during: operation, because: "pairing is not configured",
                 hint: "Set `Configuration.security`.")
         }
         try checkSharing(during: operation)
-        try await openBonds(during: operation, until: limit)
+        try await openBonds(in: context)
         try openManagement(during: operation)
         let plan = ManagementSetup.Plan(powersOn: true, mayCyclePower: mayCyclePower && !links.hasLinks)
-        let deadline = loop.now() + Self.managementTimeout
-        let (wake, number) = await suspend(until: limit.map { min($0, deadline) } ?? deadline) { number in
+        let limit = context.deadline(or: loop.now() + Self.managementTimeout)
+        let (wake, number) = await suspend(until: limit) { number in
             perform(coordinator.manage(plan, number))
         }
         coordinator.stopWaiting(number)
@@ -64,45 +69,43 @@ extension Adapter {
             return managed
         case .managed(.failure(let failure)): throw BLEError(failure, adapter: name, during: operation)
         case .cancelled: throw cancelledError(during: operation)
-        default:
-            throw BLEError(
-                .timedOut, subject: name, during: operation,
-                because: "the kernel did not put the adapter under management",
-                hint: "Unplug the adapter and plug it in again. `dmesg` shows what the kernel reports.")
+        default: throw setUpTimedOutError(during: operation)
         }
+    }
+
+    private func setUpTimedOutError(during operation: String) -> BLEError {
+        BLEError(
+            .timedOut, subject: name, during: operation, because: "the kernel did not put the adapter under management",
+            hint: "Unplug the adapter and plug it in again. `dmesg` shows what the kernel reports.")
     }
 
     /// Puts the adapter under management before its first use, where security is configured: later its links are in the
     /// way. What needs no security works without.
     ///
-    /// - Parameters:
-    ///   - mayCyclePower: Whether the adapter may be switched off and on for that: not where links are up that another
-    ///     program has made.
-    ///   - limit: When the caller waits no longer.
-    func manageFirst(
-        during operation: String, mayCyclePower: Bool = true, until limit: BootInstant? = nil
-    ) async throws(BLEError) {
+    /// - Parameter mayCyclePower: Whether the adapter may be switched off and on for that: not where links are up that
+    ///   another program has made.
+    func manageFirst(mayCyclePower: Bool = true, in context: CallContext) async throws(BLEError) {
         guard security.isConfigured, security.setUpFailure == nil else { return }
         // One that is managed and cannot pair can be helped where it has no links.
         if coordinator.isManaged, coordinator.canPair == true || links.hasLinks || !mayCyclePower { return }
         do throws(BLEError) {
-            try await openBonds(during: operation, until: limit)
+            try await openBonds(in: context)
         } catch {
             if error.code == .cancelled { throw error }
             // A connect fails for the same reason. The next use tries again.
             return
         }
         do throws(BLEError) {
-            try await manage(during: operation, mayCyclePower: mayCyclePower, until: limit)
+            try await manage(mayCyclePower: mayCyclePower, in: context)
         } catch {
             if error.code == .cancelled { throw error }
             // That is no failure of the adapter: the next use waits for it again, until the setup has failed.
-            if let limit, limit <= loop.now() { throw error }
+            if context.isOver(at: loop.now()) { throw error }
             setUpFailed(error)
             // It was switched off for that, and why it is not on again is the cause.
             if presence == .down { throw error }
         }
-        guard presence == .up else { throw downError(during: operation) }
+        guard presence == .up else { throw downError(during: context.operation) }
     }
 
     /// The next use goes on without management.
@@ -123,7 +126,7 @@ extension Adapter {
 
     private func manageOrWarn(during operation: String) async {
         do throws(BLEError) {
-            try await manage(during: operation)
+            try await manage(in: CallContext(.text(operation), until: nil))
         } catch {
             warnOfNoManagement(error)
         }
@@ -135,7 +138,7 @@ extension Adapter {
     func powerUpManaged(during operation: String) async -> Bool {
         guard security.isConfigured else { return false }
         do throws(BLEError) {
-            _ = try await setUp(during: operation, mayCyclePower: true)
+            _ = try await setUp(mayCyclePower: true, in: CallContext(.text(operation), until: nil))
             return true
         } catch {
             // Another use tries again.

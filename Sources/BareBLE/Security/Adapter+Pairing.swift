@@ -14,7 +14,7 @@ extension Adapter {
         let operation = "pair"
         let peer = link.peer
         let deadline = loop.now() + options.timeout
-        let managed = try await manage(during: operation, until: deadline)
+        let managed = try await manage(in: CallContext(.text(operation), until: deadline))
         guard managed.canPair != false else { throw BLEError(cannotPairWith: name, during: operation) }
         let interruption = WaitInterruption.handled { [weak self] number, _ in
             self?.assumeIsolated { $0.perform($0.coordinator.cancelPairing(number)) }

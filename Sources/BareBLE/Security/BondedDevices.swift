@@ -118,22 +118,18 @@ final class BondedDevices: @unchecked Sendable {
 
     /// Opens the store and reads the bonds, unless that was done.
     ///
-    /// - Parameter limit: When the caller waits no longer, if that is earlier than the disk may take.
     /// - Returns: Why bonds could not be read, if some were set aside.
     /// - Throws: `BLEError` with the codes of `BondStore`, `.timedOut` if the disk does not respond, `.cancelled`.
-    func open(
-        adapter: BluetoothAddress, during operation: String, until limit: BootInstant? = nil
-    ) async throws(BLEError) -> BLEError? {
+    func open(adapter: BluetoothAddress, in context: CallContext) async throws(BLEError) -> BLEError? {
         guard let bonds = configuration?.bonds, !isOpen else { return nil }
-        let deadline = loop.now() + Self.storageTime
-        let limit = limit.map { min($0, deadline) } ?? deadline
-        try await takeTurn(until: limit, during: operation)
+        let context = context.limited(to: loop.now() + Self.storageTime)
+        try await takeTurn(in: context)
         if isOpen {
             passTurn()
             return nil
         }
         state = .opening
-        let contents = try await work(until: limit, during: operation) {
+        let contents = try await work(in: context) {
             do throws(BLEError) {
                 let store = try bonds.open(adapter: adapter)
                 let contents = try store.load()
@@ -153,13 +149,13 @@ final class BondedDevices: @unchecked Sendable {
     ///   later. `.cancelled`.
     func change<Value: Sendable>(during operation: String, _ job: @escaping Job<Value>) async throws(BLEError) -> Value
     {
-        let limit = loop.now() + Self.storageTime
-        try await takeTurn(until: limit, during: operation)
+        let context = CallContext(.text(operation), until: loop.now() + Self.storageTime)
+        try await takeTurn(in: context)
         guard case .open(let store) = state else {
             passTurn()
             throw BLEError(.adapterDown, during: operation, because: "the bonds are not open")
         }
-        return try await work(until: limit, during: operation) {
+        return try await work(in: context) {
             do throws(BLEError) {
                 let value = try job(store)
                 // What the job has done is done, whether or not the file can be read after it.
@@ -310,12 +306,12 @@ final class BondedDevices: @unchecked Sendable {
 
     // MARK: The disk
 
-    private func takeTurn(until limit: BootInstant, during operation: String) async throws(BLEError) {
+    private func takeTurn(in context: CallContext) async throws(BLEError) {
         while isWorking {
-            switch await turns.wait(until: limit, { _ in isWorking ? nil : () }) {
+            switch await turns.wait(until: context.deadline, { _ in isWorking ? nil : () }) {
             case .resumed: continue
-            case .timedOut: throw diskError(during: operation)
-            case .cancelled: throw BLEError(.cancelled, during: operation, because: "the task was cancelled")
+            case .timedOut: throw diskError(during: context.operation)
+            case .cancelled: throw BLEError(.cancelled, during: context.operation, because: "the task was cancelled")
             }
         }
         isWorking = true
@@ -328,8 +324,7 @@ final class BondedDevices: @unchecked Sendable {
 
     /// Does a job whose turn it is. It is not cancelled: what the disk has begun cannot be undone.
     private func work<Value: Sendable>(
-        until limit: BootInstant, during operation: String,
-        _ job: @Sendable @escaping () -> (Result<Value, BLEError>, Outcome)
+        in context: CallContext, _ job: @Sendable @escaping () -> (Result<Value, BLEError>, Outcome)
     ) async throws(BLEError) -> Value {
         let result = Lock<Result<Value, BLEError>?>(nil)
         Task(executorPreference: loop) {
@@ -341,14 +336,14 @@ final class BondedDevices: @unchecked Sendable {
                     return outcome
                 }
             } catch {
-                result.withLock { $0 = .failure(.noRoom(during: operation)) }
+                result.withLock { $0 = .failure(.noRoom(during: context.operation)) }
             }
             self.ended(outcome)
         }
-        _ = await workers.wait(until: limit, interruption: .ignoresCancellation) { _ in
+        _ = await workers.wait(until: context.deadline, interruption: .ignoresCancellation) { _ in
             result.withLock { $0 == nil } || isWorking ? nil : ()
         }
-        guard let result = result.withLock({ $0 }) else { throw diskError(during: operation) }
+        guard let result = result.withLock({ $0 }) else { throw diskError(during: context.operation) }
         return try result.get()
     }
 

@@ -710,7 +710,7 @@ private struct PairingCommands {
 
 extension ManagementSetup.Failure {
     /// Whether the adapter or the management interface went away, which says nothing about the next setup.
-    fileprivate var isLoss: Bool {
+    var isLoss: Bool {
         switch self {
         case .adapterGone: true
         case .command(let failure): failure.reason == .adapterLost || failure.reason == .socketLost

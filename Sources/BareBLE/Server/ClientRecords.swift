@@ -52,7 +52,8 @@ final class ClientRecords: @unchecked Sendable {
     /// Returns when the disk has everything; logs if that fails.
     func flush(until deadline: BootInstant, isolation: isolated (any Actor)? = #isolation) async {
         do throws(BLEError) {
-            try await writer?.flush(until: deadline, during: "save the configurations", isolation: isolation)
+            try await writer?.flush(
+                in: CallContext("save the configurations", until: deadline), isolation: isolation)
         } catch {
             logger.error("the configurations of centrals are not on the disk", metadata: ["reason": "\(error)"])
         }

@@ -46,7 +46,7 @@ final class SecurityRequests: @unchecked Sendable {
         }
         let controls = try radio()
         if security.satisfies(required), !controls.isPairing() { return security }
-        try await controls.requestSecurity(required, deadline, Self.operation)
+        try await controls.requestSecurity(required, CallContext(.text(Self.operation), until: deadline))
         while true {
             // While the central pairs, the link may be encrypted with a key that becomes no bond.
             if security.satisfies(required), !controls.isPairing() { return security }

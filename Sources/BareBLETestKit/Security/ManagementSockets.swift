@@ -7,6 +7,7 @@ final class ManagementSockets {
     private var sockets: [UInt64: PeerLink] = [:]
     /// The number of packets that programs have sent.
     private(set) var packetCount = 0
+    private var ignored: [UInt8]?
 
     func add(_ number: UInt64, _ socket: PeerLink) {
         sockets[number] = socket
@@ -19,6 +20,11 @@ final class ManagementSockets {
     func countPacket() {
         packetCount += 1
     }
+
+    /// Has the kernel not respond to a packet from now on; `nil` for none.
+    func ignore(_ packet: [UInt8]?) { ignored = packet }
+
+    func ignores(_ packet: [UInt8]) -> Bool { packet == ignored }
 
     func send(_ packet: [UInt8], to number: UInt64) {
         sockets[number]?.send(packet)

@@ -26,6 +26,7 @@ extension VirtualRadio {
                 packet: { [weak self] packet in
                     self?.assumeIsolated { radio in
                         radio.managementSockets.countPacket()
+                        guard !radio.managementSockets.ignores(packet) else { return }
                         radio.perform(radio.management.received(packet, from: number))
                     }
                 },
@@ -45,6 +46,9 @@ extension VirtualRadio {
     package nonisolated func managementSocket() throws(SystemCallError) -> ManagementSocket {
         ManagementSocket(adopting: try assumeIsolated { $0.openManagement() }.get())
     }
+
+    /// Has the kernel take a packet of the management interface from now on, and not respond to it; `nil` for none.
+    package func ignoreManagementPacket(_ packet: [UInt8]?) { managementSockets.ignore(packet) }
 
     /// Closes the sockets of the management interface of all programs, which changes nothing else in the kernel.
     package func closeManagement() {

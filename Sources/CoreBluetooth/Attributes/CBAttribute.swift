@@ -9,6 +9,9 @@ open class CBAttribute: NSObject, @unchecked Sendable {
     /// The type of the attribute.
     open var uuid: CBUUID { type }
 
+    /// The service that the attribute is or belongs to; `nil` once that was dropped.
+    var owner: CBService? { nil }
+
     /// The class, the address and the UUID of the object, for logs.
     override open var description: String { "<\(objectName(self)), UUID = \(type.uuidString)>" }
 }

@@ -81,7 +81,7 @@ open class CBCharacteristic: CBAttribute, @unchecked Sendable {
         var fixedValue: Data?
     }
 
-    let state: Lock<State>
+    fileprivate let state: Lock<State>
     /// The peer's characteristic; `nil` for one of this program.
     let remote: GATTCharacteristic?
 
@@ -109,6 +109,20 @@ open class CBCharacteristic: CBAttribute, @unchecked Sendable {
     /// A Boolean value that indicates whether the value is broadcast; always `false`, as on Apple's systems.
     @available(*, deprecated)
     open var isBroadcasted: Bool { false }
+
+    override var owner: CBService? { service }
+
+    /// What the next run of the program needs to publish the characteristic again.
+    ///
+    /// Only a fixed value belongs to that. What `value` has otherwise is the program's own.
+    var storedDefinition:
+        (
+            properties: CBCharacteristicProperties, permissions: CBAttributePermissions, fixedValue: Data?,
+            descriptors: [CBDescriptor]
+        )
+    {
+        state.withLock { ($0.properties, $0.permissions, $0.fixedValue, $0.descriptors ?? []) }
+    }
 
     func setService(_ service: CBService) { state.withLock { $0.service = service } }
 
@@ -176,6 +190,25 @@ open class CBMutableCharacteristic: CBCharacteristic, @unchecked Sendable {
     /// The centrals that have subscribed to the characteristic; changes on the delegate's queue, just before the
     /// callbacks for subscriptions.
     open var subscribedCentrals: [CBCentral]? { state.withLock { $0.subscribedCentrals } }
+
+    /// What a service declares of the characteristic when it is published, as it is at one moment.
+    var declared: (properties: CBCharacteristicProperties, permissions: CBAttributePermissions, value: Data?) {
+        state.withLock { ($0.properties, $0.permissions, $0.value) }
+    }
+
+    /// Records the value that the system returns to centrals by itself; `nil` if there is none.
+    func setFixedValue(_ value: Data?) { state.withLock { $0.fixedValue = value } }
+
+    /// Records that a central has subscribed, or does not subscribe any more.
+    func setSubscribed(_ central: CBCentral, _ isOn: Bool) {
+        state.withLock { state in
+            state.subscribedCentrals.removeAll { $0 === central }
+            if isOn { state.subscribedCentrals.append(central) }
+        }
+    }
+
+    /// Records that no central subscribes any more.
+    func removeSubscribers() { state.withLock { $0.subscribedCentrals = [] } }
 
     /// Records that a peripheral manager has published the characteristic, or has withdrawn it.
     func setPublished(_ isOn: Bool) { state.withLock { $0.isPublished = isOn } }

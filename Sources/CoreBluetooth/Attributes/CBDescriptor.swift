@@ -27,6 +27,8 @@ open class CBDescriptor: CBAttribute, @unchecked Sendable {
     /// `NSData`. A value that does not fit its type, such as text that is not UTF-8, is `NSData` too.
     open var value: Any? { state.withLock { $0.value } }
 
+    override var owner: CBService? { characteristic?.owner }
+
     func setCharacteristic(_ characteristic: CBCharacteristic) { state.withLock { $0.characteristic = characteristic } }
 
     func setValue(bytes: [UInt8]) {

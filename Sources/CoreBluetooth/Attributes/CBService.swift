@@ -39,6 +39,8 @@ open class CBService: CBAttribute, @unchecked Sendable {
     /// `CBPeripheral.discoverCharacteristics(_:for:)` has succeeded.
     open var characteristics: [CBCharacteristic]? { state.withLock { $0.characteristics } }
 
+    override var owner: CBService? { self }
+
     /// Whether the peer still has the service as it was discovered.
     var isValid: Bool { state.withLock { $0.isValid } }
 

@@ -141,7 +141,7 @@ open class CBPeripheral: CBPeer, @unchecked Sendable {
     open func discoverIncludedServices(_ includedServiceUUIDs: [CBUUID]?, for service: CBService) {
         guard let remote = remote(of: service) else { return }
         let uuids = Self.filter(includedServiceUUIDs)
-        perform(.alone) { peripheral, _ in
+        perform(.alone, with: service) { peripheral, _ in
             let result = await Self.result { () async throws(BLEError) in
                 try await peripheral.discoverIncludedServices(of: remote)
             }
@@ -163,7 +163,7 @@ open class CBPeripheral: CBPeer, @unchecked Sendable {
     open func discoverCharacteristics(_ characteristicUUIDs: [CBUUID]?, for service: CBService) {
         guard let remote = remote(of: service) else { return }
         let uuids = Self.filter(characteristicUUIDs)
-        perform(.alone) { peripheral, _ in
+        perform(.alone, with: service) { peripheral, _ in
             let result = await Self.result { () async throws(BLEError) in
                 try await peripheral.discoverCharacteristics(uuids, of: remote)
             }
@@ -178,7 +178,7 @@ open class CBPeripheral: CBPeer, @unchecked Sendable {
     /// Discovers the descriptors of a characteristic.
     open func discoverDescriptors(for characteristic: CBCharacteristic) {
         guard let remote = remote(of: characteristic) else { return }
-        perform(.alone) { peripheral, _ in
+        perform(.alone, with: characteristic) { peripheral, _ in
             let result = await Self.result { () async throws(BLEError) in
                 try await peripheral.discoverDescriptors(of: remote)
             }
@@ -195,7 +195,7 @@ open class CBPeripheral: CBPeer, @unchecked Sendable {
     /// Reads the whole value of a characteristic, also a long one.
     open func readValue(for characteristic: CBCharacteristic) {
         guard let remote = remote(of: characteristic) else { return }
-        perform { peripheral, _ in
+        perform(with: characteristic) { peripheral, _ in
             let result = await Self.result { () async throws(BLEError) in
                 try await peripheral.read(.handle(remote.valueHandle))
             }
@@ -210,7 +210,7 @@ open class CBPeripheral: CBPeer, @unchecked Sendable {
     /// Reads the whole value of a descriptor.
     open func readValue(for descriptor: CBDescriptor) {
         guard let remote = remote(of: descriptor) else { return }
-        perform { peripheral, _ in
+        perform(with: descriptor) { peripheral, _ in
             let result = await Self.result { () async throws(BLEError) in
                 try await peripheral.read(.handle(remote.handle))
             }
@@ -232,7 +232,7 @@ open class CBPeripheral: CBPeer, @unchecked Sendable {
         guard let remote = remote(of: characteristic) else { return }
         let bytes = [UInt8](data)
         guard type == .withoutResponse else {
-            return perform(bytes: bytes.count) { peripheral, _ in
+            return perform(with: characteristic, bytes: bytes.count) { peripheral, _ in
                 let result = await Self.result { () async throws(BLEError) in
                     try await peripheral.write(bytes, to: .handle(remote.valueHandle))
                 }
@@ -241,7 +241,7 @@ open class CBPeripheral: CBPeer, @unchecked Sendable {
                 }
             }
         }
-        perform(bytes: bytes.count, isCommand: true) { peripheral, link in
+        perform(with: characteristic, bytes: bytes.count, isCommand: true) { peripheral, link in
             let result = await Self.result { () async throws(BLEError) in
                 try await peripheral.write(bytes, to: .handle(remote.valueHandle), .withoutResponse)
             }
@@ -262,7 +262,7 @@ open class CBPeripheral: CBPeer, @unchecked Sendable {
                 host: host)
         }
         let bytes = [UInt8](data)
-        perform(bytes: bytes.count) { peripheral, _ in
+        perform(with: descriptor, bytes: bytes.count) { peripheral, _ in
             let result = await Self.result { () async throws(BLEError) in
                 try await peripheral.write(bytes, to: .handle(remote.handle))
             }
@@ -278,7 +278,7 @@ open class CBPeripheral: CBPeer, @unchecked Sendable {
     /// and the callback comes at once.
     open func setNotifyValue(_ enabled: Bool, for characteristic: CBCharacteristic) {
         guard let remote = remote(of: characteristic) else { return }
-        perform(.alone) { peripheral, link in
+        perform(.alone, with: characteristic) { peripheral, link in
             let result = await Self.result { () async throws(BLEError) in
                 if enabled {
                     try await link.subscribe(to: remote, on: peripheral)
@@ -379,12 +379,18 @@ extension CBPeripheral {
         manager?.keepState()
     }
 
+    /// Makes a call, in its turn.
+    ///
+    /// - Parameter attribute: The attribute whose handle the call has; `nil` if it has none.
     private func perform(
-        _ turn: PeripheralLink.Turn = .shared, bytes: Int = 0, isCommand: Bool = false,
+        _ turn: PeripheralLink.Turn = .shared, with attribute: CBAttribute? = nil, bytes: Int = 0,
+        isCommand: Bool = false,
         _ run: @escaping @Sendable (Peripheral, PeripheralLink) async -> PeripheralLink.Report?
     ) {
         let (current, number) = own.withLock { ($0.state == .connected ? $0.link : nil, $0.number) }
         guard let link = current else { return logNotConnected() }
+        // Since it was checked its link may have ended, and the number be that of the next one.
+        if let attribute, !isOwn(attribute) { return logForeign(attribute) }
         let cost = CallCost(bytes: bytes, isCommand: isCommand)
         guard link.flow.begin(cost) else {
             return Misuse.log(
@@ -450,18 +456,21 @@ extension CBPeripheral {
     }
 
     private func remote(of characteristic: CBCharacteristic) -> GATTCharacteristic? {
-        if let remote = characteristic.remote, isOwn(characteristic.service) { return remote }
+        if let remote = characteristic.remote, isOwn(characteristic) { return remote }
         logForeign(characteristic)
         return nil
     }
 
     private func remote(of descriptor: CBDescriptor) -> GATTDescriptor? {
-        if let remote = descriptor.remote, isOwn(descriptor.characteristic?.service) { return remote }
+        if let remote = descriptor.remote, isOwn(descriptor) { return remote }
         logForeign(descriptor)
         return nil
     }
 
-    private func isOwn(_ service: CBService?) -> Bool { service?.peripheral === self && service?.isValid == true }
+    private func isOwn(_ attribute: CBAttribute) -> Bool {
+        guard let service = attribute.owner else { return false }
+        return service.peripheral === self && service.isValid
+    }
 
     private func logForeign(_ attribute: CBAttribute) {
         // The attributes of an ended link are not valid either, but this is the nearer reason.

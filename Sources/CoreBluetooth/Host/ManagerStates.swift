@@ -353,15 +353,12 @@ extension PeripheralManagerState.Advertisement {
 
 extension PeripheralManagerState.Characteristic {
     fileprivate init(_ characteristic: CBCharacteristic) {
-        let state = characteristic.state.withLock {
-            ($0.properties, $0.permissions, $0.fixedValue, $0.descriptors ?? [])
-        }
+        let definition = characteristic.storedDefinition
         uuid = characteristic.uuid.uuidString
-        properties = state.0.rawValue
-        permissions = state.1.rawValue
-        // Only a fixed value belongs to the definition. What the property has otherwise is the program's own.
-        value = state.2
-        descriptors = state.3.map { descriptor in
+        properties = definition.properties.rawValue
+        permissions = definition.permissions.rawValue
+        value = definition.fixedValue
+        descriptors = definition.descriptors.map { descriptor in
             PeripheralManagerState.Descriptor(
                 uuid: descriptor.uuid.uuidString, text: descriptor.value as? String,
                 data: descriptor.value as? Data)
@@ -374,7 +371,7 @@ extension PeripheralManagerState.Characteristic {
             type: CBUUID(type), properties: CBCharacteristicProperties(rawValue: properties), value: value,
             permissions: CBAttributePermissions(rawValue: permissions))
         // Until the service is published, its state is kept as it was.
-        object.state.withLock { $0.fixedValue = value }
+        object.setFixedValue(value)
         if !descriptors.isEmpty {
             object.descriptors = descriptors.compactMap { descriptor in
                 BluetoothUUID(descriptor.uuid).map {

@@ -10,6 +10,9 @@
 // - Let centrals pair while something that is offered needs it, and a manager advertises or a central is connected; and
 //   at no other time.
 //
+// `ServiceTranslation` translates services, `PendingResponse` waits for the program, `KnownCentrals` has the objects of
+// centrals, `ReportedSubscriptions` what was reported of them, and `CentralPairingSwitch` lets them pair.
+//
 // Invariants
 // - All state belongs to the event loop. Managers are referred to weakly; their services, advertisements and channels
 //   end with them.
@@ -50,19 +53,15 @@ actor ServerHub {
     private nonisolated let central: Central
     private nonisolated let loop: EventLoop
     private nonisolated let logger: Logger
-    /// How centrals may pair; `nil` if they may not.
-    private nonisolated let pairing: CentralPairingOptions?
-    /// The newest change of whether they may now; it follows the one before.
-    private var pairingChange: Task<Void, Never>?
+    /// Lets centrals pair; `nil` if they never may.
+    private let pairing: CentralPairingSwitch?
     private var managers: [ManagerID: Entry] = [:]
     private var local: LocalPeripheral?
     private var watch: Task<Void, Never>?
     /// The objects of the published characteristics, and their managers.
     private var characteristics: [AttributeHandle: (object: CBMutableCharacteristic, manager: ManagerID)] = [:]
-    private var centrals: [ConnectedCentral.ID: CBCentral] = [:]
-    /// The subscriptions that were reported and have not ended, in their order.
-    private var subscriptions: [(handle: AttributeHandle, central: CBCentral)] = []
-    private var lastPlaceholder: UInt64 = 0
+    private var centrals = KnownCentrals()
+    private var subscriptions = ReportedSubscriptions()
 
     /// The event loop of the central: all of the actor's code runs there.
     nonisolated var unownedExecutor: UnownedSerialExecutor {
@@ -70,11 +69,11 @@ actor ServerHub {
         unsafe central.unownedExecutor
     }
 
-    init(_ central: Central, _ pairing: CentralPairingOptions?) {
+    init(_ central: Central, _ options: CentralPairingOptions?) {
         self.central = central
-        self.pairing = pairing
         loop = central.loop
         logger = central.configuration.logger
+        pairing = options.map { CentralPairingSwitch($0, on: central.loop, logger: central.configuration.logger) }
     }
 
     // MARK: Managers
@@ -166,8 +165,8 @@ actor ServerHub {
         for characteristic in published.characteristics {
             guard let object = characteristics.removeValue(forKey: characteristic.id)?.object else { continue }
             object.setPublished(false)
-            object.state.withLock { $0.subscribedCentrals = [] }
-            subscriptions.removeAll { $0.handle == characteristic.id }
+            object.removeSubscribers()
+            subscriptions.remove(characteristic.id)
         }
     }
 
@@ -178,77 +177,20 @@ actor ServerHub {
 
     private func definition(of service: CBMutableService, for id: ManagerID) throws -> LocalService {
         guard managers[id]?.services.contains(where: { $0.object === service }) == false else {
-            throw invalid("the service \(service.uuid) was added before")
+            throw ServiceTranslation.invalid("the service \(service.uuid) was added before")
         }
         let all = managers.values.flatMap(\.services)
-        let includes = try (service.includedServices ?? []).map { included in
-            guard let known = all.first(where: { $0.object === included })?.published else {
-                throw invalid("the included service \(included.uuid) was not added before")
-            }
-            return known
-        }
-        let characteristics = try (service.characteristics ?? []).map { one in
-            guard let one = one as? CBMutableCharacteristic else {
-                throw invalid("the characteristic \(one.uuid) is not a CBMutableCharacteristic")
-            }
-            return try definition(of: one, for: id)
-        }
-        return LocalService(
-            service.uuid.value, isPrimary: service.isPrimary, includes: includes, characteristics,
-            batchHandler: { [weak self] requests in try await self?.write(requests) })
-    }
-
-    private func definition(of characteristic: CBMutableCharacteristic, for id: ManagerID) throws -> LocalCharacteristic
-    {
-        let (properties, permissions, value) = characteristic.state.withLock {
-            ($0.properties, $0.permissions, $0.value)
-        }
-        let read: AccessRequirement = permissions.contains(.readEncryptionRequired) ? .encrypted : .open
-        let write: AccessRequirement = permissions.contains(.writeEncryptionRequired) ? .encrypted : .open
-        let encrypted: CBCharacteristicProperties = [.notifyEncryptionRequired, .indicateEncryptionRequired]
-        let subscribe: AccessRequirement = properties.isDisjoint(with: encrypted) ? .open : .encrypted
-        var declared = CharacteristicProperties(rawValue: UInt8(properties.rawValue & 0x7F))
-        if properties.contains(.notifyEncryptionRequired) { declared.insert(.notify) }
-        if properties.contains(.indicateEncryptionRequired) { declared.insert(.indicate) }
-        let descriptors = try (characteristic.descriptors ?? []).map { descriptor in
-            guard let descriptor = descriptor as? CBMutableDescriptor,
-                [0x2901, 0x2904].contains(descriptor.uuid.value.short), descriptor.value != nil
-            else {
-                throw invalid(
-                    "the descriptor \(descriptor.uuid) cannot be added: use a CBMutableDescriptor of type 2901 with a "
-                        + "String, or 2904 with Data")
-            }
-            return LocalDescriptor(descriptor.uuid.value, value: .fixed(descriptor.bytes))
-        }
-        return LocalCharacteristic(
-            characteristic.uuid.value, declared, value: try content(characteristic, value, declared),
-            access: AttributeAccess(read: read, write: write, subscribe: subscribe), descriptors: descriptors)
-    }
-
-    private func content(
-        _ characteristic: CBMutableCharacteristic, _ value: Data?, _ properties: CharacteristicProperties
-    ) throws -> LocalValue {
-        let fixedValue = characteristic.isReadable ? value : nil
-        characteristic.state.withLock { $0.fixedValue = fixedValue }
-        guard value == nil || properties == .read else {
-            throw invalid(
-                "the characteristic \(characteristic.uuid) has a fixed value, so its properties must be .read alone; "
-                    + "pass nil as the value to return it request by request")
-        }
-        if let fixedValue { return .fixed([UInt8](fixedValue)) }
-        return .handledInParts(
-            read: { [weak self] request in
+        let translation = ServiceTranslation(
+            read: { [weak self] request, characteristic in
                 guard let self else { throw ATTRefusal(.unlikelyError) }
                 return try await self.read(request, of: characteristic)
             },
-            write: { [weak self] request in
+            write: { [weak self] requests in
                 guard let self else { throw ATTRefusal(.unlikelyError) }
-                try await self.write([request])
-            })
-    }
-
-    private func invalid(_ reason: String) -> CBError {
-        CBError(.invalidParameters, userInfo: [NSLocalizedDescriptionKey: "Could not add the service: \(reason)."])
+                try await self.write(requests)
+            },
+            published: { service in all.first { $0.object === service }?.published })
+        return try translation.definition(of: service)
     }
 
     // MARK: Requests
@@ -263,8 +205,8 @@ actor ServerHub {
         else { throw ATTRefusal(.unlikelyError) }
         // No value is longer; the padding below would be.
         guard request.offset <= ATTLimits.valueLength else { throw ATTRefusal(.invalidOffset) }
-        let central = object(for: request.central)
-        let response = try await response { pending in
+        let central = centrals.object(for: request.central)
+        let response = try await PendingResponse.response { pending in
             let object = CBATTRequest(
                 central, characteristic, offset: request.offset, value: nil, pending: pending)
             entry.post { $0.delegate?.peripheralManager($0, didReceiveRead: object) }
@@ -280,7 +222,7 @@ actor ServerHub {
             throw ATTRefusal(.unlikelyError)
         }
         guard known.allSatisfy({ $0.1.object.isWritable }) else { throw ATTRefusal(.writeNotPermitted) }
-        let central = object(for: first.0.central)
+        let central = centrals.object(for: first.0.central)
         let report = { (pending: PendingResponse?) in
             let objects = known.map { request, target in
                 CBATTRequest(
@@ -294,25 +236,7 @@ actor ServerHub {
             await entry.callbacks.awaitRoom()
             return report(nil)
         }
-        _ = try await response(reporting: report)
-    }
-
-    /// Reports requests, and waits for the response. Only the application keeps the requests meanwhile.
-    ///
-    /// - Throws: `ATTRefusal` with the error that the application responds with.
-    private func response(reporting report: (PendingResponse) -> Void) async throws -> CBATTRequest.Response {
-        let reference = WeakResponse()
-        let response: CBATTRequest.Response = await withTaskCancellationHandler {
-            await withCheckedContinuation { (continuation: CheckedContinuation<CBATTRequest.Response, Never>) in
-                let pending = PendingResponse(continuation)
-                reference.set(pending)
-                report(pending)
-            }
-        } onCancel: {
-            reference.object?.refuse()
-        }
-        guard response.result != .success else { return response }
-        throw ATTRefusal(ATTErrorCode(rawValue: UInt8(truncatingIfNeeded: response.result.rawValue)))
+        _ = try await PendingResponse.response(reporting: report)
     }
 
     // MARK: Updates
@@ -361,15 +285,15 @@ actor ServerHub {
     private func happened(_ event: LocalPeripheralEvent) {
         switch event {
         case .connected(let central):
-            _ = object(for: central)
+            _ = centrals.object(for: central)
             adjustPairing()
         case .disconnected(let central, _):
-            centrals[central.id] = nil
+            centrals.remove(central.id)
             adjustPairing()
         case .subscribed(let central, let characteristic, _):
-            subscription(of: object(for: central), to: characteristic.id, isOn: true)
+            subscription(of: centrals.object(for: central), to: characteristic.id, isOn: true)
         case .unsubscribed(let central, let characteristic):
-            subscription(of: object(for: central), to: characteristic.id, isOn: false)
+            subscription(of: centrals.object(for: central), to: characteristic.id, isOn: false)
         case .dropped(let count):
             logger.warning("events of centrals were dropped", metadata: ["count": "\(count)"])
             reportMissedChanges()
@@ -383,16 +307,16 @@ actor ServerHub {
     private func reportMissedChanges() {
         guard let local else { return }
         let present = local.assumeIsolated { $0.centrals }
-        for former in subscriptions {
+        for former in subscriptions.all {
             let central = present.first { $0.id == former.central.link }
             guard central?.subscriptions.contains(where: { $0.id == former.handle }) != true else { continue }
             subscription(of: former.central, to: former.handle, isOn: false)
         }
         for central in present {
-            let object = object(for: central)
+            let object = centrals.object(for: central)
             for characteristic in central.subscriptions { subscription(of: object, to: characteristic.id, isOn: true) }
         }
-        centrals = centrals.filter { known in present.contains { $0.id == known.key } }
+        centrals.keep(only: present)
         adjustPairing()
     }
 
@@ -413,17 +337,11 @@ actor ServerHub {
     /// Reports a subscription or its end, unless that was reported when earlier events had been dropped.
     private func subscription(of central: CBCentral, to handle: AttributeHandle, isOn: Bool) {
         guard let (characteristic, id) = characteristics[handle], let entry = managers[id] else { return }
-        let index = subscriptions.firstIndex { $0.handle == handle && $0.central.link == central.link }
-        guard isOn == (index == nil) else { return }
+        guard isOn != subscriptions.contains(handle, central) else { return }
         guard entry.callbacks.hasRoom else { return reportMissedChangesLater(to: id) }
-        // The end has the object of the beginning, which the program knows.
-        let known = index.map { subscriptions.remove(at: $0).central } ?? central
-        if isOn { subscriptions.append((handle: handle, central: known)) }
+        let known = subscriptions.change(handle, central, isOn: isOn)
         entry.post { manager in
-            characteristic.state.withLock { state in
-                state.subscribedCentrals.removeAll { $0 === known }
-                if isOn { state.subscribedCentrals.append(known) }
-            }
+            characteristic.setSubscribed(known, isOn)
             if isOn {
                 manager.delegate?.peripheralManager(manager, central: known, didSubscribeTo: characteristic)
             } else {
@@ -435,22 +353,10 @@ actor ServerHub {
     /// Returns the object of a central that has opened a channel. One whose end was reported before is not kept, as
     /// nothing would remove it any more.
     private func object(forChannelOf central: ConnectedCentral) -> CBCentral {
-        let isKnown = centrals[central.id] != nil
-        let object = object(for: central)
+        let isKnown = centrals.contains(central.id)
+        let object = centrals.object(for: central)
         let isConnected = local?.assumeIsolated { $0.centrals.contains { $0.id == central.id } } ?? false
-        if !isKnown, !isConnected { centrals[central.id] = nil }
-        return object
-    }
-
-    private func object(for central: ConnectedCentral) -> CBCentral {
-        if let known = centrals[central.id] {
-            known.update(central)
-            return known
-        }
-        lastPlaceholder += 1
-        let placeholder = PeerID(address: BluetoothAddress(rawValue: lastPlaceholder), type: .random)
-        let object = CBCentral(central, placeholder: placeholder)
-        centrals[central.id] = object
+        if !isKnown, !isConnected { centrals.remove(central.id) }
         return object
     }
 
@@ -523,25 +429,8 @@ actor ServerHub {
     /// Lets centrals pair, or lets no further one, as it is needed by then.
     @discardableResult
     private func adjustPairing() -> Task<Void, Never>? {
-        guard let pairing, let local else { return nil }
-        let former = pairingChange
-        let change = Task(executorPreference: loop) {
-            await former?.value
-            await self.adjust(pairing, with: local)
-        }
-        pairingChange = change
-        return change
-    }
-
-    private func adjust(_ pairing: CentralPairingOptions, with local: LocalPeripheral) async {
-        let isAllowed = await local.allowsPairing
-        guard needsPairing != isAllowed else { return }
-        guard needsPairing else { return await local.refuseFurtherPairing() }
-        do throws(BLEError) {
-            try await local.allowPairing(pairing)
-        } catch {
-            logger.error("centrals cannot pair: \(error)")
-        }
+        guard let local else { return nil }
+        return pairing?.adjust(local) { await self.needsPairing }
     }
 
     // MARK: Latency
@@ -642,22 +531,4 @@ extension AdvertisementData {
         }
         return (data(listed), omitted)
     }
-}
-
-extension LocalService {
-    /// Whether centrals need an encrypted link for a part of the service.
-    fileprivate var isProtected: Bool {
-        characteristics.contains { [$0.access.read, $0.access.write, $0.access.subscribe].contains(.encrypted) }
-    }
-}
-
-/// A reference to a response that does not keep it.
-private final class WeakResponse: Sendable {
-    private struct Reference { weak var object: PendingResponse? }
-
-    private let reference = Lock(Reference())
-
-    var object: PendingResponse? { reference.withLock { $0.object } }
-
-    func set(_ response: PendingResponse) { reference.withLock { $0.object = response } }
 }

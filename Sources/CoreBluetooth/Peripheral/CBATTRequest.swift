@@ -48,26 +48,3 @@ open class CBATTRequest: NSObject, @unchecked Sendable {
         pending?.respond(CBATTRequest.Response(result: result, value: value)) ?? true
     }
 }
-
-/// The response to one request, or to several that came together. The requests keep it, and their refusal is the
-/// response when the last one has gone.
-final class PendingResponse: Sendable {
-    private let waiting: Lock<CheckedContinuation<CBATTRequest.Response, Never>?>
-
-    /// Has the response resume a task.
-    init(_ continuation: CheckedContinuation<CBATTRequest.Response, Never>) {
-        waiting = Lock(continuation)
-    }
-
-    deinit { refuse() }
-
-    /// Responds; returns `false` if that was done before.
-    func respond(_ response: CBATTRequest.Response) -> Bool {
-        let continuation = waiting.withLock { $0.take() }
-        continuation?.resume(returning: response)
-        return continuation != nil
-    }
-
-    /// Refuses the requests, if there was no response.
-    func refuse() { _ = respond(CBATTRequest.Response(result: .unlikelyError, value: nil)) }
-}

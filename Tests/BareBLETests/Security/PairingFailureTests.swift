@@ -167,6 +167,32 @@ import Testing
         }
     }
 
+    /// The first connect begins to switch the adapter off and on, and does not wait for that.
+    @Test func connectsToAnAdapterThatTheManagementHasSwitchedOffKeepTheirTimeoutsAndRecordItsFailure() async throws {
+        try await VirtualTime.run { time in
+            let bench = try await SecurityBench(time)
+            // Set Powered, on.
+            await bench.radio.ignoreManagementPacket([5, 0, 0, 0, 1, 0, 1])
+            for attempt in 1...2 {
+                let begin = time.now
+                let error = await #expect(throws: BLEError.self) {
+                    _ = try await bench.central.connect(bench.id, ConnectOptions(timeout: .seconds(2)))
+                }
+                #expect(error?.code == .timedOut && time.now == begin + .seconds(2), "attempt \(attempt)")
+            }
+            // Its power-on fails while this one waits.
+            let error = await #expect(throws: BLEError.self) {
+                _ = try await bench.central.connect(bench.id, ConnectOptions(timeout: .seconds(60)))
+            }
+            #expect(error?.code == .adapterDown)
+            await bench.radio.powerOn()
+            let commands = await bench.radio.managementCommands
+            let link = try await bench.central.connect(bench.id, ConnectOptions(timeout: .seconds(2)))
+            #expect(await bench.radio.managementCommands == commands, "it goes on without")
+            await link.disconnect()
+        }
+    }
+
     /// Returns a central beside a kernel that does not respond to management; the kernel's ends of its sockets are in
     /// `kernel`.
     private func central(_ bench: SecurityBench, onSilentKernel kernel: Lock<[Int32]>) -> Central {
