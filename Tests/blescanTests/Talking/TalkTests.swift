@@ -107,6 +107,17 @@ import Testing
         #expect(outcome.output.isEmpty)
     }
 
+    /// The values of a service do not depend on one another.
+    @Test func whatCanBeReadOfAServiceIsShown() async throws {
+        let service = "9d5a0001-3c7e-4b1f-8a26-e4710c95b3d8"
+        let outcome = try await BuiltProgram.run(["talk", "demo:long-value", "read \(service)", "read 2a00"])
+        #expect(outcome.status == 76)
+        #expect(outcome.output.contains("fff1  000102"), "\(outcome.output)")
+        let failures = outcome.errors.split(separator: "\n").filter { $0.hasPrefix("blescan: could not read") }
+        #expect(failures.count == 2, "each is reported: \(outcome.errors)")
+        #expect(!outcome.output.contains("Virtual long value"), "nothing follows a failure")
+    }
+
     @Test func bytesComeFromStandardInput() async throws {
         let outcome = try await BuiltProgram.run(
             ["talk", "demo:uart", "write nordic-uart-rx --file -"], input: "hi")
