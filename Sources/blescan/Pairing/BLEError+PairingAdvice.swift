@@ -34,9 +34,7 @@ extension BLEError {
                 hint: "The bond is too weak for it. Pair again: `blescan forget \(peer)`, then `blescan pair \(peer) "
                     + "--require authenticated`.")
         case .bondRejected:
-            guard case .address = peer else {
-                return error.with(hint: "A virtual device forgets its bonds when the command ends.")
-            }
+            guard case .address = peer else { return error }
             return error.with(
                 hint: "The bond is kept. If it is the right device: `blescan forget \(peer)`, then `blescan pair "
                     + "\(peer)`.")
