@@ -79,7 +79,9 @@ struct OperationOutput: Sendable {
 
     private func operation(_ name: String) -> JSONLine? { namesOperations ? .string(name) : nil }
 
-    private func name(_ uuid: BluetoothUUID?) -> JSONLine? { uuid.flatMap(AssignedNumbers.name).map { .string($0) } }
+    private func name(_ uuid: BluetoothUUID?) -> JSONLine? {
+        uuid.flatMap(AssignedNumbers.label(ofAttribute:)).map { .string($0) }
+    }
 
     /// Returns a line for users: the meaning in green, as in `explore`.
     private func plain(
@@ -111,7 +113,7 @@ struct OperationOutput: Sendable {
     ) -> [UInt8] {
         let cells = [
             Timestamp.localNow(), CSVLine.text(peer), String(handle), uuid?.description ?? "",
-            CSVLine.text(uuid.flatMap(AssignedNumbers.name) ?? ""), event, Hex.encode(value),
+            CSVLine.text(uuid.flatMap(AssignedNumbers.label(ofAttribute:)) ?? ""), event, Hex.encode(value),
             CSVLine.text(meaning?.line ?? ""),
         ]
         return Array(cells.joined(separator: ",").utf8)

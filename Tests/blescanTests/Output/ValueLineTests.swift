@@ -68,6 +68,21 @@ import Testing
         #expect(watch.output.split(separator: "\n").count == 3)
     }
 
+    /// Vendors use the UUIDs of companies for characteristics of their own.
+    @Test func noValueHasTheNameOfACompany() async throws {
+        for command in [
+            ["read", "demo:long-value", "fff1", "0x0007"], ["write", "demo:long-value", "fff1", "00"],
+            ["talk", "demo:long-value", "read fff1", "write fff1 00"],
+        ] {
+            let named = try await BuiltProgram.run(command + ["--json"]).objects().filter { $0["handle"] as? Int == 8 }
+            #expect(!named.isEmpty && named.allSatisfy { $0["name"] == nil }, "\(command)")
+        }
+        let table = try await BuiltProgram.run(["read", "demo:long-value", "fff1", "--format", "csv"])
+        #expect(table.output.contains(",8,fff1,,read,000102"), "\(table.output)")
+        let others = try await BuiltProgram.run(["read", "demo:heart-rate", "0x0001", "2a19", "--json"])
+        #expect(try others.objects().map { $0["name"] as? String } == ["Primary Service", "Battery Level"])
+    }
+
     /// A device's text is no formula.
     @Test func noValueIsAFormula() async throws {
         let device = VirtualDevice(
