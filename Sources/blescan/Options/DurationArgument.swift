@@ -16,9 +16,10 @@ struct DurationArgument: Hashable, Sendable, CustomStringConvertible {
         guard let seconds = Double(argument) ?? Self.seconds(in: argument), !seconds.isNaN else {
             throw BadValue(description: "write 10s, 500ms, 2m, 1m30s or 1h; a bare number is seconds.")
         }
-        guard seconds > 0 else { throw BadValue(description: "it must be longer than 0.") }
+        guard seconds >= 1e-9 else { throw BadValue(description: "it must be longer than 0.") }
         guard seconds <= Self.year else { throw BadValue(description: "it takes 8760h at most.") }
-        duration = .seconds(seconds)
+        // As a binary fraction, 10.24s is longer than 10.24 s.
+        duration = .nanoseconds(Int64((seconds * 1e9).rounded()))
         description = argument
     }
 
