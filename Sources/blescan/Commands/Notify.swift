@@ -89,7 +89,7 @@ struct Notify: AsyncParsableCommand {
         try limit.expect(received, isInterrupted: isInterrupted, "came")
         if let duration = limit.duration, received == 0, !isInterrupted {
             throw Failure(
-                message: "no value came in \(duration)",
+                message: "no value came in \(duration.words)",
                 hint: "The peer sends when something changes; allow more time with --for.", status: .notFound)
         }
     }

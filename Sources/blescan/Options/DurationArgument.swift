@@ -3,6 +3,9 @@ struct DurationArgument: Hashable, Sendable, CustomStringConvertible {
     let duration: Duration
     let description: String
 
+    /// The time for users: a bare number with its unit.
+    var words: String { Double(description) == nil ? description : description + " s" }
+
     private static let year: Double = 31_536_000
     private static let units: [(names: [String], seconds: Double)] = [
         (["d"], 86_400), (["h"], 3600), (["m", "min"], 60), (["s", "sec"], 1), (["ms"], 0.001),

@@ -16,6 +16,11 @@ import Testing
         #expect(argument.description == text)
     }
 
+    @Test(arguments: [("1", "1 s"), ("0.5", "0.5 s"), ("500ms", "500ms"), ("1m30s", "1m30s")])
+    func messagesHaveTheUnit(_ text: String, _ words: String) throws {
+        #expect(try DurationArgument(argument: text).words == words)
+    }
+
     @Test(arguments: [
         "", "m", "s", "soon", "30s1m", "1m30", "1m2m", "1m2min", "1ms2s", "10 s", "1m 30s", "1.2.3s", "1e3s",
         "5minutes",
