@@ -49,6 +49,11 @@ struct Read: AsyncParsableCommand {
         if let format = values.format {
             throw ValidationError("--raw writes no lines; leave out --format \(format.rawValue).")
         }
+        if case .service(let service)? = reading.attribute.first, reading.attribute.count == 1 {
+            let example = NearNames.characteristics(of: service).first.map { ", such as \($0)" } ?? ""
+            throw ValidationError(
+                "--raw is for one value, and \(service) is a service; name one of its characteristics\(example).")
+        }
         // Where one value ends and the next begins could not be seen.
         guard reading.isAlone else { throw ValidationError("--raw is for one value; name one attribute.") }
         if options.output.recording.record == "-" {

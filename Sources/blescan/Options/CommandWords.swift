@@ -61,6 +61,9 @@ struct CommandWords {
             if word == "--" { return nil }
             guard let option = Self.option(word) else {
                 if name == nil, isCommand(word) { return misplaced(word) }
+                if command.commandName == Scan._commandName, let peer = try? PeerDesignation(argument: word) {
+                    return surplus(word, peer)
+                }
                 continue
             }
             guard let argument = argument(option.name) else {
@@ -151,6 +154,21 @@ struct CommandWords {
         // It can be pasted into a shell, which has removed the quotes.
         let text = line.map(\.shellQuoted).joined(separator: " ")
         return Failure(message: "options go after the command", hint: "Write `\(text)`.", status: .usage)
+    }
+
+    /// Returns the failure for the peer of a scan, which has none.
+    private func surplus(_ word: String, _ peer: PeerDesignation) -> Failure {
+        let options: String? =
+            switch peer {
+            case .advertised(let peer): peer.scanOptions
+            case .known(.address(_, _)): "--address \(word.shellQuoted)"
+            case .known: nil
+            }
+        let explore = "`blescan explore \(word.shellQuoted)`"
+        let hint =
+            options.map { "Write `blescan scan \($0)` to hear it alone, or \(explore) for its attributes." }
+            ?? "Write \(explore) for its attributes."
+        return Failure(message: "a scan takes no peer, and \(word) is one", hint: hint, status: .usage)
     }
 
     private func isCommand(_ word: String) -> Bool {
