@@ -26,7 +26,12 @@ extension BLEError {
         let error = named(as: peer)
         switch code {
         case .insufficientSecurity where requiredSecurity != .authorization:
-            guard let advice = peer.pairingAdvice else { return error }
+            guard let advice = peer.pairingAdvice else {
+                guard case .demo = peer else { return error }
+                return error.with(
+                    hint: "The peer requires a paired or encrypted link, and of the virtual devices only demo:lock "
+                        + "pairs.")
+            }
             guard isBonded, case .address = peer else {
                 return error.with(hint: "The peer requires a paired or encrypted link: \(advice).")
             }

@@ -119,6 +119,19 @@ import Testing
         #expect(!outcome.output.contains("Virtual long value"), "nothing follows a failure")
     }
 
+    /// By its handle a value is as well known as by its name.
+    @Test(arguments: [
+        ("demo:battery", "write 0x0008 01", "it is not writable (properties: read, notify) [ATT 0x03]"),
+        ("demo:battery", "write 2a19 01", "hint: `blescan explore` shows which values can be written."),
+        ("demo:heart-rate", "write 0x0015 02", "control point not supported [ATT 0x80]"),
+        ("demo:battery", "notify 0x0003", "hint: `blescan watch` reads it again and again."),
+        ("demo:uart", "notify 0x0008", "hint: `blescan explore` shows which values the peer sends."),
+    ])
+    func whatIsNotPermittedIsExplained(_ peer: String, _ operation: String, _ words: String) async throws {
+        let outcome = try await BuiltProgram.run(["talk", peer, operation])
+        #expect(outcome.status == 76 && outcome.errors.contains(words), "\(outcome.errors)")
+    }
+
     @Test func bytesComeFromStandardInput() async throws {
         let outcome = try await BuiltProgram.run(
             ["talk", "demo:uart", "write nordic-uart-rx --file -"], input: "hi")
