@@ -77,6 +77,8 @@ import Testing
             ["read", "demo:battery", "0x0000"],
             ["read", "demo:battery", "0x10000"],
             ["write", "demo:uart", "0x0008"],
+            ["write", "demo:uart", "0x0008", "05a0"],
+            ["write", "demo:uart", "0x0008", "good morning"],
             ["write", "demo:uart", "0x0008", "--hex", "01", "--u8", "1"],
             ["write", "demo:uart", "0x0008", "--hex", "012"],
             ["write", "demo:uart", "0x0008", "--hex", "0g"],
