@@ -106,6 +106,12 @@ struct OperationOutput: Sendable {
         return Array(Console.spelled(line.painted(look)).utf8)
     }
 
+    /// Returns the value as objects have it, if it is one; several fields are a text for users.
+    private func cell(_ meaning: ValueDescription) -> String {
+        if let only = meaning.fields.first, meaning.fields.count == 1, only.name.isEmpty { return CSVLine.value(only) }
+        return CSVLine.text(meaning.line)
+    }
+
     /// Returns a line of comma-separated values. What the device has sent is text, and no formula.
     private func csv(
         _ value: [UInt8], at handle: AttributeHandle, _ uuid: BluetoothUUID?, event: String,
@@ -114,7 +120,7 @@ struct OperationOutput: Sendable {
         let cells = [
             Timestamp.localNow(), CSVLine.text(peer), String(handle), uuid?.description ?? "",
             CSVLine.text(uuid.flatMap(AssignedNumbers.label(ofAttribute:)) ?? ""), event, Hex.encode(value),
-            CSVLine.text(meaning?.line ?? ""),
+            meaning.map(cell) ?? "",
         ]
         return Array(cells.joined(separator: ",").utf8)
     }

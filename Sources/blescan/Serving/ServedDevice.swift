@@ -116,7 +116,7 @@ struct ServedDevice: Sendable {
             }
             value = bytes
         }
-        let uuid = try uuid(words[0], named: AssignedNumbers.characteristic(named:))
+        let uuid = try Self.uuid(words[0], named: AssignedNumbers.characteristic(named:))
         return LocalCharacteristic(uuid, properties, value: .stored(value), access: access)
     }
 
