@@ -105,7 +105,8 @@ public actor VirtualRadio {
         unsafe loop.asUnownedSerialExecutor()
     }
 
-    static func address(of number: UInt16) -> BluetoothAddress {
+    /// Returns the address of the adapter with this number.
+    package static func address(of number: UInt16) -> BluetoothAddress {
         BluetoothAddress(rawValue: 0x00AA_0100_0042 + UInt64(number))
     }
 

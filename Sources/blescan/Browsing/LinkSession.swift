@@ -85,20 +85,24 @@ actor LinkSession {
                 report(.written(handle, byteCount: bytes.count, kind))
             }
         case .subscribe(let handle):
-            await attempt(at: handle) { () async throws(BLEError) in try await subscribe(to: handle) }
+            await attempt(at: handle, subscribing: true) { () async throws(BLEError) in
+                try await subscribe(to: handle)
+            }
         case .unsubscribe(let handle):
             await attempt(at: handle) { () async throws(BLEError) in try await unsubscribe(from: handle) }
         }
     }
 
-    private func attempt(at handle: AttributeHandle, _ body: () async throws(BLEError) -> Void) async {
+    private func attempt(
+        at handle: AttributeHandle, subscribing: Bool = false, _ body: () async throws(BLEError) -> Void
+    ) async {
         do throws(BLEError) {
             try await body()
         } catch {
             // The end of the link is reported once, with its reason.
             guard error.code != .disconnected, error.code != .cancelled else { return }
             let attribute = try? AttributeArgument(argument: CharacteristicReference.handle(handle).description)
-            let advised = await attribute?.advised(error, peripheral) ?? error
+            let advised = await attribute?.advised(error, peripheral, subscribing: subscribing) ?? error
             report(.failed(handle, Failure(advised.named(as: peer))))
         }
     }

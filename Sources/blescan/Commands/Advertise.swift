@@ -108,6 +108,21 @@ struct Advertise: AsyncParsableCommand {
                     + "the other to a second `blescan advertise`.")
         }
         if let measuredPower { try validate(measuredPower) }
+        try validateContents()
+    }
+
+    /// What no adapter sends needs no adapter to be refused.
+    private func validateContents() throws {
+        if let time = interval?.duration, time < .milliseconds(20) || time > .milliseconds(10_240) {
+            throw ValidationError("--interval takes 20ms to 10.24s.")
+        }
+        let limits = AdvertisingPlan.limits(
+            extended ? .nonconnectable : .scannable, usesExtendedPDUs: extended, maximum: .max)
+        do throws(AdvertisementData.Invalid) {
+            _ = try advertisement().data.payload(fitting: limits)
+        } catch {
+            throw ValidationError("\(error); leave something out, or shorten it.")
+        }
     }
 
     private func validate(_ measuredPower: Int8) throws {

@@ -15,7 +15,7 @@ struct Doctor: AsyncParsableCommand {
               sudo blescan doctor --report > report.txt
 
             Sixteen checks, from the kernel to the air, and of the bonds; the check of
-            the adapters knows defects of controllers. Each line that is not ok is
+            the adapters knows defects of controllers. Each warning or failure is
             followed by a remedy. Nothing is changed without --fix, but for a short
             passive scan, which --no-scan leaves out. Ends with 0 unless something
             failed, else with 69 (no usable adapter), 77 (not permitted) or the status

@@ -41,7 +41,9 @@ struct Forget: AsyncParsableCommand {
     }
 
     func validate() throws {
-        guard peer.isInTheAir else { throw ValidationError("There are no bonds with \(peer).") }
+        guard peer.isInTheAir || VirtualPeer(peer)?.isProtected == true else {
+            throw ValidationError("There are no bonds with \(peer).")
+        }
     }
 
     func run() async throws {
@@ -68,7 +70,6 @@ struct Forget: AsyncParsableCommand {
 
     /// Returns the bonds that the arguments name.
     func targets(in directory: BondDirectory) throws -> [Target] {
-        guard case .address(let address, let type) = peer else { return [] }
         let selected: BluetoothAddress? =
             switch adapter?.selector {
             case .address(let address): address
@@ -76,8 +77,17 @@ struct Forget: AsyncParsableCommand {
             case .first, nil: nil
             }
         return try directory.stored().filter { selected == nil || $0.adapter == selected }.flatMap { stored in
-            stored.records.map(\.identity).filter { $0.address == address && (type == nil || $0.type == type) }
+            stored.records.map(\.identity).filter { isMeant($0, of: stored.adapter) }
                 .map { Target(adapter: stored.adapter, identity: $0) }
+        }
+    }
+
+    private func isMeant(_ identity: PeerID, of adapter: BluetoothAddress) -> Bool {
+        switch peer {
+        case .address(let address, let type): identity.address == address && (type == nil || identity.type == type)
+        // Earlier versions stored such a bond where --bonds was given. No other virtual device pairs.
+        case .demo: adapter == VirtualPeer.adapter
+        case .unix: false
         }
     }
 

@@ -89,7 +89,7 @@ struct Notify: AsyncParsableCommand {
         try limit.expect(received, isInterrupted: isInterrupted, "came")
         if let duration = limit.duration, received == 0, !isInterrupted {
             throw Failure(
-                message: "no value came in \(duration)",
+                message: "no value came in \(duration.words)",
                 hint: "The peer sends when something changes; allow more time with --for.", status: .notFound)
         }
     }
@@ -123,8 +123,10 @@ struct Notify: AsyncParsableCommand {
             guard
                 let unknown = attribute.first(where: { attribute in
                     switch attribute.reference {
-                    case .handle(let handle): database.characteristic(containing: handle) == nil
-                    case .uuid(let uuid, let service, _): database.characteristics(uuid, in: service).isEmpty
+                    case .handle(let handle):
+                        database.characteristic(containing: handle)?.properties.canSubscribe != true
+                    case .uuid(let uuid, let service, _):
+                        database.characteristics(uuid, in: service).allSatisfy { !$0.properties.canSubscribe }
                     case .characteristic: false
                     }
                 })

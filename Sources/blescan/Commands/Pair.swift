@@ -21,7 +21,8 @@ struct Pair: AsyncParsableCommand {
             The bond is on the disk when the command ends. From then on each command
             encrypts its link to this peer before the first byte; a peer that has lost
             the bond is reported, and never paired again by itself. A peer with a bond
-            is not paired again: forget the bond first.
+            is not paired again: forget the bond first. A bond with a virtual device
+            ends with the command.
 
             Pairing needs CAP_NET_ADMIN, and switches the adapter off and on once,
             which ends its links. bluetoothd must not use the same adapter. The commands
@@ -88,6 +89,7 @@ struct Pair: AsyncParsableCommand {
             Console.out(bond.json(isNew: isNew).text)
         } else {
             Console.out(bond.result(isNew: isNew).painted(color.look))
+            if case .demo = peer { Console.note("the bond with \(peer), a virtual device, ends with this command") }
         }
     }
 }

@@ -49,6 +49,11 @@ struct Read: AsyncParsableCommand {
         if let format = values.format {
             throw ValidationError("--raw writes no lines; leave out --format \(format.rawValue).")
         }
+        if case .service(let service)? = reading.attribute.first, reading.attribute.count == 1 {
+            let example = NearNames.characteristics(of: service).first.map { ", such as \($0)" } ?? ""
+            throw ValidationError(
+                "--raw is for one value, and \(service) is a service; name one of its characteristics\(example).")
+        }
         // Where one value ends and the next begins could not be seen.
         guard reading.isAlone else { throw ValidationError("--raw is for one value; name one attribute.") }
         if options.output.recording.record == "-" {
@@ -79,6 +84,11 @@ struct Read: AsyncParsableCommand {
             }
             return found
         }
+        if raw, found.contains(where: { (try? $0.get())?.isOfService == true }), let service = arguments.first?.text {
+            throw Failure(
+                message: "\(service) is a service, and --raw is for one value",
+                hint: "Name one of its characteristics; `blescan explore` lists them.", status: .usage)
+        }
         let failures = show(found, of: peer)
         guard let first = failures.first else { return }
         // The last one is reported at the end of the program, with its status or that of the first.
@@ -102,7 +112,9 @@ struct Read: AsyncParsableCommand {
 
     private func printLines(of readings: [ReadValue], _ peer: PeerArgument) {
         let output = values.lines(of: peer, json: options.json)
-        let labels = AttributeLabels(readings.map { ($0.handle, $0.uuid) }, isAlone: reading.isAlone)
+        let labels = AttributeLabels(
+            readings.map { ($0.handle, $0.uuid) },
+            isAlone: reading.isAlone && !readings.contains(where: \.isOfService))
         if let header = output.header { Console.out(header) }
         for reading in readings {
             Console.out(

@@ -56,6 +56,16 @@ struct Replay: AsyncParsableCommand {
     enum Layer: String, ExpressibleByArgument, CaseIterable {
         case att, hci, adv, l2cap
 
+        /// What they are called in messages.
+        var words: String {
+            switch self {
+            case .att: "ATT packets"
+            case .hci: "HCI packets"
+            case .adv: "advertisements"
+            case .l2cap: "L2CAP packets"
+            }
+        }
+
         /// `hci` excludes the packets of the other layers.
         func shows(_ layer: PrintedPacket.Layer) -> Bool {
             switch self {
@@ -215,9 +225,7 @@ struct Replay: AsyncParsableCommand {
         output.finish()
         if output.shownCount == 0 {
             let name = InputFile.name(of: file)
-            throw Failure(
-                message: mode.only == nil ? "\(name) has no packets" : "\(name) has no such packets",
-                status: .notFound)
+            throw Failure(message: "\(name) has no \(mode.only?.words ?? "packets")", status: .notFound)
         }
     }
 }

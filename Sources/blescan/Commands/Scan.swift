@@ -95,7 +95,7 @@ struct Scan: AsyncParsableCommand {
         // If the scan is ended earlier, with ^C or by closing the pipe, finding nothing is not a failure.
         guard end.reason == .timeIsOver, end.heard == 0, let duration else { return }
         throw Failure(
-            message: "no device that matches was heard in \(duration)",
+            message: "no device that matches was heard in \(duration.words)",
             hint: "Move closer, wake it, or allow more time.",
             status: .notFound)
     }

@@ -112,7 +112,9 @@ struct SelfTest: AsyncParsableCommand {
             Console.out(report.json(redacted: redact).bytes)
         } else {
             let screen = SelfTestScreen(width: Console.width)
-            show(screen.lines(of: report), masking) { screen.styled(reportLine: $0, report.verdict) }
+            show(screen.lines(of: report, named: adapter?.virtualName), masking) {
+                screen.styled(reportLine: $0, report.verdict)
+            }
         }
         if report.isInterrupted { throw ExitCode(ExitStatus.interrupted.rawValue) }
         if report.status != 0 { throw ExitCode(report.status) }
@@ -182,6 +184,12 @@ enum SelfTestAdapterArgument: Hashable, Sendable {
         } else {
             self = .kernel(try AdapterArgument(argument: argument).selector)
         }
+    }
+
+    /// The name of a virtual one, which is another one in its virtual machine.
+    var virtualName: String? {
+        if case .demo(let name) = self { return "demo:" + name }
+        return nil
     }
 
     var selector: AdapterSelector? {

@@ -344,7 +344,7 @@ extension Serve {
         _ event: Event, _ central: String, _ attribute: Attribute? = nil, value: [UInt8]? = nil, offset: Int? = nil,
         reason: String? = nil, refusal: ATTErrorCode? = nil, bond: Bond? = nil, passkey: Passkey? = nil
     ) {
-        let name = attribute?.type.flatMap { AssignedNumbers.name(of: $0) }
+        let name = attribute?.type.flatMap(AssignedNumbers.label(ofAttribute:))
         let reason = reason ?? refusal.map { $0.name.lowercased() }
         if json {
             let object = JSONLine.object([

@@ -74,7 +74,8 @@ enum Recording {
         guard isNamedSo else {
             let name = InputFile.name(of: path)
             throw Failure(
-                message: "\(name): \(CaptureError.notACapture)", hint: advice(.notACapture), status: .badData)
+                message: "\(name): \(CaptureError.notACapture), and no dialogue", hint: advice(.notACapture),
+                status: .badData)
         }
         throw Failure(
             message: "\(path) is not a dialogue: \(reason)",

@@ -112,8 +112,26 @@ enum PeerDesignation: Hashable, Sendable {
         if let advertised = try AdvertisedPeer(argument: argument) {
             self = .advertised(advertised)
         } else {
-            self = .known(try PeerArgument(argument: argument))
+            let peer: PeerArgument
+            do throws(BadValue) {
+                peer = try PeerArgument(argument: argument)
+            } catch {
+                throw argument.hasPrefix("unix:") ? error : Self.badValue(argument)
+            }
+            self = .known(peer)
         }
+    }
+
+    private static func badValue(_ text: String) -> BadValue {
+        var near: [String] = []
+        if VirtualPeer(named: text) != nil { near.append("demo:" + text) }
+        if AssignedNumbers.service(named: text) != nil { near.append("service:" + text) }
+        guard near.isEmpty else {
+            return BadValue(description: "did you mean \(NearNames.list(near + ["name:" + text]))?")
+        }
+        return BadValue(
+            description: "write AA:BB:CC:DD:EE:FF, with /random or /public where the type is known, name:NAME or "
+                + "service:UUID, unix:PATH or demo:NAME.")
     }
 
     /// Whether an adapter is needed to reach it.

@@ -57,10 +57,26 @@ enum ReadArgument: Hashable, Sendable {
         }
     }
 
+    /// The argument as it was written, or the service.
+    var text: String {
+        switch self {
+        case .attribute(let attribute): attribute.text
+        case .service(let service): service.description
+        }
+    }
+
     /// Whether it is one value, and not several.
     var isAttribute: Bool {
         if case .attribute = self { return true }
         return false
+    }
+
+    /// The UUID of an attribute whose type is unknown, and which the peer may have as a service.
+    var possibleService: BluetoothUUID? {
+        guard case .attribute(let attribute) = self, case .uuid(let uuid, nil, nil) = attribute.reference,
+            AssignedNumbers.characteristicName(uuid) == nil, AssignedNumbers.descriptorName(uuid) == nil
+        else { return nil }
+        return uuid
     }
 
     /// Returns the service that an argument names; `nil` if it can be an attribute.
@@ -117,9 +133,8 @@ extension BluetoothUUID {
         self.init(dashed)
     }
 
-    /// Whether it is in the range that is assigned to services alone, and is assigned.
+    /// Whether it is known as a service, of the SIG or of a vendor, and as nothing else.
     fileprivate var isService: Bool {
-        guard let short else { return false }
-        return (0x1800...0x18FF).contains(short) && AssignedNumbers.serviceName(self) != nil
+        AssignedNumbers.serviceName(self) != nil && AssignedNumbers.characteristicName(self) == nil
     }
 }

@@ -1,4 +1,5 @@
 import ArgumentParser
+import BLECore
 import FoundationEssentials
 
 /// The command line word by word, for the message about one that the parser has refused: the parser reports the first
@@ -57,10 +58,16 @@ struct CommandWords {
     /// Returns the failure that explains the line best; `nil` if all options are known and in their place.
     var failure: Failure? {
         var rest = words
+        var operands = 0
         while let word = rest.popFirst() {
             if word == "--" { return nil }
             guard let option = Self.option(word) else {
                 if name == nil, isCommand(word) { return misplaced(word) }
+                if command.commandName == Scan._commandName, let peer = try? PeerDesignation(argument: word) {
+                    return surplus(word, peer)
+                }
+                operands += 1
+                if command.commandName == Write._commandName, operands > 2 { return formless(word) }
                 continue
             }
             guard let argument = argument(option.name) else {
@@ -151,6 +158,31 @@ struct CommandWords {
         // It can be pasted into a shell, which has removed the quotes.
         let text = line.map(\.shellQuoted).joined(separator: " ")
         return Failure(message: "options go after the command", hint: "Write `\(text)`.", status: .usage)
+    }
+
+    /// Returns the failure for the peer of a scan, which has none.
+    private func surplus(_ word: String, _ peer: PeerDesignation) -> Failure {
+        let options: String? =
+            switch peer {
+            case .advertised(let peer): peer.scanOptions
+            case .known(.address(_, _)): "--address \(word.shellQuoted)"
+            case .known: nil
+            }
+        let explore = "`blescan explore \(word.shellQuoted)`"
+        let hint =
+            options.map { "Write `blescan scan \($0)` to hear it alone, or \(explore) for its attributes." }
+            ?? "Write \(explore) for its attributes."
+        return Failure(message: "a scan takes no peer, and \(word) is one", hint: hint, status: .usage)
+    }
+
+    /// Returns the failure for a value whose form is not named.
+    private func formless(_ word: String) -> Failure {
+        let isHex = (try? Hex.decode(word)) != nil
+        let text = "`--text \(word.shellQuoted)`"
+        return Failure(
+            message: "unexpected argument '\(word)'",
+            hint: isHex ? "Write `--hex \(word)` for bytes, or \(text) for a text." : "Write \(text) for a text.",
+            status: .usage)
     }
 
     private func isCommand(_ word: String) -> Bool {

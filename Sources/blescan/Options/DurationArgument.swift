@@ -3,6 +3,9 @@ struct DurationArgument: Hashable, Sendable, CustomStringConvertible {
     let duration: Duration
     let description: String
 
+    /// The time for users: a bare number with its unit.
+    var words: String { Double(description) == nil ? description : description + " s" }
+
     private static let year: Double = 31_536_000
     private static let units: [(names: [String], seconds: Double)] = [
         (["d"], 86_400), (["h"], 3600), (["m", "min"], 60), (["s", "sec"], 1), (["ms"], 0.001),
@@ -16,9 +19,10 @@ struct DurationArgument: Hashable, Sendable, CustomStringConvertible {
         guard let seconds = Double(argument) ?? Self.seconds(in: argument), !seconds.isNaN else {
             throw BadValue(description: "write 10s, 500ms, 2m, 1m30s or 1h; a bare number is seconds.")
         }
-        guard seconds > 0 else { throw BadValue(description: "it must be longer than 0.") }
+        guard seconds >= 1e-9 else { throw BadValue(description: "it must be longer than 0.") }
         guard seconds <= Self.year else { throw BadValue(description: "it takes 8760h at most.") }
-        duration = .seconds(seconds)
+        // As a binary fraction, 10.24s is longer than 10.24 s.
+        duration = .nanoseconds(Int64((seconds * 1e9).rounded()))
         description = argument
     }
 

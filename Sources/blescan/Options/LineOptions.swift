@@ -37,7 +37,8 @@ struct LineOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
             "The columns of --format csv, separated by commas: t, address, name, rssi, temperature …; a wrong one lists "
-                + "them all.", valueName: "list"),
+                + "them all. Lines that repeat the last one about their device but for t and event, and in the default "
+                + "columns but for rssi, are left out, unless --each is packet.", valueName: "list"),
         transform: FieldsArgument.init(argument:))
     var fields: FieldsArgument?
 
@@ -77,12 +78,11 @@ struct LineOptions: ParsableArguments {
     func lines(_ format: LineFormat) -> ScanLines {
         // Otherwise each line would identify the machine.
         let host = redact ? "(host)" : Self.cleaned(Self.hostName)
-        // An RSSI that is asked for is news by itself.
-        let wantsRSSI = fields?.fields.contains(.rssi) ?? false
         return ScanLines(
             format: format, scanner: scanner.map(Self.cleaned) ?? (host.isEmpty ? "localhost" : host),
             fields: fields?.fields ?? CSVField.usual, redaction: redact ? AdvertisementRedaction() : nil,
-            leavesOutRepetitions: each != .packet && !wantsRSSI)
+            // An RSSI that is asked for is news by itself.
+            leavesOutRepetitions: each != .packet, comparesRSSI: fields != nil)
     }
 
     /// The given options, in their spelling.

@@ -21,7 +21,7 @@ enum AdvertisementTable {
             // The type and the value, which begins with the bytes.
             let value = line.dropFirst(valueColumn)
             var text = StyledText(String(line.prefix(valueColumn)))
-            let bytes = value.prefix { $0.isHexDigit }
+            let bytes = value.prefix { $0.isHexDigit || $0 == "-" }
             text.add(String(bytes), .dim)
             text.add(String(value.dropFirst(bytes.count)), .green)
             return text.painted(look)

@@ -10,10 +10,17 @@ extension AttributeArgument {
             return error.with(
                 reason: "it is not readable", hint: "`blescan notify` prints a value that the peer sends.")
         }
-        if case .uuid(0x2A39, _, _) = reference, error.attError?.rawValue == 0x80 {
-            // Heart Rate Service 1.0, 1.6.
-            return error.with(
-                reason: "refused: control point not supported", hint: "Write 01, which resets the energy expended.")
+        let database = await peripheral.database
+        let characteristic = reference.valueHandle(in: database).flatMap { database?.characteristic(valueHandle: $0) }
+        if let characteristic {
+            if characteristic.uuid == 0x2A39, error.attError?.rawValue == 0x80 {
+                // Heart Rate Service 1.0, 1.6.
+                return error.with(
+                    reason: "refused: control point not supported", hint: "Write 01, which resets the energy expended.")
+            }
+            if let advised = Self.advised(error, of: characteristic.properties, subscribing: subscribing) {
+                return advised
+            }
         }
         switch reference {
         case .handle(let handle):
@@ -47,6 +54,21 @@ extension AttributeArgument {
         case .characteristic:
             return error
         }
+    }
+
+    /// Returns the failure of what the properties do not permit; `nil` for another one.
+    private static func advised(
+        _ error: BLEError, of properties: CharacteristicProperties, subscribing: Bool
+    ) -> BLEError? {
+        let writable = "`blescan explore` shows which values can be written."
+        if error.attError == .writeNotPermitted, !properties.canWrite {
+            return error.with(reason: "it is not writable (properties: \(properties))", hint: writable)
+        }
+        guard error.code == .notSupported, error.attError == nil, error.hint == nil else { return nil }
+        if !subscribing { return error.with(hint: writable) }
+        return error.with(
+            hint: properties.contains(.read)
+                ? "`blescan watch` reads it again and again." : "`blescan explore` shows which values the peer sends.")
     }
 
     /// To the library a descriptor's handle would stand for its characteristic, which is not what the user wrote.

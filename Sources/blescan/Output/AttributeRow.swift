@@ -118,4 +118,10 @@ extension AssignedNumbers {
         default: serviceName(uuid) ?? memberName(uuid)
         }
     }
+
+    /// Returns the name of the type of an attribute. The UUIDs of members name the companies of services and of their
+    /// data: as those of characteristics they are used by all.
+    static func label(ofAttribute uuid: BluetoothUUID) -> String? {
+        characteristicName(uuid) ?? descriptorName(uuid) ?? declarationName(uuid)
+    }
 }

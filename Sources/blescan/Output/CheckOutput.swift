@@ -11,12 +11,19 @@ struct CheckOutput {
         var check = CaptureCheck()
         var isDialogue = false
         var finding: CaptureCheck.Finding?
+        // Its number in the output of `replay`, which counts the steps of a dialogue and not its lines.
+        var shownNumber = 0
         let warning = try Recording.read(path) { packet in
-            if finding == nil { finding = check.received(packet) }
+            guard finding == nil else { return }
+            shownNumber += 1
+            finding = check.received(packet)
         } dialogue: { dialogue in
             isDialogue = true
             check = CaptureCheck(dialogue)
-            for step in dialogue.steps where finding == nil { finding = check.received(step) }
+            for step in dialogue.steps where finding == nil {
+                shownNumber += 1
+                finding = check.received(step)
+            }
         }
         if let warning { Console.warn(warning) }
         let place = { (number: Int) in "\(isDialogue ? "line" : "packet") \(number)" }
@@ -32,7 +39,8 @@ struct CheckOutput {
         let packet = place(finding.disagreement.number) + (finding.peer.map { ", \($0)" } ?? "")
         throw Failure(
             message: "\(name), \(packet): \(Self.text(of: finding.disagreement)). \(reason)",
-            hint: "`blescan replay --only att` shows what led to it.", status: .refused)
+            hint: "`blescan replay \(path.shellQuoted) --only att` shows it as #\(shownNumber), and what led to it.",
+            status: .refused)
     }
 
     private func show(_ check: CaptureCheck, _ place: (Int) -> String) {

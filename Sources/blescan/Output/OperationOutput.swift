@@ -79,7 +79,9 @@ struct OperationOutput: Sendable {
 
     private func operation(_ name: String) -> JSONLine? { namesOperations ? .string(name) : nil }
 
-    private func name(_ uuid: BluetoothUUID?) -> JSONLine? { uuid.flatMap(AssignedNumbers.name).map { .string($0) } }
+    private func name(_ uuid: BluetoothUUID?) -> JSONLine? {
+        uuid.flatMap(AssignedNumbers.label(ofAttribute:)).map { .string($0) }
+    }
 
     /// Returns a line for users: the meaning in green, as in `explore`.
     private func plain(
@@ -104,6 +106,12 @@ struct OperationOutput: Sendable {
         return Array(Console.spelled(line.painted(look)).utf8)
     }
 
+    /// Returns the value as objects have it, if it is one; several fields are a text for users.
+    private func cell(_ meaning: ValueDescription) -> String {
+        if let only = meaning.fields.first, meaning.fields.count == 1, only.name.isEmpty { return CSVLine.value(only) }
+        return CSVLine.text(meaning.line)
+    }
+
     /// Returns a line of comma-separated values. What the device has sent is text, and no formula.
     private func csv(
         _ value: [UInt8], at handle: AttributeHandle, _ uuid: BluetoothUUID?, event: String,
@@ -111,8 +119,8 @@ struct OperationOutput: Sendable {
     ) -> [UInt8] {
         let cells = [
             Timestamp.localNow(), CSVLine.text(peer), String(handle), uuid?.description ?? "",
-            CSVLine.text(uuid.flatMap(AssignedNumbers.name) ?? ""), event, Hex.encode(value),
-            CSVLine.text(meaning?.line ?? ""),
+            CSVLine.text(uuid.flatMap(AssignedNumbers.label(ofAttribute:)) ?? ""), event, Hex.encode(value),
+            meaning.map(cell) ?? "",
         ]
         return Array(cells.joined(separator: ",").utf8)
     }

@@ -1,7 +1,8 @@
 import BLECore
 import BLEProfiles
 
-/// The value of one structure in lines of text: bytes first, the decoded value after two spaces.
+/// The value of one structure in lines of text: bytes first, the decoded value after two spaces. Before the data of a
+/// company or service stands its number, as it is written elsewhere.
 enum StructureText {
     /// The lines of a structure; always one at least.
     static func lines(
@@ -65,9 +66,8 @@ enum StructureText {
 
     private static func service(_ value: [UInt8], _ data: AdvertisingData) -> [String] {
         guard let entry = data.serviceData.first else { return hex(value, meaning: nil) }
-        let uuid = Hex.encode(value.prefix(value.count - entry.data.count))
         let name = AssignedNumbers.name(of: entry.service)
-        var lines = [uuid + (name.map { "  " + $0 } ?? "")]
+        var lines = [entry.service.description + (name.map { "  " + $0 } ?? "")]
         lines += hex(entry.data, meaning: nil).filter { !$0.isEmpty }
         return lines
     }

@@ -7,6 +7,8 @@ struct ReadValue: Sendable {
     /// The type of the attribute; `nil` if the peer does not report it.
     var uuid: BluetoothUUID?
     let value: [UInt8]
+    /// Whether its service was named, and not the value itself.
+    var isOfService = false
 }
 
 /// Reads the values that a command line names, for `read`, `watch` and `talk`.
@@ -21,19 +23,33 @@ struct ValueReader: Sendable {
     let findsTypes: Bool
 
     /// Reads what an argument names, and returns each value or its failure. The end of the link is the last one.
+    ///
+    /// A UUID of an unknown type, which no characteristic of the peer has, may be that of a service.
     func results(of argument: ReadArgument) async -> [Result<ReadValue, BLEError>] {
-        var results: [Result<ReadValue, BLEError>] = []
         do throws(BLEError) {
-            for attribute in try await attributes(of: argument) {
-                do throws(BLEError) {
-                    results.append(.success(try await read(attribute)))
-                } catch {
-                    results.append(.failure(error))
-                    if error.code == .disconnected || error.code == .cancelled { return results }
-                }
-            }
+            let found = await results(of: try await attributes(of: argument), isService: !argument.isAttribute)
+            guard case .failure(let error)? = found.last, error.code == .attributeNotFound,
+                let service = argument.possibleService, let readable = try await self.readable(of: service)
+            else { return found }
+            return await results(of: readable, isService: true)
         } catch {
-            results.append(.failure(error))
+            return [.failure(error)]
+        }
+    }
+
+    private func results(
+        of attributes: [AttributeArgument], isService: Bool
+    ) async -> [Result<ReadValue, BLEError>] {
+        var results: [Result<ReadValue, BLEError>] = []
+        for attribute in attributes {
+            do throws(BLEError) {
+                var reading = try await read(attribute)
+                reading.isOfService = isService
+                results.append(.success(reading))
+            } catch {
+                results.append(.failure(error))
+                if error.code == .disconnected || error.code == .cancelled { break }
+            }
         }
         return results
     }
@@ -43,19 +59,26 @@ struct ValueReader: Sendable {
     /// - Throws: `BLEError`; with `.attributeNotFound` for a service that the peer does not have, or of which nothing
     ///   can be read.
     func attributes(of argument: ReadArgument) async throws(BLEError) -> [AttributeArgument] {
-        let service: BluetoothUUID
         switch argument {
-        case .attribute(let attribute): return [attribute]
-        case .service(let uuid): service = uuid
+        case .attribute(let attribute):
+            return [attribute]
+        case .service(let service):
+            if let readable = try await self.readable(of: service) { return readable }
+            throw BLEError(
+                .attributeNotFound, subject: peripheral.name, during: "read \(service)",
+                because: "the peer has no service \(service)",
+                hint: "List what the peer has with `blescan explore`."
+            ).advised(peer, isBonded: isPaired)
         }
+    }
+
+    /// Returns the readable characteristics of a service; `nil` if the peer does not have it.
+    ///
+    /// - Throws: `BLEError`; with `.attributeNotFound` if nothing of the service can be read.
+    private func readable(of service: BluetoothUUID) async throws(BLEError) -> [AttributeArgument]? {
         do throws(BLEError) {
             let database = try await peripheral.discover(services: [service], level: .structure, timeout: timeout)
-            guard !database.services.isEmpty else {
-                throw BLEError(
-                    .attributeNotFound, subject: peripheral.name, during: "read \(service)",
-                    because: "the peer has no service \(service)",
-                    hint: "List what the peer has with `blescan explore`.")
-            }
+            guard !database.services.isEmpty else { return nil }
             let readable = database.services.flatMap { database.characteristics(of: $0) }
                 .filter { $0.properties.contains(.read) }
             guard !readable.isEmpty else {

@@ -26,7 +26,12 @@ extension BLEError {
         let error = named(as: peer)
         switch code {
         case .insufficientSecurity where requiredSecurity != .authorization:
-            guard let advice = peer.pairingAdvice else { return error }
+            guard let advice = peer.pairingAdvice else {
+                guard case .demo = peer else { return error }
+                return error.with(
+                    hint: "The peer requires a paired or encrypted link, and of the virtual devices only demo:lock "
+                        + "pairs.")
+            }
             guard isBonded, case .address = peer else {
                 return error.with(hint: "The peer requires a paired or encrypted link: \(advice).")
             }
@@ -34,9 +39,7 @@ extension BLEError {
                 hint: "The bond is too weak for it. Pair again: `blescan forget \(peer)`, then `blescan pair \(peer) "
                     + "--require authenticated`.")
         case .bondRejected:
-            guard case .address = peer else {
-                return error.with(hint: "A virtual device forgets its bonds when the command ends.")
-            }
+            guard case .address = peer else { return error }
             return error.with(
                 hint: "The bond is kept. If it is the right device: `blescan forget \(peer)`, then `blescan pair "
                     + "\(peer)`.")

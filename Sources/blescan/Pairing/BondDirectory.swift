@@ -142,8 +142,8 @@ struct BondUse: Sendable {
             throw Failure(message: "\(peer) is a socket and not a device: it cannot be paired with", status: .usage)
         case .demo(let name):
             guard isPairing || VirtualPeer(named: name)?.isProtected == true else { return Finding() }
-            let store = try options.bonds.directory.map { path throws(BLEError) in try BondStore(directory: path) }
-            return Finding(use: BondUse(store: store ?? .inMemory))
+            // The virtual device of the next command has other keys, and would refuse a bond with this one.
+            return Finding(use: BondUse(store: .inMemory))
         case .address(let address, _):
             let directory = try BondDirectory(options.bonds)
             if isPairing, !directory.exists { return Finding(use: BondUse(store: try directory.store())) }

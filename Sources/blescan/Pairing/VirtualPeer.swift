@@ -12,6 +12,15 @@ struct VirtualPeer: Sendable {
         device = preset.device
     }
 
+    /// The device of a peer; `nil` if that is none, or there is none of its name.
+    init?(_ peer: PeerArgument) {
+        guard case .demo(let name) = peer else { return nil }
+        self.init(named: name)
+    }
+
+    /// The adapter of the virtual radio that bonds with one are made by.
+    static let adapter = VirtualRadio.address(of: 0)
+
     /// Whether it has values for paired devices alone.
     var isProtected: Bool { device.security != nil }
 

@@ -130,7 +130,8 @@ enum CSVLine {
         return String(cell)
     }
 
-    private static func value(_ field: ValueField) -> String {
+    /// Returns a number, or a device's text, as a cell.
+    static func value(_ field: ValueField) -> String {
         if case .string(let text) = field.json { return self.text(text) }
         return quoted(field.json.text)
     }

@@ -30,24 +30,26 @@ struct ScanLines {
     private var sequence = 0
     /// The number of reports that were dropped because the reader was too slow.
     var dropped = 0
-    /// The last line about each device without its time and RSSI, if lines that say nothing new are left out.
+    /// The last line about each device without its time, if lines that say nothing new are left out.
     private var said: [AdvertiserID: Int]?
     /// The number of devices that are remembered, as many as a scan has.
     private static let mostDevices = 4096
 
     /// Creates the lines of a scan.
     ///
-    /// - Parameter leavesOutRepetitions: Whether a plain or CSV line is left out that differs from the last one about its
-    ///   device in time, event and RSSI alone. In objects everything is new that was.
+    /// - Parameters:
+    ///   - leavesOutRepetitions: Whether a plain or CSV line is left out that differs from the last one about its device
+    ///     in time, event and RSSI alone. In objects everything is new that was.
+    ///   - comparesRSSI: Whether a CSV line with another RSSI is no repetition.
     init(
         format: LineFormat, scanner: String, fields: [CSVField] = CSVField.usual,
         redaction: AdvertisementRedaction? = nil,
-        leavesOutRepetitions: Bool = false
+        leavesOutRepetitions: Bool = false, comparesRSSI: Bool = false
     ) {
         said = leavesOutRepetitions && (format == .plain || format == .csv) ? [:] : nil
         self.format = format
         self.fields = fields
-        comparedFields = fields.filter { ![.time, .event, .rssi].contains($0) }
+        comparedFields = fields.filter { ![.time, .event].contains($0) && ($0 != .rssi || comparesRSSI) }
         self.scanner = scanner
         self.redaction = redaction
     }

@@ -20,7 +20,9 @@ struct SelfTestScreen {
     }
 
     /// Returns the verdict and the remarks.
-    func lines(of report: SelfTestReport) -> [String] {
+    ///
+    /// - Parameter name: The adapter as its user calls it; `nil` for the kernel's name.
+    func lines(of report: SelfTestReport, named name: String? = nil) -> [String] {
         let remarks = report.remarks
         let verdict =
             switch report.verdict {
@@ -28,7 +30,7 @@ struct SelfTestScreen {
             case .remark: "fit with \(remarks.count.counted("remark"))"
             case .notRun, .note, .fit: "fit"
             }
-        return ["\(report.adapter.name): \(verdict)"]
+        return ["\(name ?? report.adapter.name): \(verdict)"]
             + remarks.flatMap { wrapped(words(of: $0), after: "  ", to: 7) }
             + report.quirks.flatMap { wrapped(words(of: "\($0.row): \($0.workaround)"), after: "  → ", to: 7) }
     }

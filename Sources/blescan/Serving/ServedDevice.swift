@@ -70,8 +70,9 @@ struct ServedDevice: Sendable {
             guard words.count > 1 else { throw BadValue(description: "`name` takes the device's name.") }
             name = words.dropFirst().joined(separator: " ")
         case "service":
-            guard words.count == 2 else { throw BadValue(description: "`service` takes one UUID.") }
-            services.append(LocalService(try Self.uuid(words[1]), []))
+            guard words.count == 2 else { throw BadValue(description: "`service` takes one UUID or name.") }
+            let uuid = try Self.uuid(words[1], named: AssignedNumbers.service(named:))
+            services.append(LocalService(uuid, []))
         case "characteristic":
             guard !services.isEmpty else { throw BadValue(description: "a characteristic comes after its service.") }
             services[services.count - 1].characteristics.append(try Self.characteristic(words.dropFirst()))
@@ -84,7 +85,8 @@ struct ServedDevice: Sendable {
     private static func characteristic(_ words: ArraySlice<String>) throws(BadValue) -> LocalCharacteristic {
         let words = Array(words)
         guard words.count >= 2 else {
-            throw BadValue(description: "`characteristic` takes a UUID, its properties, and its value after `=`.")
+            throw BadValue(
+                description: "`characteristic` takes a UUID or name, its properties, and its value after `=`.")
         }
         var properties: CharacteristicProperties = []
         var access = AttributeAccess()
@@ -114,12 +116,16 @@ struct ServedDevice: Sendable {
             }
             value = bytes
         }
-        return LocalCharacteristic(try uuid(words[0]), properties, value: .stored(value), access: access)
+        let uuid = try Self.uuid(words[0], named: AssignedNumbers.characteristic(named:))
+        return LocalCharacteristic(uuid, properties, value: .stored(value), access: access)
     }
 
-    private static func uuid(_ text: String) throws(BadValue) -> BluetoothUUID {
-        guard let uuid = BluetoothUUID(written: text) ?? AssignedNumbers.characteristic(named: text) else {
-            throw BadValue(description: "\(text.printable) is no UUID: write 180f, or all 32 digits.")
+    private static func uuid(
+        _ text: String, named find: (String) -> BluetoothUUID?
+    ) throws(BadValue) -> BluetoothUUID {
+        guard let uuid = BluetoothUUID(written: text) ?? find(text) else {
+            throw BadValue(
+                description: "\(text.printable) is no UUID and no name: write 180f, all 32 digits, or battery.")
         }
         return uuid
     }

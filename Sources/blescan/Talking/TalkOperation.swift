@@ -28,7 +28,10 @@ enum TalkOperation {
         case "read": self = .read(try Self.parsed(ReadWords.self, words, name).attribute)
         case "write":
             // The bytes may stand alone: write fff2 dda5.
-            if words.count > 1, !words[1].hasPrefix("-") { words.insert("--hex", at: 1) }
+            if words.count > 1, !words[1].hasPrefix("-") {
+                try Self.expectBytes(words[1], for: words[0])
+                words.insert("--hex", at: 1)
+            }
             let parsed = try Self.parsed(WriteWords.self, words, name)
             self = .write(parsed.attribute, parsed.value, parsed.withoutResponse ? .withoutResponse : .withResponse)
         case "notify":
@@ -80,6 +83,13 @@ enum TalkOperation {
         } catch {
             throw failure(type.message(for: error), name)
         }
+    }
+
+    private static func expectBytes(_ word: String, for attribute: String) throws(Failure) {
+        guard (try? Hex.decode(word)) == nil else { return }
+        throw Failure(
+            message: "write: '\(word)' is not bytes in hexadecimal digits",
+            hint: "For a text write `write \(attribute.shellQuoted) --text \(word.shellQuoted)`.", status: .usage)
     }
 
     private static func failure(_ message: String, _ name: String) -> Failure {

@@ -44,11 +44,8 @@ actor TalkSession {
     func perform(_ operation: TalkOperation) async throws -> Bool {
         switch operation {
         case .read(let arguments):
-            let isAlone = arguments.count == 1 && arguments.allSatisfy(\.isAttribute)
             for argument in arguments {
-                for attribute in try await reader.attributes(of: argument) {
-                    try await read(attribute, isAlone: isAlone)
-                }
+                try await read(argument, isAlone: arguments.count == 1)
             }
         case .write(let attribute, let value, let kind): try await write(attribute, try value.bytes(), kind)
         case .notify(let attributes, let kind): try await subscribe(to: attributes, kind)
@@ -73,10 +70,21 @@ actor TalkSession {
 
     // MARK: Operations
 
-    private func read(_ attribute: AttributeArgument, isAlone: Bool) async throws {
-        let reading = try await reader.read(attribute)
-        let label = isAlone ? nil : await self.label(reading.handle, reading.uuid)
-        try await print(output.line(ofReading: reading.value, at: reading.handle, reading.uuid, label: label))
+    /// Prints every value that can be read, and throws the last failure after the others have been reported.
+    private func read(_ argument: ReadArgument, isAlone: Bool) async throws {
+        var failures: [BLEError] = []
+        for result in await reader.results(of: argument) {
+            switch result {
+            case .success(let reading):
+                let hasLabel = !isAlone || reading.isOfService
+                let label = hasLabel ? await self.label(reading.handle, reading.uuid) : nil
+                try await print(output.line(ofReading: reading.value, at: reading.handle, reading.uuid, label: label))
+            case .failure(let failure):
+                failures.append(failure)
+            }
+        }
+        for failure in failures.dropLast() { Console.report(failure) }
+        if let last = failures.last { throw last }
     }
 
     private func write(_ attribute: AttributeArgument, _ bytes: [UInt8], _ kind: WriteKind) async throws {

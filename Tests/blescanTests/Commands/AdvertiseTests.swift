@@ -37,6 +37,26 @@ import Testing
         #expect(try bytes(["--eddystone-tlm", "1/-"]) == "0303aafe1116aafe200000018000" + "0000000000000000")
     }
 
+    private static let longName = String(repeating: "n", count: 66)
+
+    /// No adapter is needed to find out.
+    @Test(arguments: [
+        ["--name", "x", "--interval", "5ms"], ["--name", "x", "--interval", "10241ms"], ["--name", longName],
+        ["--extended", "--name", String(repeating: "n", count: 255)],
+    ])
+    func whatNoAdapterSendsIsWrongUsage(_ arguments: [String]) async throws {
+        let outcome = try await BuiltProgram.run(["advertise"] + arguments)
+        #expect(outcome.status == 64, "\(outcome.errors)")
+    }
+
+    @Test(arguments: [
+        ["--name", "x", "--interval", "20ms"], ["--name", "x", "--interval", "10.24s"],
+        ["--extended", "--name", longName],
+    ])
+    func theLimitsAreAllowed(_ arguments: [String]) throws {
+        _ = try Advertise.parse(arguments)
+    }
+
     /// The identifier takes 28 of the 31 bytes, and a name goes into the scan response.
     @Test func aNameGoesBesideABeacon() throws {
         let payload = try Advertise.parse([

@@ -52,6 +52,17 @@ import Testing
         #expect(try await BuiltProgram.run(["decode", "--hex", "020106"]).output == table)
     }
 
+    /// A UUID is written as everywhere else, and can be searched for.
+    @Test(arguments: [
+        ("0516d2fc4000", "16 Service data 16-bit    fcd2  "), ("0416aafe20", "16 Service data 16-bit    feaa  "),
+        ("06200000cdab01", "20 Service data 32-bit    abcd0000-0000-1000-8000-00805f9b34fb\n"),
+        ("12219ecadc240ee5a9e093f3a3b50100406e01", "6e400001-b5a3-f393-e0a9-e50e24dcca9e  Nordic UART\n"),
+    ])
+    func serviceDataNameTheirService(_ hex: String, _ words: String) async throws {
+        let outcome = try await BuiltProgram.run(["decode", "--hex", hex])
+        #expect(outcome.status == 0 && outcome.output.contains(words), "\(outcome.output)")
+    }
+
     @Test func noTextAtAll() async throws {
         let outcome = try await BuiltProgram.run(["decode"], input: "btsnoop\nnonsense\n")
         #expect(outcome.status == 65)

@@ -37,20 +37,44 @@ import Testing
             ["read", "demo:lock", "fff1", "--no-bond", "--pair"],
             ["bonds", "--bonds", "/nowhere"],
             ["bonds", "--bonds", ""],
-            ["forget", "demo:lock"],
+            ["forget", "demo:battery"],
             ["forget", Self.lock, "--bonds", "/nowhere"],
         ])
         try Golden.expect(session, matches: "pair.txt")
     }
 
-    @Test func aBondIsKeptAndListedWithoutItsKey() async throws {
+    /// The virtual device of the next command has other keys, and would reject the bond.
+    @Test func aBondWithAVirtualDeviceEndsWithTheCommand() async throws {
         let folder = try TestFolder()
-        let directory = folder["bonds"]
+        let named = ["--bonds", folder["bonds"]]
+        for _ in 1...2 {
+            let paired = try await BuiltProgram.run(["pair", "demo:lock", "--passkey", "123456"] + named)
+            #expect(paired.status == 0 && paired.errors.contains("ends with this command"), "\(paired.errors)")
+        }
+        #expect(!FileManager.default.fileExists(atPath: folder["bonds"]))
+        #expect(try await BuiltProgram.run(["explore", "demo:lock", "--no-read"] + named).status == 0)
+        let read = try await BuiltProgram.run(["read", "demo:lock", "fff1"] + named)
+        #expect(read.errors.contains("hint: The peer requires a paired or encrypted link: --pair."), "\(read.errors)")
+    }
+
+    /// Earlier versions stored it.
+    @Test func aStoredBondWithAVirtualDeviceIsForgotten() async throws {
+        let folder = try TestFolder()
+        let adapters = ([0x00AA_0100_0042, 0x0011_2233_4401] as [UInt64]).map { BluetoothAddress(rawValue: $0) }
+        for adapter in adapters {
+            let store = try BondStore(directory: folder["bonds"])
+            _ = try store.open(adapter: adapter).save(RecordedBonds.first, isForStorage: true)
+        }
+        let outcome = try await BuiltProgram.run(["forget", "demo:lock", "--bonds", folder["bonds"]])
+        #expect(outcome.status == 0 && outcome.output.hasPrefix("forgot the bond with "), "\(outcome.errors)")
+        let stored = try BondStore(directory: folder["bonds"]).all().filter { !$0.records.isEmpty }
+        #expect(stored.map(\.adapter) == Array(adapters.suffix(1)), "the bonds of others stay")
+    }
+
+    @Test func aBondIsListedWithoutItsKey() async throws {
+        let (directory, folder) = try Self.directory()
         let named = ["--bonds", directory]
-        let paired = try await BuiltProgram.run(
-            ["pair", "demo:lock", "--passkey", "123456", "--name", "Front door"] + named)
-        #expect(paired.status == 0, "\(paired.errors)")
-        let file = directory + "/00AA01000042.bonds"
+        let file = directory + "/001122334401.bonds"
         let text = try String(contentsOfFile: file, encoding: .utf8)
         #expect(try FileManager.default.attributesOfItem(atPath: file)[.posixPermissions] as? Int == 0o600)
         #expect(try FileManager.default.attributesOfItem(atPath: directory)[.posixPermissions] as? Int == 0o700)
@@ -60,8 +84,8 @@ import Testing
         #expect(listed.status == 0 && listed.errors.isEmpty)
         #expect(
             listed.output.hasPrefix(
-                "\(Self.lock)/random  passkey typed here, authenticated, key of 16 bytes  adapter 00:AA:01:00:00:42  "
-                    + "since "))
+                "\(RecordedBonds.phone)  passkey typed here, authenticated, key of 16 bytes  "
+                    + "adapter 00:11:22:33:44:01  since "))
         #expect(listed.output.hasSuffix("\"Front door\"\n"))
         let coloured = try await BuiltProgram.run(["bonds", "--color", "always"] + named)
         #expect(coloured.output.contains("\u{1B}[32mauthenticated\u{1B}[0m"), "\(coloured.output)")
@@ -70,25 +94,23 @@ import Testing
         #expect(result.output.hasPrefix("\u{1B}[1mbonded\u{1B}[0m with "), "\(result.output)")
         let objects = try await BuiltProgram.run(["bonds", "--json"] + named)
         let object = try #require(try objects.objects().first)
-        #expect(object["peer"] as? String == "\(Self.lock)/random" && object["name"] as? String == "Front door")
+        #expect(object["peer"] as? String == "\(RecordedBonds.phone)" && object["name"] as? String == "Front door")
         #expect(object["authenticated"] as? Bool == true && object["keySize"] as? Int == 16)
-        for outcome in [paired, listed, objects] { #expect(!(outcome.output + outcome.errors).contains(key)) }
+        for outcome in [listed, objects] { #expect(!(outcome.output + outcome.errors).contains(key)) }
 
-        // The virtual device of the next command has other keys: its bond is rejected, marked and kept.
-        let rejected = try await BuiltProgram.run(["read", "demo:lock", "fff1"] + named)
-        #expect(rejected.status == 76)
-        #expect(rejected.errors.contains("A virtual device forgets its bonds when the command ends."))
-        #expect(try await BuiltProgram.run(["bonds"] + named).output.contains("rejected by the peer since "))
-        let again = try await BuiltProgram.run(["pair", "demo:lock", "--passkey", "123456"] + named)
-        #expect(again.status == 76 && again.output.isEmpty)
-
-        let forgotten = try await BuiltProgram.run(["forget", Self.lock, "--json"] + named)
+        let address = RecordedBonds.phone.address.description
+        let forgotten = try await BuiltProgram.run(["forget", address, "--json"] + named)
         #expect(
             forgotten.output
-                == #"{"v":1,"peer":"\#(Self.lock)/random","adapter":"00:AA:01:00:00:42","forgotten":true}"# + "\n")
+                == #"{"v":1,"peer":"\#(RecordedBonds.phone)","adapter":"00:11:22:33:44:01","forgotten":true}"# + "\n")
         #expect(try !String(contentsOfFile: file, encoding: .utf8).contains(key))
-        #expect(try await BuiltProgram.run(["forget", Self.lock] + named).status == 1)
+        #expect(try await BuiltProgram.run(["forget", address] + named).status == 1)
         #expect(try await BuiltProgram.run(["bonds"] + named).status == 1)
+
+        let adapter = BluetoothAddress(rawValue: 0x0011_2233_4401)
+        _ = try BondStore(directory: directory).open(adapter: adapter).save(RecordedBonds.second, isForStorage: true)
+        #expect(try await BuiltProgram.run(["bonds"] + named).output.contains("rejected by the peer since "))
+        _ = folder
     }
 
     @Test func damageIsReportedAndNotTouched() async throws {

@@ -99,7 +99,14 @@ struct ReplaySessionTests {
         #expect(
             checked.errors
                 == "blescan: \(folder["twice"]), line 3: > Read Response (0x0b) 1 byte [0b02]. No request is waiting for this response\n"
-                + "hint: `blescan replay --only att` shows what led to it.\n")
+                + "hint: `blescan replay \(folder["twice"]) --only att` shows it as #3, and what led to it.\n")
+        // A comment is no packet, and the shell takes a blank as the end of a name.
+        try ("# a comment\n" + text).write(toFile: folder["two words"], atomically: true, encoding: .utf8)
+        let commented = try await BuiltProgram.run(["replay", folder["two words"], "--check"])
+        #expect(commented.errors.contains("two words, line 4: "), "\(commented.errors)")
+        #expect(
+            commented.errors.hasSuffix(
+                "hint: `blescan replay '\(folder["two words"])' --only att` shows it as #3, and what led to it.\n"))
         let object = try #require(
             try await BuiltProgram.run(["replay", folder["twice"], "--check", "--json"]).objects().first)
         #expect(object["agrees"] as? Bool == false)

@@ -98,6 +98,12 @@ import Testing
         }
     }
 
+    @Test func aDirectoryIsNoSocket() async throws {
+        let folder = try TestFolder()
+        let outcome = try await BuiltProgram.run(["serve", "demo:battery", "--socket", folder.path])
+        #expect(outcome.status == 64 && outcome.errors.contains("it is a directory"), "\(outcome.errors)")
+    }
+
     /// A run in which the central is bonded and subscribes, until it disconnects.
     private static func bondAndSubscribe(
         _ phone: VirtualCentral, in directory: String, _ radio: VirtualRadio, _ time: VirtualTime

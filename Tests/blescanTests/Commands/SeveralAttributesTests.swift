@@ -1,5 +1,6 @@
 import BLECore
 import BareBLETestKit
+import Foundation
 import Glibc
 import Testing
 
@@ -84,7 +85,8 @@ import Testing
 
                 """)
         #expect(outcome.errors.contains("fff9"))
-        #expect(peer.packets.count == 6, "the MTU, one request a value, and one for the type of a handle")
+        #expect(
+            peer.packets.count == 7, "the MTU, one request a value, one for the type of a handle, one for a service")
     }
 
     /// Each line says which value it is, also if it is the only one of its service.
@@ -112,6 +114,8 @@ import Testing
     @Test(arguments: [
         ("demo:battery", "heart-rate", "the peer has no service 180d"),
         ("demo:uart", "nordic-uart", "nothing of this service is readable"),
+        ("demo:uart", "6e400001-b5a3-f393-e0a9-e50e24dcca9e", "nothing of this service is readable"),
+        ("demo:uart", "6e400001b5a3f393e0a9e50e24dcca9e", "nothing of this service is readable"),
     ])
     func aServiceWithoutValuesIsAFailureOfItsOwn(_ peer: String, _ service: String, _ words: String) async throws {
         let outcome = try await BuiltProgram.run(["read", peer, service, "2a00"])
@@ -119,6 +123,24 @@ import Testing
         #expect(outcome.errors.contains(words), "\(outcome.errors)")
         #expect(outcome.output.contains("0x0003 Device Name"))
         #expect(try await BuiltProgram.run(["talk", peer, "read \(service)"]).status == 1)
+    }
+
+    /// A UUID without a name may be either; only the peer knows.
+    @Test func aVendorsServiceStandsForItsReadableValues() async throws {
+        let peer = try await SocketPeer(Self.thermometer)
+        let outcome = try await BuiltProgram.run(["read", "unix:\(peer.path)", "fff0"])
+        #expect(outcome.status == 0, "\(outcome.errors)")
+        #expect(outcome.output == "0x0009 fff2  07\n")
+        let other = try await SocketPeer(Self.thermometer)
+        let talk = try await BuiltProgram.run(["talk", "unix:\(other.path)", "read fff0"])
+        #expect(talk.status == 0 && talk.output == "0x0009 fff2  07\n")
+        let folder = try TestFolder()
+        let file = folder["value"]
+        try Data().write(to: URL(filePath: file))
+        let third = try await SocketPeer(Self.thermometer)
+        let raw = try await BuiltProgram.run(["read", "unix:\(third.path)", "fff0", "--raw"], output: .file(file))
+        #expect(raw.status == 64 && raw.errors.contains("fff0 is a service"), "\(raw.errors)")
+        #expect(try Data(contentsOf: URL(filePath: file)).isEmpty)
     }
 
     /// The second read uses the handle that the first one has found.

@@ -26,29 +26,6 @@ import Testing
         #expect(packets.status == 0 && packets.output.contains("Read By Group Type Request"))
     }
 
-    /// A bonded device is connected to with its bond, or not at all.
-    @Test func theBondOfThePeerIsUsed() async throws {
-        let machine = try FakeMachine()
-        let directory = machine.root.appending(path: "bonds").path
-        let paired = try await BuiltProgram.run(["pair", "demo:lock", "--passkey", "123456", "--bonds", directory])
-        #expect(paired.status == 0, "\(paired.errors)")
-        func connection() async throws -> (status: Int32, finding: [String: Any]) {
-            let outcome = try await machine.doctor(["--connect", "demo:lock", "--bonds", directory, "--json"])
-            let finding = try outcome.objects().first { $0["id"] as? String == "connect-failed" }
-            return (outcome.status, try #require(finding))
-        }
-        // The virtual device of this command has other keys.
-        let rejected = try await connection()
-        #expect(rejected.status == 76)
-        #expect((rejected.finding["text"] as? String)?.contains("lost the key of its bond") == true)
-        // Nobody knows whether it is bonded.
-        let file = directory + "/00AA01000042.bonds"
-        try FileManager.default.setAttributes([.posixPermissions: 0o640], ofItemAtPath: file)
-        let unreadable = try await connection()
-        #expect(unreadable.status == 77)
-        #expect((unreadable.finding["text"] as? String)?.contains(file) == true)
-    }
-
     @Test func anEncryptedLinkIsNamed() {
         var facts = SystemFacts()
         facts.connection = ConnectionFacts(peer: "demo:lock")

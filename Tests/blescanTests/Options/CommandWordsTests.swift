@@ -66,6 +66,15 @@ import Testing
         #expect(try self.failure("--tea")?.hint == "`blescan scan --help` lists the options.")
     }
 
+    @Test func aPeerIsNoArgumentOfAScan() throws {
+        #expect(
+            try failure("scan", "name:Therm*")?.hint
+                == "Write `blescan scan --name Therm` to hear it alone, or `blescan explore 'name:Therm*'` for its "
+                + "attributes.")
+        #expect(try failure("scan", "--address", "AA:BB:CC:DD:EE:FF") == nil, "that is the value of an option")
+        #expect(try failure("read", "demo:battery") == nil)
+    }
+
     @Test func whatIsSuggestedIsQuotedForAShell() throws {
         #expect(
             try failure("--json", "talk", "demo:uart", "read 2a00", "explore")?.hint

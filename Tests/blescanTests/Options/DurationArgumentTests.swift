@@ -8,12 +8,17 @@ import Testing
         ("10", 10_000), ("0.5", 500), ("1e3", 1_000_000), ("10s", 10_000), ("10sec", 10_000), ("500ms", 500),
         ("2m", 120_000), ("5min", 300_000), ("1.5h", 5_400_000), ("1d", 86_400_000), ("1m30s", 90_000),
         ("1m30sec", 90_000), ("1h2min3s4ms", 3_723_004), ("1d1ms", 86_400_001), ("365d", 31_536_000_000),
-        ("8760h", 31_536_000_000),
+        ("8760h", 31_536_000_000), ("10.24s", 10_240), ("10240ms", 10_240),
     ])
     func numbersWithUnitsAreAdded(_ text: String, _ milliseconds: Int) throws {
         let argument = try DurationArgument(argument: text)
-        #expect(abs(argument.duration / .milliseconds(milliseconds) - 1) < 1e-9)
+        #expect(argument.duration == .milliseconds(milliseconds))
         #expect(argument.description == text)
+    }
+
+    @Test(arguments: [("1", "1 s"), ("0.5", "0.5 s"), ("500ms", "500ms"), ("1m30s", "1m30s")])
+    func messagesHaveTheUnit(_ text: String, _ words: String) throws {
+        #expect(try DurationArgument(argument: text).words == words)
     }
 
     @Test(arguments: [

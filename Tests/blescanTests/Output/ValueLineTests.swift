@@ -55,7 +55,8 @@ import Testing
             ["read", "demo:heart-rate", "2a19", "2a00", "--format", "csv"])
         let lines = read.output.split(separator: "\n").map(String.init)
         #expect(lines.count == 3 && lines[0] == header)
-        #expect(lines[1].hasSuffix(",2a19,Battery Level,read,57,87 %"))
+        #expect(lines[1].hasSuffix(",2a19,Battery Level,read,57,87"), "a number alone, as in objects")
+        #expect(lines[2].hasSuffix(",Virtual HRM"), "a text without quotes")
         #expect(lines[1].contains("Z,demo:heart-rate,24,") || lines[1].contains(",demo:heart-rate,24,"))
         let notify = try await BuiltProgram.run(Self.heart + ["--format", "csv"])
         let values = notify.output.split(separator: "\n")
@@ -66,6 +67,21 @@ import Testing
         let watch = try await BuiltProgram.run(
             ["watch", "demo:battery", "2a19", "--every", "10ms", "-n", "2", "--format", "csv"])
         #expect(watch.output.split(separator: "\n").count == 3)
+    }
+
+    /// Vendors use the UUIDs of companies for characteristics of their own.
+    @Test func noValueHasTheNameOfACompany() async throws {
+        for command in [
+            ["read", "demo:long-value", "fff1", "0x0007"], ["write", "demo:long-value", "fff1", "00"],
+            ["talk", "demo:long-value", "read fff1", "write fff1 00"],
+        ] {
+            let named = try await BuiltProgram.run(command + ["--json"]).objects().filter { $0["handle"] as? Int == 8 }
+            #expect(!named.isEmpty && named.allSatisfy { $0["name"] == nil }, "\(command)")
+        }
+        let table = try await BuiltProgram.run(["read", "demo:long-value", "fff1", "--format", "csv"])
+        #expect(table.output.contains(",8,fff1,,read,000102"), "\(table.output)")
+        let others = try await BuiltProgram.run(["read", "demo:heart-rate", "0x0001", "2a19", "--json"])
+        #expect(try others.objects().map { $0["name"] as? String } == ["Primary Service", "Battery Level"])
     }
 
     /// A device's text is no formula.
@@ -79,8 +95,7 @@ import Testing
         let peer = try await SocketPeer(device)
         let outcome = try await BuiltProgram.run(["read", "unix:\(peer.path)", "fff1", "--format", "csv"])
         let cells = outcome.output.split(separator: "\n").last.map(String.init) ?? ""
-        // As a value it is a quoted text, which begins with its quote.
-        #expect(cells.hasSuffix(#","""@SUM(A1),""x""""#) || cells.hasSuffix(#","""@SUM(A1),\""x""""#), "\(cells)")
+        #expect(cells.hasSuffix(#","'@SUM(A1),""x""#), "\(cells)")
         for line in outcome.output.split(separator: "\n") {
             #expect(!line.contains(",=") && !line.contains(",@") && !line.contains(",+"))
         }

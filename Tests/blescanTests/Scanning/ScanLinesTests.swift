@@ -121,6 +121,17 @@ import Testing
         #expect(lines.count == 3)
     }
 
+    /// The signal strength changes all the time, and makes a line only where it is asked for.
+    @Test(arguments: [(false, ["-41"]), (true, ["-41", "-42", "-41"])])
+    func noRowIsRepeated(_ comparesRSSI: Bool, _ rows: [String]) {
+        var lines = ScanLines(
+            format: .csv, scanner: "attic", fields: [.rssi], leavesOutRepetitions: true, comparesRSSI: comparesRSSI)
+        let printed = [-41, -41, -42, -42, -41].flatMap { (rssi: Int8) in
+            text(lines.lines(of: scanResult("020106", rssi: rssi), .updated, adapter: "hci0", at: .zero))
+        }
+        #expect(printed == rows)
+    }
+
     @Test func thereAreNoMoreLinesThanWanted() {
         var lines = ScanLines(format: .theengs, scanner: "attic")
         let payload = "0416" + "1a18" + "05" + "0416" + "aafe" + "20"

@@ -82,14 +82,14 @@ import Testing
         }
     }
 
-    @Test func csvLeavesNothingOutWhereEveryValueIsWanted() async throws {
+    @Test func csvLeavesNothingOutWhereEveryPacketIsWanted() async throws {
         func rows(_ arguments: [String]) async throws -> Int {
             try await scan(["--format", "csv"] + arguments).output.split(separator: "\n").count - 1
         }
-        let (changes, packets) = (try await scan(["--json"]), try await scan(["--json", "--each", "packet"]))
-        #expect(try await rows(["--fields", "address,rssi"]) == changes.objects().count)
+        let packets = try await scan(["--json", "--each", "packet"])
         #expect(try await rows(["--fields", "address", "--each", "packet"]) == packets.objects().count)
         #expect(try await rows(["--fields", "address"]) == 3)
+        #expect(try await rows(["--fields", "address,rssi"]) == 3, "no signal strength changes")
     }
 
     @Test func eachSaysHowMuchIsReported() async throws {

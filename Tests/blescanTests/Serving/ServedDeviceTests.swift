@@ -29,11 +29,17 @@ import Testing
         #expect(last.access == AttributeAccess(.encrypted))
     }
 
+    @Test func servicesHaveNames() throws {
+        let device = try device("service heart-rate\nservice nordic-uart\nservice battery")
+        #expect(device.services.map(\.uuid) == [0x180D, "6e400001-b5a3-f393-e0a9-e50e24dcca9e", 0x180F])
+    }
+
     @Test(arguments: [
         ("characteristic 2a1c read", "line 1: a characteristic comes after its service."),
         ("service 1809\ncharacteristic 2a1c fly", "line 2: fly is none of read"),
         ("service 1809\ncharacteristic 2a1c read = 0g", "line 2: the value is hex digits"),
         ("service 180", "line 1: 180 is no UUID"),
+        ("service battery-level", "line 1: battery-level is no UUID and no name"),
         ("name", "line 1: `name` takes"),
         ("color red", "line 1: color is none of"),
         ("name Empty", "declares no service"),

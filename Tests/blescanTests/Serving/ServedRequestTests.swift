@@ -98,7 +98,7 @@ import Testing
         let refused = try #require(objects.first { $0["event"] as? String == "readRefused" })
         #expect(refused["uuid"] as? String == "fff2" && refused["attError"] as? Int == 5)
         #expect(refused["reason"] as? String == "insufficient authentication" && refused["hex"] == nil)
-        #expect(objects.count == 4)
+        #expect(objects.count == 4 && objects.allSatisfy { $0["name"] == nil }, "not those of companies")
     }
 
     /// The control point of the heart rate has a rule of its own, so that the database keeps nothing of it.

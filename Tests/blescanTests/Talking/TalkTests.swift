@@ -94,7 +94,8 @@ import Testing
         ("read 2a6e", Int32(1), "could not read 2a6e"), ("write 2a00 00", 76, "2a00"),
         ("stop nordic-uart-tx", 1, "no subscription"), ("wait 0", 64, "from 1"),
         ("reed 2a00", 64, "Did you mean read?"),
-        ("write 0x0008 0g", 64, "'g' is not a hex digit"), ("read 'x", 64, "a quote has no end"),
+        ("write nordic-uart-rx hello", 64, "`write nordic-uart-rx --text hello`"),
+        ("write 0x0008 0g", 64, "'0g' is not bytes"), ("read 'x", 64, "a quote has no end"),
         ("read", 64, "missing"),
         ("stop 2a37", 1, "no subscription to 2a37"), ("explore --bogus", 64, "unknown option"),
         ("quit now", 64, "unexpected argument"), ("notify 0x000b", 1, "whose value is at 0x000a"),
@@ -105,6 +106,30 @@ import Testing
         #expect(outcome.status == status, "\(outcome.errors)")
         #expect(outcome.errors.lowercased().contains(words.lowercased()), "\(outcome.errors)")
         #expect(outcome.output.isEmpty)
+    }
+
+    /// The values of a service do not depend on one another.
+    @Test func whatCanBeReadOfAServiceIsShown() async throws {
+        let service = "9d5a0001-3c7e-4b1f-8a26-e4710c95b3d8"
+        let outcome = try await BuiltProgram.run(["talk", "demo:long-value", "read \(service)", "read 2a00"])
+        #expect(outcome.status == 76)
+        #expect(outcome.output.contains("fff1  000102"), "\(outcome.output)")
+        let failures = outcome.errors.split(separator: "\n").filter { $0.hasPrefix("blescan: could not read") }
+        #expect(failures.count == 2, "each is reported: \(outcome.errors)")
+        #expect(!outcome.output.contains("Virtual long value"), "nothing follows a failure")
+    }
+
+    /// By its handle a value is as well known as by its name.
+    @Test(arguments: [
+        ("demo:battery", "write 0x0008 01", "it is not writable (properties: read, notify) [ATT 0x03]"),
+        ("demo:battery", "write 2a19 01", "hint: `blescan explore` shows which values can be written."),
+        ("demo:heart-rate", "write 0x0015 02", "control point not supported [ATT 0x80]"),
+        ("demo:battery", "notify 0x0003", "hint: `blescan watch` reads it again and again."),
+        ("demo:uart", "notify 0x0008", "hint: `blescan explore` shows which values the peer sends."),
+    ])
+    func whatIsNotPermittedIsExplained(_ peer: String, _ operation: String, _ words: String) async throws {
+        let outcome = try await BuiltProgram.run(["talk", peer, operation])
+        #expect(outcome.status == 76 && outcome.errors.contains(words), "\(outcome.errors)")
     }
 
     @Test func bytesComeFromStandardInput() async throws {
