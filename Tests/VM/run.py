@@ -58,6 +58,7 @@ def needed(name):
 
 
 def run_group(bed, name, only, cycles, series=None):
+    """Returns whether all went well, and how many tests there were."""
     radio, controllers, peers = GROUPS[name]
     label = f"{name} on {series}" if series else name
     counts = {"ok": 0, "not ok": 0}
@@ -89,14 +90,15 @@ def run_group(bed, name, only, cycles, series=None):
             "LINK_TRIALS": str(TRIALS), "PAIRING_TRIALS": str(PAIRING),
             "COREBLUETOOTH_WALK": str(WALK), "VM_CYCLES": str(cycles)},
         in_memory=needed(name) if name in SLEEPING else None, host_time=name in HOST_TIME)
+    performed = sum(counts.values())
     if (status != 0 and not counts["not ok"]) or (not counts["ok"] and not only):
         print(f"not ok kernel, {label}: the tests ended with status {status} after {counts['ok']} passed", flush=True)
-        return False
+        return False, performed
     is_good = status == 0
     if captured.is_dir():
         monitor = bed.tools / "usr" / "bin" / "btmon"
         is_good = captures.check(captured, monitor if monitor.exists() else "btmon", show) and is_good
-    return is_good
+    return is_good, performed
 
 
 def main():
@@ -120,8 +122,14 @@ def main():
         try:
             bed = Bed(series)
             print(f"Debian's kernel {bed.release}", flush=True)
+            performed = 0
             for name in names:
-                good = run_group(bed, name, chosen.only, chosen.cycles, series) and good
+                is_good, count = run_group(bed, name, chosen.only, chosen.cycles, series)
+                good = is_good and good
+                performed += count
+            if performed < len(chosen.only):
+                print(f"not ok kernel: only {performed} of the {len(chosen.only)} tests of --only are in {', '.join(names)}", flush=True)
+                good = False
         except BedError as error:
             print(f"not ok kernel{f' {series}' if series else ''}, the bed: {error}", flush=True)
             good = False
