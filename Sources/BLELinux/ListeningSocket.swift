@@ -257,6 +257,8 @@ package struct ListeningSocket: ~Copyable, Sendable {
 
     /// Whether a path is a socket that nobody listens on.
     private static func isLeftOver(_ path: String) -> Bool {
+        // A connect to any other file is refused as well.
+        guard !SystemFiles.isOther(thanSocket: path) else { return false }
         do throws(SystemCallError) {
             _ = try LinkSocket.connectedUnix(path: path)
             return false

@@ -187,8 +187,8 @@ def sanitized():
 
 
 def fuzz():
-    # A short look at each place where foreign bytes come in; what was found once is replayed first. The same look each time: a change
-    # is to fail by what it does, not by luck, which is what `make fuzz` is for.
+    # A short look at each place where foreign bytes come in; what was found once is replayed first. From the same seed each time:
+    # a change is to fail by what it does, not by luck, which is what `make fuzz` is for.
     yield ["Tests/Fuzz/run"], {"SECONDS_EACH": "5", "SEED": "1"}
 
 
@@ -306,7 +306,7 @@ class Run:
         self.log = open(LOGS / f"{name}.log", "w")
 
     def perform(self, leaving=0):
-        """Performs one command after the other until `leaving` are left; after a failure none. Two threads may do so at once."""
+        """Performs one command after the other until `leaving` are left; after a failure none. Several threads may do so at once."""
         while (next_one := self.take(leaving)) is not None:
             command, environment = next_one
             is_good = False
@@ -317,7 +317,7 @@ class Run:
                     lines = [] if leaving else None
                     is_good = self.one(command, environment, lines)
                     self.write(lines or [])
-            except OSError as error:
+            except Exception as error:
                 # In a thread of its own nobody else would notice.
                 with self.lock:
                     self.tally.failed += 1

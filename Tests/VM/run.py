@@ -6,6 +6,7 @@ Each prints `ok NAME` or `not ok NAME: why`. Logs of the guests' kernels go to .
 
 import argparse
 import os
+import re
 import shutil
 import sys
 
@@ -58,15 +59,17 @@ def needed(name):
 
 
 def run_group(bed, name, only, cycles, series=None):
-    """Returns whether all went well, and how many tests there were."""
+    """Returns whether all went well, and which tests there were."""
     radio, controllers, peers = GROUPS[name]
     label = f"{name} on {series}" if series else name
-    counts = {"ok": 0, "not ok": 0}
+    counts, performed = {"ok": 0, "not ok": 0}, set()
 
     def show(line):
         for kind in counts:
             if line.startswith(f"{kind} "):
                 counts[kind] += 1
+                # After a death of the guest a test may be reported again.
+                performed.add(re.split(r": | \(", line[len(kind) + 1:])[0])
                 line = f"{kind} kernel, {label}: {line[len(kind) + 1:]}"
         print(line, flush=True)
 
@@ -90,7 +93,6 @@ def run_group(bed, name, only, cycles, series=None):
             "LINK_TRIALS": str(TRIALS), "PAIRING_TRIALS": str(PAIRING),
             "COREBLUETOOTH_WALK": str(WALK), "VM_CYCLES": str(cycles)},
         in_memory=needed(name) if name in SLEEPING else None, host_time=name in HOST_TIME)
-    performed = sum(counts.values())
     if (status != 0 and not counts["not ok"]) or (not counts["ok"] and not only):
         print(f"not ok kernel, {label}: the tests ended with status {status} after {counts['ok']} passed", flush=True)
         return False, performed
@@ -122,13 +124,13 @@ def main():
         try:
             bed = Bed(series)
             print(f"Debian's kernel {bed.release}", flush=True)
-            performed = 0
+            missing = {test.replace("_", " ") for test in chosen.only}
             for name in names:
-                is_good, count = run_group(bed, name, chosen.only, chosen.cycles, series)
+                is_good, performed = run_group(bed, name, chosen.only, chosen.cycles, series)
                 good = is_good and good
-                performed += count
-            if performed < len(chosen.only):
-                print(f"not ok kernel: only {performed} of the {len(chosen.only)} tests of --only are in {', '.join(names)}", flush=True)
+                missing -= performed
+            if missing:
+                print(f"not ok kernel: {', '.join(sorted(missing))}: no such test in {', '.join(names)}", flush=True)
                 good = False
         except BedError as error:
             print(f"not ok kernel{f' {series}' if series else ''}, the bed: {error}", flush=True)

@@ -10,10 +10,11 @@ extension Adapter {
     /// - Throws: `BLEError` with `.unsupported`, `.noAdapter`, `.adapterDown`, `.blocked`, `.notPermitted`, `.busy`,
     ///   `.timedOut` (the controller does not respond), `.cancelled`.
     package func prepare(during operation: String, mayCyclePower: Bool = true) async throws(BLEError) {
-        try await prepare(mayCyclePower: mayCyclePower, in: CallContext(.text(operation), until: nil))
+        try await prepare(mayCyclePower: mayCyclePower, in: .unlimited(operation))
     }
 
-    /// As above, for a call that waits no longer than until its deadline for the kernel's management of the adapter.
+    /// As `prepare(during:mayCyclePower:)`, for a call that waits for the kernel's management of the adapter until its
+    /// deadline at most.
     func prepare(mayCyclePower: Bool = true, in context: CallContext) async throws(BLEError) {
         try await prepareController(in: context)
         try await manageFirst(mayCyclePower: mayCyclePower, in: context)
@@ -45,7 +46,7 @@ extension Adapter {
             // Adapters for LE alone refuse this, and do not need it.
             _ = await run(HCICommandPacket(HCIWriteLEHostSupport(isSupported: true)))
         }
-        try await manageFirst(in: CallContext(.text(operation), until: nil))
+        try await manageFirst(in: .unlimited(operation))
     }
 
     /// Switches the adapter on, if this process may.
@@ -256,6 +257,8 @@ extension Adapter {
     /// An adapter that was gone is open again: what has waited for it continues once it is on.
     private func returned(_ found: ControllerInfo) {
         monitor.update(Presence.down)
+        // What failed before it was pulled out need not fail again.
+        security.setUpEnded(nil)
         useManagement(of: found.index)
         // An adapter that is there was switched off on purpose; one that comes back is off by itself.
         if !found.isUp { restorePower() }

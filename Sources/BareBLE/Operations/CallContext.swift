@@ -29,6 +29,9 @@ struct CallContext: Sendable {
         self.retryRule = retryRule
     }
 
+    /// Returns the conditions of a call without a deadline.
+    static func unlimited(_ operation: String) -> CallContext { CallContext(.text(operation), until: nil) }
+
     /// The name of the operation, such as `read 2a19`.
     var operation: String {
         switch name {

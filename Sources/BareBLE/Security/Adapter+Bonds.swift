@@ -15,7 +15,7 @@ extension Adapter {
     /// Finds the adapter and reads its bonds.
     func readBonds(during operation: String) async throws(BLEError) {
         try find(during: operation)
-        try await openBonds(in: CallContext(.text(operation), until: nil))
+        try await openBonds(in: .unlimited(operation))
     }
 
     /// The bonds are other ones from now on.
@@ -82,7 +82,7 @@ extension Adapter {
     }
 
     private func removeKeys(of identity: PeerID, during operation: String) async throws(BLEError) {
-        try await manage(in: CallContext(.text(operation), until: nil))
+        try await manage(in: .unlimited(operation))
         let (wake, number) = await suspend { number in perform(coordinator.unpair(identity, number)) }
         coordinator.stopWaiting(number)
         if case .failed(let error) = wake { throw error }

@@ -26,7 +26,7 @@ extension Adapter {
         _ options: CentralPairingOptions, for owner: ObjectIdentifier, until end: BootInstant?,
         during operation: String
     ) async throws(BLEError) {
-        let managed = try await manage(in: CallContext(.text(operation), until: nil))
+        let managed = try await manage(in: .unlimited(operation))
         guard managed.canPair != false else { throw BLEError(cannotPairWith: name, during: operation) }
         guard centrals.isServing(owner) else { throw cancelledError(during: operation) }
         centrals.allow(options)

@@ -28,14 +28,10 @@ extension Adapter {
         let limit = context.deadline(or: loop.now() + Self.managementTimeout)
         let (wake, number) = await suspend(until: limit) { number in
             // It requests nothing: what the setup has switched off, it switches on again.
-            perform(coordinator.manage(ManagementSetup.Plan(powersOn: false), number))
+            perform(coordinator.manage(ManagementSetup.Plan(powersOn: false), number, isBystander: true))
         }
         coordinator.stopWaiting(number)
         if case .cancelled = wake { throw cancelledError(during: operation) }
-        // The task that has begun the setup may not wait any more.
-        if case .managed(.failure(let failure)) = wake, !failure.isLoss, security.setUpFailure == nil {
-            setUpFailed(BLEError(failure, adapter: name, during: operation))
-        }
         commandsReadable()
         checkPresence()
         if case .timedOut = wake, presence != .up { throw setUpTimedOutError(during: operation) }
@@ -126,7 +122,7 @@ extension Adapter {
 
     private func manageOrWarn(during operation: String) async {
         do throws(BLEError) {
-            try await manage(in: CallContext(.text(operation), until: nil))
+            try await manage(in: .unlimited(operation))
         } catch {
             warnOfNoManagement(error)
         }
@@ -138,7 +134,7 @@ extension Adapter {
     func powerUpManaged(during operation: String) async -> Bool {
         guard security.isConfigured else { return false }
         do throws(BLEError) {
-            _ = try await setUp(mayCyclePower: true, in: CallContext(.text(operation), until: nil))
+            _ = try await setUp(mayCyclePower: true, in: .unlimited(operation))
             return true
         } catch {
             // Another use tries again.

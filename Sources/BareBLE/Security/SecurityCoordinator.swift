@@ -221,8 +221,10 @@ final class SecurityCoordinator {
     // MARK: Setup
 
     /// Puts the adapter under management; resumes `waiter` when that has ended.
-    func manage(_ plan: ManagementSetup.Plan, _ waiter: UInt64) -> [Action] {
-        waiters.awaitSetup(waiter)
+    ///
+    /// - Parameter isBystander: Whether it waits for a setup of another task, which decides what follows a failure.
+    func manage(_ plan: ManagementSetup.Plan, _ waiter: UInt64, isBystander: Bool = false) -> [Action] {
+        waiters.awaitSetup(waiter, isBystander: isBystander)
         return perform(setup.begin(plan))
     }
 
@@ -515,8 +517,9 @@ final class SecurityCoordinator {
                 actions += perform(events)
             case .finish(let result):
                 let ended = waiters.takeSetup()
-                actions += ended.map { .managed($0, result) }
-                if ended.isEmpty, case .failure(let failure) = result, !failure.isLoss {
+                actions += ended.map { .managed($0.waiter, result) }
+                // The task that has begun the setup may not wait any more.
+                if ended.allSatisfy(\.isBystander), case .failure(let failure) = result, !failure.isLoss {
                     actions.append(.setUpFailed(failure))
                 }
             case .listsLoaded(let number, let failure):
@@ -619,7 +622,7 @@ final class SecurityCoordinator {
 /// The tasks that wait for the coordinator, by their numbers.
 private struct SecurityWaiters {
     /// Those that wait until the adapter is under management.
-    private var setup: [UInt64] = []
+    private var setup: [(waiter: UInt64, isBystander: Bool)] = []
     /// Those that wait until the kernel has taken the lists of a load, or of a later one.
     private var loads: [(waiter: UInt64, load: UInt64)] = []
     /// Those that wait until no pairing runs.
@@ -632,14 +635,14 @@ private struct SecurityWaiters {
     var count: Int { setup.count + loads.count + turns.count + rest.count }
     var hasRequestedPairing: Bool { requestedPairings > 0 }
 
-    mutating func awaitSetup(_ waiter: UInt64) { setup.append(waiter) }
+    mutating func awaitSetup(_ waiter: UInt64, isBystander: Bool) { setup.append((waiter, isBystander)) }
     mutating func awaitLoad(_ load: UInt64, _ waiter: UInt64) { loads.append((waiter, load)) }
     mutating func awaitTurn(_ waiter: UInt64) { turns.append(waiter) }
     mutating func awaitRest(_ waiter: UInt64) { rest.append(waiter) }
     mutating func pairingRequested() { requestedPairings += 1 }
     mutating func pairingRequestEnded() { requestedPairings -= 1 }
 
-    mutating func takeSetup() -> [UInt64] { Self.take(&setup) }
+    mutating func takeSetup() -> [(waiter: UInt64, isBystander: Bool)] { Self.take(&setup) }
     mutating func takeTurns() -> [UInt64] { Self.take(&turns) }
     mutating func takeRest() -> [UInt64] { Self.take(&rest) }
 
@@ -651,13 +654,13 @@ private struct SecurityWaiters {
 
     /// A task does not wait any longer.
     mutating func remove(_ waiter: UInt64) {
-        setup.removeAll { $0 == waiter }
+        setup.removeAll { $0.waiter == waiter }
         loads.removeAll { $0.waiter == waiter }
         turns.removeAll { $0 == waiter }
         rest.removeAll { $0 == waiter }
     }
 
-    private static func take(_ waiters: inout [UInt64]) -> [UInt64] {
+    private static func take<Waiter>(_ waiters: inout [Waiter]) -> [Waiter] {
         defer { waiters = [] }
         return waiters
     }
@@ -710,7 +713,7 @@ private struct PairingCommands {
 
 extension ManagementSetup.Failure {
     /// Whether the adapter or the management interface went away, which says nothing about the next setup.
-    var isLoss: Bool {
+    fileprivate var isLoss: Bool {
         switch self {
         case .adapterGone: true
         case .command(let failure): failure.reason == .adapterLost || failure.reason == .socketLost

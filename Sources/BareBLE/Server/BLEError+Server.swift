@@ -31,6 +31,8 @@ extension BLEError {
             switch error.errno {
             case EADDRINUSE where SystemFiles.isFolder(path):
                 (.invalidArgument, "it is a directory", "Name the path of a socket in it.")
+            case EADDRINUSE where SystemFiles.isOther(thanSocket: path):
+                (.invalidArgument, "a file that is no socket is there", "Name another path.")
             case EADDRINUSE: (.busy, "the path is in use", "End the other program, or name another path.")
             case ENAMETOOLONG: (.invalidArgument, "the path of a socket has 107 bytes at most", nil)
             case EACCES, EPERM, EROFS: (.notPermitted, "this process may not create the socket there", error.remedy)

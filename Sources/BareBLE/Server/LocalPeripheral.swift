@@ -337,8 +337,8 @@ extension LocalPeripheral {
     ///
     /// A socket that an ended program has left at the path is replaced. The file is removed at the end.
     ///
-    /// - Throws: `BLEError` with `.busy` if another program listens there, or the path is another kind of file;
-    ///   `.invalidArgument` if the path is too long, and after `stop()`; `.notPermitted`, `.system`.
+    /// - Throws: `BLEError` with `.busy` if another program listens there; `.invalidArgument` if something else than a
+    ///   socket is at the path, which stays, if the path is too long, and after `stop()`; `.notPermitted`, `.system`.
     public func acceptCentrals(atSocket path: String) throws(BLEError) {
         let operation = "accept centrals"
         try checkRuns(during: operation)

@@ -7,6 +7,7 @@ final class ManagementSockets {
     private var sockets: [UInt64: PeerLink] = [:]
     /// The number of packets that programs have sent.
     private(set) var packetCount = 0
+    /// The packet that the kernel does not respond to; nil if it responds to all.
     private var ignored: [UInt8]?
 
     func add(_ number: UInt64, _ socket: PeerLink) {

@@ -29,6 +29,8 @@ final class PendingResponse: Sendable {
             return await withCheckedContinuation { (continuation: CheckedContinuation<CBATTRequest.Response, Never>) in
                 let pending = PendingResponse(continuation)
                 reference.set(pending)
+                // The cancellation of before has met nothing to refuse.
+                if Task.isCancelled { return pending.refuse() }
                 report(pending)
             }
         } onCancel: {

@@ -166,6 +166,8 @@ actor ServerHub {
             guard let object = characteristics.removeValue(forKey: characteristic.id)?.object else { continue }
             object.setPublished(false)
             object.removeSubscribers()
+            // A subscription may not have been reported yet.
+            managers[id]?.post { _ in object.removeSubscribers() }
             subscriptions.remove(characteristic.id)
         }
     }

@@ -63,12 +63,13 @@ struct ServiceTranslation {
         _ characteristic: CBMutableCharacteristic, _ value: Data?, _ properties: CharacteristicProperties
     ) throws -> LocalValue {
         let fixedValue = characteristic.isReadable ? value : nil
-        characteristic.setFixedValue(fixedValue)
         guard value == nil || properties == .read else {
             throw Self.invalid(
                 "the characteristic \(characteristic.uuid) has a fixed value, so its properties must be .read alone; "
                     + "pass nil as the value to return it request by request")
         }
+        // A service that is refused leaves its objects as they were.
+        characteristic.setFixedValue(fixedValue)
         if let fixedValue { return .fixed([UInt8](fixedValue)) }
         return .handledInParts(
             read: { [read] request in try await read(request, characteristic) },

@@ -86,7 +86,7 @@ struct Forget: AsyncParsableCommand {
         switch peer {
         case .address(let address, let type): identity.address == address && (type == nil || identity.type == type)
         // Earlier versions stored such a bond where --bonds was given. No other virtual device pairs.
-        case .demo: adapter == VirtualPeer.adapter
+        case .demo: adapter == VirtualPeer.adapter && identity == VirtualPeer.identity
         case .unix: false
         }
     }

@@ -50,9 +50,8 @@ struct Read: AsyncParsableCommand {
             throw ValidationError("--raw writes no lines; leave out --format \(format.rawValue).")
         }
         if case .service(let service)? = reading.attribute.first, reading.attribute.count == 1 {
-            let example = NearNames.characteristics(of: service).first.map { ", such as \($0)" } ?? ""
             throw ValidationError(
-                "--raw is for one value, and \(service) is a service; name one of its characteristics\(example).")
+                "--raw is for one value, and \(service) is a service; name one of its characteristics.")
         }
         // Where one value ends and the next begins could not be seen.
         guard reading.isAlone else { throw ValidationError("--raw is for one value; name one attribute.") }

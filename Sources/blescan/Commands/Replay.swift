@@ -56,7 +56,7 @@ struct Replay: AsyncParsableCommand {
     enum Layer: String, ExpressibleByArgument, CaseIterable {
         case att, hci, adv, l2cap
 
-        /// What they are called in messages.
+        /// The packets of the layer, in messages.
         var words: String {
             switch self {
             case .att: "ATT packets"

@@ -35,7 +35,9 @@ enum AdvertisedPeer: Hashable, Sendable, CustomStringConvertible {
     /// The options of `blescan scan` that show such devices.
     var scanOptions: String {
         switch self {
-        case .name(let pattern): "--name \(pattern.longestPart.shellQuoted)"
+        // A word that begins with a dash is an option unless an equals sign is before it.
+        case .name(let pattern):
+            "--name\(pattern.longestPart.hasPrefix("-") ? "=" : " ")\(pattern.longestPart.shellQuoted)"
         case .service(let uuid): "--service \(uuid)"
         }
     }
@@ -127,7 +129,8 @@ enum PeerDesignation: Hashable, Sendable {
         if VirtualPeer(named: text) != nil { near.append("demo:" + text) }
         if AssignedNumbers.service(named: text) != nil { near.append("service:" + text) }
         guard near.isEmpty else {
-            return BadValue(description: "did you mean \(NearNames.list(near + ["name:" + text]))?")
+            return BadValue(
+                description: "did you mean \(NearNames.list((near + ["name:" + text]).map(\.shellQuoted)))?")
         }
         return BadValue(
             description: "write AA:BB:CC:DD:EE:FF, with /random or /public where the type is known, name:NAME or "

@@ -67,7 +67,9 @@ struct CommandWords {
                     return surplus(word, peer)
                 }
                 operands += 1
-                if command.commandName == Write._commandName, operands > 2 { return formless(word) }
+                if command.commandName == Write._commandName, operands > 2, !hasForm {
+                    return formless(([word] + rest.prefix { Self.option($0) == nil }).joined(separator: " "))
+                }
                 continue
             }
             guard let argument = argument(option.name) else {
@@ -175,13 +177,21 @@ struct CommandWords {
         return Failure(message: "a scan takes no peer, and \(word) is one", hint: hint, status: .usage)
     }
 
-    /// Returns the failure for a value whose form is not named.
+    /// Whether the options of `write` have a value.
+    private var hasForm: Bool {
+        words.prefix { $0 != "--" }.contains { word in
+            Self.option(word).map { ValueOptions.forms.contains($0.name) } ?? false
+        }
+    }
+
+    /// Returns the failure for a value whose form is not named; `word` is all of it.
     private func formless(_ word: String) -> Failure {
-        let isHex = (try? Hex.decode(word)) != nil
-        let text = "`--text \(word.shellQuoted)`"
+        let isHex = !word.isEmpty && (try? Hex.decode(word)) != nil
+        let text = "`--text \(TextBytes.argument(word).shellQuoted)`"
         return Failure(
             message: "unexpected argument '\(word)'",
-            hint: isHex ? "Write `--hex \(word)` for bytes, or \(text) for a text." : "Write \(text) for a text.",
+            hint: isHex
+                ? "Write `--hex \(word.shellQuoted)` for bytes, or \(text) for a text." : "Write \(text) for a text.",
             status: .usage)
     }
 

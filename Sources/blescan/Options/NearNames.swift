@@ -33,12 +33,6 @@ enum NearNames {
         return unique(slips.filter { $0.distance == best }.map(\.name))
     }
 
-    /// Returns the characteristics whose names begin with that of a service.
-    static func characteristics(of service: BluetoothUUID) -> [String] {
-        guard let name = AssignedNumbers.serviceName(service) else { return [] }
-        return AssignedNumbers.characteristicNames.map(written).filter { $0.hasPrefix(written(name) + "-") }
-    }
-
     /// Returns the names as the end of a sentence: `a, b or c`.
     static func list(_ names: [String]) -> String {
         guard names.count > 1, let last = names.last, names.count <= limit else {

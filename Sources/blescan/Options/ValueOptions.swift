@@ -81,6 +81,12 @@ struct ValueOptions: ParsableArguments {
         completion: .file())
     var file: String?
 
+    /// The options that give a value.
+    static let forms: Set<String> = [
+        "--hex", "--text", "--u8", "--u16", "--u32", "--u64", "--i8", "--i16", "--i32", "--i64", "--f32", "--f64",
+        "--file",
+    ]
+
     private var number: NumberBytes? {
         unsigned8 ?? unsigned16 ?? unsigned32 ?? unsigned64 ?? signed8 ?? signed16 ?? signed32 ?? signed64 ?? float32
             ?? float64
@@ -140,12 +146,17 @@ struct ValueOptions: ParsableArguments {
         do throws(Hex.ParsingError) {
             return try Hex.decode(hex)
         } catch {
-            switch error {
-            case .invalidCharacter(let offset):
-                throw ValidationError("--hex: \(hex.sign(atByte: offset)) is not a hex digit.")
-            case .oddNumberOfDigits:
-                throw ValidationError("--hex has an odd number of digits; each byte takes two.")
-            }
+            throw ValidationError("--hex: \(error.reason(in: hex)).")
+        }
+    }
+}
+
+extension Hex.ParsingError {
+    /// Returns what is wrong with the text that was decoded, without a full stop.
+    func reason(in word: String) -> String {
+        switch self {
+        case .invalidCharacter(let offset): "\(word.sign(atByte: offset)) is not a hex digit"
+        case .oddNumberOfDigits: "an odd number of digits; each byte takes two"
         }
     }
 }
@@ -186,6 +197,21 @@ struct NumberBytes: Hashable, Sendable {
 /// A text on the command line, in which a backslash begins the name of a character.
 struct TextBytes: Hashable, Sendable {
     let bytes: [UInt8]
+
+    /// Returns the argument that stands for a text.
+    static func argument(_ text: String) -> String {
+        text.unicodeScalars.map { scalar in
+            switch scalar {
+            case "\\": #"\\"#
+            case "\n": #"\n"#
+            case "\r": #"\r"#
+            case "\t": #"\t"#
+            case let control where control.value < 0x20 || control.value == 0x7F:
+                #"\x"# + Hex.encode([UInt8(truncatingIfNeeded: control.value)])
+            default: String(scalar)
+            }
+        }.joined()
+    }
 
     /// Parses an argument.
     ///

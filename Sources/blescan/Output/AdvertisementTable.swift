@@ -18,7 +18,7 @@ enum AdvertisementTable {
         return table.split(separator: "\n", omittingEmptySubsequences: false).map { line in
             let style: ScreenStyle = line.hasPrefix(" LEN ") ? .bold : line.hasPrefix(" ! ") ? .red : []
             guard style.isEmpty, line.count > valueColumn else { return StyledText(String(line), style).painted(look) }
-            // The type and the value, which begins with the bytes.
+            // The type and the value, which begins with the bytes, or with a UUID and its dashes.
             let value = line.dropFirst(valueColumn)
             var text = StyledText(String(line.prefix(valueColumn)))
             let bytes = value.prefix { $0.isHexDigit || $0 == "-" }

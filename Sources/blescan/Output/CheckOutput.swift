@@ -39,8 +39,15 @@ struct CheckOutput {
         let packet = place(finding.disagreement.number) + (finding.peer.map { ", \($0)" } ?? "")
         throw Failure(
             message: "\(name), \(packet): \(Self.text(of: finding.disagreement)). \(reason)",
-            hint: "`blescan replay \(path.shellQuoted) --only att` shows it as #\(shownNumber), and what led to it.",
+            hint: "`blescan replay \(Self.word(path)) --only att` shows it as #\(shownNumber), and what led to it.",
             status: .refused)
+    }
+
+    /// Returns the file in a command line that reads it again.
+    private static func word(_ path: String) -> String {
+        // What came by standard input has been read.
+        if path == "-" { return "FILE" }
+        return (path.hasPrefix("-") ? "./" + path : path).shellQuoted
     }
 
     private func show(_ check: CaptureCheck, _ place: (Int) -> String) {

@@ -43,11 +43,11 @@ struct PairingRequest: Sendable {
         do throws(BLEError) {
             return try await peripheral.pair(options)
         } catch {
-            throw advised(error)
+            throw advised(error, peer)
         }
     }
 
-    private func advised(_ error: BLEError) -> BLEError {
+    private func advised(_ error: BLEError, _ peer: PeerArgument) -> BLEError {
         if wasAsked.withLock(\.self), passkey == nil, !isTerminal {
             return BLEError(
                 .pairingFailed, subject: error.subject, during: error.operation,
@@ -55,6 +55,8 @@ struct PairingRequest: Sendable {
                 hint: "Give it with --passkey, or run this in a terminal.")
         }
         switch error.code {
+        case .pairingRefused where VirtualPeer(peer)?.isProtected == false:
+            return error.with(hint: "Of the virtual devices only demo:lock pairs.")
         case .wrongPasskey where passkey != nil:
             return error.with(hint: "Check --passkey: the peer shows it, or it is printed on the peer.")
         case .pairingFailed where options.require != .encrypted:

@@ -21,6 +21,9 @@ struct VirtualPeer: Sendable {
     /// The adapter of the virtual radio that bonds with one are made by.
     static let adapter = VirtualRadio.address(of: 0)
 
+    /// The identity of one, which is the only device of its radio.
+    static let identity = PeerID(address: BluetoothAddress(rawValue: 0xC0FF_EE00_0001), type: .random)
+
     /// Whether it has values for paired devices alone.
     var isProtected: Bool { device.security != nil }
 

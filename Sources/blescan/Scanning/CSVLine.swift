@@ -130,9 +130,12 @@ enum CSVLine {
         return String(cell)
     }
 
-    /// Returns a number, or a device's text, as a cell.
+    /// Returns a number, or a device's text, as a cell; an unknown value is empty.
     static func value(_ field: ValueField) -> String {
-        if case .string(let text) = field.json { return self.text(text) }
-        return quoted(field.json.text)
+        switch field.json {
+        case .null: ""
+        case .string(let text): self.text(text)
+        default: quoted(field.json.text)
+        }
     }
 }

@@ -71,7 +71,7 @@ struct ServedDevice: Sendable {
             name = words.dropFirst().joined(separator: " ")
         case "service":
             guard words.count == 2 else { throw BadValue(description: "`service` takes one UUID or name.") }
-            let uuid = try Self.uuid(words[1], named: AssignedNumbers.service(named:))
+            let uuid = try Self.uuid(words[1], such: "180f", "battery", named: AssignedNumbers.service(named:))
             services.append(LocalService(uuid, []))
         case "characteristic":
             guard !services.isEmpty else { throw BadValue(description: "a characteristic comes after its service.") }
@@ -116,16 +116,17 @@ struct ServedDevice: Sendable {
             }
             value = bytes
         }
-        let uuid = try Self.uuid(words[0], named: AssignedNumbers.characteristic(named:))
+        let uuid = try Self.uuid(
+            words[0], such: "2a19", "battery-level", named: AssignedNumbers.characteristic(named:))
         return LocalCharacteristic(uuid, properties, value: .stored(value), access: access)
     }
 
     private static func uuid(
-        _ text: String, named find: (String) -> BluetoothUUID?
+        _ text: String, such short: String, _ name: String, named find: (String) -> BluetoothUUID?
     ) throws(BadValue) -> BluetoothUUID {
         guard let uuid = BluetoothUUID(written: text) ?? find(text) else {
             throw BadValue(
-                description: "\(text.printable) is no UUID and no name: write 180f, all 32 digits, or battery.")
+                description: "\(text.printable) is no UUID and no name: write \(short), all 32 digits, or \(name).")
         }
         return uuid
     }

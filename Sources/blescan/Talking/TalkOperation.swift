@@ -29,7 +29,7 @@ enum TalkOperation {
         case "write":
             // The bytes may stand alone: write fff2 dda5.
             if words.count > 1, !words[1].hasPrefix("-") {
-                try Self.expectBytes(words[1], for: words[0])
+                try Self.expectBytes(words[1], in: words)
                 words.insert("--hex", at: 1)
             }
             let parsed = try Self.parsed(WriteWords.self, words, name)
@@ -85,11 +85,18 @@ enum TalkOperation {
         }
     }
 
-    private static func expectBytes(_ word: String, for attribute: String) throws(Failure) {
-        guard (try? Hex.decode(word)) == nil else { return }
-        throw Failure(
-            message: "write: '\(word)' is not bytes in hexadecimal digits",
-            hint: "For a text write `write \(attribute.shellQuoted) --text \(word.shellQuoted)`.", status: .usage)
+    private static func expectBytes(_ word: String, in words: [String]) throws(Failure) {
+        do throws(Hex.ParsingError) {
+            _ = try Hex.decode(word)
+        } catch {
+            let text = words.dropFirst().prefix { !$0.hasPrefix("-") }
+            let line =
+                [words[0], "--text", TextBytes.argument(text.joined(separator: " "))]
+                + words.dropFirst(1 + text.count)
+            throw Failure(
+                message: "write: '\(word)' is not bytes in hexadecimal digits: \(error.reason(in: word))",
+                hint: "For a text write `write \(line.map(TalkWords.quoted).joined(separator: " "))`.", status: .usage)
+        }
     }
 
     private static func failure(_ message: String, _ name: String) -> Failure {
@@ -132,6 +139,14 @@ private struct WaitWords: ParsableArguments {
 
 /// The words of a line, as a shell separates them: by blanks, with quotes around words that contain some.
 enum TalkWords {
+    /// Returns a word as it is written in a line.
+    static func quoted(_ word: String) -> String {
+        // No backslash protects a quote there; the other kind of quotes does.
+        if !word.contains("'") { return word.shellQuoted }
+        return word.split(separator: "'", omittingEmptySubsequences: false)
+            .map { $0.isEmpty ? "" : String($0).shellQuoted }.joined(separator: #""'""#)
+    }
+
     /// Returns the words of a line.
     ///
     /// - Throws: `Failure` for a quote without its end.

@@ -193,6 +193,29 @@ import Testing
         }
     }
 
+    /// What follows is for the task that has begun the setup, not for a connect that has waited for it.
+    @Test func aSetUpThatFailedWhileAConnectWaitedIsTriedAgain() async throws {
+        try await VirtualTime.run { time in
+            let bench = try await SecurityBench(time)
+            try await bench.central.ready(powerOn: true)
+            await bench.radio.ignoreManagementPacket([5, 0, 0, 0, 1, 0, 1])
+            await bench.radio.unplug()
+            try await time.clock.sleep(for: .seconds(2))
+            await bench.radio.plugIn()
+            try await time.clock.sleep(for: .seconds(2))
+            let error = await #expect(throws: BLEError.self) {
+                _ = try await bench.central.connect(bench.id, ConnectOptions(timeout: .seconds(60)))
+            }
+            #expect(error?.code == .adapterDown)
+            await bench.radio.ignoreManagementPacket(nil)
+            await bench.radio.powerOn()
+            let commands = await bench.radio.managementCommands
+            let link = try await bench.central.connect(bench.id, ConnectOptions(timeout: .seconds(60)))
+            #expect(await bench.radio.managementCommands > commands)
+            await link.disconnect()
+        }
+    }
+
     /// Returns a central beside a kernel that does not respond to management; the kernel's ends of its sockets are in
     /// `kernel`.
     private func central(_ bench: SecurityBench, onSilentKernel kernel: Lock<[Int32]>) -> Central {

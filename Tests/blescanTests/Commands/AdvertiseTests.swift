@@ -41,12 +41,14 @@ import Testing
 
     /// No adapter is needed to find out.
     @Test(arguments: [
-        ["--name", "x", "--interval", "5ms"], ["--name", "x", "--interval", "10241ms"], ["--name", longName],
-        ["--extended", "--name", String(repeating: "n", count: 255)],
+        (["--name", "x", "--interval", "5ms"], "20ms to 10.24s"),
+        (["--name", "x", "--interval", "10241ms"], "20ms to 10.24s"),
+        (["--name", longName], "leave something out"),
+        (["--extended", "--name", String(repeating: "n", count: 255)], "leave something out"),
     ])
-    func whatNoAdapterSendsIsWrongUsage(_ arguments: [String]) async throws {
+    func whatNoAdapterSendsIsWrongUsage(_ arguments: [String], _ words: String) async throws {
         let outcome = try await BuiltProgram.run(["advertise"] + arguments)
-        #expect(outcome.status == 64, "\(outcome.errors)")
+        #expect(outcome.status == 64 && outcome.errors.contains(words), "\(outcome.errors)")
     }
 
     @Test(arguments: [

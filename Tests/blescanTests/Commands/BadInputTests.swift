@@ -80,6 +80,7 @@ import Testing
             ["write", "demo:uart", "0x0008", "05a0"],
             ["write", "demo:uart", "0x0008", "good morning"],
             ["write", "demo:uart", "0x0008", "--hex", "01", "--u8", "1"],
+            ["write", "demo:uart", "0x0008", "--hex", "01", "extra"],
             ["write", "demo:uart", "0x0008", "--hex", "012"],
             ["write", "demo:uart", "0x0008", "--hex", "0g"],
             ["write", "demo:uart", "0x0008", "--u8", "256"],

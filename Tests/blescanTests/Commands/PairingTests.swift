@@ -63,12 +63,22 @@ import Testing
         let adapters = ([0x00AA_0100_0042, 0x0011_2233_4401] as [UInt64]).map { BluetoothAddress(rawValue: $0) }
         for adapter in adapters {
             let store = try BondStore(directory: folder["bonds"])
-            _ = try store.open(adapter: adapter).save(RecordedBonds.first, isForStorage: true)
+            for identity in [VirtualPeer.identity, RecordedBonds.phone] {
+                let record = BondRecord(
+                    identity: identity, name: nil,
+                    keys: [RecordedBonds.key(RecordedKeys.secureConnections, of: identity)],
+                    identityKey: .none, level: .secureConnections, method: .passkeyTyped, peerCapability: .displayOnly,
+                    bondedAt: 1_790_000_000, lastEncryptedAt: 1_790_003_600, generation: 1)
+                _ = try store.open(adapter: adapter).save(record, isForStorage: true)
+            }
         }
         let outcome = try await BuiltProgram.run(["forget", "demo:lock", "--bonds", folder["bonds"]])
         #expect(outcome.status == 0 && outcome.output.hasPrefix("forgot the bond with "), "\(outcome.errors)")
-        let stored = try BondStore(directory: folder["bonds"]).all().filter { !$0.records.isEmpty }
-        #expect(stored.map(\.adapter) == Array(adapters.suffix(1)), "the bonds of others stay")
+        let stored = try BondStore(directory: folder["bonds"]).all()
+        #expect(
+            stored.first { $0.adapter == adapters[0] }?.records.map(\.identity) == [RecordedBonds.phone],
+            "the bonds of others stay")
+        #expect(stored.first { $0.adapter == adapters[1] }?.records.count == 2, "those of other adapters too")
     }
 
     @Test func aBondIsListedWithoutItsKey() async throws {

@@ -98,6 +98,15 @@ import Testing
         }
     }
 
+    @Test func aFileThatIsNoSocketStays() async throws {
+        let folder = try TestFolder()
+        try Data("precious".utf8).write(to: URL(fileURLWithPath: folder["file"]))
+        let outcome = try await BuiltProgram.run(["serve", "demo:battery", "--socket", folder["file"]])
+        #expect(
+            outcome.status == 64 && outcome.errors.contains("a file that is no socket is there"), "\(outcome.errors)")
+        #expect(try Data(contentsOf: URL(fileURLWithPath: folder["file"])) == Data("precious".utf8))
+    }
+
     @Test func aDirectoryIsNoSocket() async throws {
         let folder = try TestFolder()
         let outcome = try await BuiltProgram.run(["serve", "demo:battery", "--socket", folder.path])

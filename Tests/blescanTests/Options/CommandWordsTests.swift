@@ -71,8 +71,19 @@ import Testing
             try failure("scan", "name:Therm*")?.hint
                 == "Write `blescan scan --name Therm` to hear it alone, or `blescan explore 'name:Therm*'` for its "
                 + "attributes.")
+        #expect(try failure("scan", "name:-x")?.hint?.hasPrefix("Write `blescan scan --name=-x` ") == true)
         #expect(try failure("scan", "--address", "AA:BB:CC:DD:EE:FF") == nil, "that is the value of an option")
         #expect(try failure("read", "demo:battery") == nil)
+    }
+
+    @Test(arguments: [
+        (["05", "a0"], "Write `--hex '05 a0'` for bytes, or `--text '05 a0'` for a text."),
+        (["good", "day"], "Write `--text 'good day'` for a text."), ([""], "Write `--text ''` for a text."),
+        ([#"C:\new"#], #"Write `--text 'C:\\new'` for a text."#), (["a\nb"], #"Write `--text 'a\nb'` for a text."#),
+    ])
+    func aValueWithoutAFormIsSuggestedWhole(_ words: [String], _ hint: String) throws {
+        let failure = try #require(CommandWords((["write", "demo:uart", "0x0008"] + words)[...])).failure
+        #expect(failure?.hint == hint)
     }
 
     @Test func whatIsSuggestedIsQuotedForAShell() throws {

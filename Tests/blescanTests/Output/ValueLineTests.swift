@@ -72,7 +72,7 @@ import Testing
     /// Vendors use the UUIDs of companies for characteristics of their own.
     @Test func noValueHasTheNameOfACompany() async throws {
         for command in [
-            ["read", "demo:long-value", "fff1", "0x0007"], ["write", "demo:long-value", "fff1", "00"],
+            ["read", "demo:long-value", "fff1", "0x0007"], ["write", "demo:long-value", "fff1", "--hex", "00"],
             ["talk", "demo:long-value", "read fff1", "write fff1 00"],
         ] {
             let named = try await BuiltProgram.run(command + ["--json"]).objects().filter { $0["handle"] as? Int == 8 }

@@ -95,6 +95,8 @@ import Testing
         ("stop nordic-uart-tx", 1, "no subscription"), ("wait 0", 64, "from 1"),
         ("reed 2a00", 64, "Did you mean read?"),
         ("write nordic-uart-rx hello", 64, "`write nordic-uart-rx --text hello`"),
+        ("write nordic-uart-rx good day --without-response", 64, "--text 'good day' --without-response`"),
+        (#"write nordic-uart-rx "it's""#, 64, #"`write nordic-uart-rx --text it"'"s`"#),
         ("write 0x0008 0g", 64, "'0g' is not bytes"), ("read 'x", 64, "a quote has no end"),
         ("read", 64, "missing"),
         ("stop 2a37", 1, "no subscription to 2a37"), ("explore --bogus", 64, "unknown option"),
