@@ -14,24 +14,30 @@ let strict: [SwiftSetting] = [
 ]
 
 let lifetimes = strict + [.enableExperimentalFeature("Lifetimes")]
-// The sources under test are optimised; the tests themselves would take longer to compile than to run.
-let tests = strict + [.unsafeFlags(["-Onone"])]
+// The sources under test are optimised and sanitized. The tests themselves would take longer to compile than to run, so they
+// are neither, and are compiled file by file.
+let sanitized = lifetimes + [.unsafeFlags(["-sanitize=address"])]
+let tests = strict + [.unsafeFlags(["-Onone", "-no-whole-module-optimization"])]
+let runtime: [LinkerSetting] = [.unsafeFlags(["-sanitize=address"])]
 
 let package = Package(
     name: "BareBLECore",
     targets: [
-        .target(name: "BLECore", swiftSettings: lifetimes),
-        .target(name: "BLEProfiles", dependencies: ["BLECore"], swiftSettings: lifetimes),
+        .target(name: "BLECore", swiftSettings: sanitized),
+        .target(name: "BLEProfiles", dependencies: ["BLECore"], swiftSettings: sanitized),
         .target(
             name: "BLECapture", dependencies: ["BLECore", "BLEProfiles"], exclude: ["Recording", "BLECapture.docc"],
-            swiftSettings: lifetimes),
+            swiftSettings: sanitized),
         .target(name: "TestSupport", dependencies: ["BLECore"], path: "Tests/TestSupport", swiftSettings: tests),
         .testTarget(
-            name: "BLECoreTests", dependencies: ["BLECore", "BLEProfiles", "TestSupport"], swiftSettings: tests),
+            name: "BLECoreTests", dependencies: ["BLECore", "BLEProfiles", "TestSupport"], swiftSettings: tests,
+            linkerSettings: runtime),
         .testTarget(
-            name: "BLEProfilesTests", dependencies: ["BLECore", "BLEProfiles", "TestSupport"], swiftSettings: tests),
+            name: "BLEProfilesTests", dependencies: ["BLECore", "BLEProfiles", "TestSupport"], swiftSettings: tests,
+            linkerSettings: runtime),
         .testTarget(
-            name: "BLECaptureTests", dependencies: ["BLECapture", "BLECore", "TestSupport"], swiftSettings: tests),
+            name: "BLECaptureTests", dependencies: ["BLECapture", "BLECore", "TestSupport"], swiftSettings: tests,
+            linkerSettings: runtime),
     ],
     swiftLanguageModes: [.v6]
 )
