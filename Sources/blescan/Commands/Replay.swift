@@ -46,7 +46,8 @@ struct Replay: AsyncParsableCommand {
             --screen shows the advertisements in the live table, where Enter shows a
             device and c what was recorded of a link with it: attributes and values,
             up to that time. Nothing new can be read. Without advertisements the first
-            link is shown at once.
+            link is shown at once. In the table ] and [ go 10 s forward and back, } and {
+            a minute; long pauses are shortened.
 
             --as-scan prints the lines that a scan would have printed at that time:
             to test a program that reads them, or to search a recording.
