@@ -151,6 +151,7 @@ struct Replay: AsyncParsableCommand {
         try validateScreen()
         if mode.asScan {
             _ = try lines.format(orJSON: json)
+            try filters.validate(with: lines)
             let others = modes + [mode.asFixture.map { _ in "--as-fixture" }, mode.screen ? "--screen" : nil]
             if let other = others.compactMap(\.self).first {
                 throw ValidationError("--as-scan prints lines of a scan; leave out \(other).")
@@ -201,7 +202,8 @@ struct Replay: AsyncParsableCommand {
         guard let file = source else { return }
         if mode.asScan {
             var scan = ScanReplay(
-                filters.filter, lines.lines(try lines.format(orJSON: json) ?? .plain), each: lines.each ?? .change,
+                filters.filter, lines.lines(try lines.format(orJSON: json) ?? .plain, onlySensors: filters.sensors),
+                each: lines.each ?? .change,
                 limit: lines.count)
             return try scan.run(file)
         }

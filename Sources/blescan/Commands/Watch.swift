@@ -7,7 +7,7 @@ struct Watch: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Read values again and again.",
         usage: """
-            blescan watch <peer> <attribute> ... [--every <time>] [--count <n>]
+            blescan watch [<peer> <attribute> ...] [--every <time>] [--count <n>]
             [--plot|--hex-only|--format csv|--json] [<options>]
             """,
         discussion: """
@@ -16,16 +16,33 @@ struct Watch: AsyncParsableCommand {
               sudo blescan watch AA:BB:CC:DD:EE:FF temperature --plot
               blescan watch demo:battery battery-level --every 1s -n 3
               blescan watch demo:battery 2a19 --for 5s --format csv
+              sudo blescan watch
 
             Reads over one link, at once and then in the interval. A value that cannot
             be read is reported, and is read again the next time; if no value can be
             read the first time, or the link ends, the command ends. What a device
             sends by itself is for notify.
+
+            Without a peer it shows the sensors on air, from what they advertise: a row
+            for each in the live table, and elsewhere objects, or lines by --format.
+            `blescan scan --sensors` is the same with all options of a scan.
             """)
 
-    @OptionGroup var target: PeerOptions
+    @Argument(
+        help: ArgumentHelp(
+            "The peer: AA:BB:CC:DD:EE:FF[/random|/public], name:NAME or service:UUID for a device that advertises it, "
+                + "unix:PATH or demo:NAME."),
+        completion: Completions.peer,
+        transform: PeerDesignation.init(argument:))
+    var peer: PeerDesignation?
 
-    @OptionGroup var reading: ReadOptions
+    @Argument(
+        help: ArgumentHelp(
+            "What to read: UUIDs, names such as battery-level, handles such as 0x0022, or services, for all that can be "
+                + "read of them."),
+        completion: Completions.attribute,
+        transform: ReadArgument.init(argument:))
+    var attribute: [ReadArgument] = []
 
     @Option(
         parsing: .unconditional,
@@ -44,19 +61,54 @@ struct Watch: AsyncParsableCommand {
 
     @OptionGroup var options: OperationOptions
 
-    var peer: PeerDesignation { target.peer }
-
     private static let usualInterval: Duration = .seconds(5)
 
     func validate() throws {
         try values.validate(json: options.json)
         try plotting.validate(with: values, json: options.json)
+        if peer != nil {
+            guard attribute.isEmpty else { return }
+            throw ValidationError("Name what to read, such as battery-level; `blescan explore` lists what a peer has.")
+        }
+        if let option = givenForPeer.first {
+            throw ValidationError("\(option) is for the values of a peer; name one, or leave out \(option).")
+        }
+    }
+
+    /// The given options that have no meaning without a peer, in their spelling.
+    private var givenForPeer: [String] {
+        let connection = options.connection
+        return [
+            every.map { _ in "--every" }, values.hexOnly ? "--hex-only" : nil, plotting.plot ? "--plot" : nil,
+            connection.cache.map { _ in "--cache" }, connection.pair ? "--pair" : nil,
+            connection.ignoresBonds ? "--no-bond" : nil, connection.timeout.map { _ in "--timeout" },
+            options.output.trace ? "--trace" : nil,
+        ].compactMap(\.self)
+    }
+
+    /// The scan that shows the sensors on air: in the table on a terminal, as objects elsewhere.
+    func sensorScan() throws -> Scan {
+        var scan = try Scan.parse([])
+        scan.filters.sensors = true
+        scan.duration = limit.duration
+        scan.lines.count = limit.count
+        scan.lines.format = values.format.flatMap { LineFormat(rawValue: $0.rawValue) }
+        scan.json = options.json || (values.format == nil && !Console.isTerminal)
+        scan.adapter = options.connection.adapter
+        scan.bonds = options.connection.link.bonds
+        scan.recording = options.output.recording
+        scan.screen.color = values.color
+        return scan
     }
 
     func run() async throws {
+        guard let peer else { return try await sensorScan().run() }
+        try await watch(try await Connection.find(peer, options.connection))
+    }
+
+    private func watch(_ peer: PeerArgument) async throws {
         let command = self
-        let peer = try await Connection.find(target.peer, options.connection)
-        let (printed, isInterrupted) = try await Connection.run(with: peer, options, cache: reading.cacheUse) {
+        let (printed, isInterrupted) = try await Connection.run(with: peer, options, cache: attribute.cacheUse) {
             peripheral in
             let output = LineOutput()
             // ^C does not wait for a reader that takes nothing.
@@ -80,8 +132,8 @@ struct Watch: AsyncParsableCommand {
             peripheral: peripheral, peer: peer, timeout: options.valueTimeout, isPaired: options.pair,
             findsTypes: true)
         var attributes: [AttributeArgument] = []
-        for argument in reading.attribute { attributes += try await reader.attributes(of: argument) }
-        let isAlone = reading.isAlone
+        for argument in attribute { attributes += try await reader.attributes(of: argument) }
+        let isAlone = attribute.count == 1 && attribute.allSatisfy(\.isAttribute)
         var printer = ValuePrinter(
             values.lines(of: peer, json: options.json),
             plots: plotting.plots(of: attributes.count, look: values.look), to: output)
