@@ -41,6 +41,27 @@ struct OperationOutput: Sendable {
         ]).bytes
     }
 
+    /// Returns the line about the signal strength of the link.
+    func line(ofRSSI rssi: Int, label: String?) -> [UInt8] {
+        switch form {
+        case .csv:
+            let cells = [Timestamp.localNow(), CSVLine.text(peer), "", "", "RSSI", "read", "", String(rssi)]
+            return Array(cells.joined(separator: ",").utf8)
+        case .json:
+            return JSONLine.object([
+                "v": 1, "t": .string(Timestamp.now()), "operation": operation("read"), "peer": .string(peer),
+                "rssi": .integer(rssi),
+            ]).bytes
+        case .plain, .hex:
+            var line = StyledText()
+            line.add(Timestamp.localNow(), .dim)
+            if let label { line.add("  " + label, .bold) }
+            line.add("  ")
+            line.add("\(rssi) dBm", .green)
+            return Array(Console.spelled(line.painted(look)).utf8)
+        }
+    }
+
     /// Returns the line about a value that the peer has sent.
     func line(of value: ReceivedValue, _ uuid: BluetoothUUID?, label: String?) -> [UInt8] {
         let meaning = ValueDescription.of(value.bytes, uuid: uuid)
