@@ -186,7 +186,7 @@ _blescan() {
 
 _blescan_scan() {
     repeating_flags=()
-    non_repeating_flags=(--redact --utc --json -j --passive --long-range --plain --version -h --help)
+    non_repeating_flags=(--redact --utc --json -j --sensors --passive --long-range --plain --version -h --help)
     repeating_options=(--service --address --company)
     non_repeating_options=(--for --count -n --each --format --fields --scanner-id --heartbeat --name --min-rssi --keys --adapter -i --bonds --record --color)
     __blescan_offer_flags_options 0
@@ -895,7 +895,7 @@ _blescan_decode() {
 
 _blescan_replay() {
     repeating_flags=()
-    non_repeating_flags=(--check --screen --as-scan --redact --utc --json -j --version -h --help)
+    non_repeating_flags=(--check --screen --as-scan --redact --utc --sensors --json -j --version -h --help)
     repeating_options=(--service --address --company)
     non_repeating_options=(--only --as-fixture --speed --count -n --each --format --fields --scanner-id --name --min-rssi --color --hex --keys)
     __blescan_offer_flags_options 1

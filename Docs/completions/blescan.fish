@@ -23,7 +23,7 @@ function __blescan_parse_tokens -S
         __blescan_parse_subcommand 0 'version' 'h/help'
         switch $unparsed_tokens[1]
         case 'scan'
-            __blescan_parse_subcommand 0 'for=' 'n/count=' 'each=' 'format=' 'fields=' 'scanner-id=' 'redact' 'utc' 'j/json' 'heartbeat=' 'service=+' 'name=' 'address=+' 'company=+' 'min-rssi=' 'keys=' 'passive' 'long-range' 'i/adapter=' 'bonds=' 'record=' 'plain' 'color=' 'version' 'h/help'
+            __blescan_parse_subcommand 0 'for=' 'n/count=' 'each=' 'format=' 'fields=' 'scanner-id=' 'redact' 'utc' 'j/json' 'heartbeat=' 'service=+' 'name=' 'address=+' 'company=+' 'min-rssi=' 'sensors' 'keys=' 'passive' 'long-range' 'i/adapter=' 'bonds=' 'record=' 'plain' 'color=' 'version' 'h/help'
         case 'explore'
             __blescan_parse_subcommand 1 'no-read' 'service=+' 'flat' 'color=' 'mtu=' 'cache=' 'pair' 'passkey=' 'no-bond' 'i/adapter=' 't/timeout=' 'bonds=' 'record=' 'v/trace' 'j/json' 'version' 'h/help'
         case 'browse'
@@ -51,7 +51,7 @@ function __blescan_parse_tokens -S
         case 'decode'
             __blescan_parse_subcommand 1 'hex=' 'keys=' 'color=' 'j/json' 'version' 'h/help'
         case 'replay'
-            __blescan_parse_subcommand 1 'only=' 'check' 'as-fixture=' 'screen' 'speed=' 'as-scan' 'n/count=' 'each=' 'format=' 'fields=' 'scanner-id=' 'redact' 'utc' 'service=+' 'name=' 'address=+' 'company=+' 'min-rssi=' 'color=' 'j/json' 'hex=' 'keys=' 'version' 'h/help'
+            __blescan_parse_subcommand 1 'only=' 'check' 'as-fixture=' 'screen' 'speed=' 'as-scan' 'n/count=' 'each=' 'format=' 'fields=' 'scanner-id=' 'redact' 'utc' 'service=+' 'name=' 'address=+' 'company=+' 'min-rssi=' 'sensors' 'color=' 'j/json' 'hex=' 'keys=' 'version' 'h/help'
         case 'doctor'
             __blescan_parse_subcommand 0 'i/adapter=' 'connect=' 'bonds=' 'for=' 'no-scan' 'fix=+' 'record=' 'report' 'root=' 'j/json' 'version' 'h/help'
         case 'selftest'
@@ -146,6 +146,7 @@ complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_option
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan scan"' -l 'address' -d 'Only this device: AA:BB:CC:DD:EE:FF. May be given several times.' -rfka ''
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan scan"' -l 'company' -d 'Only devices with data of this company: its number, 004c, or its name, apple. May be given several times.' -rfka ''
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan scan" min-rssi' -l 'min-rssi' -d 'Only devices with an RSSI of at least this, such as -70.' -rfka ''
+complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan scan" sensors' -l 'sensors' -d 'Only devices that send measurements, such as a temperature, in a known format.'
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan scan" keys' -l 'keys' -d 'Decrypt BTHome, MiBeacon and Victron sensors with the keys in this file: lines of an address and 32 hex digits. Its owner alone may read it.' -rF
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan scan" passive' -l 'passive' -d 'Only listen: request no scan responses.'
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan scan" long-range' -l 'long-range' -d 'Listen on the coded PHY too, where the adapter can.'
@@ -378,6 +379,7 @@ complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_option
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan replay"' -l 'address' -d 'Only this device: AA:BB:CC:DD:EE:FF. May be given several times.' -rfka ''
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan replay"' -l 'company' -d 'Only devices with data of this company: its number, 004c, or its name, apple. May be given several times.' -rfka ''
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan replay" min-rssi' -l 'min-rssi' -d 'Only devices with an RSSI of at least this, such as -70.' -rfka ''
+complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan replay" sensors' -l 'sensors' -d 'Only devices that send measurements, such as a temperature, in a known format.'
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan replay" color' -l 'color' -d 'Colours: auto (on a terminal, unless NO_COLOR is set), always or never. (default: auto)' -rfka 'auto always never'
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan replay" j json' -l 'json' -s 'j' -d 'Print one JSON object per packet, or for each link that was written, or for the check.'
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan replay" hex' -l 'hex' -d 'Explain this payload as `decode --hex` does, instead of a file.' -rfka ''

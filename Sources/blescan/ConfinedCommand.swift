@@ -96,12 +96,17 @@ extension ConnectingCommand {
     var radio: AdapterSelector? { peer.isInTheAir ? connection.adapter?.selector ?? .first : nil }
     var namesFiles: Bool { connection.cache != nil || recordsToFile }
     var namesSocket: Bool { peer.isSocket }
-    func findBonds() -> BondUse? {
-        guard !connection.ignoresBonds else { return nil }
+    func findBonds() -> BondUse? { connection.bonds(with: peer) }
+}
+
+extension ConnectionOptions {
+    /// Returns the bonds that a link with a peer uses, if any.
+    fileprivate func bonds(with peer: PeerDesignation) -> BondUse? {
+        guard !ignoresBonds else { return nil }
         return switch peer {
-        case .known(let peer): try? BondUse.find(for: peer, connection.link, isPairing: connection.pair).use
+        case .known(let peer): try? BondUse.find(for: peer, link, isPairing: pair).use
         // It may turn out to be one of the devices with a bond.
-        case .advertised: try? BondUse.findAny(connection.link)
+        case .advertised: try? BondUse.findAny(link)
         }
     }
 }
@@ -171,7 +176,17 @@ extension Talk: OperatingCommand {
 }
 extension Read: OperatingCommand {}
 extension Notify: OperatingCommand {}
-extension Watch: OperatingCommand {}
+
+extension Watch: ConfinedCommand {
+    /// Without a peer it scans.
+    var radio: AdapterSelector? {
+        peer?.isInTheAir == false ? nil : options.connection.adapter?.selector ?? .first
+    }
+    var namesFiles: Bool { options.connection.cache != nil || options.output.recording.namesFile }
+    var namesSocket: Bool { peer?.isSocket ?? false }
+    func findBonds() -> BondUse? { peer.flatMap { options.connection.bonds(with: $0) } }
+}
+
 extension Write: OperatingCommand {
     var namesFiles: Bool { value.file != nil || connection.cache != nil || recordsToFile }
 }

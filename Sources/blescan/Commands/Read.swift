@@ -23,6 +23,9 @@ struct Read: AsyncParsableCommand {
             A service stands for all its values that can be read. Where several values
             are requested, each line says which one it is. One that cannot be read is
             reported, and the others are read; the status is that of the first failure.
+
+            A value of more than 32 bytes is printed as a table of its bytes; --hex-only
+            prints any value on one line.
             """)
 
     @OptionGroup var target: PeerOptions
@@ -116,10 +119,10 @@ struct Read: AsyncParsableCommand {
             isAlone: reading.isAlone && !readings.contains(where: \.isOfService))
         if let header = output.header { Console.out(header) }
         for reading in readings {
-            Console.out(
-                output.line(
-                    ofReading: reading.value, at: reading.handle, labels.uuids[reading.handle],
-                    label: labels.text(of: reading.handle)))
+            let lines = output.lines(
+                ofReading: reading.value, at: reading.handle, labels.uuids[reading.handle],
+                label: labels.text(of: reading.handle), in: Console.width ?? 80)
+            for line in lines { Console.out(line) }
         }
     }
 }

@@ -46,7 +46,8 @@ struct Replay: AsyncParsableCommand {
             --screen shows the advertisements in the live table, where Enter shows a
             device and c what was recorded of a link with it: attributes and values,
             up to that time. Nothing new can be read. Without advertisements the first
-            link is shown at once.
+            link is shown at once. In the table ] and [ go 10 s forward and back, } and {
+            a minute; long pauses are shortened.
 
             --as-scan prints the lines that a scan would have printed at that time:
             to test a program that reads them, or to search a recording.
@@ -150,6 +151,7 @@ struct Replay: AsyncParsableCommand {
         try validateScreen()
         if mode.asScan {
             _ = try lines.format(orJSON: json)
+            try filters.validate(with: lines)
             let others = modes + [mode.asFixture.map { _ in "--as-fixture" }, mode.screen ? "--screen" : nil]
             if let other = others.compactMap(\.self).first {
                 throw ValidationError("--as-scan prints lines of a scan; leave out \(other).")
@@ -200,7 +202,8 @@ struct Replay: AsyncParsableCommand {
         guard let file = source else { return }
         if mode.asScan {
             var scan = ScanReplay(
-                filters.filter, lines.lines(try lines.format(orJSON: json) ?? .plain), each: lines.each ?? .change,
+                filters.filter, lines.lines(try lines.format(orJSON: json) ?? .plain, onlySensors: filters.sensors),
+                each: lines.each ?? .change,
                 limit: lines.count)
             return try scan.run(file)
         }

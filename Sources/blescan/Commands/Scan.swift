@@ -72,6 +72,7 @@ struct Scan: AsyncParsableCommand {
 
     func validate() throws {
         let format = try lines.format(orJSON: json)
+        try filters.validate(with: lines)
         if passive && longRange { throw ValidationError("--long-range scans actively; leave out --passive.") }
         if lines.redact, recording.record != nil {
             throw ValidationError(
@@ -113,7 +114,8 @@ struct Scan: AsyncParsableCommand {
         if showsScreen { return try await scanOnScreen(central, adapterName) }
         let output = LineOutput()
         let report = ScanReport(
-            central, adapter: adapterName, lines: lines.lines(try lines.format(orJSON: json) ?? .plain),
+            central, adapter: adapterName,
+            lines: lines.lines(try lines.format(orJSON: json) ?? .plain, onlySensors: filters.sensors),
             limit: lines.count, to: output)
         return try await withTaskCancellationHandler {
             try await report.run(

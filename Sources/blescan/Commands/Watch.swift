@@ -3,29 +3,68 @@ import BLECore
 import BLEProfiles
 import BareBLE
 
+/// What is read again and again, on the command line.
+enum WatchArgument: Hashable, Sendable {
+    case value(ReadArgument)
+    /// The signal strength of the link.
+    case rssi
+
+    /// Parses an argument.
+    ///
+    /// - Throws: `NotAnAttribute`, with suggestions.
+    init(argument: String) throws(NotAnAttribute) {
+        self = try argument == "rssi" ? .rssi : .value(ReadArgument(argument: argument))
+    }
+
+    /// The attribute or service; `nil` for the signal strength.
+    var value: ReadArgument? {
+        guard case .value(let value) = self else { return nil }
+        return value
+    }
+}
+
 struct Watch: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Read values again and again.",
         usage: """
-            blescan watch <peer> <attribute> ... [--every <time>] [--count <n>]
+            blescan watch [<peer> <attribute> ...] [--every <time>] [--count <n>]
             [--plot|--hex-only|--format csv|--json] [<options>]
             """,
         discussion: """
             EXAMPLES
               sudo blescan watch AA:BB:CC:DD:EE:FF battery-level --every 10m
               sudo blescan watch AA:BB:CC:DD:EE:FF temperature --plot
+              sudo blescan watch AA:BB:CC:DD:EE:FF battery-level rssi --every 10s
               blescan watch demo:battery battery-level --every 1s -n 3
               blescan watch demo:battery 2a19 --for 5s --format csv
+              sudo blescan watch
 
             Reads over one link, at once and then in the interval. A value that cannot
             be read is reported, and is read again the next time; if no value can be
             read the first time, or the link ends, the command ends. What a device
-            sends by itself is for notify.
+            sends by itself is for notify. In place of an attribute, rssi is the signal
+            strength of the link, as the adapter measures it.
+
+            Without a peer it shows the sensors on air, from what they advertise: a row
+            for each in the live table, and elsewhere objects, or lines by --format.
+            `blescan scan --sensors` is the same with all options of a scan.
             """)
 
-    @OptionGroup var target: PeerOptions
+    @Argument(
+        help: ArgumentHelp(
+            "The peer: AA:BB:CC:DD:EE:FF[/random|/public], name:NAME or service:UUID for a device that advertises it, "
+                + "unix:PATH or demo:NAME."),
+        completion: Completions.peer,
+        transform: PeerDesignation.init(argument:))
+    var peer: PeerDesignation?
 
-    @OptionGroup var reading: ReadOptions
+    @Argument(
+        help: ArgumentHelp(
+            "What to read: UUIDs, names such as battery-level, handles such as 0x0022, or services, for all that can be "
+                + "read of them."),
+        completion: Completions.watched,
+        transform: WatchArgument.init(argument:))
+    var attribute: [WatchArgument] = []
 
     @Option(
         parsing: .unconditional,
@@ -44,20 +83,69 @@ struct Watch: AsyncParsableCommand {
 
     @OptionGroup var options: OperationOptions
 
-    var peer: PeerDesignation { target.peer }
+    /// One of the values, once services stand for their characteristics.
+    private enum Watched {
+        case attribute(AttributeArgument)
+        case rssi
+    }
 
     private static let usualInterval: Duration = .seconds(5)
 
     func validate() throws {
         try values.validate(json: options.json)
         try plotting.validate(with: values, json: options.json)
+        if let peer { return try validate(with: peer) }
+        if let option = givenForPeer.first {
+            throw ValidationError("\(option) is for the values of a peer; name one, or leave out \(option).")
+        }
+    }
+
+    private func validate(with peer: PeerDesignation) throws {
+        if attribute.isEmpty {
+            throw ValidationError("Name what to read, such as battery-level; `blescan explore` lists what a peer has.")
+        }
+        guard attribute.contains(.rssi) else { return }
+        if !peer.isInTheAir { throw ValidationError("rssi is measured by an adapter, and this peer needs none.") }
+        if values.hexOnly {
+            throw ValidationError("--hex-only prints bytes, and rssi has none; leave one of them out.")
+        }
+    }
+
+    /// The given options that have no meaning without a peer, in their spelling.
+    private var givenForPeer: [String] {
+        let connection = options.connection
+        return [
+            every.map { _ in "--every" }, values.hexOnly ? "--hex-only" : nil, plotting.plot ? "--plot" : nil,
+            connection.cache.map { _ in "--cache" }, connection.pair ? "--pair" : nil,
+            connection.ignoresBonds ? "--no-bond" : nil, connection.timeout.map { _ in "--timeout" },
+            options.output.trace ? "--trace" : nil,
+        ].compactMap(\.self)
+    }
+
+    /// The scan that shows the sensors on air: in the table on a terminal, as objects elsewhere.
+    func sensorScan() throws -> Scan {
+        var scan = try Scan.parse([])
+        scan.filters.sensors = true
+        scan.duration = limit.duration
+        scan.lines.count = limit.count
+        scan.lines.format = values.format.flatMap { LineFormat(rawValue: $0.rawValue) }
+        scan.json = options.json || (values.format == nil && !Console.isTerminal)
+        scan.adapter = options.connection.adapter
+        scan.bonds = options.connection.link.bonds
+        scan.recording = options.output.recording
+        scan.screen.color = values.color
+        return scan
     }
 
     func run() async throws {
+        guard let peer else { return try await sensorScan().run() }
+        try await watch(try await Connection.find(peer, options.connection))
+    }
+
+    private func watch(_ peer: PeerArgument) async throws {
         let command = self
-        let peer = try await Connection.find(target.peer, options.connection)
-        let (printed, isInterrupted) = try await Connection.run(with: peer, options, cache: reading.cacheUse) {
-            peripheral in
+        let cacheUse = attribute.compactMap(\.value).cacheUse
+        let (printed, isInterrupted) = try await Connection.run(with: peer, options, cache: cacheUse) { peripheral in
             let output = LineOutput()
             // ^C does not wait for a reader that takes nothing.
             let printed = try await withTaskCancellationHandler {
@@ -79,24 +167,26 @@ struct Watch: AsyncParsableCommand {
         let reader = ValueReader(
             peripheral: peripheral, peer: peer, timeout: options.valueTimeout, isPaired: options.pair,
             findsTypes: true)
-        var attributes: [AttributeArgument] = []
-        for argument in reading.attribute { attributes += try await reader.attributes(of: argument) }
-        let isAlone = reading.isAlone
+        var watched: [Watched] = []
+        for argument in attribute {
+            switch argument {
+            case .rssi: watched.append(.rssi)
+            case .value(let value):
+                watched += try await reader.attributes(of: value).map { Watched.attribute($0) }
+            }
+        }
+        let isAlone = attribute.count == 1 && attribute.allSatisfy { $0.value?.isAttribute ?? true }
         var printer = ValuePrinter(
             values.lines(of: peer, json: options.json),
-            plots: plotting.plots(of: attributes.count, look: values.look), to: output)
+            plots: plotting.plots(of: watched.count, look: values.look), to: output)
         defer { printer.end() }
         var due = clock.now
         var printed = 0
         while !Task.isCancelled {
             var failures: [BLEError] = []
-            for attribute in attributes {
+            for value in watched {
                 do {
-                    let reading = try await reader.read(attribute)
-                    let labels = AttributeLabels([(reading.handle, reading.uuid)], isAlone: isAlone)
-                    guard try await printer.print(reading, label: labels.text(of: reading.handle)) else {
-                        return printed
-                    }
+                    guard try await Self.show(value, reader, isAlone: isAlone, &printer) else { return printed }
                     printed += 1
                 } catch let error as BLEError {
                     if error.code == .cancelled { return printed }
@@ -116,6 +206,21 @@ struct Watch: AsyncParsableCommand {
             await Self.wait(until: due, clock, or: peripheral)
         }
         return printed
+    }
+
+    /// Reads a value and prints it; returns whether the reader of the output has taken it.
+    private static func show(
+        _ value: Watched, _ reader: ValueReader, isAlone: Bool, _ printer: inout ValuePrinter
+    ) async throws -> Bool {
+        switch value {
+        case .rssi:
+            let rssi = try await reader.peripheral.rssi()
+            return try await printer.print(rssi: rssi, label: isAlone ? nil : "RSSI")
+        case .attribute(let attribute):
+            let reading = try await reader.read(attribute)
+            let labels = AttributeLabels([(reading.handle, reading.uuid)], isAlone: isAlone)
+            return try await printer.print(reading, label: labels.text(of: reading.handle))
+        }
     }
 
     /// Waits until a moment, or for the end of the link, which the next read then reports.

@@ -30,7 +30,14 @@ enum Completions {
 
     /// The attributes of the peer on the command line, if it is a virtual device or its attributes are in the file of
     /// `--cache`; otherwise the names of all characteristics.
-    static let attribute = CompletionKind.custom { words, _, word in
+    static let attribute = CompletionKind.custom { words, _, word in attributes(words, word) }
+
+    /// The same, and the signal strength where there is a radio.
+    static let watched = CompletionKind.custom { words, _, word in
+        attributes(words, word) + (Self.peer(in: words)?.isInTheAir == false ? [] : matching(word, ["rssi"]))
+    }
+
+    private static func attributes(_ words: [String], _ word: String) -> [String] {
         guard let known = characteristics(of: words) else {
             // Without a letter there are too many.
             return word.isEmpty ? [] : matching(word, AssignedNumbers.characteristicNames.map(NearNames.written))
@@ -49,9 +56,7 @@ enum Completions {
     }
 
     private static func characteristics(of words: [String]) -> [(handle: AttributeHandle?, uuid: BluetoothUUID)]? {
-        guard let peer = words.dropFirst(2).lazy.compactMap({ try? PeerArgument(argument: $0) }).first else {
-            return nil
-        }
+        guard let peer = Self.peer(in: words) else { return nil }
         if case .demo(let name) = peer {
             let services = VirtualPeer(named: name)?.device.services
             return services?.flatMap { $0.characteristics.map { (nil, $0.uuid) } }
@@ -60,6 +65,10 @@ enum Completions {
             let cache = try? GATTCacheFile(path, of: peer.identity.printable).load()
         else { return nil }
         return cache.database.characteristics.map { ($0.valueHandle, $0.uuid) }
+    }
+
+    private static func peer(in words: [String]) -> PeerArgument? {
+        words.dropFirst(2).lazy.compactMap { try? PeerArgument(argument: $0) }.first
     }
 
     /// Returns the value of an option, in a word of its own or after an equals sign.

@@ -30,8 +30,18 @@ struct FilterOptions: ParsableArguments {
         transform: RSSIArgument.parse)
     var minimumRSSI: Int8?
 
+    @Flag(help: "Only devices that send measurements, such as a temperature, in a known format.")
+    var sensors = false
+
     func validate() throws {
         if name == "" { throw ValidationError("--name takes a part of a name.") }
+    }
+
+    /// - Throws: `ValidationError` for an option of the lines that `--sensors` contradicts.
+    func validate(with lines: LineOptions) throws {
+        if sensors, lines.each == .device {
+            throw ValidationError("--sensors prints measurements as they change; leave out --each device.")
+        }
     }
 
     /// The given options, in their spelling.
@@ -39,6 +49,7 @@ struct FilterOptions: ParsableArguments {
         [
             service.isEmpty ? nil : "--service", name.map { _ in "--name" }, address.isEmpty ? nil : "--address",
             company.isEmpty ? nil : "--company", minimumRSSI.map { _ in "--min-rssi" },
+            sensors ? "--sensors" : nil,
         ].compactMap(\.self)
     }
 

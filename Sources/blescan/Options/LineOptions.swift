@@ -74,15 +74,15 @@ struct LineOptions: ParsableArguments {
         return .json
     }
 
-    /// Returns the lines that these options describe.
-    func lines(_ format: LineFormat) -> ScanLines {
+    /// Returns the lines that these options describe; with `onlySensors` those about measurements alone.
+    func lines(_ format: LineFormat, onlySensors: Bool) -> ScanLines {
         // Otherwise each line would identify the machine.
         let host = redact ? "(host)" : Self.cleaned(Self.hostName)
         return ScanLines(
             format: format, scanner: scanner.map(Self.cleaned) ?? (host.isEmpty ? "localhost" : host),
             fields: fields?.fields ?? CSVField.usual, redaction: redact ? AdvertisementRedaction() : nil,
             // An RSSI that is asked for is news by itself.
-            leavesOutRepetitions: each != .packet, comparesRSSI: fields != nil)
+            leavesOutRepetitions: each != .packet, comparesRSSI: fields != nil, onlySensors: onlySensors)
     }
 
     /// The given options, in their spelling.

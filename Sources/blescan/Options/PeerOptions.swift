@@ -11,7 +11,7 @@ struct PeerOptions: ParsableArguments {
     var peer: PeerDesignation
 }
 
-/// The attributes to read, for `read` and `watch`.
+/// The attributes to read, for `read`.
 struct ReadOptions: ParsableArguments {
     @Argument(
         help: ArgumentHelp(
@@ -24,9 +24,13 @@ struct ReadOptions: ParsableArguments {
     /// Whether one value alone is requested, which needs no label.
     var isAlone: Bool { attribute.count == 1 && attribute.allSatisfy(\.isAttribute) }
 
+    var cacheUse: Connection.CacheUse { attribute.cacheUse }
+}
+
+extension [ReadArgument] {
     /// The use of the cache: it has the type of a handle, and the characteristics of a service.
     var cacheUse: Connection.CacheUse {
-        let isUseful = attribute.contains { argument in
+        let isUseful = contains { argument in
             switch argument {
             case .attribute(let attribute): attribute.isHandle
             case .service: true

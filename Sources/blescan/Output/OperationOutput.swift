@@ -41,6 +41,43 @@ struct OperationOutput: Sendable {
         ]).bytes
     }
 
+    /// The number of bytes that fit a line for users.
+    private static let longestLine = 32
+
+    /// Returns the lines about a value that was read: the line, or for a long value and users its length and a dump in
+    /// this number of columns.
+    func lines(
+        ofReading value: [UInt8], at handle: AttributeHandle, _ uuid: BluetoothUUID?, label: String?, in columns: Int
+    ) -> [[UInt8]] {
+        guard form == .plain, value.count > Self.longestLine else {
+            return [line(ofReading: value, at: handle, uuid, label: label)]
+        }
+        let meaning = ValueDescription.of(value, uuid: uuid)
+        let title = styled(nil, label, value.count.counted("byte"), meaning)
+        return ([title] + HexDump.lines(of: value, in: columns)).map { Array(Console.spelled($0.painted(look)).utf8) }
+    }
+
+    /// Returns the line about the signal strength of the link.
+    func line(ofRSSI rssi: Int, label: String?) -> [UInt8] {
+        switch form {
+        case .csv:
+            let cells = [Timestamp.localNow(), CSVLine.text(peer), "", "", "RSSI", "read", "", String(rssi)]
+            return Array(cells.joined(separator: ",").utf8)
+        case .json:
+            return JSONLine.object([
+                "v": 1, "t": .string(Timestamp.now()), "operation": operation("read"), "peer": .string(peer),
+                "rssi": .integer(rssi),
+            ]).bytes
+        case .plain, .hex:
+            var line = StyledText()
+            line.add(Timestamp.localNow(), .dim)
+            if let label { line.add("  " + label, .bold) }
+            line.add("  ")
+            line.add("\(rssi) dBm", .green)
+            return Array(Console.spelled(line.painted(look)).utf8)
+        }
+    }
+
     /// Returns the line about a value that the peer has sent.
     func line(of value: ReceivedValue, _ uuid: BluetoothUUID?, label: String?) -> [UInt8] {
         let meaning = ValueDescription.of(value.bytes, uuid: uuid)
@@ -88,6 +125,12 @@ struct OperationOutput: Sendable {
         _ time: String?, _ label: String?, _ value: [UInt8], _ meaning: ValueDescription?
     ) -> [UInt8] {
         if form == .hex { return Array(Hex.encode(value).utf8) }
+        return Array(Console.spelled(styled(time, label, Hex.encode(value), meaning).painted(look)).utf8)
+    }
+
+    private func styled(
+        _ time: String?, _ label: String?, _ bytes: String, _ meaning: ValueDescription?
+    ) -> StyledText {
         var line = StyledText()
         func add(_ text: String?, _ style: ScreenStyle = []) {
             guard let text else { return }
@@ -98,12 +141,12 @@ struct OperationOutput: Sendable {
         add(label, .bold)
         // An empty value has its place too.
         if line.width > 0 { line.add("  ") }
-        line.add(Hex.encode(value))
+        line.add(bytes)
         if let meaning {
             line.add("  ")
             line.add(meaning.line, .green)
         }
-        return Array(Console.spelled(line.painted(look)).utf8)
+        return line
     }
 
     /// Returns the value as objects have it, if it is one; several fields are a text for users.

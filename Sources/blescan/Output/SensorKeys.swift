@@ -47,4 +47,7 @@ enum SensorKeys {
 extension ScanResult {
     /// The addresses that the device is known by.
     var senders: [BluetoothAddress] { [peer?.address, identity?.address].compactMap(\.self) }
+
+    /// Whether what the device has sent has a measurement.
+    var hasMeasurement: Bool { SensorKeys.decoded(self).contains(where: \.hasMeasurement) }
 }

@@ -78,6 +78,8 @@ struct PlotOutput: Sendable {
     private let place: RewrittenLine?
     /// The line that is written at present.
     private var line: [UInt8] = []
+    /// The place of the signal strength among the attributes: none has this handle.
+    private static let rssi: AttributeHandle = 0
 
     init(look: ScreenLook, in place: RewrittenLine?) {
         self.look = look
@@ -104,7 +106,17 @@ struct PlotOutput: Sendable {
         if let field, let number = field.number {
             plots[handle, default: ValuePlot()].add(number, digits: field.json.text)
         }
-        let text = field.map(\.text) ?? meaning?.line ?? Hex.encode(value)
+        return drawn(field.map(\.text) ?? meaning?.line ?? Hex.encode(value), at: handle, label, in: width)
+    }
+
+    /// Returns the bytes that show the line about the signal strength of the link, in the same way.
+    mutating func line(ofRSSI rssi: Int, label: String?, in width: Int) -> [UInt8] {
+        plots[Self.rssi, default: ValuePlot()].add(Double(rssi), digits: String(rssi))
+        return drawn("\(rssi) dBm", at: Self.rssi, label, in: width)
+    }
+
+    private mutating func drawn(_ text: String, at handle: AttributeHandle, _ label: String?, in width: Int) -> [UInt8]
+    {
         let words = [label, text.printable].compactMap(\.self).joined(separator: "  ")
         // In the last column some terminals wrap.
         let line = (plots[handle] ?? ValuePlot()).line(words, in: max(1, width - 1), look).painted(look)

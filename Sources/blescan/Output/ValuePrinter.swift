@@ -30,6 +30,12 @@ struct ValuePrinter {
                 ?? lines.line(ofReading: reading.value, at: reading.handle, reading.uuid, label: label, isTimed: true))
     }
 
+    /// Prints the signal strength of the link; returns whether the reader of the output has taken it.
+    mutating func print(rssi: Int, label: String?) async throws -> Bool {
+        let line = plots?.line(ofRSSI: rssi, label: label, in: Console.width ?? 80)
+        return try await print(line ?? lines.line(ofRSSI: rssi, label: label))
+    }
+
     /// Prints a value that the peer has sent; returns whether the reader of the output has taken it.
     mutating func print(_ value: ReceivedValue, _ uuid: BluetoothUUID?, label: String?) async throws -> Bool {
         if value.droppedBefore > 0, !lines.isJSON {

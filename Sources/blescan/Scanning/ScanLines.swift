@@ -24,6 +24,7 @@ struct ScanLines {
     private let fields: [CSVField]
     /// Those of `fields` in which a change is news.
     private let comparedFields: [CSVField]
+    private let onlySensors: Bool
     private(set) var redaction: AdvertisementRedaction?
     /// The number of lines about devices.
     private(set) var count = 0
@@ -41,11 +42,13 @@ struct ScanLines {
     ///   - leavesOutRepetitions: Whether a plain or CSV line is left out that differs from the last one about its device
     ///     in time, event and RSSI alone. In objects everything is new that was.
     ///   - comparesRSSI: Whether a CSV line with another RSSI is no repetition.
+    ///   - onlySensors: Whether a report without a measurement has no line.
     init(
         format: LineFormat, scanner: String, fields: [CSVField] = CSVField.usual,
         redaction: AdvertisementRedaction? = nil,
-        leavesOutRepetitions: Bool = false, comparesRSSI: Bool = false
+        leavesOutRepetitions: Bool = false, comparesRSSI: Bool = false, onlySensors: Bool = false
     ) {
+        self.onlySensors = onlySensors
         said = leavesOutRepetitions && (format == .plain || format == .csv) ? [:] : nil
         self.format = format
         self.fields = fields
@@ -64,7 +67,7 @@ struct ScanLines {
         of scanResult: ScanResult, _ event: Event, adapter: String, at time: Duration, limit: Int? = nil
     ) -> [[UInt8]] {
         let room = limit.map { max(0, $0 - count) } ?? .max
-        guard room > 0 else { return [] }
+        guard room > 0, !onlySensors || scanResult.hasMeasurement else { return [] }
         let scanResult = redaction?.redacted(scanResult) ?? scanResult
         switch format {
         case .plain:

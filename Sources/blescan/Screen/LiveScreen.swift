@@ -38,6 +38,8 @@ enum ScreenAction: Hashable, Sendable {
     case open(AdvertiserID)
     /// Something to do on a link.
     case link(LinkRequest)
+    /// The recording goes this far forward, or back.
+    case seek(Duration)
 }
 
 /// A screen on the terminal.
@@ -60,12 +62,15 @@ final class LiveScreen<Content: LiveContent>: Sendable {
     private let state: Lock<State>
     private let queue = DispatchQueue(label: "screen")
     private let clock: @Sendable () -> BootInstant
+    private let seek: @Sendable (Duration) -> Void
     private let quit: @Sendable () -> Void
 
     private init(
-        _ screen: Content, clock: @escaping @Sendable () -> BootInstant, quit: @escaping @Sendable () -> Void
+        _ screen: Content, seek: @escaping @Sendable (Duration) -> Void,
+        clock: @escaping @Sendable () -> BootInstant, quit: @escaping @Sendable () -> Void
     ) {
         state = Lock(State(screen: screen))
+        self.seek = seek
         self.clock = clock
         self.quit = quit
         (requests, request) = AsyncStream.makeStream(of: LinkRequest.self)
@@ -73,13 +78,15 @@ final class LiveScreen<Content: LiveContent>: Sendable {
 
     /// Shows the screen while `body` runs, and restores the terminal; returns the last state of the screen.
     ///
-    /// When the user quits, the body is cancelled and can clean up. `clock` is the clock of the scan results.
+    /// When the user quits, the body is cancelled and can clean up. `clock` is the clock of the scan results; `seek`
+    /// moves a recording forward, or back.
     static func during(
-        _ screen: Content, clock: @escaping @Sendable () -> BootInstant = { Terminal.now() },
+        _ screen: Content, seek: @escaping @Sendable (Duration) -> Void = { _ in },
+        clock: @escaping @Sendable () -> BootInstant = { Terminal.now() },
         _ body: @Sendable @escaping (LiveScreen) async throws -> Void
     ) async throws -> Content {
         let (quits, quit) = AsyncStream.makeStream(of: Void.self)
-        let live = LiveScreen(screen, clock: clock) { quit.yield() }
+        let live = LiveScreen(screen, seek: seek, clock: clock) { quit.yield() }
         guard Terminal.enter() else {
             throw Failure(message: "the terminal cannot be used for a screen", hint: "Add --plain.", status: .linkLost)
         }
@@ -200,6 +207,7 @@ final class LiveScreen<Content: LiveContent>: Sendable {
             switch action {
             case .link(let wanted): request.yield(wanted)
             case .copy(let text): copy(text)
+            case .seek(let step): seek(step)
             case .none, .quit, .redraw, .open: break
             }
         }

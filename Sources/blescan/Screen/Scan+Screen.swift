@@ -17,7 +17,8 @@ extension Scan {
         let table = ScanScreen(
             .init(
                 source: adapterName, address: lines.redact ? nil : await central.adapterAddress?.description,
-                mode: passive ? "passive scan" : "active scan"), ScreenLook(screen.color.color ?? .auto))
+                mode: (passive ? "passive scan" : "active scan") + (filters.sensors ? " of sensors" : "")),
+            ScreenLook(screen.color.color ?? .auto))
         let isQuit = Lock(false)
         let links: ScanBrowser.Links =
             lines.redact ? .unavailable("--redact masks the addresses; scan without it to connect") : .live
@@ -39,6 +40,7 @@ extension Scan {
                 {
                     switch event {
                     case .found(let scanResult), .updated(let scanResult):
+                        if command.filters.sensors, !scanResult.hasMeasurement { continue }
                         let shown = redaction?.redacted(scanResult) ?? scanResult
                         live.change { $0.take(shown) }
                     case .lost(let scanResult):

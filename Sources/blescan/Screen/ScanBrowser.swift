@@ -50,6 +50,17 @@ struct ScanBrowser: Sendable {
         table.lose(count)
     }
 
+    /// The first report of a recording is shown.
+    mutating func begin(at start: BootInstant, canGoBack: Bool) {
+        table.begin(at: start, canGoBack: canGoBack)
+    }
+
+    /// Shows an earlier part of the recording, which was read again.
+    mutating func show(_ earlier: ScanBrowser, at now: BootInstant) {
+        table.show(earlier.table, at: now)
+        recorded = earlier.recorded
+    }
+
     /// Nothing follows, for this reason.
     mutating func finish(_ mode: String, brief: String, at now: BootInstant) {
         table.finish(mode, brief: brief, at: now)

@@ -83,6 +83,8 @@ struct ScanScreen: Sendable {
     private(set) var reportCount = 0
     private(set) var rate = ReportsPerSecond()
     private var lastSort: BootInstant?
+    /// The first report of a recording, and whether the user can go back in it; `nil` for what is on air.
+    private var recording: (start: BootInstant, canGoBack: Bool)?
 
     /// The devices that are shown, or can be.
     var devices: [AdvertiserID: ScreenRow] { (frozen?.contents ?? live).devices }
@@ -90,6 +92,8 @@ struct ScanScreen: Sendable {
     private var sequence: [AdvertiserID] { (frozen?.contents ?? live).sequence }
     /// Whether the table does not move.
     var isFrozen: Bool { frozen != nil }
+    /// Whether the table is that of a recording.
+    var isRecorded: Bool { recording != nil }
 
     private(set) var order = Order.strength
     /// Whether the order is turned round.
@@ -156,6 +160,41 @@ struct ScanScreen: Sendable {
         (heading.mode, heading.brief) = (mode, brief)
         for id in live.sequence { live.devices[id]?.settleStrength() }
         sort(at: now)
+    }
+
+    /// The first report of a recording is shown.
+    mutating func begin(at start: BootInstant, canGoBack: Bool) {
+        recording = (start, canGoBack)
+    }
+
+    /// Shows an earlier part of the recording, which was read again, in the user's order and with the user's filter.
+    mutating func show(_ earlier: ScanScreen, at now: BootInstant) {
+        (heading, live, frozen) = (earlier.heading, earlier.live, nil)
+        (rate, reportCount, lossCount) = (earlier.rate, earlier.reportCount, earlier.lossCount)
+        if let selected, devices[selected] == nil { self.selected = nil }
+        // What had been sorted came later.
+        lastSort = nil
+        timePassed(at: now)
+    }
+
+    /// Returns how far the recording is, such as `1:02`; `nil` for what is on air.
+    func position(at now: BootInstant) -> String? {
+        guard let recording else { return nil }
+        let seconds = max(0, (now - recording.start).components.seconds)
+        let (hours, minutes) = (seconds / 3600, seconds / 60 % 60)
+        let rest = (seconds % 60 < 10 ? ":0" : ":") + "\(seconds % 60)"
+        return hours == 0 ? "\(minutes)" + rest : "\(hours)" + (minutes < 10 ? ":0" : ":") + "\(minutes)" + rest
+    }
+
+    /// Goes forward in a recording, or back; the table moves again.
+    private mutating func seek(by step: Duration, at now: BootInstant) -> ScreenAction {
+        guard let recording else { return .none }
+        if step < .zero, !recording.canGoBack {
+            report("the recording does not come from a file, and cannot be read again")
+            return .none
+        }
+        if isFrozen { toggleFreeze(at: now) }
+        return .seek(step)
     }
 
     /// Stops the table, or lets it go on.
@@ -236,6 +275,7 @@ extension ScanScreen: LiveContent {
             toggleFreeze(at: now)
             return .none
         }
+        if let step = key.step, !isReadingKeys { return seek(by: step, at: now) }
         switch (view, key) {
         case (_, .character("q")): return .quit
         case (.device(let id, _), .character("c")): return .open(id)

@@ -171,8 +171,8 @@ struct ScanView {
 
     // MARK: The heading
 
-    /// The source, the mode, the counts, and the keys. If there is no room for all, the key to the others stays
-    /// longest, then the number of devices; the source is clipped before the mode is removed.
+    /// The source, the mode, how far a recording is, the counts, and the keys. If there is no room for all, the key to
+    /// the others stays longest, then the number of devices; the source is clipped before the mode is removed.
     private var headingLine: ScreenLine {
         let heading = screen.heading
         let counts = [
@@ -182,12 +182,16 @@ struct ScanView {
         let least = [counts[0], counts[2]]
         let (all, some, keys) = ("q quit · s sort · / filter · r raw · ? keys", "? keys · q quit", "? keys")
         let state = screen.isFrozen ? "FROZEN" : nil
-        let (mode, brief) = (state ?? heading.mode, state ?? heading.brief)
+        let position = screen.position(at: now).map { "at " + $0 }
+        let mode = [state ?? heading.mode, position].compactMap(\.self).joined(separator: " ")
+        let brief = [[state ?? heading.brief, position].compactMap(\.self).joined(separator: " ")].filter {
+            !$0.isEmpty
+        }
         let whole = [[heading.source, heading.address].compactMap(\.self).joined(separator: " "), mode] + counts
         let forms: [(leastSource: Int?, parts: [String], keys: String)] = [
             (nil, whole, all), (nil, whole, some), (24, [mode] + counts, some), (12, [mode] + counts, some),
-            (8, [mode] + least, some), (nil, [mode] + least, some), (nil, [brief].compactMap(\.self) + counts, some),
-            (nil, [brief].compactMap(\.self) + least, some), (nil, [brief].compactMap(\.self) + least, keys),
+            (8, [mode] + least, some), (nil, [mode] + least, some), (nil, brief + counts, some),
+            (nil, brief + least, some), (nil, brief + least, keys),
             (nil, least, keys), (nil, [counts[0]], keys),
         ]
         for form in forms {
@@ -229,6 +233,7 @@ struct ScanView {
             ("", "Enter keeps the filter, Esc clears it"),
             ("d", "hide devices without a name"),
             ("Space  p", "freeze the table; again: go on"),
+            ("[ ]  { }", "back and forward in the recording: 10 s, 1 min"),
             ("arrows  j k", "select a device; also the page keys, Home and End"),
             ("Enter", "details; Esc goes back, ← → show the next device"),
             ("c", "connect to the device, and browse its services and values"),
@@ -242,6 +247,7 @@ struct ScanView {
             (area.look.isUnicode ? "▴ · ▾" : "+ = -", "after the bar: comes nearer, stays, goes away"),
             ("#1", "after the address: one of the device's advertising sets"),
         ]
-        return HelpPage(area: area).lines([keys, marks], from: first, quits: "q quit")
+        let shown = screen.isRecorded ? keys : keys.filter { !$0.0.hasPrefix("[") }
+        return HelpPage(area: area).lines([shown, marks], from: first, quits: "q quit")
     }
 }

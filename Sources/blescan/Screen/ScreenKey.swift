@@ -25,6 +25,17 @@ enum ScreenKey: Hashable, Sendable {
         }
     }
 
+    /// How far the key moves a recording forward, or back; `nil` for the other keys.
+    var step: Duration? {
+        switch self {
+        case .character("["): .seconds(-10)
+        case .character("]"): .seconds(10)
+        case .character("{"): .seconds(-60)
+        case .character("}"): .seconds(60)
+        default: nil
+        }
+    }
+
     /// Returns the first line of a text to show after a key that scrolls it; `nil` for the other keys.
     ///
     /// - Parameters:

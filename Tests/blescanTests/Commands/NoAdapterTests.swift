@@ -17,7 +17,7 @@ import Testing
             ["explore", "AA:BB:CC:DD:EE:FF"], ["explore", "aa:bb:cc:dd:ee:ff/random", "--json"],
             ["read", "C0:BB:CC:DD:EE:FF", "battery-level"],
             ["write", "AA:BB:CC:DD:EE:FF/public", "0x0003", "--u8", "1"],
-            ["notify", "AA:BB:CC:DD:EE:FF", "2a37"], ["selftest"],
+            ["notify", "AA:BB:CC:DD:EE:FF", "2a37"], ["watch"], ["selftest"],
         ])
     func theKernelHasNoBluetooth(_ arguments: [String]) async throws {
         guard !Self.kernelHasBluetooth else { return }

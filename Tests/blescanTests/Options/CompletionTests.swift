@@ -32,6 +32,13 @@ import Testing
         #expect(offered == names)
     }
 
+    @Test(arguments: [("AA:BB:CC:DD:EE:FF", true), ("name:Belt", true), ("demo:battery", false)])
+    func theSignalIsOfferedWhereThereIsARadio(_ peer: String, _ isOffered: Bool) async throws {
+        let words = ["blescan", "watch", peer, "rss"]
+        let names = try await offered(["---completion", "watch", "--", "positional@1", "3", "3"] + words)
+        #expect(names.contains("rssi") == isOffered, "\(names)")
+    }
+
     /// What an earlier command has found out about this peer, not what was found out about another one.
     @Test func attributesComeFromTheCache() async throws {
         let folder = try TestFolder()

@@ -71,6 +71,21 @@ import Testing
         #expect(try await heard(["--name", "Virtual", "--service", "heart-rate"]) == [belt])
     }
 
+    @Test func onlySensorsAreWanted() async throws {
+        let folder = try TestFolder()
+        var air = AirCapture()
+        air.add("02010603030d180f18", from: belt, isRandom: true)
+        air.add("1816cdfd8818072240342d5801041701ca0002016107027227", from: kitchen)
+        air.add("1aff4c000215b9407f30f5f8466eaff925556b57fe6d00490001c5", from: beacon, isRandom: true)
+        try air.write(to: folder["air.btsnoop"])
+        let outcome = try await BuiltProgram.run(["replay", folder["air.btsnoop"], "--as-scan", "--sensors"])
+        let lines = outcome.output.split(separator: "\n")
+        #expect(lines.count == 1 && lines[0].contains(kitchen) && lines[0].contains("27.9 °C"), "\(outcome.output)")
+        #expect(try await heard(["--sensors"]).isEmpty, "the fixture has none")
+        let refused = try await scan(["--sensors", "--each", "device"])
+        #expect(refused.status == 64 && refused.errors.contains("leave out --each device"))
+    }
+
     /// The second report of the belt has new data, but none in these columns.
     @Test func csvHasALineForEachChangeOfItsColumns() async throws {
         for fields in ["address,name", "address,name,event"] {

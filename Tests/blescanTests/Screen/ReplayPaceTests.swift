@@ -22,10 +22,10 @@ import Testing
     @Test func theClockDoesNotRunAwayFromTheReader() {
         let here = Here()
         let pace = ReplayPace(100) { here.now() }
-        #expect(pace.wait(until: .seconds(50)) == Self.recorded(50))
+        #expect(pace.wait(until: .seconds(50)) == .due(Self.recorded(50)))
         here.pass(.seconds(20))
         #expect(pace.now() == Self.recorded(50))
-        #expect(pace.wait(until: .seconds(51)) == Self.recorded(51))
+        #expect(pace.wait(until: .seconds(51)) == .due(Self.recorded(51)))
         here.pass(.seconds(20))
         #expect(pace.now() == Self.recorded(51))
         #expect(pace.elapsed == .seconds(1))
@@ -37,7 +37,7 @@ import Testing
     @Test func theClockGoesAsFarAsTheReportThatIsWaitedFor() async throws {
         let here = Here()
         let pace = ReplayPace(10) { here.now() }
-        #expect(pace.wait(until: .seconds(50)) == Self.recorded(50))
+        #expect(pace.wait(until: .seconds(50)) == .due(Self.recorded(50)))
         async let next = withCheckedContinuation { ended in
             DispatchQueue(label: "reader").async { ended.resume(returning: pace.wait(until: .seconds(120))) }
         }
@@ -52,15 +52,15 @@ import Testing
         here.pass(.seconds(1_000_000))
         #expect(pace.now() == Self.recorded(120))
         pace.stop()
-        #expect(await next == nil)
+        #expect(await next == .over)
     }
 
-    @Test func theClockNeverGoesBack() {
+    @Test func theClockNeverGoesBackByItself() {
         let here = Here()
         let pace = ReplayPace(1) { here.now() }
         #expect(pace.now() == .zero)
-        #expect(pace.wait(until: .seconds(50)) == Self.recorded(50))
-        #expect(pace.wait(until: .seconds(3)) == Self.recorded(50))
+        #expect(pace.wait(until: .seconds(50)) == .due(Self.recorded(50)))
+        #expect(pace.wait(until: .seconds(3)) == .due(Self.recorded(50)))
         #expect(pace.now() == Self.recorded(50))
     }
 
@@ -68,7 +68,7 @@ import Testing
     @Test func aLongPauseIsNotSatThrough() async throws {
         let here = Here()
         let pace = ReplayPace(2) { here.now() }
-        #expect(pace.wait(until: .seconds(-62_000_000_000)) == BootInstant(nanoseconds: .min))
+        #expect(pace.wait(until: .seconds(-62_000_000_000)) == .due(BootInstant(nanoseconds: .min)))
         async let next = withCheckedContinuation { ended in
             DispatchQueue(label: "reader").async { ended.resume(returning: pace.wait(until: .seconds(1_700_000_000))) }
         }
@@ -77,6 +77,90 @@ import Testing
         #expect(pace.now() == Self.recorded(1_700_000_000 - 12))
         #expect(abs(pace.elapsed / .seconds(1) - 8) < 0.001)
         pace.stop()
-        #expect(await next == nil)
+        #expect(await next == .over)
+    }
+
+    @Test func whatIsBeforeTheSoughtTimeIsDueAtOnce() {
+        let here = Here()
+        let pace = ReplayPace(1) { here.now() }
+        #expect(pace.wait(until: .seconds(50)) == .due(Self.recorded(50)))
+        pace.seek(by: .seconds(10))
+        #expect(pace.wait(until: .seconds(58)) == .due(Self.recorded(58)))
+        // From the time that is sought, not from the one that is reached.
+        pace.seek(by: .seconds(10))
+        #expect(pace.wait(until: .seconds(66)) == .due(Self.recorded(66)))
+        var arrivals: [BootInstant] = []
+        let turn = pace.wait(until: .seconds(74)) {
+            arrivals.append(pace.now())
+            here.pass(.seconds(4))
+        }
+        #expect(turn == .due(Self.recorded(74)))
+        #expect(arrivals == [Self.recorded(70)])
+        #expect(pace.elapsed == .seconds(24))
+    }
+
+    /// Meanwhile the clock stands, as the screen does.
+    @Test func toGoBackTheRecordingIsReadAgain() {
+        let here = Here()
+        let pace = ReplayPace(1) { here.now() }
+        pace.seek(by: .seconds(-10))
+        #expect(pace.wait(until: .seconds(50)) == .due(Self.recorded(50)))
+        pace.seek(by: .seconds(20))
+        for second in [58, 66] as [Int64] {
+            #expect(pace.wait(until: .seconds(second)) == .due(Self.recorded(second)))
+        }
+        pace.seek(by: .seconds(-10))
+        #expect(pace.wait(until: .seconds(74)) == .restart)
+        let held = pace.now()
+        pace.restart()
+        for second in [50, 58] as [Int64] {
+            #expect(pace.wait(until: .seconds(second)) == .due(Self.recorded(second)))
+            #expect(pace.now() == held)
+        }
+        var arrivals: [BootInstant] = []
+        let turn = pace.wait(until: .seconds(66)) {
+            arrivals.append(pace.now())
+            here.pass(.seconds(6))
+        }
+        #expect(turn == .due(Self.recorded(66)))
+        #expect(arrivals == [Self.recorded(60)])
+        #expect(pace.now() == Self.recorded(66))
+    }
+
+    @Test func theEndIsNoWayForwardAndOneBack() {
+        let here = Here()
+        let pace = ReplayPace(1) { here.now() }
+        pace.seek(by: .seconds(10))
+        #expect(pace.wait(until: .seconds(50)) == .due(Self.recorded(50)))
+        pace.seek(by: .seconds(60))
+        #expect(pace.wait(until: .seconds(55)) == .due(Self.recorded(55)))
+        pace.end()
+        pace.seek(by: .seconds(10))
+        #expect(pace.now() == Self.recorded(55))
+        pace.seek(by: .seconds(-60))
+        #expect(pace.waitAtEnd() == .restart)
+        pace.restart()
+        #expect(pace.wait(until: .seconds(50)) == .due(Self.recorded(50)), "the beginning is the earliest")
+        var arrivals: [BootInstant] = []
+        let turn = pace.wait(until: .seconds(55)) {
+            arrivals.append(pace.now())
+            pace.stop()
+        }
+        #expect(turn == .over && arrivals == [Self.recorded(50)])
+        #expect(pace.waitAtEnd() == .over)
+    }
+
+    /// A pause that is skipped is no obstacle on the way back.
+    @Test func aLongPauseIsCrossedInOneStep() {
+        let here = Here()
+        let pace = ReplayPace(1) { here.now() }
+        #expect(pace.wait(until: .seconds(50)) == .due(Self.recorded(50)))
+        pace.seek(by: .seconds(10))
+        #expect(pace.wait(until: .seconds(4000)) == .due(Self.recorded(4000)))
+        pace.seek(by: .seconds(-10))
+        #expect(pace.wait(until: .seconds(4001)) == .restart)
+        pace.restart()
+        #expect(pace.wait(until: .seconds(50)) == .due(Self.recorded(50)))
+        pace.stop()
     }
 }

@@ -39,6 +39,44 @@ import Testing
         #expect(air.order() == ["Near", "C0:00:00:00:00:02", "Far"])
     }
 
+    @Test(arguments: [("[", -10), ("]", 10), ("{", -60), ("}", 60)] as [(Unicode.Scalar, Int)])
+    func aRecordingIsSought(_ key: Unicode.Scalar, _ seconds: Int) {
+        let air = Self.three()
+        #expect(air.action(.character(key)) == .none, "what is on air cannot be sought")
+        air.screen.begin(at: air.now, canGoBack: true)
+        #expect(air.action(.character(key)) == .seek(.seconds(seconds)))
+        air.press(.down, .enter)
+        #expect(air.action(.character(key)) == .seek(.seconds(seconds)))
+        #expect(air.lines()[0].contains("Near"))
+        air.press(.escape, .character("/"))
+        #expect(air.action(.character(key)) == .none)
+        #expect(air.screen.filter.unicodeScalars.elementsEqual([key]))
+        air.press(.escape, .character("?"))
+        #expect(air.lines().contains(" [ ]  { }    back and forward in the recording: 10 s, 1 min"))
+        #expect(air.action(.character(key)) == .none)
+        #expect(air.screen.view == .table)
+    }
+
+    @Test func aRecordingFromAPipeOnlyGoesForward() {
+        let air = Self.three()
+        air.screen.begin(at: air.now, canGoBack: false)
+        #expect(air.action(.character("[")) == .none)
+        #expect(air.lines().last == "the recording does not come from a file, and cannot be read again")
+        #expect(air.action(.character("]")) == .seek(.seconds(10)))
+        #expect(air.lines().last == "")
+    }
+
+    @Test(arguments: [
+        (0, "0:00"), (59, "0:59"), (62, "1:02"), (3599, "59:59"), (3600, "1:00:00"), (90_125, "25:02:05"),
+    ])
+    func thePositionIsATime(_ seconds: Int, _ position: String) {
+        let air = Self.three()
+        #expect(air.screen.position(at: air.now) == nil)
+        air.screen.begin(at: air.now, canGoBack: true)
+        #expect(air.screen.position(at: air.now + .seconds(seconds)) == position)
+        #expect(air.screen.position(at: air.now + .seconds(-5)) == "0:00")
+    }
+
     @Test func theOrderIsReversed() {
         let air = Self.three()
         air.press(.character("S"))

@@ -30,6 +30,17 @@ import Testing
         #expect(air.lines().first?.hasPrefix(line) == true, "\(columns)")
     }
 
+    @Test(arguments: [
+        (120, "three-devices.btsnoop  recording ×10 at 0:39  5 devices  8 adv/s  3 dropped  q quit · s sort"),
+        (80, "three-devices.bts…  recording ×10 at 0:39  5 devices  3 dropped  ? keys · q quit"),
+        (40, "at 0:39  5 devices  3 dropped     ? keys"), (30, "5 devices  3 dropped    ? keys"),
+    ]) func thePositionInARecordingStaysAfterItsName(_ columns: Int, _ line: String) {
+        let heading = ScanScreen.Heading(source: "three-devices.btsnoop", address: nil, mode: "recording ×10")
+        let air = Air.street(columns: columns, heading: heading)
+        air.screen.begin(at: air.now + .seconds(-39), canGoBack: true)
+        #expect(air.lines().first?.hasPrefix(line) == true, "\(columns)")
+    }
+
     @Test(arguments: [(60, true), (45, false), (40, false), (20, false), (10, false)])
     func theWayBackFromADeviceStays(_ columns: Int, _ hasBoth: Bool) {
         let air = Air.street(columns: columns)

@@ -72,6 +72,20 @@ struct TerminalTests {
         try await left(terminal)
     }
 
+    @Test func theRecordingIsSought() async throws {
+        let terminal = try await TmuxTerminal()
+        let command = "'\(BuiltProgram.url.path)' replay '\(Self.recording)' --screen --speed 0.01"
+        try await terminal.keys("clear; \(command)", "Enter")
+        // It would take minutes.
+        try await terminal.shows("recording ×0.01 at 0:0")
+        try await terminal.keys("]")
+        try await terminal.shows("end of the recording at 0:02")
+        try await terminal.keys("[")
+        try await terminal.shows("recording ×0.01 at 0:0")
+        try await terminal.keys("q")
+        try await terminal.shows("the shell") { $0.contains("ready>") && !$0.contains("at 0:0") }
+    }
+
     @Test func theSizeMayChange() async throws {
         let terminal = try await TmuxTerminal()
         try await play(terminal)

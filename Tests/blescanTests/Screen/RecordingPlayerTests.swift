@@ -1,0 +1,104 @@
+import BLECore
+import BLELinux
+import Dispatch
+import TestSupport
+import Testing
+
+@testable import blescan
+
+/// A recording in the live table, with a clock that stands still: only the keys of the user move it.
+@Suite struct RecordingPlayerTests {
+    private static let recording = RepositoryFiles.root.appending(path: "Fixtures/hci/three-devices.btsnoop").path
+
+    /// The screen, and the reader that changes it in a thread of its own.
+    private final class Playing: Sendable {
+        private let screen: Lock<ScanBrowser>
+        private let pace = ReplayPace(1) { BootInstant.zero }
+
+        init(_ path: String, columns: Int = 80) {
+            let look = ScreenLook(isColoured: false, isUnicode: true)
+            let table = ScanScreen(
+                .init(source: "three-devices.btsnoop", address: nil, mode: "recording"), look, columns: columns,
+                rows: 8)
+            let blank = ScanBrowser(table, .recorded)
+            screen = Lock(blank)
+            DispatchQueue(label: "player").async { [screen, pace] in
+                let player = RecordingPlayer(path, redacts: false, pace, blank: blank) { change in
+                    screen.withLock { change(&$0) }
+                }
+                _ = try? player.run()
+            }
+        }
+
+        deinit { pace.stop() }
+
+        func press(_ keys: ScreenKey...) {
+            for key in keys {
+                let now = pace.now()
+                let action = screen.withLock { $0.press(key, at: now) }
+                if case .seek(let step) = action { pace.seek(by: step) }
+            }
+        }
+
+        func lines() -> [String] {
+            let now = pace.now()
+            return screen.withLock { $0.frame(at: now) }.map(\.text)
+        }
+
+        /// Waits until a line contains this text, and returns the lines.
+        @discardableResult
+        func shows(_ text: String) async throws -> [String] {
+            try await waited(for: text) { lines().contains { $0.contains(text) } }
+            return lines()
+        }
+    }
+
+    private static let beginning = "  recording at 0:00  1 device  "
+    private static let end = "  end of the recording at 0:02  3 devices  "
+
+    @Test func theKeysMoveInTheRecording() async throws {
+        let playing = Playing(Self.recording)
+        let first = try await playing.shows(Self.beginning)
+        #expect(first.contains { $0.contains("00:AA:02:00:00:0B") })
+        playing.press(.character("]"))
+        let last = try await playing.shows(Self.end)
+        #expect(last.contains { $0.contains("Virtual HRM") })
+        playing.press(.character("["))
+        #expect(try await playing.shows(Self.beginning) == first)
+        playing.press(.character("}"))
+        #expect(try await playing.shows(Self.end) == last)
+        playing.press(.character("]"))
+        #expect(playing.lines() == last)
+    }
+
+    /// Going back changes what has been heard, and nothing that the user has chosen.
+    @Test func theOrderAndTheOpenDeviceStay() async throws {
+        let playing = Playing(Self.recording)
+        try await playing.shows(Self.beginning)
+        playing.press(.character("]"))
+        try await playing.shows(Self.end)
+        playing.press(.character("s"), .down, .enter)
+        #expect(playing.lines()[0].hasPrefix("00:AA:02:00:00:0B"))
+        playing.press(.character("{"))
+        let page = try await playing.shows("packets   1, the first now, the last now")
+        #expect(page[0].hasPrefix("00:AA:02:00:00:0B"))
+        playing.press(.escape)
+        #expect(playing.lines()[1].contains("NAME↓"))
+        // Of a device that had not been heard yet there is no page.
+        playing.press(.character("]"))
+        try await playing.shows(Self.end)
+        playing.press(.end, .up, .enter)
+        #expect(playing.lines()[0].contains("Virtual HRM"))
+        playing.press(.character("["))
+        try await playing.shows(Self.beginning)
+    }
+
+    @Test func aFrozenTableMovesOn() async throws {
+        let playing = Playing(Self.recording)
+        try await playing.shows(Self.beginning)
+        playing.press(.character(" "))
+        try await playing.shows("FROZEN at 0:00  1 device")
+        playing.press(.character("]"))
+        try await playing.shows(Self.end)
+    }
+}
