@@ -629,7 +629,7 @@ import Testing
     }
 
     /// A device that sends a value together with its response to the subscription.
-    @Test func s9TheFirstValueIsReportedAfterTheSubscription() async throws {
+    @Test(.row("G24")) func s9TheFirstValueIsReportedAfterTheSubscription() async throws {
         try await Bench.run { bench in
             let sensor = VirtualDevice(
                 name: "Sensor", services: [VirtualService(0xFFF0, [VirtualCharacteristic(0xFFF1, .notify)])])
