@@ -142,7 +142,12 @@ import Testing
             await bench.radio.move(device, to: .near)
             try await bench.time.clock.sleep(for: .seconds(60))
             #expect(recorder.count(of: "didConnect") == 0)
-            #expect(bench.log.all.contains { $0.contains("Did you forget to keep a reference to it?") })
+            let misuse = bench.log.misuse
+            #expect(misuse.count == 1)
+            #expect(
+                misuse.first?.hasPrefix("API MISUSE: Cancelling connection for unused peripheral <CBPeripheral: 0x")
+                    == true)
+            #expect(misuse.first?.hasSuffix("state = connecting>, Did you forget to keep a reference to it?") == true)
             #expect(await !device.isConnected)
         }
     }
@@ -624,7 +629,7 @@ import Testing
     }
 
     /// A device that sends a value together with its response to the subscription.
-    @Test func s9TheFirstValueIsReportedAfterTheSubscription() async throws {
+    @Test(.row("G24")) func s9TheFirstValueIsReportedAfterTheSubscription() async throws {
         try await Bench.run { bench in
             let sensor = VirtualDevice(
                 name: "Sensor", services: [VirtualService(0xFFF0, [VirtualCharacteristic(0xFFF1, .notify)])])

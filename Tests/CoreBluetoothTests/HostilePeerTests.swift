@@ -54,6 +54,9 @@ import Testing
             [[0x1B, 0, 0, 1], [0x1B, 0xFF, 0xFF, 1]] + responses
         },
         Manner(name: "T18 an indication without a subscription") { _, responses in [[0x1D, 0x77, 0, 1]] + responses },
+        Manner(name: "T19 two indications before a confirmation") { _, responses in
+            [[0x1D, 0x77, 0, 1], [0x1D, 0x77, 0, 2]] + responses
+        },
         Manner(name: "T21 a list of notifications that does not add up") { _, responses in
             [[0x23, 3, 0, 0xFF, 0xFF, 1]] + responses
         },
@@ -82,10 +85,8 @@ import Testing
 
     @Test(
         .row(
-            "T01", "T02", "T03", "T04", "T05", "T06", "T10", "T11", "T12", "T13", "T14", "T15", "T16", "T18", "T21",
-            "T24",
-            "T29",
-            "T31", "G01", "G02", "G03", "G04", "G05", "G07", "G12", "G13"), arguments: manners)
+            "T01", "T02", "T03", "T04", "T05", "T06", "T10", "T11", "T12", "T13", "T14", "T15", "T16", "T18", "T19",
+            "T21", "T24", "T29", "T31", "G01", "G02", "G03", "G04", "G05", "G07", "G12", "G13"), arguments: manners)
     func eachCallIsReportedOnceOrTheLinkEnds(_ manner: Manner) async throws {
         try await Bench.run { bench in
             let sensor = VirtualDevice(

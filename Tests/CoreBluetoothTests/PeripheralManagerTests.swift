@@ -3,6 +3,7 @@ import BLELinux
 import BareBLE
 import BareBLETestKit
 import CoreBluetooth
+import TestSupport
 import Testing
 
 /// The peripheral role: what centrals find and get, and what the delegate receives.
@@ -284,7 +285,7 @@ import Testing
 
     /// Ten centrals subscribe and unsubscribe 61 times each before anything else runs:
     /// more events than wait for the managers.
-    @Test func subscriptionsAreKnownAfterAFlood() async throws {
+    @Test(.row("P14")) func subscriptionsAreKnownAfterAFlood() async throws {
         try await Bench.run { bench in
             let (manager, recorder, _, dynamic) = try await offer(bench)
             var connected: [VirtualCentral] = []
@@ -314,7 +315,7 @@ import Testing
     }
 
     /// The queue runs nothing while the central subscribes and unsubscribes.
-    @Test func changesOfASubscriptionFillNoQueue() async throws {
+    @Test(.row("P14")) func changesOfASubscriptionFillNoQueue() async throws {
         try await Bench.run { bench in
             let (manager, recorder, _, dynamic) = try await offer(bench)
             let phone = try await connect(bench)
@@ -335,7 +336,7 @@ import Testing
     }
 
     /// A central that takes no values for a while.
-    @Test func updatesWaitUntilThereIsRoomAndKeepTheirOrder() async throws {
+    @Test(.row("P13")) func updatesWaitUntilThereIsRoomAndKeepTheirOrder() async throws {
         try await Bench.run { bench in
             let (manager, recorder, _, dynamic) = try await offer(bench)
             let phone = try await connect(bench)
@@ -363,7 +364,7 @@ import Testing
     }
 
     /// The updates of a manager share their room, as those of iOS do. What is in it is sent to all others.
-    @Test func aCentralThatTakesNothingHoldsUpNoValueOfOthers() async throws {
+    @Test(.row("P12", "P13")) func aCentralThatTakesNothingHoldsUpNoValueOfOthers() async throws {
         try await Bench.run { bench in
             let (manager, recorder, _, dynamic) = try await offer(bench)
             let (slow, fast) = (try await connect(bench), try await connect(bench))
@@ -390,6 +391,8 @@ import Testing
             #expect(manager.updateValue(Data([2]), for: dynamic, onSubscribedCentrals: [reading]))
             #expect(try await fast.nextValue().bytes == [2])
             #expect(recorder.count(of: "isReadyToUpdate") == 1)
+            try await recorder.wait(for: "didUnsubscribeFrom FFF2")
+            #expect(recorder.count(of: "didUnsubscribeFrom") == 1)
         }
     }
 

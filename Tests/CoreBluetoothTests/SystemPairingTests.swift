@@ -89,6 +89,28 @@ import Testing
         }
     }
 
+    /// The device refuses the value on the link too that a pairing has encrypted.
+    @Test(.row("T26")) func s12ADeviceThatIsNeverSatisfiedPairsOnce() async throws {
+        let folder = try Folder()
+        try await Bench.run(Self.settings(folder)) { bench in
+            let device = await bench.radio.add(Self.lock())
+            let (manager, recorder, peripheral, value) = try await connect(bench)
+            await device.behave { pdu, respond in
+                let responses = pdu.first == 0x0A ? [[0x01, 0x0A, pdu[1], pdu[2], 0x05]] : respond(pdu)
+                return responses.map { (delay: .zero, pdu: $0) }
+            }
+            for count in 1...2 {
+                peripheral.readValue(for: value)
+                try await recorder.wait(for: "didUpdateValueFor FFF1 ATT 5", count: count)
+            }
+            #expect(await device.pairingCount == 1)
+            peripheral.writeValue(Data([9]), for: value, type: .withResponse)
+            try await recorder.wait(for: "didWriteValueFor FFF1 nil")
+            #expect(recorder.lines.count == 3)
+            _ = manager
+        }
+    }
+
     @Test(arguments: [true, false]) func s12TheHostAsksForThePasskey(_ isRight: Bool) async throws {
         let folder = try Folder()
         let asked = Lock<[UUID]>([])

@@ -36,11 +36,19 @@ import Testing
         #expect(uuid.copy() as? CBUUID === uuid)
     }
 
-    @Test func aWrongTextStopsTheProgram() async {
-        await #expect(processExitsWith: .failure) { _ = CBUUID(string: "heart rate") }
+    @Test func aWrongTextStopsTheProgramWithAMessage() async throws {
+        let end = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+            _ = CBUUID(string: "heart rate")
+        }
+        let message = String(decoding: try #require(end).standardErrorContent, as: UTF8.self)
+        #expect(message.contains("String heart rate does not represent a valid UUID"))
     }
 
-    @Test func aWrongNumberOfBytesStopsTheProgram() async {
-        await #expect(processExitsWith: .failure) { _ = CBUUID(data: Data([1, 2, 3])) }
+    @Test func aWrongNumberOfBytesStopsTheProgramWithAMessage() async throws {
+        let end = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+            _ = CBUUID(data: Data([1, 2, 3]))
+        }
+        let message = String(decoding: try #require(end).standardErrorContent, as: UTF8.self)
+        #expect(message.contains("Data with 3 bytes does not represent a valid UUID"))
     }
 }

@@ -6,7 +6,7 @@ Steps: unit (all Swift tests, debug), api (the public interface and the catalogu
 Docs/reliability.md say), examples (the daemons in Docs/examples, built, tested and run; the modules in Docs/companions), simulation (ten thousand seeds,
 release), sanitized (the core's tests, release, with the address sanitizer), fuzz (every parser and whole sessions, some seconds each), embedded (BLECore as Embedded Swift),
 linkage (what a daemon links), load (a fraction of `make soak`), packaging (manual pages, completions, the Debian package in
-a chroot, and packages on the installed module CoreBluetooth), kernel (blescan and a daemon in a virtual machine).
+a chroot, and packages on the product CoreBluetooth and on the installed module), kernel (blescan and a daemon in a virtual machine).
 For `make sanitize`, each with a build of its own in .build/STEP: addresses, threads, undefined (all Swift tests with that sanitizer),
 optimised (all Swift tests in a release build).
 
@@ -35,6 +35,8 @@ RELEASE = ["swift", "build", "-c", "release", "--static-swift-stdlib", "--disabl
 SHARED = ["--scratch-path", ".build"]
 EXAMPLES = ["--package-path", "Docs/examples", *SHARED]
 COMPANIONS = ["--package-path", "Docs/companions", *SHARED]
+# So is one that depends on the product CoreBluetooth, as users write it.
+DEPENDENT = ["--package-path", "Tests/CoreBluetoothClients/Dependent", *SHARED]
 
 # What hangs is ended, and fails its step. The longest command takes a third of that on two processors.
 LIMIT = ["timeout", "--kill-after=30", "60m"]
@@ -215,6 +217,7 @@ def packaging():
     yield [*RELEASE, "bareble-recover"], {}
     yield ["Tests/Tools/check-deb"], {}
     yield [*RELEASE, "corebluetooth-scanner"], {}
+    yield ["swift", "build", *DEPENDENT], {}
     yield ["Tests/Tools/check-corebluetooth"], {}
 
 
@@ -272,7 +275,7 @@ def is_built(command, done):
 
 @contextlib.contextmanager
 def alone_in_folder(command):
-    """Keeps the builds of two packages in one folder apart, before and after a command for a package of the documentation."""
+    """Keeps the builds of two packages in one folder apart, before and after a command for a package beside this one."""
 
     def part():
         debug = ROOT / ".build" / "debug"

@@ -55,7 +55,7 @@ open class CBPeripheral: CBPeer, @unchecked Sendable {
         guard let link else { return }
         if state == .connecting {
             Misuse.log(
-                "Cancelling connection for unused peripheral \(peer). Did you forget to keep a reference to it?",
+                "Cancelling connection for unused peripheral \(description), Did you forget to keep a reference to it?",
                 host: host)
         }
         host.hub.post { $0.drop(link) }

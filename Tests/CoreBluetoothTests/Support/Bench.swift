@@ -145,5 +145,8 @@ final class KeptMessages: Sendable {
 
     var all: [String] { lines.withLock { $0 } }
 
+    /// The lines about calls that have no effect.
+    var misuse: [String] { all.filter { $0.hasPrefix("API MISUSE") } }
+
     var logger: Logger { Logger(label: "test") { _ in Handler(log: self) } }
 }
