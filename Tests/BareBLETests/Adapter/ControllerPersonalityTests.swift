@@ -622,6 +622,24 @@ import Testing
         }
     }
 
+    /// The kernel masks the ends of links while the machine is suspended: a socket then ends without an event.
+    @Test(.row("W60")) func aLinkThatHasEndedInASuspendIsMadeAgain() async throws {
+        try await run(.bluetooth5) { time, radio, central in
+            let battery = await radio.add(.battery)
+            let session = try await central.session(with: try #require(await radio.id(of: battery)))
+            let device = try await session.ready()
+            time.loop.jump(by: .seconds(3600))
+            await radio.finishEnd(of: battery, because: .connectionTimeout)
+            let awake = time.now
+            #expect(await device.disconnected() != nil)
+            let again = try await session.ready()
+            #expect(again !== device)
+            #expect(try await again.read(0x2A19).count == 1)
+            #expect(time.now - awake < .seconds(60))
+            await session.disconnect()
+        }
+    }
+
     /// The kernel loads the firmware first: the caller waits for that, and the loop goes on meanwhile.
     @Test(.row("W62")) func aSlowPowerUpIsWaitedFor() async throws {
         try await VirtualTime.run { time in
