@@ -12,6 +12,8 @@ internal import Glibc
 //   the step is finished by the port: the device there is authorized again, and where there is none, the port is
 //   disabled and enabled.
 // - Another device that has been plugged in there meanwhile is left as it is.
+// - One program takes a step for an adapter at a time. The claim is released before the helper program is asked, which
+//   makes its own.
 // - The calls block: 10 s and one call of the kernel after a step, until the adapter is back, and twice as long after a
 //   port that has lost it; the helper is waited for longer than its unit lets it run.
 
@@ -24,6 +26,8 @@ package struct AdapterRecovery: Sendable {
     private let power: @Sendable (UInt16, Bool) throws(SystemCallError) -> Void
     /// Resets the port of the USB device with this node.
     private let reset: @Sendable (Int32) throws(SystemCallError) -> Void
+    /// Claims an adapter, so that no other program takes a step for it meanwhile.
+    private let claim: @Sendable (ControllerInfo) throws(RecoveryFailure) -> RecoveryClaim?
     /// How long an adapter may take to come back.
     private let returnTime: Duration
     private let pause: @Sendable (Duration) -> Void
@@ -41,6 +45,9 @@ package struct AdapterRecovery: Sendable {
         reset: @escaping @Sendable (Int32) throws(SystemCallError) -> Void = { node throws(SystemCallError) in
             try SystemCallError.check("USBDEVFS_RESET", ble_ioctl_number(node, ble_USBDEVFS_RESET, 0))
         },
+        claim: @escaping @Sendable (ControllerInfo) throws(RecoveryFailure) -> RecoveryClaim? = {
+            adapter throws(RecoveryFailure) in try RecoveryClaim.make(for: adapter)
+        },
         returnTime: Duration = .seconds(10),
         pause: @escaping @Sendable (Duration) -> Void = { usleep(UInt32($0 / .microseconds(1))) }
     ) {
@@ -48,6 +55,7 @@ package struct AdapterRecovery: Sendable {
         self.list = list
         self.power = power
         self.reset = reset
+        self.claim = claim
         self.returnTime = returnTime
         self.pause = pause
     }
@@ -66,7 +74,14 @@ package struct AdapterRecovery: Sendable {
     }
 
     /// Takes a step, and waits until the adapter is there again and switched on.
-    package func take(_ step: RecoveryStep, _ adapter: ControllerInfo) throws(RecoveryFailure) {
+    ///
+    /// - Parameter note: Called before the step is taken, once no other program can take one; a failure prevents it.
+    package func take(
+        _ step: RecoveryStep, _ adapter: ControllerInfo, noting note: () throws(RecoveryFailure) -> Void = {}
+    ) throws(RecoveryFailure) {
+        let claim = try self.claim(adapter)
+        defer { withExtendedLifetime(claim) {} }
+        try note()
         switch step {
         case .rescan, .eventMasks: throw .notApplicable
         case .power: try cyclePower(adapter)
@@ -352,6 +367,7 @@ package struct RecoveryRequest: Hashable, Sendable {
         case .blocked: "blocked"
         case .notApplicable: "not applicable"
         case .adapterGone: "gone"
+        case .underWay: "busy"
         case .refused(let text): "refused: \(text)"
         case .failed(let text): "failed: \(text)"
         }
@@ -367,6 +383,7 @@ package struct RecoveryRequest: Hashable, Sendable {
         case "blocked": throw .blocked
         case "not applicable": throw .notApplicable
         case "gone": throw .adapterGone
+        case "busy": throw .underWay
         case "refused": throw .refused("the helper program: \(text)")
         case "failed": throw .failed("the helper program: \(text)")
         default: throw .failed("the helper program has sent something else than a response")

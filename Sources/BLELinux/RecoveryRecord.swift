@@ -15,7 +15,7 @@ package struct RecoveryRecord: ~Copyable {
 
     /// Opens the record of an adapter in a folder of root's; it stays locked for as long as the value lives.
     ///
-    /// - Throws: `RecoveryFailure.refused` while another step is being taken, and after too many.
+    /// - Throws: `RecoveryFailure.underWay` while another run of the helper program has it.
     package init(of adapter: BluetoothAddress, in folder: String) throws(RecoveryFailure) {
         let name = String(decoding: adapter.description.utf8.filter { $0 != 0x3A }, as: UTF8.self)
         path = "\(folder)/recover-\(name)"
@@ -23,7 +23,7 @@ package struct RecoveryRecord: ~Copyable {
             lock = try FileLock(path + ".lock")
         } catch {
             switch error {
-            case .held: throw .refused("another step is being taken for this adapter")
+            case .held: throw .underWay
             case .system(let error) where error.errno == ENOENT: throw .notPermitted(error.description)
             case .system(let error): throw RecoveryFailure(error)
             }
@@ -31,6 +31,8 @@ package struct RecoveryRecord: ~Copyable {
     }
 
     /// Notes that a step is being taken now.
+    ///
+    /// - Throws: `RecoveryFailure.refused` after too many.
     package borrowing func noteStep(at seconds: Int64 = ble_boot_nanoseconds() / 1_000_000_000) throws(RecoveryFailure)
     {
         let times = try times(until: seconds)

@@ -63,6 +63,10 @@ import Glibc
             return fail("\(text): the adapter has no part for this step", 69, hint: "Try another step.")
         case .adapterGone:
             return fail("\(text): there is no such adapter, or it did not come back", 69, hint: "Plug it in again.")
+        case .underWay:
+            return fail(
+                "\(text): another program takes a step for this adapter at the moment", 75,
+                hint: "Try it again in a minute; `ss -xap | grep bareble-recovery` as root names the program.")
         case .refused(let reason): return fail("\(text): \(reason)", 75, hint: "Try it later.")
         case .failed(let reason):
             return fail("\(text): \(reason)", 70, hint: "`sudo blescan doctor` and dmesg may show more.")
@@ -135,13 +139,12 @@ import Glibc
         let folder = unsafe getenv("RUNTIME_DIRECTORY").map { unsafe String(cString: $0) } ?? "/run/bareble"
         unsafe mkdir(folder, 0o755)
         let record = try RecoveryRecord(of: adapter.address, in: folder)
-        try record.noteStep()
         // Between taking something away and giving it back, an end would leave the adapter without it.
         var signals = sigset_t()
         unsafe sigemptyset(&signals)
         for signal in [SIGINT, SIGTERM, SIGHUP] { unsafe sigaddset(&signals, signal) }
         unsafe sigprocmask(SIG_BLOCK, &signals, nil)
         defer { unsafe sigprocmask(SIG_UNBLOCK, &signals, nil) }
-        try AdapterRecovery().take(step, adapter)
+        try AdapterRecovery().take(step, adapter) { () throws(RecoveryFailure) in try record.noteStep() }
     }
 }

@@ -15,10 +15,13 @@ import Testing
         let calls = Lock<[String]>([])
         let adapters: Lock<[ControllerInfo]>
         let failure: SystemCallError?
+        /// Another program takes a step.
+        let isClaimed: Bool
 
-        init(_ adapters: [ControllerInfo], failing failure: SystemCallError? = nil) {
+        init(_ adapters: [ControllerInfo], failing failure: SystemCallError? = nil, isClaimed: Bool = false) {
             self.adapters = Lock(adapters)
             self.failure = failure
+            self.isClaimed = isClaimed
         }
 
         /// - Parameter reset: What happens when the port is reset.
@@ -28,7 +31,7 @@ import Testing
             AdapterRecovery(
                 root: root, list: { () throws(SystemCallError) in self.adapters.withLock { $0 } },
                 power: { _, _ throws(SystemCallError) in }, reset: { _ throws(SystemCallError) in try reset() },
-                returnTime: .zero)
+                claim: { _ in nil }, returnTime: .zero)
         }
 
         func recovery(root: String) -> AdapterRecovery {
@@ -38,6 +41,10 @@ import Testing
                 power: { index, isOn throws(SystemCallError) in
                     if let failure = self.failure { throw failure }
                     self.calls.withLock { $0.append("hci\(index) \(isOn ? "on" : "off")") }
+                },
+                claim: { _ throws(RecoveryFailure) in
+                    if self.isClaimed { throw .underWay }
+                    return nil
                 })
         }
     }
@@ -61,7 +68,7 @@ import Testing
         let tree = machineWithPort()
         let path = tree.path
         let recovery = AdapterRecovery(
-            root: path, list: { () throws(SystemCallError) in [] },
+            root: path, list: { () throws(SystemCallError) in [] }, claim: { _ in nil },
             pause: { _ in
                 try? "13".write(toFile: "\(path)/hub/1-3/devnum", atomically: false, encoding: .utf8)
             })
@@ -231,7 +238,7 @@ import Testing
             power: { _, isOn throws(SystemCallError) in
                 if isOn { throw SystemCallError(call: "HCIDEVUP", errno: ETIMEDOUT) }
             },
-            reset: { _ throws(SystemCallError) in }, returnTime: .zero, pause: { _ in })
+            reset: { _ throws(SystemCallError) in }, claim: { _ in nil }, returnTime: .zero, pause: { _ in })
         let failure = #expect(throws: RecoveryFailure.self) { try recovery.take(step, adapter) }
         guard case .failed(let text)? = failure else {
             Issue.record("\(String(describing: failure))")
@@ -250,6 +257,49 @@ import Testing
         guard case .notPermitted? = failure else {
             Issue.record("\(String(describing: failure))")
             return
+        }
+    }
+
+    @Test func aStepIsNotTakenWhileAnotherProgramTakesOne() {
+        let machine = Machine([adapter], isClaimed: true)
+        var isNoted = false
+        #expect(throws: RecoveryFailure.underWay) {
+            try machine.recovery(root: "/nowhere").take(.power, adapter) { isNoted = true }
+        }
+        #expect(!isNoted)
+        #expect(machine.calls.withLock { $0 } == [])
+    }
+
+    /// A step that may not be taken any more is not begun.
+    @Test func aStepIsNotTakenWhereItCannotBeNoted() {
+        let machine = Machine([adapter])
+        #expect(throws: RecoveryFailure.refused("12 steps")) {
+            try machine.recovery(root: "/nowhere").take(.power, adapter) { () throws(RecoveryFailure) in
+                throw .refused("12 steps")
+            }
+        }
+        #expect(machine.calls.withLock { $0 } == [])
+    }
+
+    @Test func anAdapterIsClaimedByOneProgramAtATime() throws {
+        // No adapter of a machine has these addresses, and no other test.
+        let adapters = [0x00AA_7E57_0011, 0x00AA_7E57_0012, 0].map { address in
+            ControllerInfo(
+                index: 7, name: "hci7", address: BluetoothAddress(rawValue: UInt64(address)), isUp: true)
+        }
+        let machine = "test-\(getpid())-"
+        var claims: [RecoveryClaim] = []
+        for adapter in adapters { claims.append(try #require(try RecoveryClaim.make(for: adapter, on: machine))) }
+        for adapter in adapters {
+            #expect(throws: RecoveryFailure.underWay) { try RecoveryClaim.make(for: adapter, on: machine) }
+        }
+        let unnamed = ControllerInfo(index: 8, name: "hci8", address: .zero, isUp: true)
+        claims.append(try #require(try RecoveryClaim.make(for: unnamed, on: machine)))
+        withExtendedLifetime(claims) {}
+        claims = []
+        for adapter in adapters {
+            let again = try RecoveryClaim.make(for: adapter, on: machine)
+            #expect(again != nil)
         }
     }
 
@@ -272,7 +322,7 @@ import Testing
     }
 
     @Test(arguments: [
-        RecoveryFailure.notPermitted("why"), .linksOfOthers(3), .blocked, .notApplicable, .adapterGone,
+        RecoveryFailure.notPermitted("why"), .linksOfOthers(3), .blocked, .notApplicable, .adapterGone, .underWay,
         .refused("12 steps were taken in the last hour"), .failed("why: not"),
     ]) func responsesKeepTheReason(failure: RecoveryFailure) {
         let expected: RecoveryFailure =
@@ -302,7 +352,7 @@ import Testing
         let tree = FakeTree()
         do {
             let record = try RecoveryRecord(of: Self.address, in: tree.path)
-            #expect(throws: RecoveryFailure.refused("another step is being taken for this adapter")) {
+            #expect(throws: RecoveryFailure.underWay) {
                 _ = try RecoveryRecord(of: Self.address, in: tree.path)
             }
             for index in 0..<RecoveryRecord.limit { try record.noteStep(at: 1_000 + Int64(index)) }

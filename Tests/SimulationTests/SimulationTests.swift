@@ -56,7 +56,8 @@ import Testing
     }
 
     @Test(arguments: [
-        "sed 1", "neighbour -1", "at 1 step 2 fly 0 0 0 limit 0", "peer strange", "at x step 2 read 0 0 0 limit 0",
+        "sed 1", "neighbour -1", "room 0 fails 9", "room 17 fails 9", "room 2 vanishes 9", "room 2 fails 256",
+        "room 2 fails", "at 1 step 2 fly 0 0 0 limit 0", "peer strange", "at x step 2 read 0 0 0 limit 0",
     ])
     func otherTextIsNoScript(text: String) {
         #expect(throws: Script.Malformed.self) { try Script(text: text) }
@@ -73,6 +74,27 @@ import Testing
         unsafe fclose(stream)
         let outcome = await World.play(try Script(text: String(decoding: bytes, as: UTF8.self)))
         #expect(outcome.failure == nil, "\(file): simulation --fixture \(folder)\(file)")
+    }
+
+    /// However a controller with room for two says that it has no more, four peers can be used, and no link is lost.
+    @Test(arguments: reactions)
+    func peersBeyondTheRoomOfAControllerHaveTheirTurns(reaction: String) async throws {
+        let peers = (0..<4).map { "peer honest\nat \($0 * 100) step \($0) session \($0) 0 0 limit 0" }
+        let outcome = await World.play(
+            try Script(text: "seed 7\nadapter bluetooth5\nroom 2 \(reaction)\n\(peers.joined(separator: "\n"))"))
+        #expect(outcome.failure == nil)
+        #expect(outcome.eventCounts.counts["effect.noRoom"] == 2)
+        #expect(outcome.eventCounts.counts["recovered.link"] == 4)
+    }
+
+    @Test func limitsOfLinksAreDrawn() {
+        let scripts = (UInt64(0)..<500).map { Script(seed: $0) }
+        let rooms = scripts.flatMap { script in
+            script.text.split(separator: "\n").filter { $0.hasPrefix("room") }.map { $0.split(separator: " ") }
+        }
+        #expect(Set(rooms.map { String($0[1]) }) == Set((1...16).map { "\($0)" }))
+        #expect(Set(rooms.map { "\($0[2]) \($0[3])" }) == Set(reactions))
+        #expect(scripts.allSatisfy { $0.security.isEmpty || $0.rooms.isEmpty })
     }
 
     // MARK: What must hold is seen when it does not
@@ -136,6 +158,9 @@ import Testing
         #expect(watch.see(event([0x1E], isOutgoing: true)) != nil)
     }
 }
+
+/// What a controller does about an attempt beyond its limit of links, as a script has it.
+private let reactions = ["fails 9", "refuses 9", "fails 13", "refuses 13", "fails 7", "refuses 7"]
 
 private let folder: String = {
     let here = #filePath.split(separator: "/").dropLast(3).joined(separator: "/")

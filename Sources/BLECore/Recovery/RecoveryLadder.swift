@@ -234,7 +234,7 @@ extension RecoveryLadder {
             return report
         }
         switch failure {
-        case .linksOfOthers, .linksInUse, .refused:
+        case .linksOfOthers, .linksInUse, .underWay, .refused:
             // Nothing was done: that was no run, and no harsher step is due.
             if step == .power { runs.removeLast() }
             // Where it is about one link, an adapter that works for no peer must not wait for that.

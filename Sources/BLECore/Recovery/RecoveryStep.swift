@@ -69,7 +69,9 @@ package enum RecoveryFailure: Error, Hashable, Sendable {
     case notApplicable
     /// The adapter did not come back in time.
     case adapterGone
-    /// It was tried too often, or is being tried: with the helper's reason.
+    /// Another program takes a step for this adapter at the moment.
+    case underWay
+    /// It was tried too often: with the helper's reason.
     case refused(String)
     /// The system has refused it: with its message.
     case failed(String)

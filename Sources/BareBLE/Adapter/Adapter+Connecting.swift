@@ -179,7 +179,7 @@ extension Adapter {
                         return .notEncrypted(failure, await notEncrypted(peer, failure))
                     }
                     let end = handle.flatMap { links.lastEnd(of: $0) }
-                    error = self.error(reason, status: end, peer)
+                    error = self.error(reason, status: end, peer, wasUp: handle != nil)
                     step = retry.notAttached(reason.failure, end: end, at: loop.now())
                 }
             case .disconnect(let handle):
@@ -199,7 +199,7 @@ extension Adapter {
                     if case .encryption(let failure) = reason {
                         return .notEncrypted(failure, await notEncrypted(peer, failure))
                     }
-                    error = self.error(reason, status: nil, peer)
+                    error = self.error(reason, status: nil, peer, wasUp: false)
                     step = retry.kernelFailed(reason.failure, at: loop.now())
                 }
             case .pause(let deadline):

@@ -80,8 +80,12 @@ extension Adapter {
         do throws(RecoveryFailure) {
             let info = try presentAdapter()
             try checkLinks(of: info.index)
+            let isTakenHere = step == .power && system.privileges().has(.netAdmin)
+            // Any other step is claimed where it is taken: beside the loop, or by the helper program.
+            let claim = try isTakenHere ? system.claimRecovery(info) : nil
+            defer { withExtendedLifetime(claim) {} }
             if info.isUp { recovery.adapterLeftOff() }
-            if step == .power, system.privileges().has(.netAdmin) {
+            if isTakenHere {
                 try await cyclePower(info)
             } else {
                 try await system.recover(step, info, recovery.policy.helper, loop)
@@ -256,6 +260,11 @@ extension BLEError {
             case .blocked: (.blocked, "the adapter is blocked by rfkill", "Unblock it: `rfkill unblock bluetooth`.")
             case .notApplicable: (.notSupported, "the adapter has no part for this step", nil)
             case .adapterGone: (.noAdapter, "the adapter did not come back", "Unplug it and plug it in again.")
+            case .underWay:
+                (
+                    .busy, "another program takes a recovery step for this adapter at the moment",
+                    "Nothing has to be done; `ss -xap | grep bareble-recovery` as root names the program."
+                )
             case .refused(let text): (.busy, text, nil)
             case .failed(let text): (.system, text, nil)
             }

@@ -81,6 +81,8 @@ package struct AdapterSystem: Sendable {
     /// waits until it is done.
     package var recover:
         @Sendable (RecoveryStep, ControllerInfo, String?, EventLoop) async throws(RecoveryFailure) -> Void
+    /// Claims an adapter for a step of recovery that is taken on the loop; `nil` if nothing is known of other programs.
+    package var claimRecovery: @Sendable (ControllerInfo) throws(RecoveryFailure) -> RecoveryClaim? = { _ in nil }
     /// Powers an adapter; waits until the kernel is done.
     package var powerUp: @Sendable (UInt16) throws(SystemCallError) -> Void
     /// Returns a Boolean value that indicates whether the adapter of this name is blocked by rfkill.
@@ -179,6 +181,7 @@ package struct AdapterSystem: Sendable {
             }
             try result.get()
         },
+        claimRecovery: { adapter throws(RecoveryFailure) in try RecoveryClaim.make(for: adapter) },
         powerUp: { index throws(SystemCallError) in try Controllers.powerUp(index) },
         isBlocked: { name in RadioSwitch.bluetooth().contains { $0.name == name && $0.isBlocked } },
         sharesAntenna: { SharedAntenna.isLikely(of: $0) },

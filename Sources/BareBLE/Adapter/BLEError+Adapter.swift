@@ -248,8 +248,16 @@ extension Adapter {
     }
 
     /// The error for a socket that could not be attached to a link.
-    func error(_ failure: AttachError, status: HCIStatus?, _ peer: PeerID) -> BLEError {
+    ///
+    /// - Parameter wasUp: Whether the controller has reported the link.
+    func error(_ failure: AttachError, status: HCIStatus?, _ peer: PeerID, wasUp: Bool) -> BLEError {
         switch failure {
+        case .timedOut where wasUp, .connect(.timedOut, _) where wasUp:
+            BLEError(
+                .timedOut, subject: "\(peer)", during: "connect",
+                because: "the link was up, and the kernel did not let this program use it in time",
+                hint: "Allow more time: some controllers take long to report the features of a peer, "
+                    + "which the kernel waits for.", origin: .adapter)
         case .timedOut, .connect(.timedOut, _): timedOutError(peer, isWaiting: false)
         case .cancelled: cancelledError(during: "connect")
         case .encryption(let failure): error(failure, peer)

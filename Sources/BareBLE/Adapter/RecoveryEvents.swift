@@ -6,9 +6,9 @@ public enum RecoveryEvent: Hashable, Sendable {
     case began(RecoveryStep, because: RecoveryReason)
     /// A step could not be taken, or did not succeed; the next one follows, if one is permitted.
     ///
-    /// The error's code is `.notPermitted`, `.busy` (links of other programs are up, or the helper program has taken a
-    /// step not long ago), `.blocked`, `.notSupported` (the adapter has no such part), `.noAdapter` (it did not come
-    /// back), `.system`.
+    /// The error's code is `.notPermitted`, `.busy` (links of other programs are up, another program takes a step, or
+    /// the helper program has taken too many), `.blocked`, `.notSupported` (the adapter has no such part), `.noAdapter`
+    /// (it did not come back), `.system`.
     case failed(RecoveryStep, BLEError)
     /// The adapter works again, so long after the trouble was noticed. The step is the one that was taken last; `nil`
     /// where none had an effect.

@@ -96,10 +96,17 @@ extension VirtualRadio {
             // The call comes from any thread.
             Task(executorPreference: self.loop) { await self.setPower(index, false) }
         }
+        // Other radios of the machine have adapters with the same addresses.
+        let machineName = "\(getpid())-\(UInt(bitPattern: ObjectIdentifier(self).hashValue))-"
+        system.claimRecovery = { adapter throws(RecoveryFailure) in
+            try RecoveryClaim.make(for: adapter, on: machineName)
+        }
         system.recover = { step, adapter, _, _ throws(RecoveryFailure) in
             guard self.machine.withLock({ $0.permissions.contains(.recovery) }) else {
                 throw .notPermitted("no helper program")
             }
+            let claim = try RecoveryClaim.make(for: adapter, on: machineName)
+            defer { withExtendedLifetime(claim) {} }
             try await self.recover(adapter.index, by: step)
         }
         system.isBlocked = { name in self.machine.withLock { $0.isBlocked(name) } }

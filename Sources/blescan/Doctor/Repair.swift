@@ -47,8 +47,7 @@ extension Repair {
             case .rfkill:
                 return unblock(nil)
             case .up:
-                try Controllers.powerUp(adapter.index)
-                return Repair(fix: fix, adapter: adapter.name, text: "switched on")
+                return try switchOn(adapter)
             case .le:
                 var dialogue = try ControllerDialogue(adapter: adapter.index)
                 let response = await dialogue.ask(HCICommandPacket(HCIWriteLEHostSupport(isSupported: true)))
@@ -64,6 +63,31 @@ extension Repair {
             return Repair(
                 fix: fix, adapter: adapter.name, text: "could not \(fix.purpose): \(error.description)", error)
         }
+    }
+
+    /// Switches an adapter on, but not in the middle of a step of another program, which does that at its end.
+    static func switchOn(
+        _ adapter: AdapterFacts,
+        claim: (ControllerInfo) throws(RecoveryFailure) -> RecoveryClaim? = { info throws(RecoveryFailure) in
+            try RecoveryClaim.make(for: info)
+        },
+        power: (UInt16) throws(SystemCallError) -> Void = { index throws(SystemCallError) in
+            try Controllers.powerUp(index)
+        },
+        describe: (UInt16) throws(SystemCallError) -> ControllerInfo = { index throws(SystemCallError) in
+            try Controllers.info(index)
+        }
+    ) throws(SystemCallError) -> Repair {
+        let info = try describe(adapter.index)
+        let held: RecoveryClaim?
+        do throws(RecoveryFailure) {
+            held = try claim(info)
+        } catch {
+            return Repair(.up, adapter, error)
+        }
+        defer { withExtendedLifetime(held) {} }
+        try power(adapter.index)
+        return Repair(fix: .up, adapter: adapter.name, text: "switched on")
     }
 
     /// Switches an adapter off and on where no link would end.
@@ -92,16 +116,28 @@ extension Repair {
                 try recovery.take(.power, info)
                 return Repair(fix: fix, adapter: adapter.name, text: "switched off and on")
             } catch {
-                let isPermitted = if case .notPermitted = error { false } else { true }
-                return Repair(
-                    fix: fix, adapter: adapter.name,
-                    text: "could not \(fix.purpose): \(RecoveryRequest.response(error))",
-                    failure: isPermitted ? .noAdapter : .notPermitted)
+                return Repair(fix, adapter, error)
             }
         } catch {
             return Repair(
                 fix: fix, adapter: adapter.name, text: "could not \(fix.purpose): \(error.description)", error)
         }
+    }
+
+    /// A step of recovery that was not taken, or did not succeed.
+    private init(_ fix: Fix, _ adapter: AdapterFacts, _ failure: RecoveryFailure) {
+        let (reason, status): (String, ExitStatus) =
+            switch failure {
+            case .underWay:
+                (
+                    "another program takes a step of recovery for it at the moment; try it again in a minute, "
+                        + "`sudo ss -xap | grep bareble-recovery` names the program", .timedOut
+                )
+            case .notPermitted: (RecoveryRequest.response(failure), .notPermitted)
+            default: (RecoveryRequest.response(failure), .noAdapter)
+            }
+        self.init(
+            fix: fix, adapter: adapter.name, text: "could not \(fix.purpose): \(reason)", failure: status)
     }
 
     private init(fix: Fix, adapter: String?, text: String, _ error: SystemCallError) {

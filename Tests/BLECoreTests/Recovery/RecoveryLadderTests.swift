@@ -209,7 +209,7 @@ import Testing
     }
 
     /// Nothing was done, so neither a harsher step nor the pause of a run follows.
-    @Test(arguments: [RecoveryFailure.linksOfOthers(1), .refused("busy")])
+    @Test(arguments: [RecoveryFailure.linksOfOthers(1), .underWay, .refused("12 steps")])
     func aRefusedStepIsNoRun(failure: RecoveryFailure) {
         var ladder = silent(.usb)
         var now = start

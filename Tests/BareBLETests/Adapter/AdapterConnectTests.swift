@@ -71,6 +71,29 @@ import Testing
         }
     }
 
+    /// The kernel waits for the features of the peer, which some controllers report after 20 s. The connect has its own
+    /// time, names what it has waited for, and leaves no link.
+    @Test(.row("W43")) func aLinkThatTheKernelKeepsBackEndsWithTheConnect() async throws {
+        try await VirtualTime.run { time in
+            let bench = try await AdapterBench(loop: time.loop)
+            await reachable(bench)
+            bench.kernel.withLock { $0.holdsLinks = true }
+            let before = time.now
+            do throws(BLEError) {
+                _ = try await bench.adapter.connect(peer, parameters: nil, timeout: .seconds(5))
+                Issue.record("there is no socket")
+            } catch {
+                #expect(error.code == .timedOut)
+                #expect(error.reason == "the link was up, and the kernel did not let this program use it in time")
+            }
+            #expect(time.now - before < .seconds(8))
+            #expect(await bench.sent.last == .disconnect)
+            bench.kernel.withLock { $0.holdsLinks = false }
+            let link = try await bench.adapter.connect(peer, parameters: nil, timeout: .seconds(5))
+            #expect(link.handle == 0x40)
+        }
+    }
+
     @Test(.row("L07")) func cancellationCancelsTheAttempt() async throws {
         let bench = try await AdapterBench()
         let task = testTask {

@@ -1,4 +1,5 @@
 import BLECore
+import BLELinux
 import BareBLE
 import BareBLETestKit
 import TestSupport
@@ -212,6 +213,38 @@ import Testing
             report.cancel()
             await #expect(throws: Never.self) { try await report.value }
             for scan in scans { scan.cancel() }
+        }
+    }
+
+    /// Two programs never take a step for one adapter at once, by their own rights or the helper's.
+    @Test(.row("W29"), arguments: [VirtualPermissions.administration, .recovery])
+    func anAdapterThatAnotherProgramRecoversIsLeftAlone(right: VirtualPermissions) async throws {
+        let permissions = right.union(.commands)
+        try await run(try personality("raspberryPiGoneDeaf"), .power, permissions) { time, radio, central in
+            let adapter = try #require(try radio.system.list().first)
+            var other = try radio.system.claimRecovery(adapter)
+            try #require(other != nil)
+            var events = central.recoveryEvents.makeAsyncIterator()
+            let scan = time.task { for try await _ in central.scan(.any, .passive.duplicates(.all)) {} }
+            defer { scan.cancel() }
+            while let event = try await events.next(), event != .began(.power, because: .silence(.seconds(90))) {}
+            guard case .failed(.power, let error)? = try await events.next() else {
+                Issue.record("the step was taken")
+                return
+            }
+            #expect(error.code == .busy)
+            #expect(error.reason == "another program takes a recovery step for this adapter at the moment")
+            #expect(error.hint?.contains("bareble-recovery") == true)
+            #expect(
+                try await events.next() == .exhausted(because: .silence(.seconds(90)), next: .seconds(300)))
+            #expect(await central.adapterState == .poweredOn)
+            withExtendedLifetime(other) {}
+            other = nil
+            #expect(try await events.next() == .began(.power, because: .silence(.seconds(90))))
+            guard case .recovered(.power, _)? = try await events.next() else {
+                Issue.record("it has not recovered")
+                return
+            }
         }
     }
 

@@ -54,6 +54,102 @@ import Testing
         }
     }
 
+    /// The commands that a controller lists decide which are used, not its version, which nothing reads.
+    @Test(.row("W08"), arguments: ["bcm4345c0", "bluetooth5"]) func theListedCommandsDecide(name: String) async throws {
+        let opcodes = Lock<Set<UInt16>>([])
+        var configuration = Configuration()
+        configuration.traceHCI = { packet in
+            guard packet.type == .command, packet.bytes.count > 1 else { return }
+            let opcode = UInt16(packet.bytes[0]) | UInt16(packet.bytes[1]) << 8
+            opcodes.withLock { _ = $0.insert(opcode) }
+        }
+        try await run(personality(name), configuration) { _, _, central in
+            let (device, _) = try await central.connect(toFirst: .services(0x180D))
+            await device.disconnect()
+        }
+        // LE Set Scan Enable and LE Create Connection, and the extended ones.
+        let (legacy, extended): (Set<UInt16>, Set<UInt16>) = ([0x200C, 0x200D], [0x2042, 0x2043])
+        let sent = opcodes.withLock { $0 }
+        #expect(sent.isSuperset(of: name == "bluetooth5" ? extended : legacy))
+        #expect(sent.isDisjoint(with: name == "bluetooth5" ? legacy : extended))
+        // Read Local Version Information.
+        #expect(!sent.contains(0x1001))
+    }
+
+    /// The adapter's public address is used, and a controller that demands another one is reported with its status.
+    @Test(.row("W12")) func aRefusedOwnAddressIsReported() async throws {
+        var personality = VirtualPersonality.bluetooth5
+        personality.responses[0x2042] = .statusIfEnabling(.invalidParameters)
+        let types = Lock<Set<UInt8>>([])
+        var configuration = Configuration()
+        configuration.traceHCI = { packet in
+            // LE Set Extended Scan Parameters begins with the type of the own address.
+            guard packet.type == .command, packet.bytes.starts(with: [0x41, 0x20]) else { return }
+            types.withLock { _ = $0.insert(packet.bytes[3]) }
+        }
+        try await run(personality, configuration) { _, _, central in
+            let error = await #expect(throws: BLEError.self) { _ = try await central.collect(for: .seconds(1)) }
+            #expect(error?.code == .system)
+            #expect(error?.hciStatus == .invalidParameters)
+        }
+        #expect(types.withLock { $0 } == [0])
+    }
+
+    /// A controller that accepts the scan and never reports anything is set up again, and then reported.
+    @Test(.row("W19")) func aControllerThatNeverReportsIsReported() async throws {
+        var personality = VirtualPersonality.bluetooth5
+        personality.deafness = VirtualPersonality.Deafness(afterReports: 0, recovery: .driver)
+        try await run(personality) { time, _, central in
+            let silence = RecoveryReason.silence(.seconds(90))
+            var events = central.recoveryEvents.makeAsyncIterator()
+            let scan = time.task { for try await _ in central.scan(.any, .passive.duplicates(.all)) {} }
+            defer { scan.cancel() }
+            #expect(try await events.next() == .began(.rescan, because: silence))
+            #expect(await central.statistics.stalls == 1)
+            #expect(try await events.next() == .began(.eventMasks, because: silence))
+            #expect(try await events.next() == .exhausted(because: silence, next: nil))
+        }
+    }
+
+    /// Beside a link, too, a scan listens a tenth of the time where Wi-Fi is to have the rest.
+    @Test(.row("W33")) func aScanBesideALinkCanLeaveWiFiTime() async throws {
+        let parameters = Lock<Set<[UInt8]>>([])
+        var configuration = Configuration()
+        configuration.traceHCI = { packet in
+            guard packet.type == .command, packet.bytes.starts(with: [0x41, 0x20]) else { return }
+            // What LE Set Extended Scan Parameters says of 1M: passive, the interval and the window.
+            parameters.withLock { _ = $0.insert(Array(packet.bytes.dropFirst(6))) }
+        }
+        try await run(.bluetooth5, configuration) { _, radio, central in
+            let device = try await central.connect(try #require(await radio.id(of: radio.add(.battery))))
+            #expect(try await !central.collect(.any, .coexist, for: .seconds(5)).isEmpty)
+            #expect(await device.isConnected)
+        }
+        // 300 ms and 30 ms, in units of 0.625 ms.
+        #expect(parameters.withLock { $0 } == [[0, 0xE0, 0x01, 0x30, 0x00]])
+    }
+
+    /// What a slow link has discovered before it broke down needs no second discovery.
+    @Test(.row("W51")) func whatASlowLinkHasDiscoveredIsKept() async throws {
+        try await run(personality("bcm4345c0")) { time, radio, central in
+            let battery = await radio.add(.battery, latency: .milliseconds(400))
+            let peer = try #require(await radio.id(of: battery))
+            var cache: GATTCache?
+            var times: [Duration] = []
+            for _ in 1...2 {
+                let device = try await central.connect(peer, ConnectOptions(cache: cache, validation: .whenPossible))
+                let before = time.now
+                try await device.discover(level: .full)
+                times.append(time.now - before)
+                cache = try await device.cache()
+                await radio.disconnect(battery, because: .connectionTimeout)
+                #expect(await device.disconnected() == .supervisionTimeout)
+            }
+            #expect(times[0] > .seconds(1))
+            #expect(times[1] < .milliseconds(400))
+        }
+    }
+
     /// The set in use is kept where a connect is refused for another reason.
     @Test func oneRefusedConnectDoesNotEndAllConnects() async throws {
         let usual = try personality("intelAX201")
@@ -523,6 +619,24 @@ import Testing
             try await time.clock.sleep(for: .seconds(40))
             await radio.disconnect(battery, because: .linkResponseTimeout)
             #expect(await device.disconnected()?.hciStatus == .linkResponseTimeout)
+        }
+    }
+
+    /// The kernel masks the ends of links while the machine is suspended: a socket then ends without an event.
+    @Test(.row("W60")) func aLinkThatHasEndedInASuspendIsMadeAgain() async throws {
+        try await run(.bluetooth5) { time, radio, central in
+            let battery = await radio.add(.battery)
+            let session = try await central.session(with: try #require(await radio.id(of: battery)))
+            let device = try await session.ready()
+            time.loop.jump(by: .seconds(3600))
+            await radio.finishEnd(of: battery, because: .connectionTimeout)
+            let awake = time.now
+            #expect(await device.disconnected() != nil)
+            let again = try await session.ready()
+            #expect(again !== device)
+            #expect(try await again.read(0x2A19).count == 1)
+            #expect(time.now - awake < .seconds(60))
+            await session.disconnect()
         }
     }
 

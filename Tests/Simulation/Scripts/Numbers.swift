@@ -18,6 +18,8 @@ struct Numbers: RandomNumberGenerator {
         case lostBonds = 32
         /// What programs may do about adapters that have stopped reporting or responding.
         case recovery
+        /// How many links the controllers can have.
+        case rooms
     }
 
     private var state: UInt64

@@ -24,6 +24,7 @@ extension Script {
         addNeighbour()
         addSecurity()
         addLostBonds()
+        addRooms()
         steps.sort { ($0.time, $0.number) < ($1.time, $1.number) }
     }
 
@@ -175,6 +176,31 @@ extension Script {
             steps.append(Step(number: number + 2, time: time + pause, verb: .connectBonded, subject: peer))
         }
     }
+
+    /// Limits of links, where nothing but the controller's limit takes a link away, and no bonds: the kernel makes links
+    /// for these, beyond any limit.
+    private mutating func addRooms() {
+        var numbers = Numbers(seed: seed, .rooms)
+        guard security.isEmpty else { return }
+        let drawn = adapters.indices.map { _ in
+            Room(
+                links: numbers.chance(50) ? numbers.pick(1...4) : numbers.pick(1...16),
+                reaction: numbers.pick(Self.reactions))
+        }
+        rooms = adapters.indices.map { index in
+            let controller = personality(index)
+            let isSteady =
+                controller.deafness == nil && controller.losesEvery == nil && controller.scansBesideLinks
+            return isSteady ? drawn[index] : .ample
+        }
+    }
+
+    /// What controllers do about an attempt beyond their limits.
+    private static let reactions: [VirtualPersonality.BeyondLimit] = [
+        .fails(.connectionLimitExceeded), .refuses(.connectionLimitExceeded),
+        .fails(.connectionRejectedLimitedResources), .refuses(.connectionRejectedLimitedResources),
+        .fails(.memoryCapacityExceeded), .refuses(.memoryCapacityExceeded),
+    ]
 
     private func bondFault(_ verb: Verb, _ number: Int, _ numbers: inout Numbers) -> Step {
         var step = Step(

@@ -2,10 +2,14 @@
 //
 //     seed 42
 //     adapter bluetooth5
+//     room 3 fails 9
 //     recovery rescan
 //     peer honest
 //     length 10000
 //     at 1500 step 3 read 0 2 0 limit 500
+
+import BLECore
+import BareBLETestKit
 
 extension Script {
     /// Where a text is no script.
@@ -17,6 +21,7 @@ extension Script {
     var text: String {
         var lines = ["seed \(seed)"]
         lines += adapters.map { "adapter \($0)" }
+        lines += rooms.map(\.text)
         lines.append("recovery \(recovery)")
         lines += peers.map { "peer \($0.rawValue)" }
         lines += neighbours.map { "neighbour \($0)" }
@@ -50,6 +55,9 @@ extension Script {
         case ("adapter", 2):
             guard Self.adapterNames.contains(words[1]) else { return false }
             adapters.append(words[1])
+        case ("room", 4):
+            guard let room = Room(words[1], words[2], words[3]) else { return false }
+            rooms.append(room)
         case ("recovery", 2):
             guard let limit = Self.recoveryLimits.first(where: { "\($0)" == words[1] }) else { return false }
             recovery = limit
@@ -77,5 +85,25 @@ extension Script {
         default: return false
         }
         return true
+    }
+}
+
+extension Script.Room {
+    fileprivate var text: String {
+        switch reaction {
+        case .fails(let status): "room \(links) fails \(status.rawValue)"
+        case .refuses(let status): "room \(links) refuses \(status.rawValue)"
+        case .neverCompletes: "room \(links) stalls 0"
+        }
+    }
+
+    fileprivate init?(_ links: String, _ reaction: String, _ status: String) {
+        guard let links = Int(links), (1...16).contains(links), let number = UInt8(status) else { return nil }
+        switch reaction {
+        case "fails": self.init(links: links, reaction: .fails(HCIStatus(rawValue: number)))
+        case "refuses": self.init(links: links, reaction: .refuses(HCIStatus(rawValue: number)))
+        case "stalls" where number == 0: self.init(links: links, reaction: .neverCompletes)
+        default: return nil
+        }
     }
 }

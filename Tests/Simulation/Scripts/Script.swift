@@ -30,6 +30,8 @@ struct Script: Hashable, Sendable {
     var seed: UInt64
     /// One for each adapter: the name of its controller's personality.
     var adapters = [Self.usualAdapter]
+    /// One for each adapter: what its controller can have of links. An adapter without one has room for all.
+    var rooms: [Room] = []
     /// How far the programs may go when an adapter has stopped reporting or responding.
     var recovery = RecoveryPolicy.Limit.rescan
     var peers: [PeerKind] = []
@@ -40,6 +42,16 @@ struct Script: Hashable, Sendable {
     /// When the faults end and everything heals, in milliseconds.
     var length = 10_000
     var steps: [Step] = []
+
+    /// What a controller can have of links.
+    struct Room: Hashable, Sendable {
+        /// More than there are peers.
+        static let ample = Room(links: 16, reaction: .fails(.connectionLimitExceeded))
+
+        var links: Int
+        /// What it does about a connection attempt beyond that.
+        var reaction: VirtualPersonality.BeyondLimit
+    }
 
     /// One thing that happens.
     struct Step: Hashable, Sendable {
@@ -70,7 +82,15 @@ extension Script {
     /// The controller of an adapter.
     func personality(_ adapter: Int) -> VirtualPersonality {
         guard adapters.indices.contains(adapter) else { return .bluetooth5 }
-        return VirtualPersonality.all.first { $0.name == adapters[adapter] }?.personality ?? .bluetooth5
+        var personality = VirtualPersonality.all.first { $0.name == adapters[adapter] }?.personality ?? .bluetooth5
+        personality.linkLimit = room(adapter).links
+        personality.beyondLimit = room(adapter).reaction
+        return personality
+    }
+
+    /// What the controller of an adapter can have of links.
+    func room(_ adapter: Int) -> Room {
+        rooms.indices.contains(adapter) ? rooms[adapter] : .ample
     }
 }
 

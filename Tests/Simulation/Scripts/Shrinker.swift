@@ -49,6 +49,11 @@ enum Shrinker {
                 candidate.adapters[index] = Script.usualAdapter
                 _ = await isSame(candidate)
             }
+            if !best.script.rooms.isEmpty {
+                var candidate = best.script
+                candidate.rooms = []
+                _ = await isSame(candidate)
+            }
             if best.script.recovery != .rescan {
                 var candidate = best.script
                 candidate.recovery = .rescan

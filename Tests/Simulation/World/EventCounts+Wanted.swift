@@ -18,7 +18,10 @@ extension EventCounts {
             "servicesChanged", "queueFull", "cancelled",
         ].map { "error.\($0)" }
         + ["scan.heard", "scan.dropped", "scan.paused", "scan.resumed", "slow.within", "slow.beyond"]
-        + ["effect.answerDropped", "effect.valuesDropped", "effect.servicesChanged", "effect.outOfSync"]
+        + [
+            "effect.answerDropped", "effect.valuesDropped", "effect.servicesChanged", "effect.outOfSync",
+            "effect.noRoom",
+        ]
         + ["done.neighbourScan", "done.neighbourConnect", "done.neighbourRead"]
         + Script.adapterNames.map { "controller.\($0)" }
         + ["recovered.link", "recovered.read", "recovered.scan", "recovered.deaf", "exhausted.deaf"]

@@ -56,7 +56,6 @@ extension World {
         for index in lossy {
             var personality = script.personality(index)
             personality.losesEvery = nil
-            personality.linkLimit = 16
             await radio.setPersonality(personality, of: hosts[index].name)
             guard hosts[index].store == nil else {
                 try? await hosts[index].central.ready(powerOn: true)
@@ -69,12 +68,7 @@ extension World {
     /// Lets go of all links of controllers that do not scan beside them, and looks whether they scan then.
     func checkScansWithoutLinks(_ programs: [Host]) async {
         for (number, host) in programs.enumerated() where !script.personality(index(of: host)).scansBesideLinks {
-            for peer in peers where peer.adapter == index(of: host) {
-                let (session, link) = (peer.session, peer.link)
-                (peer.session, peer.link) = (nil, nil)
-                await session?.disconnect()
-                await link?.disconnect()
-            }
+            await releaseLinks(of: index(of: host))
             await checkScan(host, number, until: loop.now() + Self.time)
         }
     }

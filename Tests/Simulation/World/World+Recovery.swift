@@ -22,15 +22,17 @@ extension World {
         }
         await recoverManagement()
         let end = loop.now() + Self.time
-        let checks = peers.map(\.number).map { number in
+        let crowded = crowdedAdapters
+        let checks = peers.filter { !crowded.contains($0.adapter) }.map(\.number).map { number in
             time.task { await self.checkWorking(number, until: end) }
         }
+        let crowds = crowded.map { adapter in time.task { await self.checkCrowd(adapter) } }
         let programs = hosts + neighbours.map(\.host)
         let scans = programs.enumerated().compactMap { number, host in
             script.personality(index(of: host)).scansBesideLinks
                 ? time.task { await self.checkHearing(host, number, until: end) } : nil
         }
-        for check in checks + scans { try? await check.value }
+        for check in checks + crowds + scans { try? await check.value }
         await checkScansWithoutLinks(programs)
         await sleep(until: end)
         if let (step, verb) = pending.min(by: { $0.key < $1.key }) {
@@ -62,7 +64,7 @@ extension World {
     }
 
     /// Whether a peer can be used: an honest one's value is read, within the time, by an application that tries again.
-    private func checkWorking(_ number: Int, until end: BootInstant) async {
+    func checkWorking(_ number: Int, until end: BootInstant) async {
         guard let peer = peer(number) else { return }
         // A link from before may be dead, and nobody knows yet; the application lets go of it.
         if let old = peer.link {

@@ -127,10 +127,8 @@ actor World {
         let names = script.adapters.indices.map { "hci\($0)" }
         if script.recovery == .usb { await radio.setPermissions([.commands, .administration, .recovery]) }
         for (index, name) in names.enumerated() {
-            var personality = script.personality(index)
+            let personality = script.personality(index)
             eventCounts.add("controller.\(script.adapters[index])")
-            // Each peer may have a link, of this program and of another one.
-            personality.linkLimit = 16
             // The radio comes with a first adapter.
             if name == "hci0" { await radio.setPersonality(personality) } else { await radio.addAdapter(personality) }
         }

@@ -78,27 +78,58 @@ import Testing
         #expect(calls.isEmpty)
     }
 
+    /// Nor does it in the middle of a step of another program; and `--fix up` leaves that to the other program.
+    @Test func anAdapterThatAnotherProgramRecoversIsLeftAlone() throws {
+        let (repair, calls) = cycle(isClaimed: true)
+        #expect(calls.isEmpty)
+        #expect(repair.failure == .timedOut)
+        #expect(repair.text.hasPrefix("could not switch it off and on: another program takes a step of recovery"))
+
+        let facts = AdapterFacts(
+            index: 3, name: "hci3", address: Self.address.description, isUp: false, isRunning: true)
+        var count = 0
+        let switchedOn = try Repair.switchOn(
+            facts, claim: { _ throws(RecoveryFailure) in throw .underWay },
+            power: { _ throws(SystemCallError) in count += 1 },
+            describe: { _ throws(SystemCallError) in Self.info(isUp: false) })
+        #expect(count == 0)
+        #expect(switchedOn.failure == .timedOut)
+        #expect(switchedOn.text.hasPrefix("could not switch it on: another program takes a step of recovery"))
+
+        let repaired = try Repair.switchOn(
+            facts, claim: { _ in nil }, power: { _ throws(SystemCallError) in count += 1 },
+            describe: { _ throws(SystemCallError) in Self.info(isUp: false) })
+        #expect(count == 1)
+        #expect(repaired == Repair(fix: .up, adapter: "hci3", text: "switched on"))
+    }
+
+    private static let address = BluetoothAddress(rawValue: 0x00AA_0100_0042)
+
+    private static func info(isUp: Bool) -> ControllerInfo {
+        ControllerInfo(index: 3, name: "hci3", address: address, isUp: isUp)
+    }
+
     /// Switches the adapter of a pretended machine off and on.
     private func cycle(
-        links: [ConnectionHandle] = [], failing failure: SystemCallError? = nil
+        links: [ConnectionHandle] = [], failing failure: SystemCallError? = nil, isClaimed: Bool = false
     ) -> (repair: Repair, calls: [String]) {
         let calls = Lock<[String]>([])
-        let address = BluetoothAddress(rawValue: 0x00AA_0100_0042)
-        let info: @Sendable (Bool) -> ControllerInfo = { isUp in
-            ControllerInfo(index: 3, name: "hci3", address: address, isUp: isUp)
-        }
         let recovery = AdapterRecovery(
-            root: "/nowhere", list: { () throws(SystemCallError) in [info(false)] },
+            root: "/nowhere", list: { () throws(SystemCallError) in [Self.info(isUp: false)] },
             power: { _, isOn throws(SystemCallError) in
                 if let failure { throw failure }
                 calls.withLock { $0.append(isOn ? "on" : "off") }
             },
+            claim: { _ throws(RecoveryFailure) in
+                if isClaimed { throw .underWay }
+                return nil
+            },
             pause: { _ in })
         let facts = AdapterFacts(
-            index: 3, name: "hci3", address: address.description, isUp: true, isRunning: true)
+            index: 3, name: "hci3", address: Self.address.description, isUp: true, isRunning: true)
         let repair = Repair.cycle(
             facts, by: recovery, handles: { _ throws(SystemCallError) in links },
-            describe: { _ throws(SystemCallError) in info(true) })
+            describe: { _ throws(SystemCallError) in Self.info(isUp: true) })
         return (repair, calls.withLock(\.self))
     }
 
