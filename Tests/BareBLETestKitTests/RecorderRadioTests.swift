@@ -48,7 +48,7 @@ struct RecorderRadioTests {
         return (packets, try RecordedLink.links(in: folder["radio.btsnoop"]), id)
     }
 
-    @Test("The key of a command that encrypts a link is in no recording")
+    @Test("The key of a command that encrypts a link is in no recording", .row("S21"))
     func keys() async throws {
         let folder = try Folder()
         let recorder = try Recorder(btsnoop: folder["keys.btsnoop"])

@@ -152,6 +152,44 @@ import Testing
         }
     }
 
+    /// The kernel ends the link to a device that does not pair in time: what was called ends with it.
+    @Test(.row("S12")) func s12AnOperationWhosePairingIsNotFinishedInTimeEndsTheLink() async throws {
+        let folder = try Folder()
+        try await Bench.run(Self.settings(folder)) { bench in
+            var security = VirtualSecurity()
+            security.response = .ignore
+            _ = await bench.radio.add(Self.lock(security))
+            let (manager, recorder, peripheral, value) = try await connect(bench)
+            peripheral.readValue(for: value)
+            try await recorder.wait(for: "didDisconnect")
+            #expect(recorder.count(of: "didDisconnect CB 15 false") == 1, "\(recorder.lines)")
+            #expect(recorder.count(of: "didUpdateValueFor") == 0)
+            #expect((recorder.errors.last as? CBError)?.code == .encryptionTimedOut)
+            _ = manager
+        }
+    }
+
+    @Test(.row("S12")) func s12AConnectionThatIsNotEncryptedInTimeFails() async throws {
+        let folder = try Folder()
+        try await Bench.run(Self.settings(folder)) { bench in
+            _ = await bench.radio.add(Self.lock())
+            let (manager, recorder, peripheral, value) = try await connect(bench)
+            peripheral.readValue(for: value)
+            try await recorder.wait(for: "didUpdateValueFor FFF1 [7]")
+            manager.cancelPeripheralConnection(peripheral)
+            try await recorder.wait(for: "didDisconnect nil")
+            await bench.radio.delayEncryption(by: .seconds(60))
+            manager.connect(peripheral)
+            try await recorder.wait(for: "didFailToConnect")
+            #expect(recorder.count(of: "didFailToConnect CB 15") == 1, "\(recorder.lines)")
+            #expect((recorder.errors.last as? CBError)?.code == .encryptionTimedOut)
+            await bench.radio.delayEncryption(by: .milliseconds(10))
+            recorder.clear()
+            manager.connect(peripheral)
+            try await recorder.wait(for: "didConnect")
+        }
+    }
+
     @Test func s12ABondedDeviceKeepsItsIdentifier() async throws {
         let folder = try Folder()
         try await Bench.run(Self.settings(folder)) { bench in

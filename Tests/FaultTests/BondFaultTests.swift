@@ -136,6 +136,40 @@ import Testing
         }
     }
 
+    /// The file comes first: a bond without its key in the kernel would be of no use, and be there again after a restart.
+    @Test("a bond that cannot be forgotten stays in force", .row("O24")) func forgettingOnAFullDisk() async throws {
+        let folder = try Folder(inMemory: true)
+        let store = try BondStore(directory: folder.path)
+        try await VirtualTime.run { time in
+            let radio = VirtualRadio(time: time)
+            let device = await radio.add(.lock)
+            let peer = try #require(await radio.id(of: device))
+            var configuration = Configuration()
+            configuration.security = SecurityConfiguration(bonds: store)
+            let central = Central(configuration, radio: radio)
+            let link = try await central.connect(peer)
+            try await link.pair(PairingOptions(agent: .passkey(Passkey(123_456)!)))
+            let keys = await radio.longTermKeys()
+            let plan = try FaultPlan()
+            plan.take(path: folder.path)
+            plan.set(SystemCalls(.write), .fail(ENOSPC), times: nil)
+            do throws(BLEError) {
+                try await central.forgetBond(with: peer)
+                Issue.record("it was forgotten")
+            } catch {
+                #expect(error.code == .bondNotStored && error.errorNumber == ENOSPC, "\(error)")
+            }
+            plan.clear()
+            #expect(try await central.bonds().count == 1)
+            #expect(await radio.longTermKeys() == keys)
+            #expect(await link.security.isEncrypted)
+            try await central.forgetBond(with: peer)
+            _ = await link.disconnected()
+            #expect(try await central.bonds().isEmpty)
+            #expect(await radio.longTermKeys().isEmpty)
+        }
+    }
+
     /// A file with one bond, and a line that is none.
     private var damaged: [UInt8] {
         let good = String(decoding: BondFile(generation: 9, records: [Self.bond]).bytes, as: UTF8.self)

@@ -1,6 +1,5 @@
 import BLECore
 import BareBLE
-import BareBLETestKit
 import Foundation
 import TestSupport
 

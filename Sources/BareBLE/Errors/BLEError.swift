@@ -132,6 +132,8 @@ public struct BLEError: Error, Sendable {
     /// The bytes received before the failure, if they are of use: of a long read or a response in parts; the whole
     /// value for `.malformedValue`.
     public let partialValue: [UInt8]?
+    /// Whether the link was not encrypted, or paired, in time.
+    package private(set) var isEncryptionTimeout = false
 
     /// Creates an error. The library does; tests of an application may too.
     public init(
@@ -154,11 +156,19 @@ public struct BLEError: Error, Sendable {
 
     /// Returns the same failure with another hint.
     func hinting(_ hint: String) -> BLEError {
-        BLEError(
+        let error = BLEError(
             code, subject: subject, during: operation, because: reason, hint: hint, attError: attError,
             attributeHandle: attributeHandle, hciStatus: hciStatus, errorNumber: errorNumber,
             partialValue: partialValue,
             origin: origin)
+        return isEncryptionTimeout ? error.asEncryptionTimeout() : error
+    }
+
+    /// Returns the same failure, as one of a link that was not encrypted in time.
+    func asEncryptionTimeout() -> BLEError {
+        var error = self
+        error.isEncryptionTimeout = true
+        return error
     }
 
     /// The security that the link needs for the peer to accept the request, for `.insufficientSecurity`.

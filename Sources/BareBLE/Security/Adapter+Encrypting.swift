@@ -487,7 +487,8 @@ extension Adapter {
         case .timedOut:
             return BLEError(
                 .timedOut, subject: "\(peer)", during: operation, because: "the link was not encrypted in time",
-                hint: "The peer may be far away or disturbed; try again nearer to it.", origin: .peer)
+                hint: "The peer may be far away or disturbed; try again nearer to it.", origin: .peer
+            ).asEncryptionTimeout()
         case .linkLost(let status):
             return BLEError(
                 .connectFailed, subject: "\(peer)", during: operation,

@@ -178,6 +178,7 @@ extension BLEError {
         self.init(
             code, subject: "\(peer)", during: operation, because: reason, hint: hint,
             origin: failure.isRefusalByPeer ? .peer : nil)
+        if case .timedOut(nil) = failure { self = asEncryptionTimeout() }
     }
 
     /// A pairing that a central began has failed.

@@ -21,6 +21,8 @@ final class LinkProtection {
     /// Whether what is remembered of the peer has been checked on this link.
     private(set) var isValidated = false
     private var failures: [SecurityLevel: BLEError] = [:]
+    /// The last pairing on demand, with the reason for its failure.
+    private(set) var pairing: Task<BLEError?, Never>?
     /// Called once the link is encrypted.
     private var observer: (@Sendable (LinkSecurity) -> Void)?
     /// Called when pairing on demand has failed.
@@ -47,6 +49,9 @@ final class LinkProtection {
 
     /// What is remembered of the peer has been checked, or dropped.
     func validated() { isValidated = true }
+
+    /// Pairing on demand has begun.
+    func began(_ pairing: Task<BLEError?, Never>) { self.pairing = pairing }
 
     /// Why pairing for a level has failed on this link.
     func failure(of level: SecurityLevel) -> BLEError? { failures[level] }
@@ -151,17 +156,27 @@ extension Peripheral {
         else { return false }
         let isBonded = controls?.bond() != nil
         guard !isBonded, !security.isEncrypted else { return false }
-        do throws(BLEError) {
-            try await pair(options)
-            return true
-        } catch {
-            // A peer that keeps no bonds may still have an encrypted link. What its key is worth is not known.
-            if security.satisfies(options.require) { return true }
-            protection.failed(request.level, error)
-            protection.reportFailure?(error)
-            return false
+        let pairing = Task(executorPreference: loop) { () async -> BLEError? in
+            do throws(BLEError) {
+                try await self.pair(options)
+                return nil
+            } catch {
+                return error
+            }
         }
+        protection.began(pairing)
+        guard let error = await pairing.value else { return true }
+        // A peer that keeps no bonds may still have an encrypted link. What its key is worth is not known.
+        if security.satisfies(options.require) { return true }
+        protection.failed(request.level, error)
+        protection.reportFailure?(error)
+        return false
     }
+
+    /// Waits for the pairing on demand that runs, if one does: it may outlive the link by some seconds.
+    ///
+    /// - Returns: Why the last one has failed; `nil` if it has not, and if there was none.
+    package func pairingFailure() async -> BLEError? { await protection.pairing?.value }
 
     /// Sets what is notified when pairing on demand has failed: before the call fails,
     /// and perhaps after the end of the link.
@@ -172,14 +187,7 @@ extension Peripheral {
         guard protection.onDemand != nil, let level = failure.requiredSecurity, level != .authorization else {
             return failure
         }
-        if let cause = protection.failure(of: level) {
-            let hint = "Pairing failed: \(cause.reason)." + (cause.hint.map { " \($0)" } ?? "")
-            let passed: [BLEError.Code] = [.pairingRefused, .wrongPasskey]
-            let code = passed.contains(cause.code) ? cause.code : failure.code
-            return BLEError(
-                code, subject: failure.subject, during: failure.operation, because: failure.reason, hint: hint,
-                attError: failure.attError, attributeHandle: failure.attributeHandle, origin: failure.origin)
-        }
+        if let cause = protection.failure(of: level) { return failure.explained(by: cause) }
         if security.isEncrypted {
             return failure.hinting(
                 "The link is encrypted already, and the peer wants a better key: forget the bond, and pair again with "
@@ -187,5 +195,17 @@ extension Peripheral {
         }
         guard controls?.bond() != nil else { return failure }
         return failure.hinting("There is a bond, and the link was made without it: connect as the bond demands.")
+    }
+}
+
+extension BLEError {
+    /// Returns a refusal for lack of security with the reason that pairing has failed.
+    func explained(by cause: BLEError) -> BLEError {
+        let hint = "Pairing failed: \(cause.reason)." + (cause.hint.map { " \($0)" } ?? "")
+        let passed: [Code] = [.pairingRefused, .wrongPasskey]
+        let error = BLEError(
+            passed.contains(cause.code) ? cause.code : code, subject: subject, during: operation, because: reason,
+            hint: hint, attError: attError, attributeHandle: attributeHandle, origin: origin)
+        return cause.isEncryptionTimeout ? error.asEncryptionTimeout() : error
     }
 }

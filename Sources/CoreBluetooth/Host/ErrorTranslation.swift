@@ -6,6 +6,7 @@ internal import BareBLE
 extension BLEError {
     /// The error for an application.
     var translated: any Error {
+        if isEncryptionTimeout { return CBError(.encryptionTimedOut, userInfo: userInfo) }
         if let attError { return CBATTError(attCode(Int(attError.rawValue)), userInfo: userInfo) }
         switch code {
         case .insufficientSecurity: return CBATTError(.insufficientAuthentication, userInfo: userInfo)
@@ -25,7 +26,8 @@ extension BLEError {
 
     /// The reason that a connection could not be established.
     var connectionError: CBError {
-        CBError(hciStatus.flatMap(CBError.Code.init) ?? cbCode, userInfo: userInfo)
+        if isEncryptionTimeout { return CBError(.encryptionTimedOut, userInfo: userInfo) }
+        return CBError(hciStatus.flatMap(CBError.Code.init) ?? cbCode, userInfo: userInfo)
     }
 
     /// Whether a connection failed for a reason of this machine, such as bonds that cannot be opened,

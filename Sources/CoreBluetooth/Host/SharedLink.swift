@@ -183,6 +183,7 @@ actor SharedLink {
         await hub.happened(.peerConnected, to: peer, services: Set(advertised))
         for link in users { admit(link, to: peripheral) }
         let reason = await peripheral.disconnected() ?? .requested
+        let error = await Self.error(for: reason, of: peripheral)
         connection = nil
         await hub.happened(.peerDisconnected, to: peer, services: Set(advertised))
         if reason == .adapterLost { return await reportLoss() }
@@ -190,7 +191,16 @@ actor SharedLink {
         guard !isEnding else { return }
         let lost = users
         users = lost.filter(\.options.reconnects)
-        report(reason.translated, to: lost)
+        report(error, to: lost)
+    }
+
+    /// The error for the end of a link. The kernel ends the link to a device that has not paired in time, which looks
+    /// like an end by this side.
+    private static func error(for reason: DisconnectReason, of peripheral: Peripheral) async -> CBError? {
+        guard case .other(.localHostTerminated?, _) = reason, let failure = await peripheral.pairingFailure(),
+            failure.isEncryptionTimeout
+        else { return reason.translated }
+        return failure.connectionError
     }
 
     /// A link that ends with its adapter is not reported. Users that join from now on want one after its return.

@@ -24,7 +24,8 @@ struct PacketPrinterTests {
         CapturedPacket(direction: .sent, kind: .command, bytes: try Hex.decode(hex), timestamp: .zero)
     }
 
-    @Test("The key in a command that encrypts a link is not printed, also from a capture of another program")
+    @Test(
+        "The key in a command that encrypts a link is not printed, also from a capture of another program", .row("S21"))
     func keys() throws {
         var printer = PacketPrinter()
         let key = "a4e41d70088de98196ae36dec58877be"
@@ -38,7 +39,7 @@ struct PacketPrinterTests {
         }
     }
 
-    @Test("Keys that a pairing distributes, and that the kernel is given, are not printed")
+    @Test("Keys that a pairing distributes, and that the kernel is given, are not printed", .row("S21"))
     func distributedKeys() throws {
         let key = "a4e41d70088de98196ae36dec58877be"
         let ofPeer = "0600b3a2c4115500"

@@ -1,4 +1,5 @@
 import BLECore
+import TestSupport
 import Testing
 
 /// Golden bytes: btsnoop captures of Android, Raspberry Pi and desktop hosts (`file:record` of
@@ -167,6 +168,33 @@ import Testing
         #expect(LESetDefaultPHY(.le1M).bytes == bytes("01312003000101"))
         #expect(LESetDefaultPHY([]).bytes == bytes("01312003030000"))
         #expect(LESetPHY(handle: 0x0040, transmit: .le2M, receive: []).bytes == bytes("013220074000020200" + "0000"))
+    }
+
+    /// The layouts of Core Vol 4 Part E, 7.1.10, 7.1.12, 7.1.38, 7.1.34, 7.1.53, 7.3.9, 7.8.24, 7.8.22, 7.8.25, 7.8.38,
+    /// 7.8.103 and 7.8.106: the bytes before the first key, and those from there on.
+    private static let commandsWithKeys: [(opcode: UInt16, before: Int, rest: Int)] = [
+        (0x040B, 6, 16), (0x040D, 6, 17), (0x042E, 6, 4), (0x0430, 6, 32), (0x0445, 6, 64), (0x0C11, 1, 2 * 22),
+        (0x2019, 12, 16), (0x2017, 0, 32), (0x201A, 2, 16), (0x2027, 7, 32), (0x2068, 15, 16), (0x206B, 4, 16 + 5),
+    ]
+
+    @Test(.row("S21")) func keysInCommandsAreZerosInTraces() {
+        for (opcode, before, rest) in Self.commandsWithKeys {
+            let head = [UInt8(truncatingIfNeeded: opcode), UInt8(opcode >> 8), UInt8(before + rest)]
+            let whole = head + [UInt8](repeating: 0x5A, count: before + rest)
+            let wanted = whole.prefix(3 + before) + [UInt8](repeating: 0, count: rest)
+            // Also in a command that is cut off.
+            for count in 0...whole.count {
+                var packet = Array(whole.prefix(count))
+                HCICommandPacket.blankKeys(in: &packet)
+                #expect(packet == Array(wanted.prefix(count)), "\(String(opcode, radix: 16)), \(count) bytes")
+            }
+        }
+        // LE Set Scan Enable, and LE Long Term Key Request Negative Reply.
+        for hex in ["0c20020100", "1b20024000"] {
+            var packet = bytes(hex)
+            HCICommandPacket.blankKeys(in: &packet)
+            #expect(packet == bytes(hex))
+        }
     }
 
     @Test func packetsReadBackAndRefuseWrongLengths() throws {

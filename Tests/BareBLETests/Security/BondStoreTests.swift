@@ -90,6 +90,21 @@ import Testing
         _ = try open()
     }
 
+    /// Each change reads what the one before has written.
+    @Test(.row("O28")) func changesOfSeveralTasksAreAllKept() async throws {
+        let opened = try open()
+        let records = (0..<32).map { RecordedBonds.numbered($0) }
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for record in records {
+                group.addTask { _ = try opened.save(record, isForStorage: true) }
+            }
+            try await group.waitForAll()
+        }
+        let stored = try opened.load()
+        #expect(Set(stored.records.map(\.identity)) == Set(records.map(\.identity)))
+        #expect(stored.records.map(\.generation) == Array(1...32))
+    }
+
     @Test func bondsInMemoryGoWithTheirStore() throws {
         let memory = BondStore.inMemory
         #expect(memory.directory == nil)

@@ -281,6 +281,21 @@ import Testing
         }
     }
 
+    /// Programs for iOS are notified of that by a code of its own, whatever the peer has refused before.
+    @Test func onlyTheSilenceOfThePeerIsAnEncryptionTimeout() {
+        let refusal = BLEError(
+            .insufficientSecurity, during: "read fff1", because: "", attError: .insufficientAuthentication)
+        for (failure, options, _) in Self.expectations {
+            let error = BLEError(failure, pairing: Self.peer, options, during: "pair")
+            let isPeersSilence = failure == .timedOut(nil)
+            #expect(error.isEncryptionTimeout == isPeersSilence, "\(error)")
+            #expect(error.hinting("").isEncryptionTimeout == isPeersSilence)
+            let explained = refusal.explained(by: error)
+            #expect(explained.isEncryptionTimeout == isPeersSilence)
+            #expect(explained.attError == .insufficientAuthentication)
+        }
+    }
+
     private static let setups: [(ManagementSetup.Failure, BLEError.Code)] = [
         (.notPermitted, .notPermitted), (.adapterGone, .noAdapter), (.noLowEnergy, .unsupported),
         (.blocked, .blocked), (.powerUnchanged, .adapterDown),
