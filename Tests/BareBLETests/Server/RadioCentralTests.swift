@@ -341,6 +341,24 @@ import Testing
         }
     }
 
+    /// The kernel has one channel of a link for both roles: that of the socket that was accepted.
+    @Test func aConnectToACentralUsesTheLinkThatTheCentralHasMade() async throws {
+        try await RadioBench.run { bench in
+            let phone = try await bench.connect()
+            let peer = try #require(await phone.peer)
+            let device = try await bench.central.connect(peer)
+            // The central serves nothing, and says so.
+            let error = await #expect(throws: BLEError.self) { _ = try await device.read(.handle(3)) }
+            #expect(error?.attError == .requestNotSupported)
+            #expect(try await phone.read(0xFFF1) == [])
+            #expect(await bench.local.centrals.count == 1)
+            await device.disconnect()
+            #expect(await phone.disconnected() == .remoteUserTerminated)
+            await bench.time.settle()
+            #expect(await bench.local.centrals.isEmpty)
+        }
+    }
+
     @Test func indicationsInsteadOfNotificationsAreTheSameSubscription() async throws {
         try await RadioBench.run { bench in
             let service = LocalService(0xFFE0, [LocalCharacteristic(0xFFE1, [.notify, .indicate])])
