@@ -51,6 +51,11 @@ extension VirtualRadio {
         central.assumeIsolated { $0.addressChanged(peer) }
     }
 
+    /// Has a central change the connection parameters of its link, as it may at any time; does nothing without a link.
+    package func changeParameters(of central: VirtualCentral, to parameters: ConnectionParameters) {
+        for name in links.names(of: central) { perform([.update(name.handle, parameters)], name.adapter) }
+    }
+
     /// Power-cycles a central: it has no link any more and does not disconnect. The adapter detects that by the
     /// supervision timeout; the central may connect again before.
     public func reset(_ central: VirtualCentral) {

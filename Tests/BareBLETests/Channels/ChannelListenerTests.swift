@@ -129,6 +129,42 @@ import Testing
         }
     }
 
+    /// Without credits the kernel takes packets until its buffer is full, as a socket whose peer does not read.
+    @Test(.row("P27")) func aCentralThatGrantsNoCreditsDelaysNobody() async throws {
+        try await ServerBench.run { bench in
+            let listener = try await bench.local.listenForChannels()
+            let (stingy, generous) = (try await bench.raw(), try await bench.raw())
+            let far = [try await bench.open(listener, stingy), try await bench.open(listener, generous)]
+            var channels = listener.channels.makeAsyncIterator()
+            let held = try #require(try await channels.next()).channel
+            let free = try #require(try await channels.next()).channel
+            var code: BLEError.Code?
+            while code == nil {
+                do throws(BLEError) {
+                    try await held.send([0], timeout: .milliseconds(100))
+                } catch {
+                    code = error.code
+                }
+            }
+            #expect(code == .timedOut)
+            let waiting = bench.time.task { try await held.send([1]) }
+            await bench.time.settle()
+            try await free.send([2])
+            #expect(await far[1].receive() == [2], "the other channel goes on")
+            #expect(await far[0].send([3]))
+            var packets = held.packets.makeAsyncIterator()
+            #expect(try await packets.next() == [3], "the other direction goes on")
+            #expect(await bench.local.centrals.count == 2, "the links stay up")
+
+            let start = bench.time.now
+            await held.close()
+            #expect(bench.time.now <= start + .seconds(2))
+            await #expect(throws: error(.disconnected)) { try await waiting.value }
+            await far[0].ended()
+            _ = try await bench.open(listener, stingy)
+        }
+    }
+
     @Test func aStoppedListenerEndsAndFreesItsPSM() async throws {
         try await ServerBench.run { bench in
             let listener = try await bench.local.listenForChannels(psm: 0x90)

@@ -58,6 +58,24 @@ import Testing
         }
     }
 
+    @Test func theSampleOfTheThermometerIndicatesItsValues() async throws {
+        try await VirtualTime.run { time in
+            let radio = VirtualRadio(time: time)
+            let program = time.task { try await thermometer(Central(radio: radio)) }
+            let phone = await radio.addCentral()
+            try await phone.connect()
+            #expect(try await phone.read(0x2A1D) == [2])
+            try await phone.subscribe(to: 0x2A1C, isIndicated: true)
+            for _ in 0..<3 {
+                let value = try await phone.nextValue(within: .seconds(6))
+                #expect(value.isIndication && value.bytes == [0x00, 0x6A, 0x01, 0x00, 0xFF])
+            }
+            program.cancel()
+            try? await program.value
+            await time.settle()
+        }
+    }
+
     private func channel(_ device: Peripheral) async throws {
         // in: Sources/BareBLE/BareBLE.docc/Channels.md
         let channel = try await device.openChannel(psm: 0x0080)

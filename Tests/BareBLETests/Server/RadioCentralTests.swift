@@ -53,6 +53,86 @@ import Testing
         }
     }
 
+    /// What takes an advertisement off air.
+    enum Disturbance: CaseIterable, Sendable {
+        case central, ownConnect, kernelConnect, otherProgram, reset, powerCycle
+
+        /// The time from its end to the advertisement. An adapter that is off is looked at every two seconds.
+        var limit: Duration { self == .powerCycle ? .milliseconds(2_100) : .milliseconds(100) }
+    }
+
+    @Test(.row("P29"), arguments: Disturbance.allCases) func itIsOnAirAgainSoon(
+        after disturbance: Disturbance
+    ) async throws {
+        try await RadioBench.run { bench in
+            var states = bench.advertising.states.makeAsyncIterator()
+            #expect(try await states.next() == .on)
+            let disturbing = bench.time.task { try await Self.disturb(bench, by: disturbance) }
+            guard case .paused? = try await states.next() else {
+                Issue.record("it was not taken off air")
+                return
+            }
+            let interruption = bench.time.now
+            while let state = try await states.next(), state != .on {}
+            let back = bench.time.now
+            let end = max(interruption, try await disturbing.value)
+            #expect(back <= end + disturbance.limit)
+            #expect(await bench.radio.advertisements().count == 1)
+        }
+    }
+
+    /// - Returns: The time of its end.
+    private static func disturb(_ bench: RadioBench, by disturbance: Disturbance) async throws -> BootInstant {
+        switch disturbance {
+        case .central:
+            _ = try await bench.connect()
+        case .ownConnect:
+            return try await connectAsCentral(bench, bench.central)
+        case .kernelConnect:
+            // Another program, without the capability for commands.
+            let other = Central(radio: bench.radio)
+            await bench.radio.setPermissions([])
+            try await other.ready()
+            await bench.radio.setPermissions([.commands, .administration])
+            return try await connectAsCentral(bench, other)
+        case .otherProgram:
+            let disable = LESetExtendedAdvertisingEnable(isEnabled: false, handles: [])
+            await bench.radio.foreign(HCICommandPacket(disable))
+        case .reset:
+            await bench.radio.reset()
+        case .powerCycle:
+            await bench.radio.powerOff()
+            try await bench.sleep(.seconds(5))
+            await bench.radio.powerOn()
+        }
+        return bench.time.now
+    }
+
+    private static func connectAsCentral(_ bench: RadioBench, _ central: Central) async throws -> BootInstant {
+        let id = try #require(await bench.radio.id(of: await bench.radio.add(.heartRate)))
+        let belt = try await central.connect(id)
+        let end = bench.time.now
+        await belt.disconnect()
+        return end
+    }
+
+    @Test func servingNeedsNoCapabilityAndAdvertisingNamesTheOneThatItNeeds() async throws {
+        try await RadioBench.run { bench in
+            await bench.radio.setPermissions([])
+            let local = LocalPeripheral(on: Central(radio: bench.radio))
+            try await local.publish(LocalService(0xFFF0, [LocalCharacteristic(0xFFF1, .read, value: .fixed([1]))]))
+            let error = await #expect(throws: BLEError.self) { _ = try await local.advertise([.localName("Other")]) }
+            #expect(error?.code == .notPermitted && error?.hint?.contains("cap_net_raw") == true)
+            try await local.acceptCentrals()
+            // The bench's own advertisement is heard, and its links go to the program that has begun last.
+            await bench.radio.setPermissions([.commands, .administration])
+            let phone = try await bench.connect()
+            #expect(try await phone.read(0xFFF1) == [1])
+            #expect(await bench.local.centrals.isEmpty)
+            await local.stop()
+        }
+    }
+
     @Test func nothingIsOnAirAfterStop() async throws {
         try await RadioBench.run { bench in
             let beacon = Advertisement([.localName("Beacon")], kind: .nonconnectable)
@@ -261,6 +341,24 @@ import Testing
         }
     }
 
+    /// The kernel has one channel of a link for both roles: that of the socket that was accepted.
+    @Test func aConnectToACentralUsesTheLinkThatTheCentralHasMade() async throws {
+        try await RadioBench.run { bench in
+            let phone = try await bench.connect()
+            let peer = try #require(await phone.peer)
+            let device = try await bench.central.connect(peer)
+            // The central serves nothing, and says so.
+            let error = await #expect(throws: BLEError.self) { _ = try await device.read(.handle(3)) }
+            #expect(error?.attError == .requestNotSupported)
+            #expect(try await phone.read(0xFFF1) == [])
+            #expect(await bench.local.centrals.count == 1)
+            await device.disconnect()
+            #expect(await phone.disconnected() == .remoteUserTerminated)
+            await bench.time.settle()
+            #expect(await bench.local.centrals.isEmpty)
+        }
+    }
+
     @Test func indicationsInsteadOfNotificationsAreTheSameSubscription() async throws {
         try await RadioBench.run { bench in
             let service = LocalService(0xFFE0, [LocalCharacteristic(0xFFE1, [.notify, .indicate])])
@@ -340,6 +438,26 @@ import Testing
         }
     }
 
+    @Test(.row("P26")) func absurdConnectionParametersDoNotEndTheLinkAndOthersMayBeRequested() async throws {
+        try await RadioBench.run { bench in
+            let central = try await bench.connect()
+            let id = try #require(await bench.local.centrals.first).id
+            let shortest = Duration.microseconds(7_500)
+            let absurd = try ConnectionParameters(
+                interval: shortest...shortest, latency: 499, supervisionTimeout: .seconds(32))
+            for _ in 0..<3 {
+                await bench.radio.changeParameters(of: central, to: absurd)
+                await bench.time.settle()
+                #expect(try await bench.local.connectionParameters(of: id) == absurd)
+                #expect(try await central.read(0xFFF1) == [])
+                let changed = try await bench.local.requestConnectionParameters(.lowPower, of: id)
+                #expect(changed.latency == 2 && changed.supervisionTimeout == .seconds(6))
+                #expect(try await bench.local.connectionParameters(of: id) == changed)
+            }
+            #expect(await bench.local.centrals.map(\.id) == [id])
+        }
+    }
+
     @Test(.row("P35")) func anEmptyPacketIsNotTheEndOfTheLink() async throws {
         try await RadioBench.run { bench in
             let central = try await bench.connect()
@@ -367,6 +485,7 @@ import Testing
 struct RadioBench: Sendable {
     let time: VirtualTime
     let radio: VirtualRadio
+    let central: Central
     let local: LocalPeripheral
     let advertising: AdvertisementLease
 
@@ -392,7 +511,9 @@ struct RadioBench: Sendable {
                         LocalCharacteristic(0xFFF4, .read, value: slow),
                     ]))
             let advertising = try await local.advertise([.localName("Bench")])
-            try await body(RadioBench(time: time, radio: radio, local: local, advertising: advertising))
+            let bench = RadioBench(
+                time: time, radio: radio, central: central, local: local, advertising: advertising)
+            try await body(bench)
             await advertising.stop()
             await local.stop()
         }
