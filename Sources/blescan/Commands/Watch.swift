@@ -79,31 +79,31 @@ struct Watch: AsyncParsableCommand {
         let reader = ValueReader(
             peripheral: peripheral, peer: peer, timeout: options.valueTimeout, isPaired: options.pair,
             findsTypes: true)
-        var attributes: [AttributeArgument] = []
-        for argument in reading.attribute { attributes += try await reader.attributes(of: argument) }
-        let isAlone = reading.isAlone
+        var requested: [RequestedValue] = []
+        for argument in reading.attribute { requested += try await reader.values(of: argument) }
+        let isAlone = reading.isAlone && !requested.contains(where: \.isOfService)
         var printer = ValuePrinter(
             values.lines(of: peer, json: options.json),
-            plots: plotting.plots(of: attributes.count, look: values.look), to: output)
+            plots: plotting.plots(of: requested.count, look: values.look), to: output)
         defer { printer.end() }
         var due = clock.now
         var printed = 0
         while !Task.isCancelled {
             var failures: [BLEError] = []
-            for attribute in attributes {
-                do {
-                    let reading = try await reader.read(attribute)
+            for index in requested.indices {
+                switch await reader.result(of: &requested[index]) {
+                case .success(let reading):
                     let labels = AttributeLabels([(reading.handle, reading.uuid)], isAlone: isAlone)
                     guard try await printer.print(reading, label: labels.text(of: reading.handle)) else {
                         return printed
                     }
                     printed += 1
-                } catch let error as BLEError {
+                case .failure(let error):
                     if error.code == .cancelled { return printed }
                     failures.append(error)
-                    if error.code == .disconnected { break }
                 }
                 if printed == limit.count { return printed }
+                if failures.last?.code == .disconnected { break }
             }
             // The end of the link is always the last failure. What could not be read at all at first is not tried
             // again.
