@@ -111,7 +111,8 @@ actor TalkSession {
                     to: [attribute.reference],
                     SubscribeOptions(preferred: kind, capacity: 65_536, timeout: timeout))
             } catch {
-                throw await attribute.advised(error, peripheral, subscribing: true)
+                throw await attribute.advised(
+                    error, peripheral, subscribing: true, reading: "`read \(attribute.text)` reads it.")
             }
             guard let handle = values.handles.first, subscriptions[handle] == nil else {
                 try await values.unsubscribe()

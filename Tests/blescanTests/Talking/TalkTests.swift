@@ -158,7 +158,7 @@ import Testing
         ("demo:battery", "write 0x0008 01", "it is not writable (properties: read, notify) [ATT 0x03]"),
         ("demo:battery", "write 2a19 01", "hint: `blescan explore` shows which values can be written."),
         ("demo:heart-rate", "write 0x0015 02", "control point not supported [ATT 0x80]"),
-        ("demo:battery", "notify 0x0003", "hint: `blescan watch` reads it again and again."),
+        ("demo:battery", "notify 0x0003", "hint: `read 0x0003` reads it."),
         ("demo:uart", "notify 0x0008", "hint: `blescan explore` shows which values the peer sends."),
     ])
     func whatIsNotPermittedIsExplained(_ peer: String, _ operation: String, _ words: String) async throws {
