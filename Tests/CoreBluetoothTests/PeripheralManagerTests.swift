@@ -335,6 +335,31 @@ import Testing
         }
     }
 
+    /// The queue is blocked from before the subscription until after the removal, whose report comes last.
+    @Test func aServiceThatWasRemovedHasNoSubscribers() async throws {
+        try await Bench.run { bench in
+            let (manager, recorder, offered, dynamic) = try await offer(bench)
+            let phone = try await connect(bench)
+            let constant = try await phone.characteristic(0xFFF1).value
+            bench.queue.suspend()
+            do {
+                defer { bench.queue.resume() }
+                try await phone.subscribe(to: 0xFFF2)
+                // Time goes on as soon as one callback waits, that of the subscription.
+                bench.time.loop.release()
+                await bench.time.settle()
+                bench.time.loop.hold()
+                manager.remove(offered)
+                while (try? await phone.read(at: constant)) != nil {}
+                #expect(dynamic.subscribedCentrals == [])
+            }
+            try await recorder.wait(for: "didSubscribeTo FFF2")
+            await bench.time.settle()
+            #expect(dynamic.subscribedCentrals == [])
+            _ = manager
+        }
+    }
+
     /// A central that takes no values for a while.
     @Test(.row("P13")) func updatesWaitUntilThereIsRoomAndKeepTheirOrder() async throws {
         try await Bench.run { bench in

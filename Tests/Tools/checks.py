@@ -188,9 +188,10 @@ def sanitized():
 
 
 def fuzz():
-    # A short look at each place where foreign bytes come in; what was found once is replayed first. From the same seed each time:
-    # a change is to fail by what it does, not by luck, which is what `make fuzz` is for.
-    yield ["Tests/Fuzz/run"], {"SECONDS_EACH": "5", "SEED": "1"}
+    # A short look at each place where foreign bytes come in; what was found once is replayed first. A change is to fail by what it does, and
+    # neither by luck, which is what `make fuzz` is for, nor by the load of the machine. So the number of inputs, the seed, what they begin
+    # with and the order of sets are the same each time. Beside a build each fuzzer takes 2 s to 6 s for them.
+    yield ["Tests/Fuzz/run"], {"EXECUTIONS": "250000", "SEED": "1", "FRESH": "1", "SWIFT_DETERMINISTIC_HASHING": "1"}
 
 
 def embedded():

@@ -91,11 +91,7 @@ struct Read: AsyncParsableCommand {
                 message: "\(service) is a service, and --raw is for one value",
                 hint: "Name one of its characteristics; `blescan explore` lists them.", status: .usage)
         }
-        let failures = show(found, of: peer)
-        guard let first = failures.first else { return }
-        // The last one is reported at the end of the program, with its status or that of the first.
-        for failure in failures.dropLast() { Console.report(failure) }
-        throw failures.count == 1 ? first : FailureAfterOthers(last: failures.last ?? first, status: ExitStatus(first))
+        try FailureAfterOthers.end(with: show(found, of: peer))
     }
 
     /// Prints the values, and returns the failures.

@@ -117,6 +117,8 @@ struct Talk: AsyncParsableCommand {
                 _ = try await group.next()
             } catch let error as BLEError where error.code == .disconnected {
                 throw error
+            } catch let error as FailureAfterOthers where error.last.code == .disconnected {
+                throw error
             } catch {}
             throw BLEError(
                 .disconnected, subject: peer.description, during: "go on",

@@ -85,8 +85,13 @@ struct Watch: AsyncParsableCommand {
 
     /// One of the values, once services stand for their characteristics.
     private enum Watched {
-        case attribute(AttributeArgument)
+        case value(RequestedValue)
         case rssi
+
+        var isOfService: Bool {
+            guard case .value(let value) = self else { return false }
+            return value.isOfService
+        }
     }
 
     private static let usualInterval: Duration = .seconds(5)
@@ -171,11 +176,10 @@ struct Watch: AsyncParsableCommand {
         for argument in attribute {
             switch argument {
             case .rssi: watched.append(.rssi)
-            case .value(let value):
-                watched += try await reader.attributes(of: value).map { Watched.attribute($0) }
+            case .value(let value): watched += try await reader.values(of: value).map { Watched.value($0) }
             }
         }
-        let isAlone = attribute.count == 1 && attribute.allSatisfy { $0.value?.isAttribute ?? true }
+        let isAlone = watched.count == 1 && !watched.contains(where: \.isOfService)
         var printer = ValuePrinter(
             values.lines(of: peer, json: options.json),
             plots: plotting.plots(of: watched.count, look: values.look), to: output)
@@ -184,9 +188,10 @@ struct Watch: AsyncParsableCommand {
         var printed = 0
         while !Task.isCancelled {
             var failures: [BLEError] = []
-            for value in watched {
+            for index in watched.indices {
                 do {
-                    guard try await Self.show(value, reader, isAlone: isAlone, &printer) else { return printed }
+                    let isTaken = try await Self.show(&watched[index], reader, isAlone: isAlone, &printer)
+                    guard isTaken else { return printed }
                     printed += 1
                 } catch let error as BLEError {
                     if error.code == .cancelled { return printed }
@@ -210,14 +215,16 @@ struct Watch: AsyncParsableCommand {
 
     /// Reads a value and prints it; returns whether the reader of the output has taken it.
     private static func show(
-        _ value: Watched, _ reader: ValueReader, isAlone: Bool, _ printer: inout ValuePrinter
+        _ watched: inout Watched, _ reader: ValueReader, isAlone: Bool, _ printer: inout ValuePrinter
     ) async throws -> Bool {
-        switch value {
+        switch watched {
         case .rssi:
             let rssi = try await reader.peripheral.rssi()
             return try await printer.print(rssi: rssi, label: isAlone ? nil : "RSSI")
-        case .attribute(let attribute):
-            let reading = try await reader.read(attribute)
+        case .value(var value):
+            let result = await reader.result(of: &value)
+            watched = .value(value)
+            let reading = try result.get()
             let labels = AttributeLabels([(reading.handle, reading.uuid)], isAlone: isAlone)
             return try await printer.print(reading, label: labels.text(of: reading.handle))
         }

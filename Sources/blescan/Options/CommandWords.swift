@@ -164,6 +164,11 @@ struct CommandWords {
 
     /// Returns the failure for the peer of a scan, which has none.
     private func surplus(_ word: String, _ peer: PeerDesignation) -> Failure {
+        if case .known(.demo(let name)) = peer, VirtualPeer(named: name) == nil {
+            return Failure(
+                message: "a scan takes no peer, and there is no demo:\(name)",
+                hint: "The virtual devices are \(VirtualPeer.names).", status: .usage)
+        }
         let options: String? =
             switch peer {
             case .advertised(let peer): peer.scanOptions

@@ -4,8 +4,13 @@ import BareBLE
 extension AttributeArgument {
     /// Returns the failure of an operation on the named attribute, with suggestions where there are any.
     ///
-    /// - Parameter subscribing: Whether the operation was a subscription, which descriptors do not support.
-    func advised(_ error: BLEError, _ peripheral: Peripheral, subscribing: Bool = false) async -> BLEError {
+    /// - Parameters:
+    ///   - subscribing: Whether the operation was a subscription, which descriptors do not support.
+    ///   - reading: What reads a value that can only be read, as a sentence.
+    func advised(
+        _ error: BLEError, _ peripheral: Peripheral, subscribing: Bool = false,
+        reading: String = "`blescan watch` reads it again and again."
+    ) async -> BLEError {
         if error.attError == .readNotPermitted {
             return error.with(
                 reason: "it is not readable", hint: "`blescan notify` prints a value that the peer sends.")
@@ -18,7 +23,9 @@ extension AttributeArgument {
                 return error.with(
                     reason: "refused: control point not supported", hint: "Write 01, which resets the energy expended.")
             }
-            if let advised = Self.advised(error, of: characteristic.properties, subscribing: subscribing) {
+            if let advised = Self.advised(
+                error, of: characteristic.properties, subscribing: subscribing, reading: reading)
+            {
                 return advised
             }
         }
@@ -58,7 +65,7 @@ extension AttributeArgument {
 
     /// Returns the failure of what the properties do not permit; `nil` for another one.
     private static func advised(
-        _ error: BLEError, of properties: CharacteristicProperties, subscribing: Bool
+        _ error: BLEError, of properties: CharacteristicProperties, subscribing: Bool, reading: String
     ) -> BLEError? {
         let writable = "`blescan explore` shows which values can be written."
         if error.attError == .writeNotPermitted, !properties.canWrite {
@@ -67,8 +74,7 @@ extension AttributeArgument {
         guard error.code == .notSupported, error.attError == nil, error.hint == nil else { return nil }
         if !subscribing { return error.with(hint: writable) }
         return error.with(
-            hint: properties.contains(.read)
-                ? "`blescan watch` reads it again and again." : "`blescan explore` shows which values the peer sends.")
+            hint: properties.contains(.read) ? reading : "`blescan explore` shows which values the peer sends.")
     }
 
     /// To the library a descriptor's handle would stand for its characteristic, which is not what the user wrote.

@@ -124,7 +124,7 @@ extension Blescan {
         } catch let error as BLEError {
             end(Failure(error), code: error.code, attError: error.attError)
         } catch let error as FailureAfterOthers {
-            end(Failure(error.last, status: error.status), code: error.last.code, attError: error.last.attError)
+            end(Failure(error), code: error.last.code, attError: error.last.attError)
         } catch let error as Failure {
             end(error)
         } catch {
@@ -227,6 +227,8 @@ extension Console {
     static func report(_ error: any Error) {
         if let error = error as? BLEError {
             report(Failure(error), code: error.code, attError: error.attError)
+        } else if let error = error as? FailureAfterOthers {
+            report(Failure(error), code: error.last.code, attError: error.last.attError)
         } else if let failure = error as? Failure {
             report(failure, code: nil, attError: nil)
         }
@@ -237,6 +239,15 @@ extension Console {
 struct FailureAfterOthers: Error {
     let last: BLEError
     let status: ExitStatus
+
+    /// Reports all of these failures but the last one, and throws that with the status of the first. An interruption
+    /// keeps its own status.
+    static func end(with failures: [BLEError]) throws {
+        for failure in failures.dropLast() { Console.report(failure) }
+        guard let first = failures.first, let last = failures.last else { return }
+        if failures.count == 1 || last.code == .cancelled { throw last }
+        throw FailureAfterOthers(last: last, status: ExitStatus(first))
+    }
 }
 
 extension Failure {
@@ -249,8 +260,15 @@ extension Failure {
 
     /// Returns whether an error concerns one operation, and others may follow.
     static func isOfOneOperation(_ error: any Error) -> Bool {
-        if let error = error as? BLEError { return error.code != .disconnected && error.code != .cancelled }
+        if let error = error as? BLEError ?? (error as? FailureAfterOthers)?.last {
+            return error.code != .disconnected && error.code != .cancelled
+        }
         return error is Failure
+    }
+
+    /// The last of several failures.
+    fileprivate init(_ error: FailureAfterOthers) {
+        self.init(error.last, status: error.status)
     }
 
     /// A failure of the library.

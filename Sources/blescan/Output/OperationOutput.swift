@@ -149,7 +149,7 @@ struct OperationOutput: Sendable {
         return line
     }
 
-    /// Returns the value as objects have it, if it is one; several fields are a text for users.
+    /// Returns a value alone, as the column of a measurement has it; several fields are a text for users.
     private func cell(_ meaning: ValueDescription) -> String {
         if let only = meaning.fields.first, meaning.fields.count == 1, only.name.isEmpty { return CSVLine.value(only) }
         return CSVLine.text(meaning.line)

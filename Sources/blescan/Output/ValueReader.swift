@@ -11,6 +11,15 @@ struct ReadValue: Sendable {
     var isOfService = false
 }
 
+/// A value that is to be read.
+struct RequestedValue: Sendable {
+    let attribute: AttributeArgument
+    /// Whether its service was named, and not the value itself.
+    var isOfService = false
+    /// The result of the read that has found out what was named. A second read may return another value.
+    fileprivate var firstResult: Result<ReadValue, BLEError>?
+}
+
 /// Reads the values that a command line names, for `read`, `watch` and `talk`.
 struct ValueReader: Sendable {
     let peripheral: Peripheral
@@ -23,45 +32,39 @@ struct ValueReader: Sendable {
     let findsTypes: Bool
 
     /// Reads what an argument names, and returns each value or its failure. The end of the link is the last one.
-    ///
-    /// A UUID of an unknown type, which no characteristic of the peer has, may be that of a service.
     func results(of argument: ReadArgument) async -> [Result<ReadValue, BLEError>] {
-        do throws(BLEError) {
-            let found = await results(of: try await attributes(of: argument), isService: !argument.isAttribute)
-            guard case .failure(let error)? = found.last, error.code == .attributeNotFound,
-                let service = argument.possibleService, let readable = try await self.readable(of: service)
-            else { return found }
-            return await results(of: readable, isService: true)
-        } catch {
-            return [.failure(error)]
-        }
-    }
-
-    private func results(
-        of attributes: [AttributeArgument], isService: Bool
-    ) async -> [Result<ReadValue, BLEError>] {
         var results: [Result<ReadValue, BLEError>] = []
-        for attribute in attributes {
-            do throws(BLEError) {
-                var reading = try await read(attribute)
-                reading.isOfService = isService
-                results.append(.success(reading))
-            } catch {
-                results.append(.failure(error))
-                if error.code == .disconnected || error.code == .cancelled { break }
+        do throws(BLEError) {
+            for var value in try await values(of: argument) {
+                let result = await self.result(of: &value)
+                results.append(result)
+                if case .failure(let error) = result, error.code == .disconnected || error.code == .cancelled { break }
             }
+        } catch {
+            results.append(.failure(error))
         }
         return results
     }
 
-    /// Returns the attributes that an argument names, after a discovery if it is a service.
+    /// Returns the values that an argument names, after a discovery if it is a service.
     ///
-    /// - Throws: `BLEError`; with `.attributeNotFound` for a service that the peer does not have, or of which nothing
-    ///   can be read.
-    func attributes(of argument: ReadArgument) async throws(BLEError) -> [AttributeArgument] {
+    /// A UUID of an unknown type, which no characteristic of the peer has, may be that of a service.
+    ///
+    /// - Throws: `BLEError`; with `.attributeNotFound` for a named service that the peer does not have, or for any of
+    ///   which nothing can be read.
+    func values(of argument: ReadArgument) async throws(BLEError) -> [RequestedValue] {
         switch argument {
         case .attribute(let attribute):
-            return [attribute]
+            var value = RequestedValue(attribute: attribute)
+            guard let service = argument.possibleService else { return [value] }
+            let result = await self.result(of: &value)
+            if case .failure(let error) = result, error.code == .attributeNotFound,
+                let readable = try await self.readable(of: service)
+            {
+                return readable
+            }
+            value.firstResult = result
+            return [value]
         case .service(let service):
             if let readable = try await self.readable(of: service) { return readable }
             throw BLEError(
@@ -72,10 +75,25 @@ struct ValueReader: Sendable {
         }
     }
 
+    /// Reads a value. The first call returns what has been read to find it.
+    func result(of value: inout RequestedValue) async -> Result<ReadValue, BLEError> {
+        if let result = value.firstResult {
+            value.firstResult = nil
+            return result
+        }
+        do throws(BLEError) {
+            var reading = try await read(value.attribute)
+            reading.isOfService = value.isOfService
+            return .success(reading)
+        } catch {
+            return .failure(error)
+        }
+    }
+
     /// Returns the readable characteristics of a service; `nil` if the peer does not have it.
     ///
     /// - Throws: `BLEError`; with `.attributeNotFound` if nothing of the service can be read.
-    private func readable(of service: BluetoothUUID) async throws(BLEError) -> [AttributeArgument]? {
+    private func readable(of service: BluetoothUUID) async throws(BLEError) -> [RequestedValue]? {
         do throws(BLEError) {
             let database = try await peripheral.discover(services: [service], level: .structure, timeout: timeout)
             guard !database.services.isEmpty else { return nil }
@@ -87,7 +105,7 @@ struct ValueReader: Sendable {
                     because: "nothing of this service is readable",
                     hint: "`blescan notify` prints a value that the peer sends.")
             }
-            return readable.map { AttributeArgument($0) }
+            return readable.map { RequestedValue(attribute: AttributeArgument($0), isOfService: true) }
         } catch {
             throw error.advised(peer, isBonded: isPaired)
         }
@@ -96,7 +114,7 @@ struct ValueReader: Sendable {
     /// Reads a value.
     ///
     /// - Throws: `BLEError`, with what helps.
-    func read(_ attribute: AttributeArgument) async throws(BLEError) -> ReadValue {
+    private func read(_ attribute: AttributeArgument) async throws(BLEError) -> ReadValue {
         do throws(BLEError) {
             let (handle, uuid, value) = try await peripheral.readAttribute(attribute.reference, timeout: timeout)
             var reading = ReadValue(handle: handle, uuid: uuid, value: value)

@@ -130,12 +130,15 @@ enum CSVLine {
         return String(cell)
     }
 
-    /// Returns a number, or a device's text, as a cell; an unknown value is empty.
+    /// Returns a quantity as its number, and anything else in words, as a cell; an unknown value is empty.
     static func value(_ field: ValueField) -> String {
-        switch field.json {
-        case .null: ""
-        case .string(let text): self.text(text)
-        default: quoted(field.json.text)
+        switch field.content {
+        case .integer, .decimal, .flag: field.json.text
+        case .float(let number): number.isFinite ? field.json.text : ""
+        case .text(let text), .quoted(let text): self.text(text)
+        // The column has the field's name.
+        case .named, .list: text(ValueField(field.content, unit: field.unit).text)
+        case .missing: ""
         }
     }
 }

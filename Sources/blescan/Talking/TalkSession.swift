@@ -43,10 +43,7 @@ actor TalkSession {
     /// - Returns: Whether more operations may follow.
     func perform(_ operation: TalkOperation) async throws -> Bool {
         switch operation {
-        case .read(let arguments):
-            for argument in arguments {
-                try await read(argument, isAlone: arguments.count == 1)
-            }
+        case .read(let arguments): try await read(arguments)
         case .write(let attribute, let value, let kind): try await write(attribute, try value.bytes(), kind)
         case .notify(let attributes, let kind): try await subscribe(to: attributes, kind)
         case .stop(let attributes): try await unsubscribe(from: attributes)
@@ -70,21 +67,25 @@ actor TalkSession {
 
     // MARK: Operations
 
-    /// Prints every value that can be read, and throws the last failure after the others have been reported.
-    private func read(_ argument: ReadArgument, isAlone: Bool) async throws {
+    /// Prints every value that can be read; then the failures are reported, and the last one is thrown.
+    private func read(_ arguments: [ReadArgument]) async throws {
         var failures: [BLEError] = []
-        for result in await reader.results(of: argument) {
-            switch result {
-            case .success(let reading):
-                let hasLabel = !isAlone || reading.isOfService
-                let label = hasLabel ? await self.label(reading.handle, reading.uuid) : nil
-                try await print(output.line(ofReading: reading.value, at: reading.handle, reading.uuid, label: label))
-            case .failure(let failure):
-                failures.append(failure)
+        for argument in arguments {
+            for result in await reader.results(of: argument) {
+                switch result {
+                case .success(let reading):
+                    let hasLabel = arguments.count > 1 || reading.isOfService
+                    let label = hasLabel ? await self.label(reading.handle, reading.uuid) : nil
+                    try await print(
+                        output.line(ofReading: reading.value, at: reading.handle, reading.uuid, label: label))
+                case .failure(let failure):
+                    failures.append(failure)
+                }
             }
+            // Without a link the others cannot be read.
+            if failures.last?.code == .disconnected || failures.last?.code == .cancelled { break }
         }
-        for failure in failures.dropLast() { Console.report(failure) }
-        if let last = failures.last { throw last }
+        try FailureAfterOthers.end(with: failures)
     }
 
     private func write(_ attribute: AttributeArgument, _ bytes: [UInt8], _ kind: WriteKind) async throws {
@@ -110,7 +111,8 @@ actor TalkSession {
                     to: [attribute.reference],
                     SubscribeOptions(preferred: kind, capacity: 65_536, timeout: timeout))
             } catch {
-                throw await attribute.advised(error, peripheral, subscribing: true)
+                throw await attribute.advised(
+                    error, peripheral, subscribing: true, reading: "`read \(attribute.text)` reads it.")
             }
             guard let handle = values.handles.first, subscriptions[handle] == nil else {
                 try await values.unsubscribe()

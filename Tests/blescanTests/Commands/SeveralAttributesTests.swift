@@ -143,6 +143,31 @@ import Testing
         #expect(try Data(contentsOf: URL(filePath: file)).isEmpty)
     }
 
+    /// A characteristic with the UUID comes before a service, and what has told them apart is its first value.
+    @Test func aVendorsServiceIsReadAgain() async throws {
+        let peer = try await SocketPeer(Self.thermometer)
+        let outcome = try await BuiltProgram.run(["watch", "unix:\(peer.path)", "fff0", "--every", "10ms", "-n", "2"])
+        #expect(outcome.status == 0, "\(outcome.errors)")
+        let lines = outcome.output.split(separator: "\n").map { $0.split(separator: " ", maxSplits: 1)[1] }
+        #expect(lines == [" 0x0009 fff2  07", " 0x0009 fff2  07"])
+        let device = VirtualDevice(
+            name: "Same",
+            services: [
+                VirtualService(
+                    0xFFF0,
+                    [
+                        VirtualCharacteristic(0xFFF0, .read, value: [1]),
+                        VirtualCharacteristic(0xFFF1, .read, value: [2]),
+                    ])
+            ])
+        let other = try await SocketPeer(device)
+        let same = try await BuiltProgram.run([
+            "watch", "unix:\(other.path)", "fff0", "--every", "10ms", "-n", "2", "--hex-only",
+        ])
+        #expect(same.status == 0 && same.output == "01\n01\n", "\(same.errors)")
+        #expect(other.packets.count == 3, "the MTU, one request a value")
+    }
+
     /// The second read uses the handle that the first one has found.
     @Test func oneTypeReportsBoth() async throws {
         let lines = try await BuiltProgram.run(["read", "demo:heart-rate", "0x0018", "2a19"]).output

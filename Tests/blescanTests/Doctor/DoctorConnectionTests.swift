@@ -26,6 +26,20 @@ import Testing
         #expect(packets.status == 0 && packets.output.contains("Read By Group Type Request"))
     }
 
+    /// A device is connected to with its bond, or not at all: nobody knows whether it has one in this directory.
+    @Test func bondsThatCannotBeReadPreventAConnection() async throws {
+        let machine = try FakeMachine()
+        let directory = machine.root.appending(path: "bonds")
+        try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+        try machine.setMode("bonds", 0o777)
+        let outcome = try await machine.doctor([
+            "--connect", "C6:55:44:33:22:11/random", "--bonds", directory.path, "--no-scan", "--json",
+        ])
+        #expect(outcome.status == 77, "\(outcome.errors)")
+        let finding = try #require(try outcome.objects().first { $0["id"] as? String == "connect-failed" })
+        #expect((finding["text"] as? String)?.contains(directory.path) == true, "\(finding)")
+    }
+
     @Test func anEncryptedLinkIsNamed() {
         var facts = SystemFacts()
         facts.connection = ConnectionFacts(peer: "demo:lock")

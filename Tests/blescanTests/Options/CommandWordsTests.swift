@@ -72,6 +72,12 @@ import Testing
                 == "Write `blescan scan --name Therm` to hear it alone, or `blescan explore 'name:Therm*'` for its "
                 + "attributes.")
         #expect(try failure("scan", "name:-x")?.hint?.hasPrefix("Write `blescan scan --name=-x` ") == true)
+        #expect(try failure("scan", "demo:battery")?.hint == "Write `blescan explore demo:battery` for its attributes.")
+        let none = try failure("scan", "demo:nope")
+        #expect(none?.message == "a scan takes no peer, and there is no demo:nope")
+        #expect(
+            none?.hint
+                == "The virtual devices are demo:heart-rate, demo:battery, demo:uart, demo:long-value, demo:lock.")
         #expect(try failure("scan", "--address", "AA:BB:CC:DD:EE:FF") == nil, "that is the value of an option")
         #expect(try failure("read", "demo:battery") == nil)
     }

@@ -52,11 +52,13 @@ import Testing
     @Test func aTableHasOneLineForEachValue() async throws {
         let header = "t,peer,handle,uuid,name,event,hex,value"
         let read = try await BuiltProgram.run(
-            ["read", "demo:heart-rate", "2a19", "2a00", "--format", "csv"])
+            ["read", "demo:heart-rate", "2a19", "2a00", "2a38", "2a01", "--format", "csv"])
         let lines = read.output.split(separator: "\n").map(String.init)
-        #expect(lines.count == 3 && lines[0] == header)
+        #expect(lines.count == 5 && lines[0] == header)
         #expect(lines[1].hasSuffix(",2a19,Battery Level,read,57,87"), "a number alone, as in objects")
         #expect(lines[2].hasSuffix(",Virtual HRM"), "a text without quotes")
+        #expect(lines[3].hasSuffix(",2a38,Body Sensor Location,read,01,chest"), "a code in words")
+        #expect(lines[4].hasSuffix(",2a01,Appearance,read,4103,Heart Rate Belt"))
         #expect(lines[1].contains("Z,demo:heart-rate,24,") || lines[1].contains(",demo:heart-rate,24,"))
         let notify = try await BuiltProgram.run(Self.heart + ["--format", "csv"])
         let values = notify.output.split(separator: "\n")
@@ -67,6 +69,16 @@ import Testing
         let watch = try await BuiltProgram.run(
             ["watch", "demo:battery", "2a19", "--every", "10ms", "-n", "2", "--format", "csv"])
         #expect(watch.output.split(separator: "\n").count == 3)
+    }
+
+    /// A spreadsheet skips an empty cell in a column of numbers.
+    @Test func anUnknownValueIsAnEmptyCell() async throws {
+        let device = VirtualDevice(
+            name: "Probe",
+            services: [VirtualService(0x181A, [VirtualCharacteristic(0x2A6E, .read, value: [0x00, 0x80])])])
+        let peer = try await SocketPeer(device)
+        let outcome = try await BuiltProgram.run(["read", "unix:\(peer.path)", "2a6e", "--format", "csv"])
+        #expect(outcome.output.hasSuffix(",2a6e,Temperature,read,0080,\n"), "\(outcome.output)")
     }
 
     /// Vendors use the UUIDs of companies for characteristics of their own.

@@ -40,6 +40,18 @@ import Testing
         #expect(lines(name, [.name, .rssi]).last == cell + ",-41")
     }
 
+    @Test(
+        arguments: [
+            (.number("heart rate", 72, "bpm"), "72"), (.scaled("temperature", 2571, exponent: -2, "°C"), "25.71"),
+            (ValueField("voltage", .float(0.5), unit: "V"), "0.5"), (ValueField("voltage", .float(.infinity)), ""),
+            (ValueField("temperature", .missing("not known")), ""), (ValueField("contact", .flag(false)), "false"),
+            (ValueField("type", .named(3, "ear")), "ear"), (ValueField(.quoted("=1")), "'=1"),
+            (ValueField("RR", .list([.integer(1), .integer(2)]), unit: "s"), "\"1 s, 2 s\""),
+        ] as [(ValueField, String)])
+    func quantitiesAreNumbersAndCodesAreWords(_ field: ValueField, _ cell: String) {
+        #expect(CSVLine.value(field) == cell)
+    }
+
     @Test func fieldsAreChosen() throws {
         let fields = try FieldsArgument(argument: "rssi,connectable,decoded.counter,event,scanResponseHex").fields
         #expect(lines("x", fields) == ["rssi,connectable,decoded.counter,event,scanResponseHex", "-41,true,,found,"])

@@ -121,12 +121,44 @@ import Testing
         #expect(!outcome.output.contains("Virtual long value"), "nothing follows a failure")
     }
 
+    /// Those of several arguments do not either; the status is that of the first failure, as for `blescan read`.
+    @Test(arguments: [("read fff9 2a37 2a19 2a38", Int32(1)), ("read 2a37 fff9 2a19 2a38", 76)])
+    func whatCanBeReadOfSeveralIsShown(_ operation: String, _ status: Int32) async throws {
+        let outcome = try await BuiltProgram.run(["talk", "demo:heart-rate", operation, "read 2a00"])
+        #expect(outcome.status == status, "\(outcome.errors)")
+        #expect(outcome.output.contains("87 %") && outcome.output.contains("chest"), "\(outcome.output)")
+        let failures = outcome.errors.split(separator: "\n").filter { $0.hasPrefix("blescan: could not read") }
+        #expect(failures.count == 2, "each is reported: \(outcome.errors)")
+        #expect(!outcome.output.contains("Virtual HRM"), "nothing follows a failure")
+    }
+
+    @Test func theLinksEndEndsARead() async throws {
+        let peer = try await SocketPeer(.battery, until: [0x0A, 0x08, 0x00])
+        let outcome = try await BuiltProgram.run(["talk", "unix:\(peer.path)", "read fff9 2a19 2a00 2a01"])
+        #expect(outcome.status == 1 && outcome.output.isEmpty, "the first failure's: \(outcome.errors)")
+        let failures = outcome.errors.split(separator: "\n").filter { $0.hasPrefix("blescan: could not read") }
+        #expect(failures.count == 2 && failures.last?.contains("2a19") == true, "\(outcome.errors)")
+    }
+
+    @Test func severalFailuresLeaveThePrompt() async throws {
+        let terminal = try PseudoTerminal()
+        let program = try RunningProgram(["talk", "demo:heart-rate"], errors: terminal, keyboard: terminal)
+        try await terminal.shown("`quit` ends")
+        terminal.type("read fff9 2a37 2a19\n")
+        try await terminal.shown("could not read fff9")
+        try await terminal.shown("could not read 2a37")
+        terminal.type("read 2a00\n")
+        try await program.printed("Virtual HRM")
+        terminal.type("quit\n")
+        #expect(try await program.outcome().status == 0)
+    }
+
     /// By its handle a value is as well known as by its name.
     @Test(arguments: [
         ("demo:battery", "write 0x0008 01", "it is not writable (properties: read, notify) [ATT 0x03]"),
         ("demo:battery", "write 2a19 01", "hint: `blescan explore` shows which values can be written."),
         ("demo:heart-rate", "write 0x0015 02", "control point not supported [ATT 0x80]"),
-        ("demo:battery", "notify 0x0003", "hint: `blescan watch` reads it again and again."),
+        ("demo:battery", "notify 0x0003", "hint: `read 0x0003` reads it."),
         ("demo:uart", "notify 0x0008", "hint: `blescan explore` shows which values the peer sends."),
     ])
     func whatIsNotPermittedIsExplained(_ peer: String, _ operation: String, _ words: String) async throws {
