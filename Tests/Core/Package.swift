@@ -14,30 +14,22 @@ let strict: [SwiftSetting] = [
 ]
 
 let lifetimes = strict + [.enableExperimentalFeature("Lifetimes")]
-// The sources under test are optimised and sanitized. The tests themselves would take longer to compile than to run, so they
-// are neither, and are compiled file by file.
-let sanitized = lifetimes + [.unsafeFlags(["-sanitize=address"])]
-let tests = strict + [.unsafeFlags(["-Onone", "-no-whole-module-optimization"])]
-let runtime: [LinkerSetting] = [.unsafeFlags(["-sanitize=address"])]
 
 let package = Package(
     name: "BareBLECore",
     targets: [
-        .target(name: "BLECore", swiftSettings: sanitized),
-        .target(name: "BLEProfiles", dependencies: ["BLECore"], swiftSettings: sanitized),
+        .target(name: "BLECore", swiftSettings: lifetimes),
+        .target(name: "BLEProfiles", dependencies: ["BLECore"], swiftSettings: lifetimes),
         .target(
             name: "BLECapture", dependencies: ["BLECore", "BLEProfiles"], exclude: ["Recording", "BLECapture.docc"],
-            swiftSettings: sanitized),
-        .target(name: "TestSupport", dependencies: ["BLECore"], path: "Tests/TestSupport", swiftSettings: tests),
+            swiftSettings: lifetimes),
+        .target(name: "TestSupport", dependencies: ["BLECore"], path: "Tests/TestSupport", swiftSettings: strict),
         .testTarget(
-            name: "BLECoreTests", dependencies: ["BLECore", "BLEProfiles", "TestSupport"], swiftSettings: tests,
-            linkerSettings: runtime),
+            name: "BLECoreTests", dependencies: ["BLECore", "BLEProfiles", "TestSupport"], swiftSettings: strict),
         .testTarget(
-            name: "BLEProfilesTests", dependencies: ["BLECore", "BLEProfiles", "TestSupport"], swiftSettings: tests,
-            linkerSettings: runtime),
+            name: "BLEProfilesTests", dependencies: ["BLECore", "BLEProfiles", "TestSupport"], swiftSettings: strict),
         .testTarget(
-            name: "BLECaptureTests", dependencies: ["BLECapture", "BLECore", "TestSupport"], swiftSettings: tests,
-            linkerSettings: runtime),
+            name: "BLECaptureTests", dependencies: ["BLECapture", "BLECore", "TestSupport"], swiftSettings: strict),
     ],
     swiftLanguageModes: [.v6]
 )

@@ -44,7 +44,7 @@ package enum ScanNotice: Hashable, Sendable {
 /// One scan of several that share an adapter.
 struct ScanSubscription {
     let id: ScanID
-    private(set) var gate: ScanGate
+    var gate: ScanGate
     let lostAfter: Duration?
     /// The peers left out at the moment, besides those that the filter leaves out.
     let excluded: ExcludedPeers?
