@@ -10,6 +10,9 @@ a chroot, and packages on the product CoreBluetooth and on the installed module)
 For `make sanitize`, each with a build of its own in .build/STEP: addresses, threads, undefined (all Swift tests with that sanitizer),
 optimised (all Swift tests in a release build).
 
+With SAMPLE=1, as on the build machine, whose time is limited: `sanitized` is left out, the simulation plays a quarter of its
+seeds, and of the group of kernel tests that runs on a second kernel those tests run that meet a difference of the two.
+
 A step's whole output goes to .build/checks/STEP.log; what failed or was skipped is shown. A failed step does not stop the
 next one. Status 0: nothing failed; on a build machine (CI=true) a skipped test counts as a failure too.
 """
@@ -27,6 +30,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 LOGS = ROOT / ".build" / "checks"
 STRICT = os.environ.get("CI", "").lower() in ("true", "1", "yes")
+SAMPLE = os.environ.get("SAMPLE") == "1"
 
 # One way to build what is released, in all steps and in the Makefile: with other options everything would be linked again, or compiled.
 RELEASE = ["swift", "build", "-c", "release", "--static-swift-stdlib", "--disable-local-rpath", "--product"]
@@ -173,7 +177,7 @@ def examples():
 
 def simulation():
     yield [*RELEASE, "simulation"], {}
-    yield ["Tests/Tools/simulate", os.environ.get("SEEDS") or "0..<10000"], {}
+    yield ["Tests/Tools/simulate", os.environ.get("SEEDS") or ("0..<2500" if SAMPLE else "0..<10000")], {}
 
 
 def sanitized():
@@ -229,9 +233,11 @@ DIFFERING = (
     "a_lock_that_has_lost_its_key_is_neither_believed_nor_paired", "a_bond_that_a_lock_has_lost_is_replaced_by_a_connect",
     "requests_of_strangers_for_a_pairing_are_refused", "a_lock_with_private_addresses_is_one_lock",
     "a_session_stays_with_a_lock_that_changes_its_address", "bonds_outlive_the_power")
-# What has the time of this machine, and so needs it for itself. In the other guests time is counted in instructions.
-HOST_TIME = [["legacy"], ["pairing", "--kernel", "6.1", *(word for test in DIFFERING for word in ("--only", test))]]
+# The longest first: what runs last has one of the processors. Time in these guests is counted in instructions.
 COUNTED = ["doctor", "extended", "centrals", "pairing", "daemon", "recovery", "dual", "corebluetooth"]
+# Have the time of this machine.
+HOST_TIME = [
+    ["legacy"], ["pairing", "--kernel", "6.1", *(word for test in (DIFFERING if SAMPLE else ()) for word in ("--only", test))]]
 
 
 def kernel():
@@ -241,7 +247,10 @@ def kernel():
     yield [*RELEASE, "bareble-recover"], {}
     for product in ("heart-rate-logger", "advertisement-logger"):
         yield ["swift", "build", *EXAMPLES, "--product", product], {}
-    for groups in [*machines(), *machines_alone()]:
+    for groups in machines():
+        # No time limit in there runs out because others come first.
+        yield ["nice", "-n", "10", "python3", "Tests/VM/run.py", *groups], {}
+    for groups in machines_of_host_time():
         yield ["python3", "Tests/VM/run.py", *groups], {}
 
 
@@ -250,8 +259,8 @@ def machines():
     return [] if os.environ.get("KERNELS") else [[group] for group in COUNTED]
 
 
-def machines_alone():
-    """The others, which come after them."""
+def machines_of_host_time():
+    """The others, which may have nothing but those beside them."""
     return [[]] if os.environ.get("KERNELS") else HOST_TIME
 
 
@@ -305,19 +314,23 @@ class Run:
         self.name, self.done = name, done
         self.tally, self.shown, self.began = Tally(), [], time.monotonic()
         self.commands = list(STEPS[name]())
+        self.kept = 0
         self.lock = threading.Lock()
         self.log = open(LOGS / f"{name}.log", "w")
 
-    def perform(self, leaving=0):
-        """Performs one command after the other until `leaving` are left; after a failure none. Several threads may do so at once."""
-        while (next_one := self.take(leaving)) is not None:
+    def perform(self, is_shared=False):
+        """Performs one command after the other until as many are left as are kept; after a failure none.
+
+        Several threads may do so at once, each with `is_shared`: the log gets what a command prints when it has ended.
+        """
+        while (next_one := self.take()) is not None:
             command, environment = next_one
             is_good = False
             try:
                 if isinstance(command, Together):
                     is_good = self.together(command)
                 else:
-                    lines = [] if leaving else None
+                    lines = [] if is_shared else None
                     is_good = self.one(command, environment, lines)
                     self.write(lines or [])
             except Exception as error:
@@ -329,9 +342,21 @@ class Run:
                 with self.lock:
                     self.commands = []
 
-    def take(self, leaving):
+    def keep(self, count):
+        """The last `count` commands are for later."""
         with self.lock:
-            return self.commands.pop(0) if len(self.commands) > leaving else None
+            self.kept = count
+
+    def release(self):
+        """What was kept comes next."""
+        with self.lock:
+            first = max(0, len(self.commands) - self.kept)
+            self.commands = self.commands[first:] + self.commands[:first]
+            self.kept = 0
+
+    def take(self):
+        with self.lock:
+            return self.commands.pop(0) if len(self.commands) > self.kept else None
 
     def write(self, lines):
         with self.lock:
@@ -378,8 +403,9 @@ class Run:
                     with self.lock:
                         if line not in self.shown:
                             self.shown.append(line)
-            status = child.wait()
-        took = f"{time.monotonic() - began:.0f} s"
+            _, status, used = os.wait4(child.pid, 0)
+            child.returncode = status = os.waitstatus_to_exitcode(status)
+        took = f"{time.monotonic() - began:.0f} s, of a processor {used.ru_utime + used.ru_stime:.0f} s"
         write(f"({took})\n")
         with self.lock:
             is_good = status == 0 or own.failed > 0
@@ -389,7 +415,8 @@ class Run:
             self.tally.add(own)
             if "Tests/VM/run.py" in command:
                 # Where a time limit ends everything, this shows how far the machines have come.
-                print(f"{'':<10} {' '.join(command[2:5])}: {own}  ({took})", flush=True)
+                groups = command[command.index("Tests/VM/run.py") + 1:]
+                print(f"{'':<10} {' '.join(groups[:3])}: {own}  ({took})", flush=True)
             if status == 0 and command[:2] == ["swift", "build"]:
                 self.done.append(command)
         return is_good
@@ -428,11 +455,14 @@ def main(names):
         run.perform()
         total.add(run.finish())
 
+    if SAMPLE:
+        names = [name for name in names if name != "sanitized"]
     if "kernel" in names and len(names) > 1:
         print(f"{'kernel':<10} ...", flush=True)
         beside = Run("kernel", done)
-        alone = len(machines_alone())
-        builds = threading.Thread(target=beside.perform, args=(alone + len(machines()),))
+        later = len(machines_of_host_time())
+        beside.keep(later + len(machines()))
+        builds = threading.Thread(target=beside.perform, args=(True,))
         builds.start()
         for name in APART:
             if name in names:
@@ -445,16 +475,17 @@ def main(names):
         # A virtual machine waits half of the time and uses one processor in the other half, and time in it does not
         # depend on what else this machine does: two at a time run beside the other steps, and three after them. No
         # later build changes the programs that run in them.
-        lanes = [threading.Thread(target=beside.perform, args=(alone,)) for _ in range(2)]
+        beside.keep(later)
+        lanes = [threading.Thread(target=beside.perform, args=(True,)) for _ in range(2)]
         for lane in lanes:
             lane.start()
     for name in names:
         step(name)
     if beside:
-        beside.perform(leaving=alone)
+        beside.release()
+        beside.perform(True)
         for lane in lanes:
             lane.join()
-        beside.perform()
         total.add(beside.finish())
     (LOGS / "summary").write_text(f"{total}\n")
     print(total, flush=True)
