@@ -62,7 +62,11 @@ extension Adapter {
         checkPresence()
         guard presence == .down else { return }
         do throws(RecoveryFailure) {
-            if !system.privileges().has(.netAdmin) {
+            let isDoneHere = system.privileges().has(.netAdmin)
+            // It may be off because another program takes a step.
+            let claim = try isDoneHere ? system.claimRecovery(adapter) : nil
+            defer { withExtendedLifetime(claim) {} }
+            if !isDoneHere {
                 try await system.recover(.power, adapter, recovery.policy.helper, loop)
                 commandsReadable()
             }
@@ -88,7 +92,12 @@ extension Adapter {
             if isTakenHere {
                 try await cyclePower(info)
             } else {
-                try await system.recover(step, info, recovery.policy.helper, loop)
+                do throws(RecoveryFailure) {
+                    try await system.recover(step, info, recovery.policy.helper, loop)
+                } catch {
+                    if error == .underWay, info.isUp { recovery.adapterLeftToOther() }
+                    throw error
+                }
                 // An adapter that was away is another one to the kernel, even with the same name.
                 commandsReadable()
                 try await awaitReturn()
