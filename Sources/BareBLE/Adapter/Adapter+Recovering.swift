@@ -271,8 +271,8 @@ extension BLEError {
             case .adapterGone: (.noAdapter, "the adapter did not come back", "Unplug it and plug it in again.")
             case .underWay:
                 (
-                    .busy, "another program takes a recovery step for this adapter at the moment",
-                    "Nothing has to be done; `ss -xap | grep bareble-recovery` as root names the program."
+                    .busy, "another program takes a recovery step for this adapter",
+                    "It is tried again by itself. `ss -xap | grep bareble-recovery` as root names the program, which can be ended."
                 )
             case .refused(let text): (.busy, text, nil)
             case .failed(let text): (.system, text, nil)

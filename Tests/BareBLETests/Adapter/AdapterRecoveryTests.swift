@@ -233,8 +233,10 @@ import Testing
                 return
             }
             #expect(error.code == .busy)
-            #expect(error.reason == "another program takes a recovery step for this adapter at the moment")
-            #expect(error.hint?.contains("bareble-recovery") == true)
+            #expect(error.reason == "another program takes a recovery step for this adapter")
+            #expect(
+                error.hint == "It is tried again by itself. `ss -xap | grep bareble-recovery` as root names the "
+                    + "program, which can be ended.")
             #expect(
                 try await events.next() == .exhausted(because: .silence(.seconds(90)), next: .seconds(300)))
             #expect(await central.adapterState == .poweredOn)
