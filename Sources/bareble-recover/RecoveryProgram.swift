@@ -65,8 +65,10 @@ import Glibc
             return fail("\(text): there is no such adapter, or it did not come back", 69, hint: "Plug it in again.")
         case .underWay:
             return fail(
-                "\(text): another program takes a step for this adapter at the moment", 75,
-                hint: "Try it again in a minute; `ss -xap | grep bareble-recovery` as root names the program.")
+                "\(text): another program takes a recovery step for this adapter", 75,
+                hint:
+                    "Try it again in a minute. `ss -xap | grep bareble-recovery` as root names the program, which can be ended."
+            )
         case .refused(let reason): return fail("\(text): \(reason)", 75, hint: "Try it later.")
         case .failed(let reason):
             return fail("\(text): \(reason)", 70, hint: "`sudo blescan doctor` and dmesg may show more.")

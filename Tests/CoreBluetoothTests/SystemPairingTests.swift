@@ -169,6 +169,60 @@ import Testing
         }
     }
 
+    /// The user looks for the passkey of one device, and the link to another one ends, which waits to be paired.
+    @Test(.row("S12")) func s12ALinkThatEndsWhileAnotherDeviceIsPairedIsReportedAtOnce() async throws {
+        let folder = try Folder()
+        let (answers, answer) = AsyncStream.makeStream(of: Void.self)
+        let asked = Lock(0)
+        let settings = Self.settings(folder) { pairing in
+            pairing.enter = { _ in
+                asked.withLock { $0 += 1 }
+                for await _ in answers {}
+                return nil
+            }
+        }
+        try await Bench.run(settings) { bench in
+            let security = VirtualSecurity(capability: .displayOnly, passkey: 12_345)
+            var devices: [VirtualPeripheral] = []
+            for _ in 0..<2 { devices.append(await bench.radio.add(Self.lock(security, .authenticated))) }
+            let (manager, recorder) = try await bench.manager()
+            manager.scanForPeripherals(withServices: nil)
+            var count = 0
+            while recorder.peripherals.count < 2 {
+                count += 1
+                try await recorder.wait(for: "didDiscover", count: count)
+            }
+            manager.stopScan()
+            recorder.clear()
+            let (first, second) = (recorder.peripherals[0], recorder.peripherals[1])
+            var values: [CBCharacteristic] = []
+            for peripheral in [first, second] {
+                peripheral.delegate = recorder
+                manager.connect(peripheral)
+                try await recorder.wait(for: "didConnect")
+                values.append(try #require(try await bench.discover(peripheral, recorder)[sealed]))
+            }
+            first.readValue(for: values[0])
+            try await bench.time.clock.sleep(for: .seconds(2))
+            second.readValue(for: values[1])
+            try await bench.time.clock.sleep(for: .seconds(2))
+            #expect(asked.withLock { $0 } == 1)
+            let begin = bench.time.now
+            for device in devices {
+                let address = try #require(await bench.radio.id(of: device)).address.description.filter { $0 != ":" }
+                guard second.identifier.uuidString.hasSuffix(address) else { continue }
+                await bench.radio.disconnect(device, because: .localHostTerminated)
+            }
+            try await recorder.wait(for: "didDisconnect")
+            #expect(bench.time.now - begin < .seconds(3))
+            #expect(first.state == .connected)
+            #expect(second.state == .disconnected)
+            #expect(asked.withLock { $0 } == 1)
+            answer.finish()
+            _ = manager
+        }
+    }
+
     @Test(.row("S12")) func s12AConnectionThatIsNotEncryptedInTimeFails() async throws {
         let folder = try Folder()
         try await Bench.run(Self.settings(folder)) { bench in

@@ -56,8 +56,9 @@ import Testing
     }
 
     @Test(arguments: [
-        "sed 1", "neighbour -1", "room 0 fails 9", "room 17 fails 9", "room 2 vanishes 9", "room 2 fails 256",
-        "room 2 fails", "at 1 step 2 fly 0 0 0 limit 0", "peer strange", "at x step 2 read 0 0 0 limit 0",
+        "sed 1", "neighbour -1", "linkLimit 0 fails 9", "linkLimit 17 fails 9", "linkLimit 2 vanishes 9",
+        "linkLimit 2 fails 256", "linkLimit 2 fails", "at 1 step 2 fly 0 0 0 limit 0", "peer strange",
+        "at x step 2 read 0 0 0 limit 0",
     ])
     func otherTextIsNoScript(text: String) {
         #expect(throws: Script.Malformed.self) { try Script(text: text) }
@@ -76,25 +77,27 @@ import Testing
         #expect(outcome.failure == nil, "\(file): simulation --fixture \(folder)\(file)")
     }
 
-    /// However a controller with room for two says that it has no more, four peers can be used, and no link is lost.
+    /// However a controller says that it has the two links that it can have, four peers can be used, and no link is lost.
     @Test(arguments: reactions)
-    func peersBeyondTheRoomOfAControllerHaveTheirTurns(reaction: String) async throws {
+    func peersBeyondTheLimitOfAControllerHaveTheirTurns(reaction: String) async throws {
         let peers = (0..<4).map { "peer honest\nat \($0 * 100) step \($0) session \($0) 0 0 limit 0" }
         let outcome = await World.play(
-            try Script(text: "seed 7\nadapter bluetooth5\nroom 2 \(reaction)\n\(peers.joined(separator: "\n"))"))
+            try Script(text: "seed 7\nadapter bluetooth5\nlinkLimit 2 \(reaction)\n\(peers.joined(separator: "\n"))"))
         #expect(outcome.failure == nil)
-        #expect(outcome.eventCounts.counts["effect.noRoom"] == 2)
+        #expect(outcome.eventCounts.counts["effect.linkLimit"] == 2)
         #expect(outcome.eventCounts.counts["recovered.link"] == 4)
     }
 
     @Test func limitsOfLinksAreDrawn() {
-        let scripts = (UInt64(0)..<500).map { Script(seed: $0) }
-        let rooms = scripts.flatMap { script in
-            script.text.split(separator: "\n").filter { $0.hasPrefix("room") }.map { $0.split(separator: " ") }
+        let scripts = (UInt64(0)..<2000).map { Script(seed: $0) }
+        let limits = scripts.flatMap { script in
+            script.text.split(separator: "\n").filter { $0.hasPrefix("linkLimit") }.map { $0.split(separator: " ") }
         }
-        #expect(Set(rooms.map { String($0[1]) }) == Set((1...16).map { "\($0)" }))
-        #expect(Set(rooms.map { "\($0[2]) \($0[3])" }) == Set(reactions))
-        #expect(scripts.allSatisfy { $0.security.isEmpty || $0.rooms.isEmpty })
+        let links = Set(limits.compactMap { Int($0[1]) })
+        #expect(links.isSubset(of: 1...16))
+        #expect(links.isSuperset(of: [1, 2, 3, 4, 16]))
+        #expect(Set(limits.map { "\($0[2]) \($0[3])" }) == Set(reactions))
+        #expect(scripts.allSatisfy { $0.security.isEmpty || $0.linkLimits.isEmpty })
     }
 
     // MARK: What must hold is seen when it does not

@@ -69,7 +69,7 @@ package enum RecoveryFailure: Error, Hashable, Sendable {
     case notApplicable
     /// The adapter did not come back in time.
     case adapterGone
-    /// Another program takes a step for this adapter at the moment.
+    /// Another program takes a step for this adapter.
     case underWay
     /// It was tried too often: with the helper's reason.
     case refused(String)

@@ -172,6 +172,7 @@ extension Adapter {
                 }
                 step = retry.notInitiated(failure, hasLink: hasLink(to: target), at: loop.now())
             case .attach(let handle, let deadline):
+                let wasUp = handle != nil || hasLink(to: target)
                 do throws(AttachError) {
                     return .connected(try await attach(target, to: handle, until: deadline))
                 } catch let reason {
@@ -179,7 +180,7 @@ extension Adapter {
                         return .notEncrypted(failure, await notEncrypted(peer, failure))
                     }
                     let end = handle.flatMap { links.lastEnd(of: $0) }
-                    error = self.error(reason, status: end, peer, wasUp: handle != nil)
+                    error = self.error(reason, status: end, peer, wasUp: wasUp)
                     step = retry.notAttached(reason.failure, end: end, at: loop.now())
                 }
             case .disconnect(let handle):

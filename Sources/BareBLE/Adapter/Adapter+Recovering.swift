@@ -62,7 +62,11 @@ extension Adapter {
         checkPresence()
         guard presence == .down else { return }
         do throws(RecoveryFailure) {
-            if !system.privileges().has(.netAdmin) {
+            let isDoneHere = system.privileges().has(.netAdmin)
+            // It may be off because another program takes a step.
+            let claim = try isDoneHere ? system.claimRecovery(adapter) : nil
+            defer { withExtendedLifetime(claim) {} }
+            if !isDoneHere {
                 try await system.recover(.power, adapter, recovery.policy.helper, loop)
                 commandsReadable()
             }
@@ -88,7 +92,12 @@ extension Adapter {
             if isTakenHere {
                 try await cyclePower(info)
             } else {
-                try await system.recover(step, info, recovery.policy.helper, loop)
+                do throws(RecoveryFailure) {
+                    try await system.recover(step, info, recovery.policy.helper, loop)
+                } catch {
+                    if error == .underWay, info.isUp { recovery.adapterLeftToOther() }
+                    throw error
+                }
                 // An adapter that was away is another one to the kernel, even with the same name.
                 commandsReadable()
                 try await awaitReturn()
@@ -262,8 +271,8 @@ extension BLEError {
             case .adapterGone: (.noAdapter, "the adapter did not come back", "Unplug it and plug it in again.")
             case .underWay:
                 (
-                    .busy, "another program takes a recovery step for this adapter at the moment",
-                    "Nothing has to be done; `ss -xap | grep bareble-recovery` as root names the program."
+                    .busy, "another program takes a recovery step for this adapter",
+                    "It is tried again by itself. `ss -xap | grep bareble-recovery` as root names the program, which can be ended."
                 )
             case .refused(let text): (.busy, text, nil)
             case .failed(let text): (.system, text, nil)

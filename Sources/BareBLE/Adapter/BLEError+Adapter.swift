@@ -249,7 +249,7 @@ extension Adapter {
 
     /// The error for a socket that could not be attached to a link.
     ///
-    /// - Parameter wasUp: Whether the controller has reported the link.
+    /// - Parameter wasUp: Whether the controller has reported the link, or the kernel lists it.
     func error(_ failure: AttachError, status: HCIStatus?, _ peer: PeerID, wasUp: Bool) -> BLEError {
         switch failure {
         case .timedOut where wasUp, .connect(.timedOut, _) where wasUp:

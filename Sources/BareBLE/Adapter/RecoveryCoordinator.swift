@@ -74,6 +74,9 @@ final class RecoveryCoordinator: @unchecked Sendable {
     /// The adapter was on, and is about to be switched off or taken away.
     func adapterLeftOff() { isLeftOff = true }
 
+    /// The adapter was not switched off after all: another program takes a step, and ends that itself.
+    func adapterLeftToOther() { isLeftOff = false }
+
     /// The adapter could not be switched on again.
     func powerUpFailed(_ failure: RecoveryFailure, at now: BootInstant) {
         isLeftOff = true

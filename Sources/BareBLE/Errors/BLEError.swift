@@ -156,12 +156,25 @@ public struct BLEError: Error, Sendable {
 
     /// Returns the same failure with another hint.
     func hinting(_ hint: String) -> BLEError {
-        let error = BLEError(
+        copy(code, hint: hint)
+    }
+
+    /// Returns a refusal for lack of security with the reason that pairing has failed.
+    func explained(by cause: BLEError) -> BLEError {
+        let hint = "Pairing failed: \(cause.reason)." + (cause.hint.map { " \($0)" } ?? "")
+        let passed: [Code] = [.pairingRefused, .wrongPasskey]
+        let error = copy(passed.contains(cause.code) ? cause.code : code, hint: hint)
+        return cause.isEncryptionTimeout ? error.asEncryptionTimeout() : error
+    }
+
+    /// Returns the same failure with another code and hint; each copy is made here, so that none loses a part.
+    private func copy(_ code: Code, hint: String) -> BLEError {
+        var error = BLEError(
             code, subject: subject, during: operation, because: reason, hint: hint, attError: attError,
             attributeHandle: attributeHandle, hciStatus: hciStatus, errorNumber: errorNumber,
-            partialValue: partialValue,
-            origin: origin)
-        return isEncryptionTimeout ? error.asEncryptionTimeout() : error
+            partialValue: partialValue, origin: origin)
+        error.isEncryptionTimeout = isEncryptionTimeout
+        return error
     }
 
     /// Returns the same failure, as one of a link that was not encrypted in time.

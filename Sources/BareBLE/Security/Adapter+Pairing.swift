@@ -22,13 +22,18 @@ extension Adapter {
         coordinator.pairingRequested()
         defer { coordinator.pairingRequestEnded() }
         while true {
+            guard links.isCurrent(link) else { throw lostError(of: link, during: operation) }
             // It may have been bonded while another pairing ran.
             if let bond = try bondToKeep(with: link, descriptor: descriptor, options) { return bond }
             guard !coordinator.isPairing else {
                 let (wake, number) = await suspend(until: deadline) { number in
-                    if coordinator.isPairing { coordinator.awaitTurn(number) } else { self.wake(number) }
+                    guard coordinator.isPairing, links.isCurrent(link) else { return self.wake(number) }
+                    coordinator.awaitTurn(number)
+                    // The other peer's pairing may last for longer than the link.
+                    if let handle = link.handle { _ = links.awaitEnd(of: handle, number) }
                 }
                 coordinator.stopWaiting(number)
+                if let handle = link.handle { links.cancelAwaitingEnd(of: handle, number) }
                 if case .cancelled = wake { throw cancelledError(during: operation) }
                 if case .timedOut = wake {
                     throw BLEError(

@@ -197,15 +197,3 @@ extension Peripheral {
         return failure.hinting("There is a bond, and the link was made without it: connect as the bond demands.")
     }
 }
-
-extension BLEError {
-    /// Returns a refusal for lack of security with the reason that pairing has failed.
-    func explained(by cause: BLEError) -> BLEError {
-        let hint = "Pairing failed: \(cause.reason)." + (cause.hint.map { " \($0)" } ?? "")
-        let passed: [Code] = [.pairingRefused, .wrongPasskey]
-        let error = BLEError(
-            passed.contains(cause.code) ? cause.code : code, subject: subject, during: operation, because: reason,
-            hint: hint, attError: attError, attributeHandle: attributeHandle, origin: origin)
-        return cause.isEncryptionTimeout ? error.asEncryptionTimeout() : error
-    }
-}

@@ -23,6 +23,8 @@ struct VirtualMachine {
     private var absences: [String: Duration] = [:]
     /// The identifiers of the hardware of adapters, by their names.
     private var hardware: [String: String] = [:]
+    /// The adapters for which a program takes a step of recovery.
+    private var recovered: Set<BluetoothAddress> = []
 
     init(_ adapter: ControllerInfo) {
         adapters = [adapter]
@@ -101,6 +103,11 @@ struct VirtualMachine {
     mutating func runBluetoothd(_ runs: Bool) {
         runsBluetoothd = runs
     }
+
+    /// Returns false if a program has claimed the adapter already.
+    mutating func claimRecovery(of adapter: BluetoothAddress) -> Bool { recovered.insert(adapter).inserted }
+
+    mutating func releaseRecovery(of adapter: BluetoothAddress) { recovered.remove(adapter) }
 
     /// Returns the error with which the kernel rejects a command to an adapter.
     func refusal(of index: UInt16) -> Int32? {

@@ -96,16 +96,12 @@ extension VirtualRadio {
             // The call comes from any thread.
             Task(executorPreference: self.loop) { await self.setPower(index, false) }
         }
-        // Other radios of the machine have adapters with the same addresses.
-        let machineName = "\(getpid())-\(UInt(bitPattern: ObjectIdentifier(self).hashValue))-"
-        system.claimRecovery = { adapter throws(RecoveryFailure) in
-            try RecoveryClaim.make(for: adapter, on: machineName)
-        }
+        system.claimRecovery = { adapter throws(RecoveryFailure) in try self.claimRecovery(of: adapter) }
         system.recover = { step, adapter, _, _ throws(RecoveryFailure) in
             guard self.machine.withLock({ $0.permissions.contains(.recovery) }) else {
                 throw .notPermitted("no helper program")
             }
-            let claim = try RecoveryClaim.make(for: adapter, on: machineName)
+            let claim = try self.claimRecovery(of: adapter)
             defer { withExtendedLifetime(claim) {} }
             try await self.recover(adapter.index, by: step)
         }
@@ -129,5 +125,12 @@ extension VirtualRadio {
                 effective: bits.reduce(0) { permissions.contains($1.0) ? $0 | 1 << $1.1.rawValue : $0 })
         }
         return system
+    }
+
+    /// Claims an adapter for a step of recovery, among the programs that use this radio.
+    private nonisolated func claimRecovery(of adapter: ControllerInfo) throws(RecoveryFailure) -> RecoveryClaim {
+        let (machine, address) = (machine, adapter.address)
+        guard machine.withLock({ $0.claimRecovery(of: address) }) else { throw .underWay }
+        return RecoveryClaim { machine.withLock { $0.releaseRecovery(of: address) } }
     }
 }

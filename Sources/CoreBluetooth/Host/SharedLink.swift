@@ -183,15 +183,18 @@ actor SharedLink {
         await hub.happened(.peerConnected, to: peer, services: Set(advertised))
         for link in users { admit(link, to: peripheral) }
         let reason = await peripheral.disconnected() ?? .requested
-        let error = await Self.error(for: reason, of: peripheral)
+        // Users that join from now on wait for the next link.
         connection = nil
+        let lost = users
+        let error = await Self.error(for: reason, of: peripheral)
         await hub.happened(.peerDisconnected, to: peer, services: Set(advertised))
         if reason == .adapterLost { return await reportLoss() }
-        // Users that have joined since this program began to end the link wait for the next one.
+        // So do those that have joined since this program began to end the link.
         guard !isEnding else { return }
-        let lost = users
-        users = lost.filter(\.options.reconnects)
-        report(error, to: lost)
+        // Some may have left meanwhile, and were notified of that.
+        let notified = lost.filter { user in users.contains { $0 === user } }
+        users.removeAll { user in !user.options.reconnects && notified.contains { $0 === user } }
+        report(error, to: notified)
     }
 
     /// The error for the end of a link. The kernel ends the link to a device that has not paired in time, which looks

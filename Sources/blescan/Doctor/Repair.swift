@@ -130,8 +130,8 @@ extension Repair {
             switch failure {
             case .underWay:
                 (
-                    "another program takes a step of recovery for it at the moment; try it again in a minute, "
-                        + "`sudo ss -xap | grep bareble-recovery` names the program", .timedOut
+                    "another program takes a recovery step for this adapter; try it again in a minute: "
+                        + "`ss -xap | grep bareble-recovery` as root names the program, which can be ended", .timedOut
                 )
             case .notPermitted: (RecoveryRequest.response(failure), .notPermitted)
             default: (RecoveryRequest.response(failure), .noAdapter)

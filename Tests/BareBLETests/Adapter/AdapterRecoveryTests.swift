@@ -233,8 +233,10 @@ import Testing
                 return
             }
             #expect(error.code == .busy)
-            #expect(error.reason == "another program takes a recovery step for this adapter at the moment")
-            #expect(error.hint?.contains("bareble-recovery") == true)
+            #expect(error.reason == "another program takes a recovery step for this adapter")
+            #expect(
+                error.hint == "It is tried again by itself. `ss -xap | grep bareble-recovery` as root names the "
+                    + "program, which can be ended.")
             #expect(
                 try await events.next() == .exhausted(because: .silence(.seconds(90)), next: .seconds(300)))
             #expect(await central.adapterState == .poweredOn)
@@ -245,6 +247,60 @@ import Testing
                 Issue.record("it has not recovered")
                 return
             }
+        }
+    }
+
+    /// Between off and on of another program's step, which this one was too late for, it does nothing either.
+    @Test(.row("W29")) func anAdapterThatAnotherProgramHasSwitchedOffIsLeftOff() async throws {
+        let attempts = Lock(0)
+        let isLate: @Sendable (inout AdapterSystem) -> Void = { system in
+            let powerDown = system.powerDown
+            system.recover = { _, adapter, _, _ throws(RecoveryFailure) in
+                attempts.withLock { $0 += 1 }
+                try? powerDown(adapter.index)
+                throw .underWay
+            }
+        }
+        let permissions: VirtualPermissions = [.commands, .recovery]
+        try await run(try personality("raspberryPiGoneDeaf"), .power, permissions, changing: isLate) {
+            time, _, central in
+            var events = central.recoveryEvents.makeAsyncIterator()
+            let scan = time.task { for try await _ in central.scan(.any, .passive.duplicates(.all)) {} }
+            while let event = try await events.next() {
+                if case .failed(.power, let error) = event {
+                    #expect(error.code == .busy)
+                    break
+                }
+            }
+            scan.cancel()
+            _ = await scan.result
+            try await time.clock.sleep(for: .seconds(600))
+            #expect(attempts.withLock { $0 } == 1)
+            #expect(await central.adapterState == .poweredOff)
+        }
+    }
+
+    /// An adapter that a step has left off is not switched on in the middle of another program's step.
+    @Test(.row("W29")) func anAdapterIsNotSwitchedOnWhileAnotherProgramRecoversIt() async throws {
+        try await run(try personality("raspberryPiGoneDeaf"), .power) { time, radio, central in
+            await radio.failPowerUps(.max)
+            var events = central.recoveryEvents.makeAsyncIterator()
+            let scan = time.task { for try await _ in central.scan(.any, .passive.duplicates(.all)) {} }
+            while let event = try await events.next() {
+                if case .exhausted = event { break }
+            }
+            let adapter = try #require(try radio.system.list().first)
+            var other = try radio.system.claimRecovery(adapter)
+            try #require(other != nil)
+            await radio.failPowerUps(0)
+            scan.cancel()
+            _ = await scan.result
+            try await time.clock.sleep(for: .seconds(100))
+            #expect(await central.adapterState == .poweredOff)
+            withExtendedLifetime(other) {}
+            other = nil
+            try await time.clock.sleep(for: .seconds(300))
+            #expect(await central.adapterState == .poweredOn)
         }
     }
 
@@ -493,6 +549,7 @@ import Testing
     private func run(
         _ personality: VirtualPersonality, _ policy: RecoveryPolicy,
         _ permissions: VirtualPermissions = [.commands, .administration], log: KeptLog? = nil,
+        changing change: @escaping @Sendable (inout AdapterSystem) -> Void = { _ in },
         _ body: @escaping @Sendable (VirtualTime, VirtualRadio, Central) async throws -> Void
     ) async throws {
         try await VirtualTime.run { time in
@@ -503,7 +560,7 @@ import Testing
             var configuration = Configuration()
             configuration.recovery = policy
             if let log { configuration.logger = log.logger }
-            try await body(time, radio, Central(configuration, radio: radio))
+            try await body(time, radio, Central(configuration, radio: radio, changing: change))
         }
     }
 }

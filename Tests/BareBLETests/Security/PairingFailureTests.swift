@@ -293,6 +293,7 @@ import Testing
             let explained = refusal.explained(by: error)
             #expect(explained.isEncryptionTimeout == isPeersSilence)
             #expect(explained.attError == .insufficientAuthentication)
+            #expect(error.explained(by: refusal).isEncryptionTimeout == isPeersSilence, "its own stays")
         }
     }
 

@@ -19,7 +19,7 @@ struct Numbers: RandomNumberGenerator {
         /// What programs may do about adapters that have stopped reporting or responding.
         case recovery
         /// How many links the controllers can have.
-        case rooms
+        case linkLimits
     }
 
     private var state: UInt64

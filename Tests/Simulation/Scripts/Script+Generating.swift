@@ -24,7 +24,7 @@ extension Script {
         addNeighbour()
         addSecurity()
         addLostBonds()
-        addRooms()
+        addLinkLimits()
         steps.sort { ($0.time, $0.number) < ($1.time, $1.number) }
     }
 
@@ -179,15 +179,15 @@ extension Script {
 
     /// Limits of links, where nothing but the controller's limit takes a link away, and no bonds: the kernel makes links
     /// for these, beyond any limit.
-    private mutating func addRooms() {
-        var numbers = Numbers(seed: seed, .rooms)
+    private mutating func addLinkLimits() {
+        var numbers = Numbers(seed: seed, .linkLimits)
         guard security.isEmpty else { return }
         let drawn = adapters.indices.map { _ in
-            Room(
+            LinkLimit(
                 links: numbers.chance(50) ? numbers.pick(1...4) : numbers.pick(1...16),
                 reaction: numbers.pick(Self.reactions))
         }
-        rooms = adapters.indices.map { index in
+        linkLimits = adapters.indices.map { index in
             let controller = personality(index)
             let isSteady =
                 controller.deafness == nil && controller.losesEvery == nil && controller.scansBesideLinks

@@ -2,7 +2,7 @@
 //
 //     seed 42
 //     adapter bluetooth5
-//     room 3 fails 9
+//     linkLimit 3 fails 9
 //     recovery rescan
 //     peer honest
 //     length 10000
@@ -21,7 +21,7 @@ extension Script {
     var text: String {
         var lines = ["seed \(seed)"]
         lines += adapters.map { "adapter \($0)" }
-        lines += rooms.map(\.text)
+        lines += linkLimits.map(\.text)
         lines.append("recovery \(recovery)")
         lines += peers.map { "peer \($0.rawValue)" }
         lines += neighbours.map { "neighbour \($0)" }
@@ -55,9 +55,9 @@ extension Script {
         case ("adapter", 2):
             guard Self.adapterNames.contains(words[1]) else { return false }
             adapters.append(words[1])
-        case ("room", 4):
-            guard let room = Room(words[1], words[2], words[3]) else { return false }
-            rooms.append(room)
+        case ("linkLimit", 4):
+            guard let limit = LinkLimit(words[1], words[2], words[3]) else { return false }
+            linkLimits.append(limit)
         case ("recovery", 2):
             guard let limit = Self.recoveryLimits.first(where: { "\($0)" == words[1] }) else { return false }
             recovery = limit
@@ -88,12 +88,12 @@ extension Script {
     }
 }
 
-extension Script.Room {
+extension Script.LinkLimit {
     fileprivate var text: String {
         switch reaction {
-        case .fails(let status): "room \(links) fails \(status.rawValue)"
-        case .refuses(let status): "room \(links) refuses \(status.rawValue)"
-        case .neverCompletes: "room \(links) stalls 0"
+        case .fails(let status): "linkLimit \(links) fails \(status.rawValue)"
+        case .refuses(let status): "linkLimit \(links) refuses \(status.rawValue)"
+        case .neverCompletes: "linkLimit \(links) stalls 0"
         }
     }
 

@@ -30,8 +30,8 @@ struct Script: Hashable, Sendable {
     var seed: UInt64
     /// One for each adapter: the name of its controller's personality.
     var adapters = [Self.usualAdapter]
-    /// One for each adapter: what its controller can have of links. An adapter without one has room for all.
-    var rooms: [Room] = []
+    /// One for each adapter: how many links its controller can have. An adapter without one can have one to each peer.
+    var linkLimits: [LinkLimit] = []
     /// How far the programs may go when an adapter has stopped reporting or responding.
     var recovery = RecoveryPolicy.Limit.rescan
     var peers: [PeerKind] = []
@@ -43,10 +43,10 @@ struct Script: Hashable, Sendable {
     var length = 10_000
     var steps: [Step] = []
 
-    /// What a controller can have of links.
-    struct Room: Hashable, Sendable {
+    /// How many links a controller can have.
+    struct LinkLimit: Hashable, Sendable {
         /// More than there are peers.
-        static let ample = Room(links: 16, reaction: .fails(.connectionLimitExceeded))
+        static let ample = LinkLimit(links: 16, reaction: .fails(.connectionLimitExceeded))
 
         var links: Int
         /// What it does about a connection attempt beyond that.
@@ -83,14 +83,14 @@ extension Script {
     func personality(_ adapter: Int) -> VirtualPersonality {
         guard adapters.indices.contains(adapter) else { return .bluetooth5 }
         var personality = VirtualPersonality.all.first { $0.name == adapters[adapter] }?.personality ?? .bluetooth5
-        personality.linkLimit = room(adapter).links
-        personality.beyondLimit = room(adapter).reaction
+        personality.linkLimit = linkLimit(adapter).links
+        personality.beyondLimit = linkLimit(adapter).reaction
         return personality
     }
 
-    /// What the controller of an adapter can have of links.
-    func room(_ adapter: Int) -> Room {
-        rooms.indices.contains(adapter) ? rooms[adapter] : .ample
+    /// How many links the controller of an adapter can have.
+    func linkLimit(_ adapter: Int) -> LinkLimit {
+        linkLimits.indices.contains(adapter) ? linkLimits[adapter] : .ample
     }
 }
 

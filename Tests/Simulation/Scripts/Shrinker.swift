@@ -49,9 +49,9 @@ enum Shrinker {
                 candidate.adapters[index] = Script.usualAdapter
                 _ = await isSame(candidate)
             }
-            if !best.script.rooms.isEmpty {
+            if !best.script.linkLimits.isEmpty {
                 var candidate = best.script
-                candidate.rooms = []
+                candidate.linkLimits = []
                 _ = await isSame(candidate)
             }
             if best.script.recovery != .rescan {

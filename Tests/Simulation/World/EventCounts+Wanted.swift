@@ -20,7 +20,7 @@ extension EventCounts {
         + ["scan.heard", "scan.dropped", "scan.paused", "scan.resumed", "slow.within", "slow.beyond"]
         + [
             "effect.answerDropped", "effect.valuesDropped", "effect.servicesChanged", "effect.outOfSync",
-            "effect.noRoom",
+            "effect.linkLimit",
         ]
         + ["done.neighbourScan", "done.neighbourConnect", "done.neighbourRead"]
         + Script.adapterNames.map { "controller.\($0)" }

@@ -65,7 +65,7 @@ extension World {
         }
     }
 
-    /// Lets go of all links of controllers that do not scan beside them, and looks whether they scan then.
+    /// Disconnects all links of controllers that do not scan beside them, and looks whether they scan then.
     func checkScansWithoutLinks(_ programs: [Host]) async {
         for (number, host) in programs.enumerated() where !script.personality(index(of: host)).scansBesideLinks {
             await releaseLinks(of: index(of: host))

@@ -83,7 +83,7 @@ import Testing
         let (repair, calls) = cycle(isClaimed: true)
         #expect(calls.isEmpty)
         #expect(repair.failure == .timedOut)
-        #expect(repair.text.hasPrefix("could not switch it off and on: another program takes a step of recovery"))
+        #expect(repair.text.hasPrefix("could not switch it off and on: another program takes a recovery step"))
 
         let facts = AdapterFacts(
             index: 3, name: "hci3", address: Self.address.description, isUp: false, isRunning: true)
@@ -94,7 +94,7 @@ import Testing
             describe: { _ throws(SystemCallError) in Self.info(isUp: false) })
         #expect(count == 0)
         #expect(switchedOn.failure == .timedOut)
-        #expect(switchedOn.text.hasPrefix("could not switch it on: another program takes a step of recovery"))
+        #expect(switchedOn.text.hasPrefix("could not switch it on: another program takes a recovery step"))
 
         let repaired = try Repair.switchOn(
             facts, claim: { _ in nil }, power: { _ throws(SystemCallError) in count += 1 },
