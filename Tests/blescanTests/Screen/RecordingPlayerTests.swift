@@ -1,6 +1,7 @@
 import BLECore
 import BLELinux
 import Dispatch
+import Foundation
 import TestSupport
 import Testing
 
