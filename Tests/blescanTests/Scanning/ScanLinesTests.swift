@@ -87,6 +87,23 @@ import Testing
         #expect(printed.count == (isSensor ? 1 : 0) && lines.count == printed.count)
     }
 
+    /// Also if its first packets have none, and again after it was away.
+    @Test func theFirstMeasurementFindsASensor() {
+        var lines = ScanLines(format: .json, scanner: "attic", onlySensors: true)
+        let (silent, measuring) = (
+            scanResult("020106"), scanResult("1816cdfd8818072240342d5801041701ca0002016107027227")
+        )
+        let heard: [(ScanResult, ScanLines.Event)] = [
+            (silent, .found), (measuring, .updated), (measuring, .updated), (silent, .found), (measuring, .updated),
+        ]
+        let events = heard.map { scanResult, event in
+            text(lines.lines(of: scanResult, event, adapter: "hci0", at: .zero)).map { line in
+                line.contains("\"event\":\"found\"") ? "found" : "updated"
+            }
+        }
+        #expect(events == [[], ["found"], ["updated"], [], ["found"]])
+    }
+
     /// JSON has the details, by the key `error`.
     @Test(arguments: [
         ("020106", false), ("0201061eff4c", true), ("02010604030d180f", true), ("02010600000000", false),
