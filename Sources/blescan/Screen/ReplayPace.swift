@@ -129,7 +129,8 @@ final class ReplayPace: Sendable {
     func seek(by step: Duration) {
         state.withLock { state in
             guard state.beginning != nil else { return }
-            let reached = state.newest?.played ?? .zero
+            // What is shown has passed that time too; what is read again is not shown.
+            let reached = state.held == nil ? moment(state).played : state.newest?.played ?? .zero
             let sought = max(.zero, (state.sought ?? moment(state).played) + step)
             if sought < reached {
                 state.held = state.held ?? moment(state)

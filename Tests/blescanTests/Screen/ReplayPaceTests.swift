@@ -150,6 +150,22 @@ import Testing
         #expect(pace.waitAtEnd() == .over)
     }
 
+    /// The screen has changed since the newest report: devices have faded.
+    @Test func aTimeInThePauseIsReadAgainToo() {
+        let here = Here()
+        let pace = ReplayPace(20) { here.now() }
+        #expect(pace.wait(until: .zero) == .due(Self.recorded(0)))
+        pace.seek(by: .seconds(100))
+        var arrivals = 0
+        let turn = pace.wait(until: .seconds(200)) {
+            arrivals += 1
+            here.pass(.milliseconds(4500))
+            if arrivals == 1 { pace.seek(by: .seconds(-10)) } else { pace.stop() }
+        }
+        #expect(turn == .restart && arrivals == 1)
+        #expect(pace.now() == Self.recorded(190), "the clock stands, as the screen does")
+    }
+
     /// A pause that is skipped is no obstacle on the way back.
     @Test func aLongPauseIsCrossedInOneStep() {
         let here = Here()
