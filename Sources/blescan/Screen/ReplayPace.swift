@@ -135,7 +135,7 @@ final class ReplayPace: Sendable {
             if sought < reached {
                 state.held = state.held ?? moment(state)
                 state.isRestarting = true
-            } else if state.isOver {
+            } else if state.isOver, !state.isRestarting {
                 return
             }
             state.sought = sought

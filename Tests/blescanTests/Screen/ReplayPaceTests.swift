@@ -150,6 +150,26 @@ import Testing
         #expect(pace.waitAtEnd() == .over)
     }
 
+    @Test func aSeekForwardFollowsOneBackAtTheEnd() {
+        let here = Here()
+        let pace = ReplayPace(1) { here.now() }
+        #expect(pace.wait(until: .seconds(50)) == .due(Self.recorded(50)))
+        pace.seek(by: .seconds(60))
+        #expect(pace.wait(until: .seconds(55)) == .due(Self.recorded(55)))
+        pace.end()
+        pace.seek(by: .seconds(-4))
+        pace.seek(by: .seconds(10))
+        #expect(pace.waitAtEnd() == .restart)
+        pace.restart()
+        #expect(pace.wait(until: .seconds(50)) == .due(Self.recorded(50)))
+        var arrivals = 0
+        let turn = pace.wait(until: .seconds(55)) {
+            arrivals += 1
+            pace.stop()
+        }
+        #expect(turn == .due(Self.recorded(55)) && arrivals == 0)
+    }
+
     /// The screen has changed since the newest report: devices have faded.
     @Test func aTimeInThePauseIsReadAgainToo() {
         let here = Here()
