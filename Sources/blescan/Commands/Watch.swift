@@ -121,7 +121,8 @@ struct Watch: AsyncParsableCommand {
         let connection = options.connection
         return [
             every.map { _ in "--every" }, values.hexOnly ? "--hex-only" : nil, plotting.plot ? "--plot" : nil,
-            connection.cache.map { _ in "--cache" }, connection.pair ? "--pair" : nil,
+            connection.mtu.map { _ in "--mtu" }, connection.cache.map { _ in "--cache" },
+            connection.pair ? "--pair" : nil,
             connection.ignoresBonds ? "--no-bond" : nil, connection.timeout.map { _ in "--timeout" },
             options.output.trace ? "--trace" : nil,
         ].compactMap(\.self)
