@@ -45,8 +45,10 @@ struct Watch: AsyncParsableCommand {
             sends by itself is for notify. In place of an attribute, rssi is the signal
             strength of the link, as the adapter measures it.
 
-            Without a peer it shows the sensors on air, from what they advertise: a row
-            for each in the live table, and elsewhere objects, or lines by --format.
+            Without a peer it shows the sensors on air, from what they advertise: on a
+            terminal without --count and --format as a row for each in the live table,
+            otherwise as lines, which in a pipe are objects without --format; --count
+            counts these.
             `blescan scan --sensors` is the same with all options of a scan.
             """)
 
@@ -60,8 +62,8 @@ struct Watch: AsyncParsableCommand {
 
     @Argument(
         help: ArgumentHelp(
-            "What to read: UUIDs, names such as battery-level, handles such as 0x0022, or services, for all that can be "
-                + "read of them."),
+            "What to read: UUIDs, names such as battery-level, handles such as 0x0022, services, for all that can be "
+                + "read of them, or rssi."),
         completion: Completions.watched,
         transform: WatchArgument.init(argument:))
     var attribute: [WatchArgument] = []
