@@ -48,7 +48,7 @@ import Testing
         #expect(long.count == 4)
         #expect(long[0] == "0x0003 Device Name  33 bytes  \"" + String(repeating: "A", count: 33) + "\"")
         #expect(long[3] == "0020  41" + String(repeating: " ", count: 48) + "A")
-        #expect(lines(33, .plain, 0xFFF1, nil, in: nil) == [String(repeating: "41", count: 33)], "for a script")
+        #expect(lines(33, .plain, 0x2A00, nil, in: nil).count == 1, "for a script")
         for form in [OperationOutput.Form.hex, .json, .csv] { #expect(lines(512, form, 0x2A00, nil).count == 1) }
     }
 
