@@ -162,7 +162,7 @@ complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_option
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan explore"' -l 'service' -d 'Show only this service: a UUID or a name. May be given several times.' -rfka ''
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan explore" flat' -l 'flat' -d 'Print one line for each attribute, with its service, for grep.'
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan explore" color' -l 'color' -d 'Colours: auto (on a terminal, unless NO_COLOR is set), always or never. (default: auto)' -rfka 'auto always never'
-complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan explore" mtu' -l 'mtu' -d 'Largest ATT packet to request, 23 to 517.' -rfka ''
+complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan explore" mtu' -l 'mtu' -d 'Largest ATT packet to request, 23 to 517. (default: 517)' -rfka ''
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan explore" cache' -l 'cache' -d 'Cache the peer\'s attributes in this file, valid while its Database Hash is unchanged; without a hash, only explore uses it.' -rF
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan explore" pair' -l 'pair' -d 'Pair with the peer first, if there is no bond with it.'
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan explore" passkey' -l 'passkey' -d 'The passkey for --pair: the one that the peer shows, or that is printed on it.' -rfka ''
@@ -177,7 +177,7 @@ complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_option
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan explore" h help' -s 'h' -l 'help' -d 'Show help information.'
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_positional "blescan browse" -eq 1' -fka '(__blescan_custom_completion ---completion browse -- positional@0 (count (__blescan_tokens -pc)) (__blescan_tokens -tC))'
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan browse" color' -l 'color' -d 'Colours: auto (on a terminal, unless NO_COLOR is set), always or never. (default: auto)' -rfka 'auto always never'
-complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan browse" mtu' -l 'mtu' -d 'Largest ATT packet to request, 23 to 517.' -rfka ''
+complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan browse" mtu' -l 'mtu' -d 'Largest ATT packet to request, 23 to 517. (default: 517)' -rfka ''
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan browse" cache' -l 'cache' -d 'Cache the peer\'s attributes in this file, valid while its Database Hash is unchanged; without a hash, only explore uses it.' -rF
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan browse" pair' -l 'pair' -d 'Pair with the peer first, if there is no bond with it.'
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan browse" passkey' -l 'passkey' -d 'The passkey for --pair: the one that the peer shows, or that is printed on it.' -rfka ''
@@ -194,7 +194,7 @@ complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_option
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan read" hex-only' -l 'hex-only' -d 'Print the bytes only.'
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan read" format' -l 'format' -d 'Output format: plain, json or csv.' -rfka 'plain json csv'
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan read" color' -l 'color' -d 'Colours: auto (on a terminal, unless NO_COLOR is set), always or never. (default: auto)' -rfka 'auto always never'
-complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan read" mtu' -l 'mtu' -d 'Largest ATT packet to request, 23 to 517.' -rfka ''
+complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan read" mtu' -l 'mtu' -d 'Largest ATT packet to request, 23 to 517. (default: 517)' -rfka ''
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan read" cache' -l 'cache' -d 'Cache the peer\'s attributes in this file, valid while its Database Hash is unchanged; without a hash, only explore uses it.' -rF
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan read" pair' -l 'pair' -d 'Pair with the peer first, if there is no bond with it.'
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan read" passkey' -l 'passkey' -d 'The passkey for --pair: the one that the peer shows, or that is printed on it.' -rfka ''
@@ -224,7 +224,7 @@ complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_option
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan write" big-endian' -l 'big-endian' -d 'Write the number with its high byte first.'
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan write" file' -l 'file' -d 'A file whose bytes are the value; - is standard input.' -rF
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan write" without-response' -l 'without-response' -d 'Do not request a response; at most MTU - 3 bytes.'
-complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan write" mtu' -l 'mtu' -d 'Largest ATT packet to request, 23 to 517.' -rfka ''
+complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan write" mtu' -l 'mtu' -d 'Largest ATT packet to request, 23 to 517. (default: 517)' -rfka ''
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan write" cache' -l 'cache' -d 'Cache the peer\'s attributes in this file, valid while its Database Hash is unchanged; without a hash, only explore uses it.' -rF
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan write" pair' -l 'pair' -d 'Pair with the peer first, if there is no bond with it.'
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan write" passkey' -l 'passkey' -d 'The passkey for --pair: the one that the peer shows, or that is printed on it.' -rfka ''
@@ -248,7 +248,7 @@ complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_option
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan notify" color' -l 'color' -d 'Colours: auto (on a terminal, unless NO_COLOR is set), always or never. (default: auto)' -rfka 'auto always never'
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan notify" plot' -l 'plot' -d 'Draw the numbers as a row of blocks; on a terminal the line is rewritten.'
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan notify" utc' -l 'utc' -d 'Print times in UTC, not in the time zone of this machine or of TZ.'
-complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan notify" mtu' -l 'mtu' -d 'Largest ATT packet to request, 23 to 517.' -rfka ''
+complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan notify" mtu' -l 'mtu' -d 'Largest ATT packet to request, 23 to 517. (default: 517)' -rfka ''
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan notify" cache' -l 'cache' -d 'Cache the peer\'s attributes in this file, valid while its Database Hash is unchanged; without a hash, only explore uses it.' -rF
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan notify" pair' -l 'pair' -d 'Pair with the peer first, if there is no bond with it.'
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan notify" passkey' -l 'passkey' -d 'The passkey for --pair: the one that the peer shows, or that is printed on it.' -rfka ''
@@ -271,7 +271,7 @@ complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_option
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan watch" color' -l 'color' -d 'Colours: auto (on a terminal, unless NO_COLOR is set), always or never. (default: auto)' -rfka 'auto always never'
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan watch" plot' -l 'plot' -d 'Draw the numbers as a row of blocks; on a terminal the line is rewritten.'
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan watch" utc' -l 'utc' -d 'Print times in UTC, not in the time zone of this machine or of TZ.'
-complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan watch" mtu' -l 'mtu' -d 'Largest ATT packet to request, 23 to 517.' -rfka ''
+complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan watch" mtu' -l 'mtu' -d 'Largest ATT packet to request, 23 to 517. (default: 517)' -rfka ''
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan watch" cache' -l 'cache' -d 'Cache the peer\'s attributes in this file, valid while its Database Hash is unchanged; without a hash, only explore uses it.' -rF
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan watch" pair' -l 'pair' -d 'Pair with the peer first, if there is no bond with it.'
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan watch" passkey' -l 'passkey' -d 'The passkey for --pair: the one that the peer shows, or that is printed on it.' -rfka ''
@@ -287,7 +287,7 @@ complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_option
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_positional "blescan talk" -eq 1' -fka '(__blescan_custom_completion ---completion talk -- positional@0 (count (__blescan_tokens -pc)) (__blescan_tokens -tC))'
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan talk" file' -l 'file' -d 'Read the operations from this file; - is standard input.' -rF
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan talk" utc' -l 'utc' -d 'Print times in UTC, not in the time zone of this machine or of TZ.'
-complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan talk" mtu' -l 'mtu' -d 'Largest ATT packet to request, 23 to 517.' -rfka ''
+complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan talk" mtu' -l 'mtu' -d 'Largest ATT packet to request, 23 to 517. (default: 517)' -rfka ''
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan talk" cache' -l 'cache' -d 'Cache the peer\'s attributes in this file, valid while its Database Hash is unchanged; without a hash, only explore uses it.' -rF
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan talk" pair' -l 'pair' -d 'Pair with the peer first, if there is no bond with it.'
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan talk" passkey' -l 'passkey' -d 'The passkey for --pair: the one that the peer shows, or that is printed on it.' -rfka ''

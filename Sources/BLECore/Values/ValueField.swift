@@ -26,12 +26,17 @@ public struct ValueField: Hashable, Sendable {
     public let unit: String
     /// True if the name is displayed too; a word such as "AirPods" needs none.
     package let showsName: Bool
+    /// True for the state of the device that sends it, such as its battery: no measurement of anything else.
+    package let isOfSender: Bool
 
-    package init(_ name: String, _ content: Content, unit: String = "", showsName: Bool = true) {
+    package init(
+        _ name: String, _ content: Content, unit: String = "", showsName: Bool = true, isOfSender: Bool = false
+    ) {
         self.name = name
         self.content = content
         self.unit = unit
         self.showsName = showsName
+        self.isOfSender = isOfSender
     }
 
     /// Creates the only field of a value.
@@ -50,6 +55,9 @@ public struct ValueField: Hashable, Sendable {
     ) -> Self {
         Self(name, .decimal(DecimalNumber(value, exponent: exponent)), unit: unit)
     }
+
+    /// The same field, marked as one about the device that sends it.
+    package var ofSender: Self { Self(name, content, unit: unit, showsName: showsName, isOfSender: true) }
 
     /// The name as a key for programs: "heart rate" becomes "heartRate".
     public var key: String {

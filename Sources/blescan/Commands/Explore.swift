@@ -62,7 +62,7 @@ struct Explore: AsyncParsableCommand {
                 connecting: connected - started,
                 discovering: found.discovered - connected,
                 isFromCache: isFromCache && found.requestsBefore == before, isUnchecked: found.isUnchecked,
-                discoveryRequests: found.requestsBefore - (options.mtu > 23 ? 1 : 0),
+                discoveryRequests: found.requestsBefore - (options.largestPacket > 23 ? 1 : 0),
                 allRequests: await peripheral.statistics.requestsSent, database: found.database,
                 services: try services(of: found.database, of: peer), values: found.values,
                 interruption: found.interruption?.advised(peer), pairingAdvice: peer.pairingAdvice)

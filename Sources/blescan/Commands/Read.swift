@@ -24,8 +24,8 @@ struct Read: AsyncParsableCommand {
             are requested, each line says which one it is. One that cannot be read is
             reported, and the others are read; the status is that of the first failure.
 
-            A value of more than 32 bytes is printed as a table of its bytes; --hex-only
-            prints any value on one line.
+            On a terminal, a value of more than 32 bytes is printed as a table of its
+            bytes; --hex-only prints any value on one line.
             """)
 
     @OptionGroup var target: PeerOptions
@@ -113,11 +113,12 @@ struct Read: AsyncParsableCommand {
         let labels = AttributeLabels(
             readings.map { ($0.handle, $0.uuid) },
             isAlone: reading.isAlone && !readings.contains(where: \.isOfService))
+        let columns = Console.isTerminal ? Console.width ?? 80 : nil
         if let header = output.header { Console.out(header) }
         for reading in readings {
             let lines = output.lines(
                 ofReading: reading.value, at: reading.handle, labels.uuids[reading.handle],
-                label: labels.text(of: reading.handle), in: Console.width ?? 80)
+                label: labels.text(of: reading.handle), in: columns)
             for line in lines { Console.out(line) }
         }
     }

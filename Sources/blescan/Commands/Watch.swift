@@ -45,8 +45,10 @@ struct Watch: AsyncParsableCommand {
             sends by itself is for notify. In place of an attribute, rssi is the signal
             strength of the link, as the adapter measures it.
 
-            Without a peer it shows the sensors on air, from what they advertise: a row
-            for each in the live table, and elsewhere objects, or lines by --format.
+            Without a peer it shows the sensors on air, from what they advertise: on a
+            terminal without --count and --format as a row for each in the live table,
+            otherwise as lines, which in a pipe are objects without --format; --count
+            counts these.
             `blescan scan --sensors` is the same with all options of a scan.
             """)
 
@@ -60,8 +62,8 @@ struct Watch: AsyncParsableCommand {
 
     @Argument(
         help: ArgumentHelp(
-            "What to read: UUIDs, names such as battery-level, handles such as 0x0022, or services, for all that can be "
-                + "read of them."),
+            "What to read: UUIDs, names such as battery-level, handles such as 0x0022, services, for all that can be "
+                + "read of them, or rssi."),
         completion: Completions.watched,
         transform: WatchArgument.init(argument:))
     var attribute: [WatchArgument] = []
@@ -121,7 +123,8 @@ struct Watch: AsyncParsableCommand {
         let connection = options.connection
         return [
             every.map { _ in "--every" }, values.hexOnly ? "--hex-only" : nil, plotting.plot ? "--plot" : nil,
-            connection.cache.map { _ in "--cache" }, connection.pair ? "--pair" : nil,
+            connection.mtu.map { _ in "--mtu" }, connection.cache.map { _ in "--cache" },
+            connection.pair ? "--pair" : nil,
             connection.ignoresBonds ? "--no-bond" : nil, connection.timeout.map { _ in "--timeout" },
             options.output.trace ? "--trace" : nil,
         ].compactMap(\.self)
@@ -172,14 +175,8 @@ struct Watch: AsyncParsableCommand {
         let reader = ValueReader(
             peripheral: peripheral, peer: peer, timeout: options.valueTimeout, isPaired: options.pair,
             findsTypes: true)
-        var watched: [Watched] = []
-        for argument in attribute {
-            switch argument {
-            case .rssi: watched.append(.rssi)
-            case .value(let value): watched += try await reader.values(of: value).map { Watched.value($0) }
-            }
-        }
-        let isAlone = watched.count == 1 && !watched.contains(where: \.isOfService)
+        var (watched, failures) = try await self.watched(by: reader)
+        let isAlone = attribute.count == 1 && watched.count == 1 && !watched.contains(where: \.isOfService)
         var printer = ValuePrinter(
             values.lines(of: peer, json: options.json),
             plots: plotting.plots(of: watched.count, look: values.look), to: output)
@@ -187,7 +184,6 @@ struct Watch: AsyncParsableCommand {
         var due = clock.now
         var printed = 0
         while !Task.isCancelled {
-            var failures: [BLEError] = []
             for index in watched.indices {
                 do {
                     let isTaken = try await Self.show(&watched[index], reader, isAlone: isAlone, &printer)
@@ -198,19 +194,48 @@ struct Watch: AsyncParsableCommand {
                     failures.append(error)
                     if error.code == .disconnected { break }
                 }
-                if printed == limit.count { return printed }
+                if printed == limit.count {
+                    for failure in failures { Console.report(failure) }
+                    return printed
+                }
             }
             // The end of the link is always the last failure. What could not be read at all at first is not tried
             // again.
             let ends = failures.last?.code == .disconnected || (printed == 0 && !failures.isEmpty)
             for failure in ends ? failures.dropLast() : failures[...] { Console.report(failure) }
             if ends, let last = failures.last { throw last }
+            failures = []
             // A slow peer is not asked for what was missed.
             due = max(due + interval, clock.now)
             if let end, due >= end { break }
             await Self.wait(until: due, clock, or: peripheral)
         }
         return printed
+    }
+
+    /// Returns what the arguments name, and a failure for each service of which nothing can be read.
+    ///
+    /// - Throws: `BLEError` for the end of the link, or of the task.
+    private func watched(by reader: ValueReader) async throws(BLEError) -> ([Watched], failures: [BLEError]) {
+        var watched: [Watched] = []
+        var failures: [BLEError] = []
+        for argument in attribute {
+            guard let value = argument.value else {
+                watched.append(.rssi)
+                continue
+            }
+            do throws(BLEError) {
+                for requested in try await reader.values(of: value) { watched.append(.value(requested)) }
+            } catch {
+                guard error.code == .disconnected || error.code == .cancelled else {
+                    failures.append(error)
+                    continue
+                }
+                for failure in failures { Console.report(failure) }
+                throw error
+            }
+        }
+        return (watched, failures)
     }
 
     /// Reads a value and prints it; returns whether the reader of the output has taken it.

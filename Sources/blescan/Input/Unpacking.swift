@@ -10,6 +10,8 @@ import Glibc
 final class Unpacking {
     /// The longest message of the process.
     private static let messageLimit = 1024
+    /// The files that a warning was printed about: the live table reads a recording again for each seek back.
+    private static let warned = Lock<Set<String>>([])
 
     private let name: String
     private let output: Int32
@@ -73,7 +75,7 @@ final class Unpacking {
         let message = message()
         // 2 is a warning: bytes after the compressed ones.
         if status == 2 << 8 {
-            Console.warn("\(name): gzip: \(message)")
+            if Self.warned.withLock({ $0.insert(name).inserted }) { Console.warn("\(name): gzip: \(message)") }
             return []
         }
         throw Failure(

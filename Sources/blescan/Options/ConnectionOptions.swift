@@ -5,8 +5,8 @@ import BareBLECrypto
 
 /// The options of a link, for every command that connects.
 struct ConnectionOptions: ParsableArguments {
-    @Option(help: ArgumentHelp("Largest ATT packet to request, 23 to 517.", valueName: "bytes"))
-    var mtu = 517
+    @Option(help: ArgumentHelp("Largest ATT packet to request, 23 to 517. (default: 517)", valueName: "bytes"))
+    var mtu: Int?
 
     @Option(
         help: ArgumentHelp(
@@ -33,7 +33,7 @@ struct ConnectionOptions: ParsableArguments {
     @OptionGroup var link: LinkOptions
 
     func validate() throws {
-        guard (23...517).contains(mtu) else {
+        if let mtu, !(23...517).contains(mtu) {
             throw ValidationError("--mtu \(mtu) is not possible: ATT packets have 23 to 517 bytes.")
         }
         if cache == "" { throw ValidationError("--cache takes the name of a file.") }
@@ -42,6 +42,9 @@ struct ConnectionOptions: ParsableArguments {
     }
 
     var adapter: AdapterArgument? { link.adapter }
+
+    /// The ATT MTU that is requested.
+    var largestPacket: Int { mtu ?? 517 }
 
     var timeout: DurationArgument? { link.timeout }
 
@@ -54,7 +57,7 @@ struct ConnectionOptions: ParsableArguments {
     func configuration(traces: Bool) -> Configuration {
         var configuration = Configuration()
         configuration.adapter = adapter?.selector ?? .first
-        configuration.preferredMTU = mtu
+        configuration.preferredMTU = largestPacket
         configuration.databaseHash = { $0.hash }
         if traces {
             let trace = Trace()
@@ -66,7 +69,7 @@ struct ConnectionOptions: ParsableArguments {
     func connectOptions(cache: GATTCache?, validation: CacheValidation) -> ConnectOptions {
         // A command is too short for changes of the services to matter.
         ConnectOptions(
-            timeout: timeout?.duration ?? Self.usualTimeout, mtu: mtu, cache: cache, validation: validation,
+            timeout: timeout?.duration ?? Self.usualTimeout, mtu: largestPacket, cache: cache, validation: validation,
             observesServiceChanges: false)
     }
 
@@ -82,7 +85,7 @@ struct OperationOptions: ParsableArguments {
 
     @OptionGroup var output: OutputOptions
 
-    var mtu: Int { connection.mtu }
+    var largestPacket: Int { connection.largestPacket }
     var pair: Bool { connection.pair }
     var timeout: DurationArgument? { connection.timeout }
     var valueTimeout: Duration { connection.valueTimeout }

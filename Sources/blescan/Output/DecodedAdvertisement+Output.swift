@@ -5,11 +5,9 @@ extension DecodedAdvertisement {
     /// The decoded data on one line; characters that could control the terminal are spelled out.
     var line: String { description.printable }
 
-    /// Whether there is a number with a unit that tells more than the state of the sender's battery, or of its signal.
+    /// Whether there is a number with a unit that tells more than the state of the sender itself.
     var hasMeasurement: Bool {
-        fields.contains { field in
-            field.number != nil && !field.unit.isEmpty && field.unit != "dBm" && !field.name.contains("battery")
-        }
+        fields.contains { $0.number != nil && !$0.unit.isEmpty && !$0.isOfSender }
     }
 
     /// The decoded data as an object: `values` and `units` have the same keys.

@@ -44,12 +44,14 @@ struct OperationOutput: Sendable {
     /// The number of bytes that fit a line for users.
     private static let longestLine = 32
 
-    /// Returns the lines about a value that was read: the line, or for a long value and users its length and a dump in
-    /// this number of columns.
+    /// Returns the lines about a value that was read: the line, or for a long value on a terminal with this number of
+    /// columns its length and a dump.
+    ///
+    /// - Parameter columns: `nil` for another output than a terminal, whose reader may be a script.
     func lines(
-        ofReading value: [UInt8], at handle: AttributeHandle, _ uuid: BluetoothUUID?, label: String?, in columns: Int
+        ofReading value: [UInt8], at handle: AttributeHandle, _ uuid: BluetoothUUID?, label: String?, in columns: Int?
     ) -> [[UInt8]] {
-        guard form == .plain, value.count > Self.longestLine else {
+        guard form == .plain, let columns, value.count > Self.longestLine else {
             return [line(ofReading: value, at: handle, uuid, label: label)]
         }
         let meaning = ValueDescription.of(value, uuid: uuid)
@@ -167,4 +169,37 @@ struct OperationOutput: Sendable {
         ]
         return Array(cells.joined(separator: ",").utf8)
     }
+}
+
+/// Bytes in rows: the offset of the first one, the bytes, and the ASCII characters among them.
+enum HexDump {
+    /// The number of bytes in a row, on a wide terminal and on narrower ones.
+    private static let lengths = [16, 8, 4]
+
+    /// Returns the rows, in this number of columns if there is room for four bytes.
+    static func lines(of bytes: [UInt8], in columns: Int) -> [StyledText] {
+        let length = lengths.first { width(of: $0) <= columns } ?? 4
+        return stride(from: 0, to: bytes.count, by: length).map { offset in
+            line(of: bytes.dropFirst(offset).prefix(length), from: offset, length)
+        }
+    }
+
+    private static func line(of row: ArraySlice<UInt8>, from offset: Int, _ length: Int) -> StyledText {
+        var line = StyledText(
+            Hex.encode([UInt8(truncatingIfNeeded: offset >> 8), UInt8(truncatingIfNeeded: offset)]), .dim)
+        var digits = ""
+        for (place, byte) in row.enumerated() {
+            digits += (place == 0 ? "" : place % 8 == 0 ? "  " : " ") + Hex.encode([byte])
+        }
+        line.add("  " + digits.padded(to: digitsWidth(of: length)) + "  ")
+        let characters = row.map { (0x20...0x7E).contains($0) ? Character(Unicode.Scalar($0)) : "." }
+        line.add(String(characters), .green)
+        return line
+    }
+
+    /// Returns the number of columns of a whole row.
+    private static func width(of length: Int) -> Int { 4 + 2 + digitsWidth(of: length) + 2 + length }
+
+    /// Returns the number of columns of its digits: a wider gap separates groups of eight bytes.
+    private static func digitsWidth(of length: Int) -> Int { 3 * length - 1 + (length - 1) / 8 }
 }

@@ -33,6 +33,8 @@ struct ScanLines {
     var dropped = 0
     /// The last line about each device without its time, if lines that say nothing new are left out.
     private var said: [AdvertiserID: Int]?
+    /// The devices that have had a line, if those without a measurement have none.
+    private var measuring: Set<AdvertiserID> = []
     /// The number of devices that are remembered, as many as a scan has.
     private static let mostDevices = 4096
 
@@ -67,7 +69,7 @@ struct ScanLines {
         of scanResult: ScanResult, _ event: Event, adapter: String, at time: Duration, limit: Int? = nil
     ) -> [[UInt8]] {
         let room = limit.map { max(0, $0 - count) } ?? .max
-        guard room > 0, !onlySensors || scanResult.hasMeasurement else { return [] }
+        guard room > 0, let event = self.event(event, of: scanResult) else { return [] }
         let scanResult = redaction?.redacted(scanResult) ?? scanResult
         switch format {
         case .plain:
@@ -87,6 +89,16 @@ struct ScanLines {
             count += lines.count
             return lines
         }
+    }
+
+    /// Returns the event of a line about a device; `nil` for no line. The first measurement finds a sensor, also if
+    /// something else had been heard of it before.
+    private mutating func event(_ event: Event, of scanResult: ScanResult) -> Event? {
+        guard onlySensors else { return event }
+        if event == .found { measuring.remove(scanResult.id) }
+        guard scanResult.hasMeasurement else { return nil }
+        if measuring.count == Self.mostDevices { measuring.removeAll(keepingCapacity: true) }
+        return measuring.insert(scanResult.id).inserted ? .found : event
     }
 
     private mutating func isNews(_ scanResult: ScanResult) -> Bool {

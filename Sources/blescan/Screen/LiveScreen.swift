@@ -189,9 +189,15 @@ final class LiveScreen<Content: LiveContent>: Sendable {
     private func readKeys() {
         guard let bytes = Terminal.read() else { return quit() }
         press { $0.read(bytes) }
-        guard state.withLock({ $0.keys.isWaiting }) else { return }
-        queue.asyncAfter(deadline: .now() + (ScreenKeyReader.escapeTimeout / .seconds(1))) { [self] in
+        awaitMore()
+    }
+
+    /// Notifies the reader of keys when nothing has followed, as long as that makes a difference to it.
+    private func awaitMore() {
+        guard let timeout = state.withLock({ $0.keys.timeout }) else { return }
+        queue.asyncAfter(deadline: .now() + (timeout / .seconds(1))) { [self] in
             press { $0.timePassed() }
+            awaitMore()
         }
     }
 

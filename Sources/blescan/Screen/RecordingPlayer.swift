@@ -112,6 +112,7 @@ final class RecordingPlayer {
         }
         do {
             let warning = try Recording.read(path) { packet in
+                try expectNoInterruption()
                 for occurrence in links.received(packet) {
                     switch occurrence.event {
                     case .began(let peer, _): peers[occurrence.link] = peer
@@ -171,6 +172,15 @@ final class RecordingPlayer {
             return now
         case .restart: throw .restart
         case .over: throw .over
+        }
+    }
+
+    /// Not every packet is waited for: those of links are shown with the advertisement before.
+    private func expectNoInterruption() throws(Interruption) {
+        switch pace.interruption {
+        case .restart: throw .restart
+        case .over: throw .over
+        case .due, nil: break
         }
     }
 

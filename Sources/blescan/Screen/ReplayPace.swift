@@ -50,6 +50,9 @@ final class ReplayPace: Sendable {
         var isOver = false
         var isStopped = false
 
+        /// The turn that ends the reading.
+        var interruption: Turn? { isStopped ? .over : isRestarting ? .restart : nil }
+
         /// Delivers the next report.
         mutating func deliver(_ report: Moment) -> Step {
             (newest, next) = (report, nil)
@@ -108,14 +111,13 @@ final class ReplayPace: Sendable {
     /// Waits, at the end of the recording, until the user seeks back or quits.
     func waitAtEnd() -> Turn {
         while true {
-            let turn = state.withLock { state -> Turn? in
-                if state.isStopped { return .over }
-                return state.isRestarting ? .restart : nil
-            }
-            if let turn { return turn }
+            if let turn = interruption { return turn }
             woken.wait()
         }
     }
+
+    /// The turn that ends the reading at once: the user has sought back, or has quit; `nil` otherwise.
+    var interruption: Turn? { state.withLock { $0.interruption } }
 
     /// The reader begins again with the first report.
     func restart() {
@@ -129,12 +131,13 @@ final class ReplayPace: Sendable {
     func seek(by step: Duration) {
         state.withLock { state in
             guard state.beginning != nil else { return }
-            let reached = state.newest?.played ?? .zero
+            // What is shown has passed that time too; what is read again is not shown.
+            let reached = state.held == nil ? moment(state).played : state.newest?.played ?? .zero
             let sought = max(.zero, (state.sought ?? moment(state).played) + step)
             if sought < reached {
                 state.held = state.held ?? moment(state)
                 state.isRestarting = true
-            } else if state.isOver {
+            } else if state.isOver, !state.isRestarting {
                 return
             }
             state.sought = sought
@@ -161,8 +164,7 @@ final class ReplayPace: Sendable {
     }
 
     private func step(_ state: inout State) -> Step {
-        if state.isStopped { return .turn(.over) }
-        if state.isRestarting { return .turn(.restart) }
+        if let turn = state.interruption { return .turn(turn) }
         guard let next = state.next, let beginning = state.beginning else { return .turn(.over) }
         if let sought = state.sought {
             if next.played <= sought { return state.deliver(next) }

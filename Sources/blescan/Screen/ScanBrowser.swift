@@ -20,6 +20,8 @@ struct ScanBrowser: Sendable {
         case unavailable(String)
     }
 
+    private static let noLink = "so far the recording has no link with this device; nothing else can be read here"
+
     private(set) var table: ScanScreen
     private let links: Links
     /// The given options of links, as words of a command.
@@ -27,7 +29,8 @@ struct ScanBrowser: Sendable {
     private(set) var link: BrowseScreen?
     /// The peers of recorded links; of one whose address was not recorded, by an empty key.
     private var recorded: [PeerID?: RecordedPeer] = [:]
-    private var shownRecorded: PeerID?
+    /// The recorded link that was shown last: its peer, and the name in the table.
+    private var shownRecorded: (peer: PeerID?, name: String?)?
 
     init(_ table: ScanScreen, _ links: Links, linkOptions: [String] = []) {
         self.table = table
@@ -59,6 +62,11 @@ struct ScanBrowser: Sendable {
     mutating func show(_ earlier: ScanBrowser, at now: BootInstant) {
         table.show(earlier.table, at: now)
         recorded = earlier.recorded
+        guard link != nil, let shownRecorded else { return }
+        // It was opened while the recording was read, and has what came later.
+        link = nil
+        showRecorded(shownRecorded.peer, name: shownRecorded.name, at: now)
+        if link == nil { table.report(Self.noLink) }
     }
 
     /// Nothing follows, for this reason.
@@ -74,7 +82,7 @@ struct ScanBrowser: Sendable {
     /// A packet of a recorded link was transferred.
     mutating func take(_ pdu: [UInt8], isSent: Bool, ofLinkWith peer: PeerID?, at now: BootInstant) {
         let events = recorded[peer, default: RecordedPeer()].take(pdu, isSent: isSent)
-        guard shownRecorded == peer else { return }
+        guard let shownRecorded, shownRecorded.peer == peer else { return }
         for event in events { link?.take(event, at: now) }
     }
 
@@ -87,7 +95,7 @@ struct ScanBrowser: Sendable {
         for handle in known.history.keys.sorted() {
             if let event = known.history[handle] { screen.take(event, at: now) }
         }
-        shownRecorded = peer
+        shownRecorded = (peer, name)
         link = screen
     }
 }
@@ -124,7 +132,7 @@ extension ScanBrowser: LiveContent {
             if let peer = peers.first(where: { recorded[$0] != nil }) {
                 showRecorded(peer, name: row.name, at: now)
             } else {
-                table.report("so far the recording has no link with this device; nothing else can be read here")
+                table.report(Self.noLink)
             }
         case .live:
             guard let peer = id.peer else {

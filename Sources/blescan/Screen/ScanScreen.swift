@@ -169,12 +169,15 @@ struct ScanScreen: Sendable {
 
     /// Shows an earlier part of the recording, which was read again, in the user's order and with the user's filter.
     mutating func show(_ earlier: ScanScreen, at now: BootInstant) {
+        let wasFrozen = isFrozen
         (heading, live, frozen) = (earlier.heading, earlier.live, nil)
         (rate, reportCount, lossCount) = (earlier.rate, earlier.reportCount, earlier.lossCount)
         if let selected, devices[selected] == nil { self.selected = nil }
         // What had been sorted came later.
         lastSort = nil
         timePassed(at: now)
+        // The user has stopped the table while the recording was read.
+        if wasFrozen { frozen = (live, now) }
     }
 
     /// Returns how far the recording is, such as `1:02`; `nil` for what is on air.

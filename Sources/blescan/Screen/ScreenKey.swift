@@ -80,7 +80,8 @@ enum ScreenKey: Hashable, Sendable {
 
 // Parses the bytes that a terminal sends. A key is one byte, a character of several, or a sequence that begins with
 // Escape; each may arrive in pieces. The Escape key itself looks like the beginning of a sequence: it is one if
-// nothing follows within `escapeTimeout`, which the owner reports by `timePassed`.
+// nothing follows within `escapeTimeout`, which the owner reports by `timePassed`. A slow link may deliver the rest of a
+// sequence after that: for `lateTimeout` a bracket belongs to the Escape before, and is no key.
 
 /// Reads keys.
 struct ScreenKeyReader: Sendable {
@@ -88,6 +89,10 @@ struct ScreenKeyReader: Sendable {
         case idle
         /// After Escape.
         case escape
+        /// After an Escape that was a key by itself.
+        case late
+        /// After such an Escape and [.
+        case lateBracket
         /// After Escape O.
         case single
         /// After Escape [, with the bytes since.
@@ -98,23 +103,37 @@ struct ScreenKeyReader: Sendable {
 
     /// The time for which an Escape waits for the rest of a sequence.
     static let escapeTimeout: Duration = .milliseconds(100)
+    /// The time after that in which the rest of the sequence may still come.
+    private static let lateTimeout: Duration = .milliseconds(400)
     private static let longestSequence = 16
 
     private var state = State.idle
 
-    /// Whether an Escape waits for what may follow.
-    var isWaiting: Bool { state == .escape }
+    /// The time after which `timePassed` is to be called, if nothing follows; `nil` if that makes no difference.
+    var timeout: Duration? {
+        switch state {
+        case .escape: Self.escapeTimeout
+        case .late, .lateBracket: Self.lateTimeout
+        case .idle, .single, .sequence, .character: nil
+        }
+    }
 
     /// Reads the next bytes.
     mutating func read(_ bytes: some Sequence<UInt8>) -> [ScreenKey] {
         bytes.flatMap { take($0) }
     }
 
-    /// Called when nothing has followed for a while.
+    /// Called when nothing has followed for `timeout`.
     mutating func timePassed() -> [ScreenKey] {
-        guard isWaiting else { return [] }
-        state = .idle
-        return [.escape]
+        switch state {
+        case .escape:
+            state = .late
+            return [.escape]
+        case .late, .lateBracket:
+            state = .idle
+            return []
+        case .idle, .single, .sequence, .character: return []
+        }
     }
 
     private mutating func take(_ byte: UInt8) -> [ScreenKey] {
@@ -131,6 +150,15 @@ struct ScreenKeyReader: Sendable {
                 return [.escape] + begin(byte)
             }
             return []
+        case .late:
+            if byte == UInt8(ascii: "[") {
+                state = .lateBracket
+                return []
+            }
+            state = .idle
+            return begin(byte)
+        case .lateBracket:
+            return continueSequence([], byte)
         case .single:
             state = .idle
             return Self.key([byte]).map { [$0] } ?? []

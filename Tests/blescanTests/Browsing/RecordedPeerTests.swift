@@ -181,4 +181,23 @@ import Testing
         #expect(browser.press(.escape, at: now) == .none)
         #expect(Self.text(&browser, now).contains("RSSI"))
     }
+
+    /// It is opened while the recording is read again, from what was there before.
+    @Test func afterASeekBackALinkHasNothingOfWhatFollows() {
+        var (browser, now) = Self.browser(.recorded)
+        let blank = browser
+        browser.take(Hex.bytes("0a0300"), isSent: true, ofLinkWith: Self.peer, at: now)
+        browser.take(Hex.bytes("0b48524d"), isSent: false, ofLinkWith: Self.peer, at: now)
+        let earlier = browser
+        browser.take(Hex.bytes("1b03004142"), isSent: false, ofLinkWith: Self.peer, at: now)
+        _ = browser.press(.down, at: now)
+        _ = browser.press(.character("c"), at: now)
+        #expect(Self.text(&browser, now).contains("\"AB\""))
+        browser.show(earlier, at: now)
+        #expect(Self.text(&browser, now).contains("\"HRM\"") && !Self.text(&browser, now).contains("\"AB\""))
+        browser.take(Hex.bytes("1b03004344"), isSent: false, ofLinkWith: Self.peer, at: now)
+        #expect(Self.text(&browser, now).contains("\"CD\""))
+        browser.show(blank, at: now)
+        #expect(Self.text(&browser, now).contains("so far the recording has no link with this device"))
+    }
 }

@@ -30,8 +30,11 @@ import Testing
     @Test func everyRowIsTrue() async throws {
         let rows = try Self.rows()
         #expect(rows.count >= 14)
+        let folder = try TestFolder()
+        try FileManager.default.createSymbolicLink(
+            atPath: folder["blescan"], withDestinationPath: BuiltProgram.url.path)
         for row in rows {
-            let script = "cd '\(Self.root.path)' && blescan() { '\(BuiltProgram.url.path)' \"$@\"; } && \(row.command)"
+            let script = "cd '\(Self.root.path)' && PATH='\(folder.path)':$PATH && \(row.command)"
             let outcome = try await RunningProgram(["-c", script], of: URL(filePath: "/bin/bash")).outcome()
             #expect(outcome.status == 0, "\(row.command): \(outcome.errors)")
             #expect(outcome.output.contains(row.expected), "\(row.command): \(outcome.output)")

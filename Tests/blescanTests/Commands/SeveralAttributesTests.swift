@@ -168,6 +168,22 @@ import Testing
         #expect(other.packets.count == 3, "the MTU, one request a value")
     }
 
+    /// It is reported once: only what was found is read again.
+    @Test func whatHasNoValuesDoesNotEndAWatch() async throws {
+        let words = "nothing of this service is readable"
+        for count in ["1", "2"] {
+            let outcome = try await BuiltProgram.run([
+                "watch", "demo:uart", "nordic-uart", "2a00", "--every", "10ms", "-n", count,
+            ])
+            #expect(outcome.status == 0, "\(outcome.errors)")
+            #expect(outcome.output.split(separator: "\n").allSatisfy { $0.contains("0x0003 Device Name") })
+            #expect(outcome.errors.components(separatedBy: words).count == 2, "\(outcome.errors)")
+        }
+        let none = try await BuiltProgram.run(["watch", "demo:uart", "nordic-uart", "180d"])
+        #expect(none.status == 1 && none.output.isEmpty)
+        #expect(none.errors.contains(words) && none.errors.contains("the peer has no service 180d"), "\(none.errors)")
+    }
+
     /// The second read uses the handle that the first one has found.
     @Test func oneTypeReportsBoth() async throws {
         let lines = try await BuiltProgram.run(["read", "demo:heart-rate", "0x0018", "2a19"]).output

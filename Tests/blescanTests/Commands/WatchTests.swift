@@ -49,6 +49,7 @@ import Testing
         (["--hex-only"], "--hex-only is for the values of a peer"),
         (["demo:battery", "2a19", "rssi"], "rssi is measured by an adapter"),
         (["AA:BB:CC:DD:EE:FF", "rssi", "--hex-only"], "rssi has none"),
+        (["--mtu", "100"], "--mtu is for the values of a peer"),
         (["--timeout", "1s"], "--timeout is for the values of a peer"),
     ])
     func optionsOfValuesNeedAPeer(_ arguments: [String], _ words: String) async throws {

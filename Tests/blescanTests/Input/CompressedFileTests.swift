@@ -60,6 +60,20 @@ import Testing
         #expect(decoded.status == 65 && decoded.errors.contains("gzip: invalid compressed data--crc error"))
     }
 
+    /// A recording that the user seeks back in is read again.
+    @Test func aWarningIsPrintedOnce() async throws {
+        try await shell("{ cat \"$0\"; echo what follows; } > \"$1\"", packed, folder["longer.gz"])
+        let end = await #expect(processExitsWith: .success, observing: [\.standardErrorContent]) {
+            [path = folder["longer.gz"] as String] in
+            for _ in 0..<2 {
+                var file = try InputFile(path, advice: "", unpacks: true)
+                while try !file.next().isEmpty {}
+            }
+        }
+        let errors = String(decoding: try #require(end).standardErrorContent, as: UTF8.self)
+        #expect(errors.components(separatedBy: "trailing garbage").count == 2, "\(errors)")
+    }
+
     @Test func withoutGzipTheFileIsNamed() async throws {
         let outcome = try await BuiltProgram.run(["replay", packed], environment: ["PATH": "/nowhere"])
         #expect(outcome.status == 65 && outcome.output.isEmpty)

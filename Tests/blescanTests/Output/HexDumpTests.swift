@@ -33,11 +33,13 @@ import Testing
         #expect(HexDump.lines(of: [], in: columns).isEmpty)
     }
 
-    @Test func onlyLongValuesForUsersAreDumped() {
-        func lines(_ count: Int, _ form: OperationOutput.Form, _ uuid: BluetoothUUID?, _ label: String?) -> [String] {
+    @Test func onlyLongValuesOnATerminalAreDumped() {
+        func lines(
+            _ count: Int, _ form: OperationOutput.Form, _ uuid: BluetoothUUID?, _ label: String?, in columns: Int? = 80
+        ) -> [String] {
             let value = [UInt8](repeating: 0x41, count: count)
             let output = OperationOutput(peer: "demo:battery", form: form)
-            return output.lines(ofReading: value, at: 3, uuid, label: label, in: 80).map {
+            return output.lines(ofReading: value, at: 3, uuid, label: label, in: columns).map {
                 String(decoding: $0, as: UTF8.self)
             }
         }
@@ -46,6 +48,7 @@ import Testing
         #expect(long.count == 4)
         #expect(long[0] == "0x0003 Device Name  33 bytes  \"" + String(repeating: "A", count: 33) + "\"")
         #expect(long[3] == "0020  41" + String(repeating: " ", count: 48) + "A")
+        #expect(lines(33, .plain, 0x2A00, nil, in: nil).count == 1, "for a script")
         for form in [OperationOutput.Form.hex, .json, .csv] { #expect(lines(512, form, 0x2A00, nil).count == 1) }
     }
 

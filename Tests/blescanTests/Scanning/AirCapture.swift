@@ -23,8 +23,20 @@ struct AirCapture {
         let (payload, address) = (Self.bytes(payload), Self.bytes(address.replacing(":", with: "")))
         let report = [type, isRandom ? 1 : 0] + address.reversed() + [UInt8(payload.count)] + payload
         let parameters = [0x02, 0x01] + report + [UInt8(bitPattern: rssi)]
-        let packet = CapturedPacket(
-            direction: .received, kind: .event, bytes: [0x3E, UInt8(parameters.count)] + parameters, timestamp: time)
+        add(.received, .event, [0x3E, UInt8(parameters.count)] + parameters)
+    }
+
+    /// Adds an ATT packet that the host sends on a link that has begun before.
+    ///
+    /// The layouts are those of Core Vol 4 Part E, 5.4.2, and Vol 3 Part A, 3.1.
+    mutating func send(_ pdu: String) {
+        let pdu = Self.bytes(pdu)
+        let frame = [UInt8(pdu.count), 0, 0x04, 0x00] + pdu
+        add(.sent, .asynchronousData, [0x40, 0x00, UInt8(frame.count), 0] + frame)
+    }
+
+    private mutating func add(_ direction: CapturedPacket.Direction, _ kind: CapturedPacket.Kind, _ bytes: [UInt8]) {
+        let packet = CapturedPacket(direction: direction, kind: kind, bytes: bytes, timestamp: time)
         records.append(writer.record(packet) ?? [])
         time += .milliseconds(10)
     }

@@ -72,16 +72,36 @@ import Testing
             ])
     }
 
-    /// A battery and a signal strength are no measurements: beacons send them.
+    /// A battery, a signal strength and the time since the start are no measurements: beacons send them. Of the telemetry
+    /// of Eddystone, only the second has a temperature.
     @Test(arguments: [
         ("1816cdfd8818072240342d5801041701ca0002016107027227", true), ("12161a1884535638c1a4a00a7412730b47060e", true),
         ("020106", false), ("02010603030d180f18", false), ("020a04", false), ("0303aafe0916aafe10ee03616200", false),
         ("1aff4c000215b9407f30f5f8466eaff925556b57fe6d00490001c5", false),
+        ("0303aafe1116aafe20000bb880000000000100000064", false), ("0303aafe1116aafe20000bb817800000000100000064", true),
+        ("0616d2fc400164", false), ("0916d2fc40016402ca09", true),
     ])
-    func sensorsAreToldFromOtherDevices(_ payload: String, _ isSensor: Bool) {
+    func onlySensorsHaveLines(_ payload: String, _ isSensor: Bool) {
         var lines = ScanLines(format: .json, scanner: "attic", onlySensors: true)
         let printed = lines.lines(of: scanResult(payload), .found, adapter: "hci0", at: .zero)
         #expect(printed.count == (isSensor ? 1 : 0) && lines.count == printed.count)
+    }
+
+    /// Also if its first packets have none, and again after it was away.
+    @Test func theFirstMeasurementFindsASensor() {
+        var lines = ScanLines(format: .json, scanner: "attic", onlySensors: true)
+        let (silent, measuring) = (
+            scanResult("020106"), scanResult("1816cdfd8818072240342d5801041701ca0002016107027227")
+        )
+        let heard: [(ScanResult, ScanLines.Event)] = [
+            (silent, .found), (measuring, .updated), (measuring, .updated), (silent, .found), (measuring, .updated),
+        ]
+        let events = heard.map { scanResult, event in
+            text(lines.lines(of: scanResult, event, adapter: "hci0", at: .zero)).map { line in
+                line.contains("\"event\":\"found\"") ? "found" : "updated"
+            }
+        }
+        #expect(events == [[], ["found"], ["updated"], [], ["found"]])
     }
 
     /// JSON has the details, by the key `error`.

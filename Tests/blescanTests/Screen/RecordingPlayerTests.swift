@@ -17,11 +17,7 @@ import Testing
         private let pace = ReplayPace(1) { BootInstant.zero }
 
         init(_ path: String, columns: Int = 80) {
-            let look = ScreenLook(isColoured: false, isUnicode: true)
-            let table = ScanScreen(
-                .init(source: "three-devices.btsnoop", address: nil, mode: "recording"), look, columns: columns,
-                rows: 8)
-            let blank = ScanBrowser(table, .recorded)
+            let blank = RecordingPlayerTests.blank(columns: columns)
             screen = Lock(blank)
             DispatchQueue(label: "player").async { [screen, pace] in
                 let player = RecordingPlayer(path, redacts: false, pace, blank: blank) { change in
@@ -52,6 +48,13 @@ import Testing
             try await waited(for: text) { lines().contains { $0.contains(text) } }
             return lines()
         }
+    }
+
+    private static func blank(columns: Int = 80) -> ScanBrowser {
+        let look = ScreenLook(isColoured: false, isUnicode: true)
+        let table = ScanScreen(
+            .init(source: "three-devices.btsnoop", address: nil, mode: "recording"), look, columns: columns, rows: 8)
+        return ScanBrowser(table, .recorded)
     }
 
     private static let beginning = "  recording at 0:00  1 device  "
@@ -92,6 +95,32 @@ import Testing
         #expect(playing.lines()[0].contains("Virtual HRM"))
         playing.press(.character("["))
         try await playing.shows(Self.beginning)
+    }
+
+    /// What follows may be a long transfer.
+    @Test(arguments: [(true, 4), (false, 5)])
+    func keysAreNoticedAfterTheLastAdvertisement(_ quits: Bool, _ count: Int) throws {
+        let folder = try TestFolder()
+        var air = AirCapture()
+        for _ in 0..<2 { air.add("020106", from: "C0:00:00:00:00:01", isRandom: true) }
+        for _ in 0..<3 { air.send("0a0300") }
+        try air.write(to: folder["air.btsnoop"])
+        let pace = ReplayPace(1) { BootInstant.zero }
+        let blank = Self.blank()
+        var (screen, changes) = (blank, 0)
+        // The beginning, two reports, and packets of the link; then what is shown after the seek back.
+        let player = RecordingPlayer(folder["air.btsnoop"], redacts: false, pace, blank: blank) { change in
+            change(&screen)
+            changes += 1
+            switch changes {
+            case 2: pace.seek(by: .seconds(1))
+            case 4 where !quits: pace.seek(by: .seconds(-10))
+            case 4...: pace.stop()
+            default: break
+            }
+        }
+        _ = try player.run()
+        #expect(changes == count)
     }
 
     @Test func aFrozenTableMovesOn() async throws {

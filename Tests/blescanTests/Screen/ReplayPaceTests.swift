@@ -43,16 +43,17 @@ import Testing
         }
         // Before the reader waits, the clock of the recording stands, however much time passes.
         try await waited(for: "the reader waits") {
-            here.pass(.milliseconds(1))
+            here.pass(.microseconds(1))
             return pace.now() > Self.recorded(50)
         }
         let reached = pace.now()
         here.pass(.seconds(2))
         #expect(pace.now() == reached + .seconds(20))
-        here.pass(.seconds(1_000_000))
-        #expect(pace.now() == Self.recorded(120))
+        // Otherwise the reader might deliver the report.
         pace.stop()
         #expect(await next == .over)
+        here.pass(.seconds(1_000_000))
+        #expect(pace.now() == Self.recorded(120))
     }
 
     @Test func theClockNeverGoesBackByItself() {
@@ -148,6 +149,42 @@ import Testing
         }
         #expect(turn == .over && arrivals == [Self.recorded(50)])
         #expect(pace.waitAtEnd() == .over)
+    }
+
+    @Test func aSeekForwardFollowsOneBackAtTheEnd() {
+        let here = Here()
+        let pace = ReplayPace(1) { here.now() }
+        #expect(pace.wait(until: .seconds(50)) == .due(Self.recorded(50)))
+        pace.seek(by: .seconds(60))
+        #expect(pace.wait(until: .seconds(55)) == .due(Self.recorded(55)))
+        pace.end()
+        pace.seek(by: .seconds(-4))
+        pace.seek(by: .seconds(10))
+        #expect(pace.waitAtEnd() == .restart)
+        pace.restart()
+        #expect(pace.wait(until: .seconds(50)) == .due(Self.recorded(50)))
+        var arrivals = 0
+        let turn = pace.wait(until: .seconds(55)) {
+            arrivals += 1
+            pace.stop()
+        }
+        #expect(turn == .due(Self.recorded(55)) && arrivals == 0)
+    }
+
+    /// The screen has changed since the newest report: devices have faded.
+    @Test func aTimeInThePauseIsReadAgainToo() {
+        let here = Here()
+        let pace = ReplayPace(20) { here.now() }
+        #expect(pace.wait(until: .zero) == .due(Self.recorded(0)))
+        pace.seek(by: .seconds(100))
+        var arrivals = 0
+        let turn = pace.wait(until: .seconds(200)) {
+            arrivals += 1
+            here.pass(.milliseconds(4500))
+            if arrivals == 1 { pace.seek(by: .seconds(-10)) } else { pace.stop() }
+        }
+        #expect(turn == .restart && arrivals == 1)
+        #expect(pace.now() == Self.recorded(190), "the clock stands, as the screen does")
     }
 
     /// A pause that is skipped is no obstacle on the way back.

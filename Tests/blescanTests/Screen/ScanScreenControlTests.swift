@@ -57,6 +57,19 @@ import Testing
         #expect(air.screen.view == .table)
     }
 
+    /// The recording is read again meanwhile.
+    @Test func aTableThatIsFrozenDuringASeekStaysSo() {
+        let (air, earlier) = (Self.three(), Air())
+        earlier.hear("C0:00:00:00:00:01", -50, Air.named("Near"))
+        air.press(.character(" "))
+        air.screen.show(earlier.screen, at: earlier.now)
+        #expect(air.order() == ["Near"])
+        air.hear("C0:00:00:00:00:04", -20, Air.named("New"))
+        air.pass(.seconds(3))
+        #expect(air.lines()[0].contains("FROZEN"))
+        #expect(air.order() == ["Near"])
+    }
+
     @Test func aRecordingFromAPipeOnlyGoesForward() {
         let air = Self.three()
         air.screen.begin(at: air.now, canGoBack: false)

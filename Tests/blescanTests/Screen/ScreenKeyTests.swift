@@ -7,7 +7,7 @@ import Testing
     /// A reader with predictable results.
     private final class Reader {
         private var reader = ScreenKeyReader()
-        var isWaiting: Bool { reader.isWaiting }
+        var isWaiting: Bool { reader.timeout != nil }
         func read(_ bytes: some Sequence<UInt8>) -> [ScreenKey] { reader.read(bytes) }
         func timePassed() -> [ScreenKey] { reader.timePassed() }
     }
@@ -42,11 +42,31 @@ import Testing
         #expect(reader.read([0x1B]).isEmpty)
         #expect(reader.isWaiting)
         #expect(reader.timePassed() == [.escape])
+        #expect(reader.isWaiting)
+        #expect(reader.timePassed().isEmpty)
         #expect(!reader.isWaiting)
         #expect(reader.timePassed().isEmpty)
         #expect(reader.read([0x1B, 0x5B]).isEmpty)
         #expect(reader.timePassed().isEmpty, "the rest of a sequence may take its time")
         #expect(reader.read([0x41]) == [.up])
+    }
+
+    /// In the table a bracket moves a recording, and an arrow does not.
+    @Test(
+        arguments: [
+            ("[", []), ("[A", [.up]), ("[1;5D", []), ("j", [.character("j")]), ("\u{1B}[B", [.down]),
+        ] as [(String, [ScreenKey])])
+    func theRestOfASequenceMayBeLate(_ rest: String, _ keys: [ScreenKey]) {
+        let bytes = Array(rest.utf8)
+        for pieces in [[bytes], bytes.map { [$0] }] {
+            let reader = Reader()
+            #expect(reader.read([0x1B]).isEmpty)
+            #expect(reader.timePassed() == [.escape])
+            #expect(pieces.flatMap { reader.read($0) } == keys)
+            #expect(reader.timePassed().isEmpty)
+            #expect(!reader.isWaiting)
+            #expect(reader.read(Array("[".utf8)) == [.character("[")], "it is a key again")
+        }
     }
 
     @Test func anythingCanBeRead() {

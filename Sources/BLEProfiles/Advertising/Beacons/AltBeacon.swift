@@ -36,7 +36,7 @@ public struct AltBeacon: Hashable, Sendable {
                 .number("minor", beacon),
             ]
         }
-        fields.append(.number("power at 1 m", measuredPower, "dBm"))
+        fields.append(.number("power at 1 m", measuredPower, "dBm").ofSender)
         return DecodedAdvertisement(.altBeacon, "AltBeacon", fields)
     }
 }

@@ -32,13 +32,15 @@ extension Eddystone {
     private static func fields(of telemetry: EddystoneTLM) -> [ValueField] {
         var list = FieldList()
         list.add("temperature", telemetry.temperature, places: 2, "°C")
-        if let battery = telemetry.batteryMillivolts { list.measured("voltage", battery, exponent: -3, "V") }
+        if let battery = telemetry.batteryMillivolts {
+            list.ofSender { $0.measured("voltage", battery, exponent: -3, "V") }
+        }
         list.add("advertisements", telemetry.advertisementCount)
-        list.add("uptime", telemetry.uptime)
+        list.ofSender { $0.add("uptime", telemetry.uptime) }
         return list.fields
     }
 
     private static func power(_ power: Int8) -> ValueField {
-        .number("power at 0 m", power, "dBm")
+        ValueField.number("power at 0 m", power, "dBm").ofSender
     }
 }

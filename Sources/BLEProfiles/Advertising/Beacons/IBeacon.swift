@@ -29,7 +29,7 @@ public struct IBeacon: Hashable, Sendable {
             .iBeacon, "iBeacon",
             [
                 ValueField("uuid", .text(proximityUUID.dashed), showsName: false), .number("major", major),
-                .number("minor", minor), .number("power at 1 m", measuredPower, "dBm"),
+                .number("minor", minor), .number("power at 1 m", measuredPower, "dBm").ofSender,
             ])
     }
 }

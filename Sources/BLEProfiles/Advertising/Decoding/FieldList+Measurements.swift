@@ -10,6 +10,13 @@ extension FieldList {
         add(ValueField.scaled(name, number, exponent: exponent, unit))
     }
 
+    /// Adds the fields that `add` adds to a list, as the state of the sender itself.
+    mutating func ofSender(_ add: (inout FieldList) -> Void) {
+        var list = FieldList()
+        add(&list)
+        for field in list.fields { self.add(field.ofSender) }
+    }
+
     /// Adds a self-explanatory word, such as "open".
     mutating func add(_ name: String, word: String?) {
         if let word { add(ValueField(name, .text(word), showsName: false)) }
@@ -22,6 +29,8 @@ extension FieldList {
             number += 1
             name = "\(field.name) \(number)"
         }
-        add(ValueField(name, field.content, unit: field.unit, showsName: field.showsName))
+        add(
+            ValueField(
+                name, field.content, unit: field.unit, showsName: field.showsName, isOfSender: field.isOfSender))
     }
 }

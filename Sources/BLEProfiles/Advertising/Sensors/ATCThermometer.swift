@@ -24,8 +24,10 @@ enum ATCThermometer {
         var list = FieldList()
         list.measured("temperature", Int16(bitPattern: temperature), exponent: -1, "°C")
         list.measured("humidity", humidity, "%")
-        list.measured("battery", battery, "%")
-        list.measured("voltage", voltage, exponent: -3, "V")
+        list.ofSender { list in
+            list.measured("battery", battery, "%")
+            list.measured("voltage", voltage, exponent: -3, "V")
+        }
         list.measured("counter", counter)
         return DecodedAdvertisement(.atc, "ATC thermometer", list.fields)
     }
@@ -37,8 +39,10 @@ enum ATCThermometer {
         var list = FieldList()
         list.measured("temperature", temperature, exponent: -2, "°C")
         list.measured("humidity", humidity, exponent: -2, "%")
-        list.measured("battery", battery, "%")
-        list.measured("voltage", voltage, exponent: -3, "V")
+        list.ofSender { list in
+            list.measured("battery", battery, "%")
+            list.measured("voltage", voltage, exponent: -3, "V")
+        }
         list.measured("counter", counter)
         return DecodedAdvertisement(.atc, "ATC thermometer", list.fields)
     }

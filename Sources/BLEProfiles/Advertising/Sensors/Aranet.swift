@@ -86,9 +86,11 @@ enum Aranet {
     ) -> DecodedAdvertisement? {
         guard value.skip(1), let interval = value.u16(), let age = value.u16() else { return nil }
         var list = list
-        list.measured("battery", battery <= 100 ? battery : nil, "%")
-        list.measured("interval", interval, "s")
-        list.measured("age", age, "s")
+        list.ofSender { list in
+            list.measured("battery", battery <= 100 ? battery : nil, "%")
+            list.measured("interval", interval, "s")
+            list.measured("age", age, "s")
+        }
         return DecodedAdvertisement(.aranet, title, list.fields)
     }
 }

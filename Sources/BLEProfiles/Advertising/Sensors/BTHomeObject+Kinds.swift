@@ -4,7 +4,7 @@ extension BTHomeObject {
     /// Returns the object for a measured quantity of air, ground, water or electricity.
     static func measured(_ identifier: UInt8) -> Self? {
         switch identifier {
-        case 0x01: .number("battery", ValueScale(byteCount: 1, unit: "%"))
+        case 0x01: .ofSender(.number("battery", ValueScale(byteCount: 1, unit: "%")))
         case 0x02: .number("temperature", ValueScale(byteCount: 2, isSigned: true, exponent: -2, unit: "°C"))
         case 0x03: .number("humidity", ValueScale(byteCount: 2, exponent: -2, unit: "%"))
         case 0x04: .number("pressure", ValueScale(byteCount: 3, exponent: -2, unit: "hPa"))

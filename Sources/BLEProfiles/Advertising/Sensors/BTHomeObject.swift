@@ -3,8 +3,10 @@ internal import BLECore
 /// A BTHome object type and the encoding of its value.
 ///
 /// Spec: bthome.io, format v2, Sensor data, Binary sensor data, Events, Device information.
-enum BTHomeObject {
+indirect enum BTHomeObject {
     case number(String, ValueScale)
+    /// About the sensor itself.
+    case ofSender(BTHomeObject)
     /// One byte: a Boolean value.
     case flag(String)
     /// One byte, with the words for 1 and 0.
@@ -26,6 +28,7 @@ enum BTHomeObject {
             let (mantissa, _) = signed.multipliedReportingOverflow(by: scale.multiplier)
             if scale.exponent == 0 { return .number(name, mantissa, scale.unit) }
             return .scaled(name, mantissa, exponent: scale.exponent, scale.unit)
+        case .ofSender(let object): return object.field(&value)?.ofSender
         case .flag(let name):
             guard let byte = value.u8(), byte <= 1 else { return nil }
             return ValueField(name, .flag(byte == 1))

@@ -46,7 +46,7 @@ enum Govee {
         let temperature = packed & 0x800000 == 0 ? number / 1000 : 0 - number / 1000
         list.measured("temperature", isGood ? temperature : nil, exponent: -1, "°C")
         list.measured("humidity", isGood ? number % 1000 : nil, exponent: -1, "%")
-        list.measured("battery", battery & 0x7F, "%")
+        list.ofSender { $0.measured("battery", battery & 0x7F, "%") }
         return true
     }
 
@@ -57,7 +57,7 @@ enum Govee {
         }
         list.measured("temperature", temperature, exponent: -2, "°C")
         list.measured("humidity", humidity, exponent: -2, "%")
-        list.measured("battery", battery & 0x7F, "%")
+        list.ofSender { $0.measured("battery", battery & 0x7F, "%") }
         return true
     }
 

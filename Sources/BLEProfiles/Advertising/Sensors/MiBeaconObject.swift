@@ -34,7 +34,7 @@ enum MiBeaconObject {
             return [.number("conductivity", conductivity, "µS/cm")]
         case 0x100A:
             guard let battery = value.u8() else { return nil }
-            return [.number("battery", battery, "%")]
+            return [.number("battery", battery, "%").ofSender]
         case 0x100D:
             guard let temperature = value.i16(), let humidity = value.u16() else { return nil }
             return [
@@ -52,7 +52,7 @@ enum MiBeaconObject {
             return [ValueField("motion", .flag(true)), .number("light level", light)]
         case 0x4803, 0x4C03:
             guard let battery = value.u8() else { return nil }
-            return [.number("battery", battery, "%")]
+            return [.number("battery", battery, "%").ofSender]
         case 0x4818:
             guard let seconds = value.u16() else { return nil }
             return [.number("idle time", seconds, "s")]

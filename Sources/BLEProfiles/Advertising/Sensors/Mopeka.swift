@@ -15,7 +15,7 @@ enum Mopeka {
         list.measured("echo", echo & 0x3FFF)
         list.measured("quality", echo >> 14)
         // In steps of 1/32 V.
-        list.add("voltage", Double(battery & 0x7F) / 32, places: 2, "V")
+        list.ofSender { $0.add("voltage", Double(battery & 0x7F) / 32, places: 2, "V") }
         if climate & 0x80 != 0 { list.add("button", word: "button pressed") }
         return DecodedAdvertisement(.mopeka, "Mopeka \(name)", list.fields)
     }

@@ -20,7 +20,7 @@ enum Inkbird {
         list.measured("temperature", Int16(bitPattern: first), exponent: -2, "°C")
         // Those without a hygrometer send 0.
         if humidity != 0 { list.measured("humidity", humidity, exponent: -2, "%") }
-        list.measured("battery", battery, "%")
+        list.ofSender { $0.measured("battery", battery, "%") }
         if probe == 1 { list.add("probe", word: "external probe") }
         return DecodedAdvertisement(.inkbird, "Inkbird", list.fields)
     }

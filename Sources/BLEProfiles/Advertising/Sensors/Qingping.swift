@@ -26,7 +26,7 @@ enum Qingping {
         case (0x02, 1):
             guard let battery = value.u8() else { return }
             // Without a battery it has external power.
-            if battery <= 100 { list.add(numbered: .number("battery", battery, "%")) }
+            if battery <= 100 { list.add(numbered: .number("battery", battery, "%").ofSender) }
         case (0x04, 1):
             guard let door = value.u8() else { return }
             let words = ["open", "closed", "left open"]

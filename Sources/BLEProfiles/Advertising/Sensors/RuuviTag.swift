@@ -29,7 +29,7 @@ enum RuuviTag {
         list.measured("humidity", UInt16(humidity) * 5, exponent: -1, "%")
         list.measured("pressure", UInt32(pressure) + 50_000, exponent: -2, "hPa")
         guard let acceleration = value.take(6), let voltage = value.bigEndian16() else { return nil }
-        list.measured("voltage", voltage, exponent: -3, "V")
+        list.ofSender { $0.measured("voltage", voltage, exponent: -3, "V") }
         add(acceleration, to: &list)
         return DecodedAdvertisement(.ruuviTag, "RuuviTag", list.fields)
     }
@@ -49,8 +49,10 @@ enum RuuviTag {
         else { return nil }
         // 11 bits of voltage above 1.6 V, 5 bits of transmit power in steps of 2 dBm above -40 dBm.
         let (voltage, transmit) = (power >> 5, power & 0x1F)
-        list.measured("voltage", voltage == 0x7FF ? nil : voltage + 1600, exponent: -3, "V")
-        list.measured("tx power", transmit == 0x1F ? nil : Int16(transmit) * 2 - 40, "dBm")
+        list.ofSender { list in
+            list.measured("voltage", voltage == 0x7FF ? nil : voltage + 1600, exponent: -3, "V")
+            list.measured("tx power", transmit == 0x1F ? nil : Int16(transmit) * 2 - 40, "dBm")
+        }
         list.measured("movements", movements == 0xFF ? nil : movements)
         list.measured("sequence", sequence == 0xFFFF ? nil : sequence)
         add(acceleration, to: &list)

@@ -21,7 +21,7 @@ enum SwitchBot {
         default: break
         }
         if let battery, battery & 0x7F <= 100, hasBattery(model & 0x7F) {
-            list.measured("battery", battery & 0x7F, "%")
+            list.ofSender { $0.measured("battery", battery & 0x7F, "%") }
         }
         return DecodedAdvertisement(.switchBot, "SwitchBot \(name)", list.fields)
     }

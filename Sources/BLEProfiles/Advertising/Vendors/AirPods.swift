@@ -16,9 +16,11 @@ enum AirPods {
         // The lower half is the earbud that advertises; the status bit indicates which ear that is.
         let (sender, other) = (pods & 0x0F, pods >> 4)
         let isLeft = status & 0x20 != 0
-        list.measured("left battery", percent(isLeft ? sender : other), "%")
-        list.measured("right battery", percent(isLeft ? other : sender), "%")
-        list.measured("case battery", percent(box & 0x0F), "%")
+        list.ofSender { list in
+            list.measured("left battery", percent(isLeft ? sender : other), "%")
+            list.measured("right battery", percent(isLeft ? other : sender), "%")
+            list.measured("case battery", percent(box & 0x0F), "%")
+        }
         return list.fields
     }
 

@@ -40,7 +40,7 @@ enum FastPair {
         for name in names where list.fields.allSatisfy({ $0.name != name }) {
             guard let battery = field.u8() else { return }
             let percent = battery & 0x7F
-            list.measured(name, percent <= 100 ? percent : nil, "%")
+            list.ofSender { $0.measured(name, percent <= 100 ? percent : nil, "%") }
         }
     }
 }
