@@ -13,7 +13,7 @@ package final class RecoveryClaim: Sendable {
     private let release: (@Sendable () -> Void)?
 
     private init(_ socket: consuming OwnedDescriptor) {
-        self.socket = socket
+        self.socket = .some(socket)
         release = nil
     }
 

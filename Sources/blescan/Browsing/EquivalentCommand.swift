@@ -90,7 +90,7 @@ extension ConnectionOptions {
     var linkWords: [String] {
         var words = Self.words(adapter: adapter, bonds: link.bonds)
         if let timeout = link.timeout { words += ["--timeout", timeout.description] }
-        if mtu != Configuration().preferredMTU { words += ["--mtu", String(mtu)] }
+        if let mtu, mtu != Configuration().preferredMTU { words += ["--mtu", String(mtu)] }
         if let cache { words += ["--cache", cache] }
         if ignoresBonds { words.append("--no-bond") }
         return words
