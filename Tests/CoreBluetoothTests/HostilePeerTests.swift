@@ -54,8 +54,9 @@ import Testing
             [[0x1B, 0, 0, 1], [0x1B, 0xFF, 0xFF, 1]] + responses
         },
         Manner(name: "T18 an indication without a subscription") { _, responses in [[0x1D, 0x77, 0, 1]] + responses },
-        Manner(name: "T19 two indications before a confirmation") { _, responses in
-            [[0x1D, 0x77, 0, 1], [0x1D, 0x77, 0, 2]] + responses
+        Manner(name: "T19 two indications before a confirmation") { request, responses in
+            // One pair for each confirmation would be twice as many each time.
+            request == [0x1E] ? responses : [[0x1D, 0x77, 0, 1], [0x1D, 0x77, 0, 2]] + responses
         },
         Manner(name: "T21 a list of notifications that does not add up") { _, responses in
             [[0x23, 3, 0, 0xFF, 0xFF, 1]] + responses

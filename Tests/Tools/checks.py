@@ -45,8 +45,8 @@ COMPANIONS = ["--package-path", "Docs/companions", *SHARED]
 # So is one that depends on the product CoreBluetooth, as users write it.
 DEPENDENT = ["--package-path", "Tests/CoreBluetoothClients/Dependent", *SHARED]
 
-# What hangs is ended, and fails its step. The longest command takes a third of that on two processors.
-LIMIT = ["timeout", "--kill-after=30", "60m"]
+# What hangs is ended, and fails its step. The longest command takes a fifth of that on two processors.
+LIMIT = ["timeout", "--kill-after=30", "100m"]
 
 # Swift Testing says "✔ Test name() passed after 0.1 seconds.", the other steps "ok name" and "not ok name: why". A test of a
 # suite that cannot run is a skipped one; the line "SKIPPED: suite: why" beside it is shown, not counted.
@@ -251,7 +251,7 @@ def kernel():
     for product in ("heart-rate-logger", "advertisement-logger"):
         yield [*DEBUG, *EXAMPLES, "--product", product], {}
     for groups in machines():
-        # No time limit in there runs out because others come first.
+        # No time limit in the guest runs out because others come first.
         yield ["nice", "-n", "10", "python3", "Tests/VM/run.py", *groups], {}
     for groups in machines_of_host_time():
         yield ["python3", "Tests/VM/run.py", *groups], {}
@@ -326,40 +326,47 @@ class Run:
 
         Several threads may do so at once, each with `is_shared`: the log gets what a command prints when it has ended.
         """
-        while (next_one := self.take()) is not None:
-            command, environment = next_one
-            is_good = False
-            try:
-                if isinstance(command, Together):
-                    is_good = self.together(command)
-                else:
-                    lines = [] if is_shared else None
-                    is_good = self.one(command, environment, lines)
-                    self.write(lines or [])
-            except Exception as error:
-                # In a thread of its own nobody else would notice.
-                with self.lock:
-                    self.tally.failed += 1
-                    self.shown.append(f"`{command}` was not performed: {error}")
-            if not is_good:
-                with self.lock:
-                    self.commands = []
+        while (command := self.take()) is not None:
+            self.attempt(command, is_shared)
+
+    def attempt(self, command_in_environment, is_shared):
+        command, environment = command_in_environment
+        is_good = False
+        try:
+            if isinstance(command, Together):
+                is_good = self.together(command)
+            else:
+                lines = [] if is_shared else None
+                is_good = self.one(command, environment, lines)
+                self.write(lines or [])
+        except Exception as error:
+            # In a thread of its own nobody else would notice.
+            with self.lock:
+                self.tally.failed += 1
+                self.shown.append(f"`{command}` was not performed: {error}")
+        if not is_good:
+            with self.lock:
+                self.commands = []
 
     def keep(self, count):
-        """The last `count` commands are for later."""
+        """The last `count` commands are for `perform_kept`."""
         with self.lock:
             self.kept = count
 
-    def release(self):
-        """What was kept comes next."""
-        with self.lock:
-            first = max(0, len(self.commands) - self.kept)
-            self.commands = self.commands[first:] + self.commands[:first]
-            self.kept = 0
+    def perform_kept(self):
+        """Performs what was kept, one after the other, while other threads go on with the rest."""
+        while (command := self.take(is_kept=True)) is not None:
+            self.attempt(command, is_shared=True)
 
-    def take(self):
+    def take(self, is_kept=False):
         with self.lock:
-            return self.commands.pop(0) if len(self.commands) > self.kept else None
+            first_kept = len(self.commands) - self.kept
+            if not is_kept:
+                return self.commands.pop(0) if first_kept > 0 else None
+            if not self.kept or not self.commands:
+                return None
+            self.kept -= 1
+            return self.commands.pop(first_kept)
 
     def write(self, lines):
         with self.lock:
@@ -485,7 +492,7 @@ def main(names):
     for name in names:
         step(name)
     if beside:
-        beside.release()
+        beside.perform_kept()
         beside.perform(True)
         for lane in lanes:
             lane.join()

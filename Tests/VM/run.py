@@ -86,7 +86,7 @@ def run_group(bed, name, only, cycles, series=None):
     captured = log.with_suffix(".captures")
     shutil.rmtree(captured, ignore_errors=True)
     status = bed.boot(
-        ["/bin/sh", "-c", script, "sh", *only], radio=radio, controllers=controllers, peers=peers, limit=3000,
+        ["/bin/sh", "-c", script, "sh", *only], radio=radio, controllers=controllers, peers=peers, limit=5400,
         log=log, show=show, environment={
             "PYTHONDONTWRITEBYTECODE": "1", "BAREBLE_KERNEL_TESTS": "1", "HEART_RATE_LOGGER": str(LOGGER),
             "ADVERTISEMENT_LOGGER": str(LISTENER), "BAREBLE_RECOVER": str(RECOVER),

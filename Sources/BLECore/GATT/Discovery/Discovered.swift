@@ -140,7 +140,9 @@ extension Discovered {
         if index < services.count {
             let following = services[index].handles.lowerBound
             guard following > start else {
-                try note(.serviceDropped(start))
+                // Two searches between known services may meet the same declaration.
+                let isKnown = isHidden && following == start && services[index].uuid == service.uuid
+                if !isKnown { try note(.serviceDropped(start)) }
                 return false
             }
             if service.handles.upperBound >= following {
