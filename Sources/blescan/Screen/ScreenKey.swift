@@ -81,7 +81,8 @@ enum ScreenKey: Hashable, Sendable {
 // Parses the bytes that a terminal sends. A key is one byte, a character of several, or a sequence that begins with
 // Escape; each may arrive in pieces. The Escape key itself looks like the beginning of a sequence: it is one if
 // nothing follows within `escapeTimeout`, which the owner reports by `timePassed`. A slow link may deliver the rest of a
-// sequence after that: for `lateTimeout` a bracket belongs to the Escape before, and is no key.
+// sequence after that: for `lateTimeout` a bracket belongs to the Escape before if a known sequence goes on from it. If
+// not, it is a key, late by what has shown that.
 
 /// Reads keys.
 struct ScreenKeyReader: Sendable {
@@ -129,9 +130,12 @@ struct ScreenKeyReader: Sendable {
         case .escape:
             state = .late
             return [.escape]
-        case .late, .lateBracket:
+        case .late:
             state = .idle
             return []
+        case .lateBracket:
+            state = .idle
+            return [.character("[")]
         case .idle, .single, .sequence, .character: return []
         }
     }
@@ -158,7 +162,10 @@ struct ScreenKeyReader: Sendable {
             state = .idle
             return begin(byte)
         case .lateBracket:
-            return continueSequence([], byte)
+            let digits = UInt8(ascii: "0")...UInt8(ascii: "9")
+            if digits.contains(byte) || Self.key([byte]) != nil { return continueSequence([], byte) }
+            state = .idle
+            return [.character("[")] + begin(byte)
         case .single:
             state = .idle
             return Self.key([byte]).map { [$0] } ?? []

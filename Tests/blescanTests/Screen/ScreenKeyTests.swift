@@ -54,7 +54,8 @@ import Testing
     /// In the table a bracket moves a recording, and an arrow does not.
     @Test(
         arguments: [
-            ("[", []), ("[A", [.up]), ("[1;5D", []), ("j", [.character("j")]), ("\u{1B}[B", [.down]),
+            ("[A", [.up]), ("[M", [.enter]), ("[6~", [.pageDown]), ("[1;5D", []), ("j", [.character("j")]),
+            ("\u{1B}[B", [.down]),
         ] as [(String, [ScreenKey])])
     func theRestOfASequenceMayBeLate(_ rest: String, _ keys: [ScreenKey]) {
         let bytes = Array(rest.utf8)
@@ -67,6 +68,22 @@ import Testing
             #expect(!reader.isWaiting)
             #expect(reader.read(Array("[".utf8)) == [.character("[")], "it is a key again")
         }
+    }
+
+    /// It takes effect a little later: the rest of a sequence may have followed.
+    @Test(
+        arguments: [
+            ("", []), ("j", [.character("j")]), ("]", [.character("]")]), ("[", [.character("[")]), ("\r", [.enter]),
+            ("ü", [.character("ü")]), ("\u{1B}[B", [.down]),
+        ] as [(String, [ScreenKey])])
+    func aBracketSoonAfterEscapeIsAKey(_ next: String, _ keys: [ScreenKey]) {
+        let reader = Reader()
+        #expect(reader.read([0x1B]).isEmpty)
+        #expect(reader.timePassed() == [.escape])
+        #expect(reader.read(Array("[".utf8)).isEmpty)
+        #expect(reader.isWaiting)
+        #expect(reader.read(Array(next.utf8)) + reader.timePassed() == [.character("[")] + keys)
+        #expect(!reader.isWaiting)
     }
 
     @Test func anythingCanBeRead() {
