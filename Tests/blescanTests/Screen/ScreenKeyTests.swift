@@ -7,9 +7,14 @@ import Testing
     /// A reader with predictable results.
     private final class Reader {
         private var reader = ScreenKeyReader()
-        var isWaiting: Bool { reader.timeout != nil }
+        var wait: ScreenKeyReader.Wait? { reader.wait }
+        var isWaiting: Bool { wait != nil }
         func read(_ bytes: some Sequence<UInt8>) -> [ScreenKey] { reader.read(bytes) }
-        func timePassed() -> [ScreenKey] { reader.timePassed() }
+        func timePassed(_ wait: ScreenKeyReader.Wait) -> [ScreenKey]? { reader.timePassed(wait) }
+        func timePassed() -> [ScreenKey] {
+            guard let wait else { return [] }
+            return timePassed(wait) ?? []
+        }
     }
 
     private static let sequences: [(String, [ScreenKey])] = [
@@ -84,6 +89,24 @@ import Testing
         #expect(reader.isWaiting)
         #expect(reader.read(Array(next.utf8)) + reader.timePassed() == [.character("[")] + keys)
         #expect(!reader.isWaiting)
+    }
+
+    /// The wait after Escape that is a key is the longer one: it may be over in the middle of that of the next Escape.
+    @Test func aWaitEndsWithTheNextByte() throws {
+        let reader = Reader()
+        #expect(reader.read([0x1B]).isEmpty)
+        let first = try #require(reader.wait)
+        #expect(reader.timePassed(first) == [ScreenKey.escape])
+        let late = try #require(reader.wait)
+        #expect(late.duration > first.duration)
+        #expect(reader.timePassed(first) == nil)
+        #expect(reader.read([0x1B]).isEmpty)
+        #expect(reader.timePassed(late) == nil)
+        #expect(reader.read(Array("[A".utf8)) == [.up], "the rest of the sequence was still awaited")
+        #expect(reader.read([0x1B]).isEmpty)
+        let next = try #require(reader.wait)
+        #expect(reader.timePassed(late) == nil)
+        #expect(reader.timePassed(next) == [ScreenKey.escape])
     }
 
     @Test func anythingCanBeRead() {
