@@ -442,7 +442,8 @@ extension LinkTable {
             case .seen: entries[handle]?.state = .unknown
             case .unknown, .ended, .endedUnseen, nil: break
             }
-            waiters += endUpdates(on: handle)
+            waiters += endUpdates(on: handle) + (entries[handle]?.endWaiters ?? [])
+            entries[handle]?.endWaiters = []
         }
         lost.sort { $0.identity.number < $1.identity.number }
         return (waiters, lost.compactMap { $0.lossHandler })

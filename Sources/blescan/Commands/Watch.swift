@@ -94,6 +94,12 @@ struct Watch: AsyncParsableCommand {
             guard case .value(let value) = self else { return false }
             return value.isOfService
         }
+
+        /// The failure of the read that has looked for it; `nil` once it was returned as a result.
+        var firstFailure: BLEError? {
+            guard case .value(let value) = self else { return nil }
+            return value.firstFailure
+        }
     }
 
     private static let usualInterval: Duration = .seconds(5)
@@ -195,7 +201,8 @@ struct Watch: AsyncParsableCommand {
                     if error.code == .disconnected { break }
                 }
                 if printed == limit.count {
-                    for failure in failures { Console.report(failure) }
+                    // What was looked for without success may come after the last value.
+                    for failure in failures + watched.compactMap(\.firstFailure) { Console.report(failure) }
                     return printed
                 }
             }

@@ -18,6 +18,12 @@ struct RequestedValue: Sendable {
     var isOfService = false
     /// The result of the read that has found out what was named. A second read may return another value.
     fileprivate var firstResult: Result<ReadValue, BLEError>?
+
+    /// The failure of that read, until `ValueReader` returns it as the result.
+    var firstFailure: BLEError? {
+        guard case .failure(let error)? = firstResult else { return nil }
+        return error
+    }
 }
 
 /// Reads the values that a command line names, for `read`, `watch` and `talk`.

@@ -188,23 +188,23 @@ final class LiveScreen<Content: LiveContent>: Sendable {
 
     private func readKeys() {
         guard let bytes = Terminal.read() else { return quit() }
-        press { $0.read(bytes) }
+        press(state.withLock { $0.keys.read(bytes) })
         awaitMore()
     }
 
     /// Notifies the reader of keys when nothing has followed, as long as that makes a difference to it.
     private func awaitMore() {
-        guard let timeout = state.withLock({ $0.keys.timeout }) else { return }
-        queue.asyncAfter(deadline: .now() + (timeout / .seconds(1))) { [self] in
-            press { $0.timePassed() }
+        guard let wait = state.withLock({ $0.keys.wait }) else { return }
+        queue.asyncAfter(deadline: .now() + (wait.duration / .seconds(1))) { [self] in
+            guard let keys = state.withLock({ $0.keys.timePassed(wait) }) else { return }
+            press(keys)
             awaitMore()
         }
     }
 
-    private func press(_ read: (inout ScreenKeyReader) -> [ScreenKey]) {
+    private func press(_ keys: [ScreenKey]) {
         let now = clock()
         let actions = state.withLock { state in
-            let keys = read(&state.keys)
             if !keys.isEmpty { state.isChanged = true }
             return keys.map { state.screen.press($0, at: now) }
         }

@@ -81,7 +81,8 @@ enum ScreenKey: Hashable, Sendable {
 // Parses the bytes that a terminal sends. A key is one byte, a character of several, or a sequence that begins with
 // Escape; each may arrive in pieces. The Escape key itself looks like the beginning of a sequence: it is one if
 // nothing follows within `escapeTimeout`, which the owner reports by `timePassed`. A slow link may deliver the rest of a
-// sequence after that: for `lateTimeout` a bracket belongs to the Escape before, and is no key.
+// sequence after that: for `lateTimeout` a bracket belongs to the Escape before if a known sequence goes on from it. If
+// not, it is a key, late by what has shown that.
 
 /// Reads keys.
 struct ScreenKeyReader: Sendable {
@@ -101,6 +102,12 @@ struct ScreenKeyReader: Sendable {
         case character([UInt8], missing: Int)
     }
 
+    /// A wait for the rest of a sequence.
+    struct Wait: Hashable, Sendable {
+        let duration: Duration
+        fileprivate let number: Int
+    }
+
     /// The time for which an Escape waits for the rest of a sequence.
     static let escapeTimeout: Duration = .milliseconds(100)
     /// The time after that in which the rest of the sequence may still come.
@@ -108,31 +115,39 @@ struct ScreenKeyReader: Sendable {
     private static let longestSequence = 16
 
     private var state = State.idle
+    /// The number of reads and of waits that were over: each of them ends the wait before.
+    private var endedWaits = 0
 
-    /// The time after which `timePassed` is to be called, if nothing follows; `nil` if that makes no difference.
-    var timeout: Duration? {
+    /// The wait that has begun with the last byte, or with the end of the wait before; `nil` if nothing is awaited.
+    var wait: Wait? {
         switch state {
-        case .escape: Self.escapeTimeout
-        case .late, .lateBracket: Self.lateTimeout
+        case .escape: Wait(duration: Self.escapeTimeout, number: endedWaits)
+        case .late, .lateBracket: Wait(duration: Self.lateTimeout, number: endedWaits)
         case .idle, .single, .sequence, .character: nil
         }
     }
 
     /// Reads the next bytes.
     mutating func read(_ bytes: some Sequence<UInt8>) -> [ScreenKey] {
-        bytes.flatMap { take($0) }
+        endedWaits += 1
+        return bytes.flatMap { take($0) }
     }
 
-    /// Called when nothing has followed for `timeout`.
-    mutating func timePassed() -> [ScreenKey] {
+    /// Called when the duration of a wait is over; returns `nil` if bytes that came meanwhile have ended it.
+    mutating func timePassed(_ wait: Wait) -> [ScreenKey]? {
+        guard wait == self.wait else { return nil }
+        endedWaits += 1
         switch state {
         case .escape:
             state = .late
             return [.escape]
-        case .late, .lateBracket:
+        case .late:
             state = .idle
             return []
-        case .idle, .single, .sequence, .character: return []
+        case .lateBracket:
+            state = .idle
+            return [.character("[")]
+        case .idle, .single, .sequence, .character: return nil
         }
     }
 
@@ -158,7 +173,10 @@ struct ScreenKeyReader: Sendable {
             state = .idle
             return begin(byte)
         case .lateBracket:
-            return continueSequence([], byte)
+            let digits = UInt8(ascii: "0")...UInt8(ascii: "9")
+            if digits.contains(byte) || Self.key([byte]) != nil { return continueSequence([], byte) }
+            state = .idle
+            return [.character("[")] + begin(byte)
         case .single:
             state = .idle
             return Self.key([byte]).map { [$0] } ?? []

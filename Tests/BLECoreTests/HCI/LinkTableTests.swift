@@ -202,8 +202,11 @@ import Testing
         table.watchLoss(of: former) { _ in order.add(3) }
         try table.began(connection())
         #expect(table.beginUpdate(phyKey, for: 7, until: start) == true)
+        #expect(table.awaitEnd(of: 0x41, 8) == true)
         let (waiters, handlers) = table.controllerReset()
-        #expect(waiters == [7])
+        #expect(waiters == [7, 8])
+        let (remaining, _) = table.controllerReset()
+        #expect(remaining.isEmpty, "each is resumed once")
         for handler in handlers { handler(nil) }
         #expect(order.all == [1, 2])
         #expect(table.peers.isEmpty && !table.isCurrent(late) && table.parameters(of: handle) == nil)

@@ -184,6 +184,16 @@ import Testing
         #expect(none.errors.contains(words) && none.errors.contains("the peer has no service 180d"), "\(none.errors)")
     }
 
+    /// A UUID that may be a service is looked for before the first value is printed.
+    @Test(arguments: [["2a19", "9999"], ["9999", "2a19"]])
+    func whatIsMissingIsReportedAlsoAfterTheLastValue(_ attributes: [String]) async throws {
+        let outcome = try await BuiltProgram.run(["watch", "demo:heart-rate"] + attributes + ["-n", "1"])
+        #expect(outcome.status == 0, "\(outcome.errors)")
+        let lines = outcome.output.split(separator: "\n")
+        #expect(lines.count == 1 && lines[0].contains("Battery Level"))
+        #expect(outcome.errors.components(separatedBy: "could not read 9999").count == 2, "\(outcome.errors)")
+    }
+
     /// The second read uses the handle that the first one has found.
     @Test func oneTypeReportsBoth() async throws {
         let lines = try await BuiltProgram.run(["read", "demo:heart-rate", "0x0018", "2a19"]).output

@@ -7,9 +7,14 @@ import Testing
     /// A reader with predictable results.
     private final class Reader {
         private var reader = ScreenKeyReader()
-        var isWaiting: Bool { reader.timeout != nil }
+        var wait: ScreenKeyReader.Wait? { reader.wait }
+        var isWaiting: Bool { wait != nil }
         func read(_ bytes: some Sequence<UInt8>) -> [ScreenKey] { reader.read(bytes) }
-        func timePassed() -> [ScreenKey] { reader.timePassed() }
+        func timePassed(_ wait: ScreenKeyReader.Wait) -> [ScreenKey]? { reader.timePassed(wait) }
+        func timePassed() -> [ScreenKey] {
+            guard let wait else { return [] }
+            return timePassed(wait) ?? []
+        }
     }
 
     private static let sequences: [(String, [ScreenKey])] = [
@@ -54,7 +59,8 @@ import Testing
     /// In the table a bracket moves a recording, and an arrow does not.
     @Test(
         arguments: [
-            ("[", []), ("[A", [.up]), ("[1;5D", []), ("j", [.character("j")]), ("\u{1B}[B", [.down]),
+            ("[A", [.up]), ("[M", [.enter]), ("[6~", [.pageDown]), ("[1;5D", []), ("j", [.character("j")]),
+            ("\u{1B}[B", [.down]),
         ] as [(String, [ScreenKey])])
     func theRestOfASequenceMayBeLate(_ rest: String, _ keys: [ScreenKey]) {
         let bytes = Array(rest.utf8)
@@ -67,6 +73,40 @@ import Testing
             #expect(!reader.isWaiting)
             #expect(reader.read(Array("[".utf8)) == [.character("[")], "it is a key again")
         }
+    }
+
+    /// It takes effect a little later: the rest of a sequence may have followed.
+    @Test(
+        arguments: [
+            ("", []), ("j", [.character("j")]), ("]", [.character("]")]), ("[", [.character("[")]), ("\r", [.enter]),
+            ("ü", [.character("ü")]), ("\u{1B}[B", [.down]),
+        ] as [(String, [ScreenKey])])
+    func aBracketSoonAfterEscapeIsAKey(_ next: String, _ keys: [ScreenKey]) {
+        let reader = Reader()
+        #expect(reader.read([0x1B]).isEmpty)
+        #expect(reader.timePassed() == [.escape])
+        #expect(reader.read(Array("[".utf8)).isEmpty)
+        #expect(reader.isWaiting)
+        #expect(reader.read(Array(next.utf8)) + reader.timePassed() == [.character("[")] + keys)
+        #expect(!reader.isWaiting)
+    }
+
+    /// The wait after Escape that is a key is the longer one: it may be over in the middle of that of the next Escape.
+    @Test func aWaitEndsWithTheNextByte() throws {
+        let reader = Reader()
+        #expect(reader.read([0x1B]).isEmpty)
+        let first = try #require(reader.wait)
+        #expect(reader.timePassed(first) == [ScreenKey.escape])
+        let late = try #require(reader.wait)
+        #expect(late.duration > first.duration)
+        #expect(reader.timePassed(first) == nil)
+        #expect(reader.read([0x1B]).isEmpty)
+        #expect(reader.timePassed(late) == nil)
+        #expect(reader.read(Array("[A".utf8)) == [.up], "the rest of the sequence was still awaited")
+        #expect(reader.read([0x1B]).isEmpty)
+        let next = try #require(reader.wait)
+        #expect(reader.timePassed(late) == nil)
+        #expect(reader.timePassed(next) == [ScreenKey.escape])
     }
 
     @Test func anythingCanBeRead() {
