@@ -264,12 +264,13 @@ class Bed:
         # The guest's clock counts what the guest executes, 4 ns an instruction, and follows the host's only while the guest idles. So a
         # host that is busy with something else makes the guest later, not slower: no time limit in it runs out for that.
         counted = ["-accel", "tcg,thread=single", "-icount", "shift=2,sleep=on"]
+        # Without `cryptomgr.notests` the kernel tests each cipher when it is first used, which takes a quarter of a boot.
         machine = [
             "qemu-system-x86_64", *(["-accel", "tcg,thread=multi"] if host_time else counted),
             "-machine", "pc", "-cpu", "max", "-smp", "2", "-m", "1536",
             "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", "-nic", "none",
             "-kernel", self.kernel / "vmlinuz", "-initrd", self.image,
-            "-append", "console=ttyS0 loglevel=6 panic=-1 mitigations=off random.trust_cpu=on tsc=reliable",
+            "-append", "console=ttyS0 loglevel=6 panic=-1 mitigations=off random.trust_cpu=on tsc=reliable cryptomgr.notests",
             "-chardev", f"file,id=log,path={kernel_log}", "-device", "isa-serial,chardev=log",
             "-device", "virtio-serial-pci", "-chardev", "file,id=out,path=/dev/stdout",
             "-device", "virtserialport,chardev=out,name=out", "-device", "virtio-rng-pci",
