@@ -35,8 +35,8 @@ SAMPLE = os.environ.get("SAMPLE") == "1"
 # One way to build what is released, in all steps and in the Makefile: with other options everything would be linked again, or compiled.
 RELEASE = ["swift", "build", "-c", "release", "--static-swift-stdlib", "--disable-local-rpath", "--product"]
 
-# Nobody works with what the build machine has built: without an index of the sources and without debug information it takes a fifth less.
-DEBUG = ["swift", "build", *(["--disable-index-store", "-Xswiftc", "-gnone"] if SAMPLE else [])]
+# Nobody works with what the build machine has built, and debug information takes time.
+DEBUG = ["swift", "build", *(["-Xswiftc", "-gnone"] if SAMPLE else [])]
 
 # The packages of the documentation are built on the debug build of the modules, beside it.
 SHARED = ["--scratch-path", ".build"]
