@@ -66,7 +66,7 @@ import Testing
         #expect(first.contains { $0.contains("00:AA:02:00:00:0B") })
         playing.press(.character("]"))
         let last = try await playing.shows(Self.end)
-        #expect(last.contains { $0.contains("Virtual HRM") })
+        #expect(last.contains { $0.contains("Virtual H…") })
         playing.press(.character("["))
         #expect(try await playing.shows(Self.beginning) == first)
         playing.press(.character("}"))
