@@ -485,10 +485,10 @@ def main(names):
         # parser of options checks itself at each use.
         os.environ.setdefault("BAREBLE_BLESCAN", str(ROOT / ".build" / "release" / "blescan"))
         # A virtual machine waits half of the time and uses one processor in the other half, and time in it does not
-        # depend on what else this machine does: two at a time run beside the other steps, and three after them. No
+        # depend on what else this machine does: three at a time run beside the other steps, and go on after them. No
         # later build changes the programs that run in them.
         beside.keep(later)
-        lanes = [threading.Thread(target=beside.perform, args=(True,)) for _ in range(2)]
+        lanes = [threading.Thread(target=beside.perform, args=(True,)) for _ in range(3)]
         for lane in lanes:
             lane.start()
     for name in names:
