@@ -62,7 +62,7 @@ package struct AdapterRecovery: Sendable {
 
     /// Takes a step, by the helper program where this process may not and `helper` names its socket.
     package static func take(
-        _ step: RecoveryStep, _ adapter: ControllerInfo, helper: String?
+        _ step: RecoveryPolicy.Step, _ adapter: ControllerInfo, helper: String?
     ) throws(RecoveryFailure) {
         do throws(RecoveryFailure) {
             try AdapterRecovery().take(step, adapter)
@@ -77,7 +77,7 @@ package struct AdapterRecovery: Sendable {
     ///
     /// - Parameter note: Called before the step is taken, once no other program can take one; a failure prevents it.
     package func take(
-        _ step: RecoveryStep, _ adapter: ControllerInfo, noting note: () throws(RecoveryFailure) -> Void = {}
+        _ step: RecoveryPolicy.Step, _ adapter: ControllerInfo, noting note: () throws(RecoveryFailure) -> Void = {}
     ) throws(RecoveryFailure) {
         let claim = try self.claim(adapter)
         defer { withExtendedLifetime(claim) {} }
@@ -313,7 +313,7 @@ extension RecoveryFailure {
 
 /// A request to the helper program, and its response: a packet of text each.
 package struct RecoveryRequest: Hashable, Sendable {
-    package let step: RecoveryStep
+    package let step: RecoveryPolicy.Step
     package let adapter: BluetoothAddress
     /// A Boolean value that indicates whether links may end.
     package let endsLinks: Bool
@@ -322,7 +322,7 @@ package struct RecoveryRequest: Hashable, Sendable {
     package static let byteLimit = 512
     private static let responseTime: Int32 = 70_000
 
-    package init(step: RecoveryStep, adapter: BluetoothAddress, endsLinks: Bool = false) {
+    package init(step: RecoveryPolicy.Step, adapter: BluetoothAddress, endsLinks: Bool = false) {
         self.step = step
         self.adapter = adapter
         self.endsLinks = endsLinks
@@ -332,7 +332,7 @@ package struct RecoveryRequest: Hashable, Sendable {
     package init?(_ text: String) {
         let words = text.split(separator: " ", omittingEmptySubsequences: false)
         guard words.count == 2 || words.count == 3 && words[2] == "links",
-            let step = RecoveryStep(name: String(words[0])), step.endsLinks,
+            let step = RecoveryPolicy.Step(name: String(words[0])), step.endsLinks,
             let adapter = BluetoothAddress(String(words[1])), adapter != .zero
         else { return nil }
         self.init(step: step, adapter: adapter, endsLinks: words.count == 3)

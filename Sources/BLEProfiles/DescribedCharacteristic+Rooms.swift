@@ -11,13 +11,13 @@ extension DescribedCharacteristic {
         ] + sports + health
 
     private static let descriptors = [
-        Self(0x2900, as: CharacteristicExtendedProperties.self),
+        Self(0x2900, as: GATTDescriptor.ExtendedProperties.self),
         Self(0x2901, as: String.self),
-        Self(0x2902, as: ClientCharacteristicConfiguration.self),
-        Self(0x2903, as: ServerCharacteristicConfiguration.self),
-        Self(0x2904, as: CharacteristicPresentationFormat.self),
-        Self(0x2905, as: CharacteristicAggregateFormat.self),
-        Self(0x2906, as: ValidRange.self),
+        Self(0x2902, as: GATTDescriptor.ClientConfiguration.self),
+        Self(0x2903, as: GATTDescriptor.ServerConfiguration.self),
+        Self(0x2904, as: GATTDescriptor.PresentationFormat.self),
+        Self(0x2905, as: GATTDescriptor.AggregateFormat.self),
+        Self(0x2906, as: GATTDescriptor.ValidRange.self),
     ]
 
     private static let genericAccess = [

@@ -185,7 +185,7 @@ private struct Layout {
             }
         }
         if properties.canSubscribe {
-            var permitted: ClientCharacteristicConfiguration = []
+            var permitted: GATTDescriptor.ClientConfiguration = []
             if properties.contains(.notify) { permitted.insert(.notifications) }
             if properties.contains(.indicate) { permitted.insert(.indications) }
             append(.clientCharacteristicConfiguration, []) { configuration in

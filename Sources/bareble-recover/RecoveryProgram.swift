@@ -39,7 +39,7 @@ import Glibc
         guard words.count == 2, !words.contains(where: { $0.hasPrefix("-") }) else {
             return fail("give a step and an adapter", 64, hint: "See bareble-recover --help.")
         }
-        guard let step = RecoveryStep(name: words[0]), step.endsLinks else {
+        guard let step = RecoveryPolicy.Step(name: words[0]), step.endsLinks else {
             return fail(
                 "\(words[0]) is no step", 64, hint: "Steps are power, radio-switch, usb-port and driver.")
         }
@@ -130,7 +130,7 @@ import Glibc
     }
 
     private static func take(
-        _ step: RecoveryStep, _ adapter: ControllerInfo, endsLinks: Bool
+        _ step: RecoveryPolicy.Step, _ adapter: ControllerInfo, endsLinks: Bool
     ) throws(RecoveryFailure) {
         if !endsLinks {
             guard let count = (try? Controllers.handlesOfLinks(of: adapter.index))?.count else {

@@ -9,7 +9,7 @@ enum Connection {
     enum CacheUse {
         /// Uses it and keeps it current; a stored database without a hash is trusted only on request. With another
         /// peer's, a value would be read, or worse written, at a handle that belongs to another attribute.
-        case kept(CacheValidation)
+        case kept(GATTCache.Validation)
         /// Only reads it.
         case consulted
         /// Does not use it: the requests of the command cost less than the validation of a cache.
@@ -190,7 +190,7 @@ enum Connection {
     /// Returns the file to keep current, its contents, and their validation.
     private static func cached(
         _ peer: PeerArgument, _ options: ConnectionOptions, _ use: CacheUse
-    ) -> (file: CacheFile?, cache: GATTCache?, validation: CacheValidation) {
+    ) -> (file: CacheFile?, cache: GATTCache?, validation: GATTCache.Validation) {
         guard let path = options.cache else { return (nil, nil, .required) }
         var file = CacheFile(path, of: peer)
         switch use {

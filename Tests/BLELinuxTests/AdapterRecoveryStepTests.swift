@@ -124,7 +124,7 @@ import Testing
         var tree = FakeTree()
         tree.write("sys/class/bluetooth/hci3/address", "")
         let recovery = Machine([adapter]).recovery(root: tree.path)
-        for step in [RecoveryStep.rescan, .eventMasks, .radioSwitch, .usbPort, .driver] {
+        for step in [RecoveryPolicy.Step.rescan, .eventMasks, .radioSwitch, .usbPort, .driver] {
             #expect(throws: RecoveryFailure.notApplicable) { try recovery.take(step, adapter) }
         }
     }
@@ -229,8 +229,8 @@ import Testing
     }
 
     /// A harsher step may help a controller that is there and does not respond: its port needs no setting up.
-    @Test(.row("W30"), arguments: [RecoveryStep.power, .usbPort, .driver])
-    func anAdapterThatDoesNotRespondHasNotGone(step: RecoveryStep) {
+    @Test(.row("W30"), arguments: [RecoveryPolicy.Step.power, .usbPort, .driver])
+    func anAdapterThatDoesNotRespondHasNotGone(step: RecoveryPolicy.Step) {
         let tree = machineWithPort()
         let down = ControllerInfo(index: 3, name: "hci3", address: Self.address, isUp: false)
         let recovery = AdapterRecovery(
@@ -320,7 +320,7 @@ import Testing
     // MARK: The helper
 
     @Test func requestsAreReadAsTheyAreWritten() throws {
-        for step in RecoveryStep.allCases where step.endsLinks {
+        for step in RecoveryPolicy.Step.allCases where step.endsLinks {
             for endsLinks in [false, true] {
                 let request = RecoveryRequest(step: step, adapter: Self.address, endsLinks: endsLinks)
                 #expect(RecoveryRequest(request.text) == request)

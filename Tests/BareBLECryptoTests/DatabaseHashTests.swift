@@ -14,7 +14,7 @@ struct DatabaseHashTests {
             GATTService(handles: 0x06...0x0D, uuid: 0x1801),
             GATTService(
                 handles: 0x0E...0x13, uuid: 0x1808,
-                includes: [GATTInclude(handle: 0x0F, handles: 0x14...0x16, uuid: 0x180F)]),
+                includes: [GATTService.Include(handle: 0x0F, handles: 0x14...0x16, uuid: 0x180F)]),
             GATTService(handles: 0x14...0x16, uuid: 0x180F, isPrimary: false),
         ],
         characteristics: [

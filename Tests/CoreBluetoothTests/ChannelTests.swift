@@ -22,7 +22,7 @@ import Testing
             link = try await central.attach(descriptor: device.connect())
             let (ours, theirs) = try LinkSocket.pair()
             // The socketpair has no MTU of its own, so the far end takes what the streams send at most.
-            let options = ChannelOptions(mtu: 8_192)
+            let options = L2CAPChannel.Options(mtu: 8_192)
             let channel = try await link.attachChannel(descriptor: ours, psm: 0x80, options)
             far = try await link.attachChannel(descriptor: theirs, psm: 0x80, options)
             let peer = CBPeer(peer: PeerID(address: BluetoothAddress(rawValue: 1), type: .public))
@@ -146,7 +146,7 @@ import Testing
             var size: Int32 = 8_192
             #expect(unsafe setsockopt(ours, SOL_SOCKET, SO_SNDBUF, &size, 4) == 0)
             let near = try await link.attachChannel(descriptor: ours, psm: 0x80)
-            let options = ChannelOptions(mtu: 8_192, capacity: 1)
+            let options = L2CAPChannel.Options(mtu: 8_192, capacity: 1)
             let far = try await link.attachChannel(descriptor: theirs, psm: 0x80, options)
             let peer = CBPeer(peer: PeerID(address: BluetoothAddress(rawValue: 1), type: .public))
             let channel = CBL2CAPChannel(near, to: peer, loop: central.loop)

@@ -82,7 +82,7 @@ private final class AcceptBench: Sendable {
             end = { adapter.acceptor.end() }
         case .channels:
             let acceptor = try ChannelAcceptor(
-                try ListeningSocket.unix(path: path), ChannelListenerOptions(), on: time.loop, logger: logger
+                try ListeningSocket.unix(path: path), ChannelListener.Options(), on: time.loop, logger: logger
             ) { _ in nil }
             local = nil
             end = { acceptor.end() }

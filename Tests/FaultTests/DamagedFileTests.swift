@@ -69,7 +69,7 @@ import Testing
 
     @Test("the same peer twice", .row("O25")) func duplicates() throws {
         let folder = try Folder(inMemory: true)
-        let peer = PersistedPeer(PeerID(address: BluetoothAddress(rawValue: 0xC000_0000_0001), type: .random))
+        let peer = RestorationState.Peer(PeerID(address: BluetoothAddress(rawValue: 0xC000_0000_0001), type: .random))
         let store = try StateStore(directory: folder.path, identifier: "hub").open()
         try store.save(RestorationState(peers: [peer, peer]))
         let contents = try store.load()

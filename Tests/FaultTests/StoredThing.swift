@@ -48,9 +48,9 @@ struct StoredThing: Sendable, CustomStringConvertible {
         return RestorationState(
             peers: (0..<count).map { number in
                 let address = BluetoothAddress(rawValue: 0xC000_0000_0000 + number)
-                return PersistedPeer(
+                return RestorationState.Peer(
                     PeerID(address: address, type: .random),
-                    subscriptions: [PersistedSubscription(0x2A37, service: 0x180D)])
+                    subscriptions: [RestorationState.Subscription(0x2A37, service: 0x180D)])
             })
     }
 

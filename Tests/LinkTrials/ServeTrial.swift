@@ -77,7 +77,7 @@ struct ServeTrial {
         withExtendedLifetime(advertisement) {}
     }
 
-    private func report(_ event: LocalPeripheralEvent) {
+    private func report(_ event: LocalPeripheral.Event) {
         switch event {
         case .connected(let central): LinkTrials.say("connected \(central.name)")
         case .disconnected(let central, let reason): LinkTrials.say("disconnected \(central.name): \(reason)")

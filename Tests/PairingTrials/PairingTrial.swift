@@ -14,7 +14,7 @@ actor PairingTrial {
 
     private struct NotUnderstood: Error {}
 
-    init(directory: String, shortestKey: Int, sharing: AdapterSharing) throws(BLEError) {
+    init(directory: String, shortestKey: Int, sharing: SecurityConfiguration.Sharing) throws(BLEError) {
         self.directory = directory
         var configuration = Configuration()
         var security = SecurityConfiguration(bonds: try BondStore(directory: directory))

@@ -80,7 +80,8 @@ struct PairingWords {
         if let text = values["oob"] {
             let parts = text.split(separator: ",").map(String.init)
             guard parts.count == 2,
-                let data = OutOfBandData(confirmation: try Hex.decode(parts[0]), random: try Hex.decode(parts[1]))
+                let data = PairingAgent.OutOfBandData(
+                    confirmation: try Hex.decode(parts[0]), random: try Hex.decode(parts[1]))
             else { throw NotAWord(word: text) }
             agent.outOfBand = data
         }

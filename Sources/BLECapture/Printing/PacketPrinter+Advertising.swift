@@ -87,7 +87,7 @@ extension PacketPrinter {
         var reader = ByteReader(value.span)
         switch structure.type {
         case .flags:
-            return value.first.map { "\(Hex.encode(value))  \(AdvertisingFlags(rawValue: $0).sentence)" } ?? ""
+            return value.first.map { "\(Hex.encode(value))  \(AdvertisingData.Flags(rawValue: $0).sentence)" } ?? ""
         case .completeLocalName, .shortenedLocalName, .broadcastName:
             return "\"\(AdvertisedName(bytes: value).printable)\""
         case .txPowerLevel:

@@ -34,10 +34,10 @@ public struct AdvertisementData: Hashable, Sendable {
     }
 
     /// The flags, or `nil` if there are none.
-    public var flags: AdvertisingFlags? {
+    public var flags: AdvertisingData.Flags? {
         for element in elements {
             if case .structure(.flags, let value) = element.content {
-                return value.first.map { AdvertisingFlags(rawValue: $0) }
+                return value.first.map { AdvertisingData.Flags(rawValue: $0) }
             }
         }
         return nil
@@ -174,7 +174,7 @@ extension AdvertisementData {
 
         /// Discoverability and transports; 3 bytes, never in the scan response. A connectable advertisement needs
         /// them, or general discovery does not find it.
-        public static func flags(_ flags: AdvertisingFlags) -> Element {
+        public static func flags(_ flags: AdvertisingData.Flags) -> Element {
             Element(.structure(.flags, [flags.rawValue]))
         }
 

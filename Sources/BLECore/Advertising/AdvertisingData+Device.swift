@@ -2,8 +2,8 @@
 
 extension AdvertisingData {
     /// The discoverability and transport flags: the first octet of the first Flags structure.
-    public var flags: AdvertisingFlags? {
-        first(.flags) { $0.u8().map(AdvertisingFlags.init(rawValue:)) }
+    public var flags: Flags? {
+        first(.flags) { $0.u8().map(Flags.init(rawValue:)) }
     }
 
     /// The complete local name.
@@ -65,8 +65,8 @@ extension AdvertisingData {
     }
 
     /// The advertised URI, with its scheme expanded.
-    public var uri: AdvertisedURI? {
-        first(.uri) { AdvertisedURI(bytes: $0.rest()) }
+    public var uri: URI? {
+        first(.uri) { URI(bytes: $0.rest()) }
     }
 
     /// The vendor, product and version of BR/EDR's Device ID profile. The type number is shared with the TK value of LE
@@ -96,60 +96,72 @@ extension AdvertisingData {
     func value(of type: AdvertisingDataType, count: Int) -> [UInt8]? {
         first(type) { $0.remaining == count ? $0.rest() : nil }
     }
-}
 
-/// The GAP roles that a device supports, and the one it prefers.
-///
-/// Spec: Core Specification Supplement, Part A, 1.17.
-public struct LERole: RawRepresentable, Hashable, Sendable {
-    /// The raw value.
-    public let rawValue: UInt8
+    /// The GAP roles that a device supports, and the one it prefers.
+    ///
+    /// Spec: Core Specification Supplement, Part A, 1.17.
+    public struct LERole: RawRepresentable, Hashable, Sendable {
+        /// The raw value.
+        public let rawValue: UInt8
 
-    /// Creates a role from its raw value. Unknown values are preserved.
-    public init(rawValue: UInt8) {
-        self.rawValue = rawValue
+        /// Creates a role from its raw value. Unknown values are preserved.
+        public init(rawValue: UInt8) {
+            self.rawValue = rawValue
+        }
+
+        /// Peripheral role only.
+        public static let peripheralOnly = LERole(rawValue: 0)
+        /// Central role only.
+        public static let centralOnly = LERole(rawValue: 1)
+        /// Both roles; peripheral preferred.
+        public static let peripheralPreferred = LERole(rawValue: 2)
+        /// Both roles; central preferred.
+        public static let centralPreferred = LERole(rawValue: 3)
     }
 
-    /// Peripheral role only.
-    public static let peripheralOnly = LERole(rawValue: 0)
-    /// Central role only.
-    public static let centralOnly = LERole(rawValue: 1)
-    /// Both roles; peripheral preferred.
-    public static let peripheralPreferred = LERole(rawValue: 2)
-    /// Both roles; central preferred.
-    public static let centralPreferred = LERole(rawValue: 3)
-}
-
-/// The product identification of BR/EDR's Device ID profile.
-public struct DeviceID: Hashable, Sendable {
-    /// The namespace of `vendor`: 1 for Bluetooth company identifiers, 2 for USB vendor IDs.
-    public let vendorSource: UInt16
-    /// The vendor identifier.
-    public let vendor: UInt16
-    /// The vendor's product number.
-    public let product: UInt16
-    /// The product version in binary-coded decimal.
-    public let version: UInt16
-}
-
-/// A URI in an advertisement.
-///
-/// Spec: Core Specification Supplement, Part A, 1.18; Assigned Numbers, 2.7.
-public struct AdvertisedURI: Hashable, Sendable {
-    /// The value as received: one character for the scheme, followed by the rest of the URI.
-    public let bytes: [UInt8]
-
-    /// Creates a URI from the value of a URI structure.
-    public init(bytes: [UInt8]) {
-        self.bytes = bytes
+    /// The product identification of BR/EDR's Device ID profile.
+    public struct DeviceID: Hashable, Sendable {
+        /// The namespace of `vendor`: 1 for Bluetooth company identifiers, 2 for USB vendor IDs.
+        public let vendorSource: UInt16
+        /// The vendor identifier.
+        public let vendor: UInt16
+        /// The vendor's product number.
+        public let product: UInt16
+        /// The product version in binary-coded decimal.
+        public let version: UInt16
     }
 
-    /// The URI with its scheme expanded, or `nil` if the scheme is missing or unknown.
-    public var text: String? {
-        let scalars = String(decoding: bytes, as: UTF8.self).unicodeScalars
-        guard let first = scalars.first, let code = UInt16(exactly: first.value),
-            let scheme = AssignedNumbers.uriScheme(code)
-        else { return nil }
-        return scheme + String(scalars.dropFirst())
+    /// A URI in an advertisement.
+    ///
+    /// Spec: Core Specification Supplement, Part A, 1.18; Assigned Numbers, 2.7.
+    public struct URI: Hashable, Sendable {
+        /// The value as received: one character for the scheme, followed by the rest of the URI.
+        public let bytes: [UInt8]
+
+        /// Creates a URI from the value of a URI structure.
+        public init(bytes: [UInt8]) {
+            self.bytes = bytes
+        }
+
+        /// The URI with its scheme expanded, or `nil` if the scheme is missing or unknown.
+        public var text: String? {
+            let scalars = String(decoding: bytes, as: UTF8.self).unicodeScalars
+            guard let first = scalars.first, let code = UInt16(exactly: first.value),
+                let scheme = AssignedNumbers.uriScheme(code)
+            else { return nil }
+            return scheme + String(scalars.dropFirst())
+        }
     }
 }
+
+// MARK: - Former names
+
+/// The former name of `AdvertisingData.LERole`.
+@available(*, deprecated, renamed: "AdvertisingData.LERole")
+public typealias LERole = AdvertisingData.LERole
+/// The former name of `AdvertisingData.DeviceID`.
+@available(*, deprecated, renamed: "AdvertisingData.DeviceID")
+public typealias DeviceID = AdvertisingData.DeviceID
+/// The former name of `AdvertisingData.URI`.
+@available(*, deprecated, renamed: "AdvertisingData.URI")
+public typealias AdvertisedURI = AdvertisingData.URI

@@ -35,56 +35,68 @@ extension AdvertisingData {
     }
 
     /// The encrypted structures, readable only with the key.
-    public var encryptedData: EncryptedAdvertisingData? {
+    public var encryptedData: EncryptedData? {
         first(.encryptedAdvertisingData) { value in
             guard let randomizer = value.array(5), let payload = value.array(value.remaining - 4) else { return nil }
-            return EncryptedAdvertisingData(randomizer: randomizer, payload: payload, messageCheck: value.rest())
+            return EncryptedData(randomizer: randomizer, payload: payload, messageCheck: value.rest())
         }
     }
-}
 
-/// The flags of a device whose data was exchanged out of band.
-///
-/// Spec: Core Specification Supplement, Part A, 1.7.
-public struct OutOfBandFlags: OptionSet, Hashable, Sendable {
-    /// The raw bits.
-    public let rawValue: UInt8
+    /// The flags of a device whose data was exchanged out of band.
+    ///
+    /// Spec: Core Specification Supplement, Part A, 1.7.
+    public struct OutOfBandFlags: OptionSet, Hashable, Sendable {
+        /// The raw bits.
+        public let rawValue: UInt8
 
-    /// Creates flags from raw bits.
-    public init(rawValue: UInt8) {
-        self.rawValue = rawValue
+        /// Creates flags from raw bits.
+        public init(rawValue: UInt8) {
+            self.rawValue = rawValue
+        }
+
+        /// Pairing data is present.
+        public static let dataPresent = OutOfBandFlags(rawValue: 0x01)
+        /// The host supports LE.
+        public static let leSupported = OutOfBandFlags(rawValue: 0x02)
+        /// The host supports LE and BR/EDR simultaneously.
+        public static let simultaneousHost = OutOfBandFlags(rawValue: 0x04)
+        /// The address is random.
+        public static let randomAddress = OutOfBandFlags(rawValue: 0x08)
     }
 
-    /// Pairing data is present.
-    public static let dataPresent = OutOfBandFlags(rawValue: 0x01)
-    /// The host supports LE.
-    public static let leSupported = OutOfBandFlags(rawValue: 0x02)
-    /// The host supports LE and BR/EDR simultaneously.
-    public static let simultaneousHost = OutOfBandFlags(rawValue: 0x04)
-    /// The address is random.
-    public static let randomAddress = OutOfBandFlags(rawValue: 0x08)
+    /// The identifier by which members of a coordinated set recognize each other.
+    ///
+    /// Spec: Coordinated Set Identification Service, 3.1.
+    public struct ResolvableSetIdentifier: Hashable, Sendable {
+        /// A 24-bit hash of the set's key and `random`.
+        public let hash: UInt32
+        /// The 24 random bits.
+        public let random: UInt32
+    }
+
+    /// Encrypted advertising structures, readable only with the key.
+    ///
+    ///     randomizer 5 | payload | message check 4
+    ///
+    /// Spec: Core Specification Supplement, Part A, 1.23.
+    public struct EncryptedData: Hashable, Sendable {
+        /// The per-encryption randomizer.
+        public let randomizer: [UInt8]
+        /// The encrypted structures. Once decrypted, they parse as `AdvertisingData`.
+        public let payload: [UInt8]
+        /// The message integrity check (MIC).
+        public let messageCheck: [UInt8]
+    }
 }
 
-/// The identifier by which members of a coordinated set recognize each other.
-///
-/// Spec: Coordinated Set Identification Service, 3.1.
-public struct ResolvableSetIdentifier: Hashable, Sendable {
-    /// A 24-bit hash of the set's key and `random`.
-    public let hash: UInt32
-    /// The 24 random bits.
-    public let random: UInt32
-}
+// MARK: - Former names
 
-/// Encrypted advertising structures, readable only with the key.
-///
-///     randomizer 5 | payload | message check 4
-///
-/// Spec: Core Specification Supplement, Part A, 1.23.
-public struct EncryptedAdvertisingData: Hashable, Sendable {
-    /// The per-encryption randomizer.
-    public let randomizer: [UInt8]
-    /// The encrypted structures. Once decrypted, they parse as `AdvertisingData`.
-    public let payload: [UInt8]
-    /// The message integrity check (MIC).
-    public let messageCheck: [UInt8]
-}
+/// The former name of `AdvertisingData.OutOfBandFlags`.
+@available(*, deprecated, renamed: "AdvertisingData.OutOfBandFlags")
+public typealias OutOfBandFlags = AdvertisingData.OutOfBandFlags
+/// The former name of `AdvertisingData.ResolvableSetIdentifier`.
+@available(*, deprecated, renamed: "AdvertisingData.ResolvableSetIdentifier")
+public typealias ResolvableSetIdentifier = AdvertisingData.ResolvableSetIdentifier
+/// The former name of `AdvertisingData.EncryptedData`.
+@available(*, deprecated, renamed: "AdvertisingData.EncryptedData")
+public typealias EncryptedAdvertisingData = AdvertisingData.EncryptedData

@@ -60,45 +60,57 @@ extension AdvertisingData {
                 responseSlotSpacing: .microseconds(Int64(spacing) * 125))
         }
     }
+
+    /// The connection interval range that a peripheral prefers.
+    ///
+    /// Spec: Core Specification Supplement, Part A, 1.9.
+    public struct ConnectionIntervalRange: Hashable, Sendable {
+        /// The shortest interval in units of 1.25 ms; 0xFFFF means no specific minimum.
+        public let minimum: UInt16
+        /// The longest interval in units of 1.25 ms; 0xFFFF means no specific maximum.
+        public let maximum: UInt16
+
+        /// The shortest interval, or `nil` if there is no limit.
+        public var shortest: Duration? { minimum == 0xFFFF ? nil : .microseconds(Int64(minimum) * 1250) }
+        /// The longest interval, or `nil` if there is no limit.
+        public var longest: Duration? { maximum == 0xFFFF ? nil : .microseconds(Int64(maximum) * 1250) }
+    }
+
+    /// An upcoming channel map change of periodic advertising.
+    ///
+    /// Spec: Core Specification Supplement, Part A, 1.20.
+    public struct ChannelMapUpdate: Hashable, Sendable {
+        /// One bit for each of the 37 data channels, channel 0 lowest.
+        public let channels: UInt64
+        /// The event counter at which the change takes effect.
+        public let instant: UInt16
+    }
+
+    /// The timing of responses to periodic advertising.
+    ///
+    /// Spec: Core Specification Supplement, Part A, 1.24.
+    public struct PeriodicResponseTiming: Hashable, Sendable {
+        /// The access address of the responses.
+        public let accessAddress: UInt32
+        /// The number of subevents per interval.
+        public let subeventCount: UInt8
+        /// The time from the start of one subevent to the start of the next.
+        public let subeventInterval: Duration
+        /// The time from the start of a subevent to its first response slot.
+        public let responseSlotDelay: Duration
+        /// The time between the starts of consecutive response slots.
+        public let responseSlotSpacing: Duration
+    }
 }
 
-/// The connection interval range that a peripheral prefers.
-///
-/// Spec: Core Specification Supplement, Part A, 1.9.
-public struct ConnectionIntervalRange: Hashable, Sendable {
-    /// The shortest interval in units of 1.25 ms; 0xFFFF means no specific minimum.
-    public let minimum: UInt16
-    /// The longest interval in units of 1.25 ms; 0xFFFF means no specific maximum.
-    public let maximum: UInt16
+// MARK: - Former names
 
-    /// The shortest interval, or `nil` if there is no limit.
-    public var shortest: Duration? { minimum == 0xFFFF ? nil : .microseconds(Int64(minimum) * 1250) }
-    /// The longest interval, or `nil` if there is no limit.
-    public var longest: Duration? { maximum == 0xFFFF ? nil : .microseconds(Int64(maximum) * 1250) }
-}
-
-/// An upcoming channel map change of periodic advertising.
-///
-/// Spec: Core Specification Supplement, Part A, 1.20.
-public struct ChannelMapUpdate: Hashable, Sendable {
-    /// One bit for each of the 37 data channels, channel 0 lowest.
-    public let channels: UInt64
-    /// The event counter at which the change takes effect.
-    public let instant: UInt16
-}
-
-/// The timing of responses to periodic advertising.
-///
-/// Spec: Core Specification Supplement, Part A, 1.24.
-public struct PeriodicResponseTiming: Hashable, Sendable {
-    /// The access address of the responses.
-    public let accessAddress: UInt32
-    /// The number of subevents per interval.
-    public let subeventCount: UInt8
-    /// The time from the start of one subevent to the start of the next.
-    public let subeventInterval: Duration
-    /// The time from the start of a subevent to its first response slot.
-    public let responseSlotDelay: Duration
-    /// The time between the starts of consecutive response slots.
-    public let responseSlotSpacing: Duration
-}
+/// The former name of `AdvertisingData.ConnectionIntervalRange`.
+@available(*, deprecated, renamed: "AdvertisingData.ConnectionIntervalRange")
+public typealias ConnectionIntervalRange = AdvertisingData.ConnectionIntervalRange
+/// The former name of `AdvertisingData.ChannelMapUpdate`.
+@available(*, deprecated, renamed: "AdvertisingData.ChannelMapUpdate")
+public typealias ChannelMapUpdate = AdvertisingData.ChannelMapUpdate
+/// The former name of `AdvertisingData.PeriodicResponseTiming`.
+@available(*, deprecated, renamed: "AdvertisingData.PeriodicResponseTiming")
+public typealias PeriodicResponseTiming = AdvertisingData.PeriodicResponseTiming

@@ -52,7 +52,7 @@ extension GATTDatabase {
     }
 
     /// Returns the database with these references in the services that contain them.
-    package func including(_ found: [GATTInclude]) -> GATTDatabase {
+    package func including(_ found: [GATTService.Include]) -> GATTDatabase {
         var services = services
         var renewed = HandleRanges()
         for include in found { renewed.insert(include.handle) }

@@ -18,12 +18,12 @@ public struct GATTDatabase: Hashable, Sendable {
     /// The descriptors of all characteristics, and attributes that belong to none.
     public let descriptors: [GATTDescriptor]
     /// The violations of the specification that discovery tolerated, in the order in which they were met.
-    public let quirks: [GATTQuirk]
+    public let quirks: [Quirk]
 
     /// Creates a database of these parts, in any order.
     public init(
         services: [GATTService] = [], characteristics: [GATTCharacteristic] = [], descriptors: [GATTDescriptor] = [],
-        quirks: [GATTQuirk] = []
+        quirks: [Quirk] = []
     ) {
         self.services = services.sorted { $0.handles.lowerBound < $1.handles.lowerBound }
         self.characteristics = characteristics.sorted { $0.declarationHandle < $1.declarationHandle }

@@ -92,21 +92,27 @@ public enum AddressType: UInt8, Hashable, Sendable {
     }
 }
 
-/// The kind of an address, which determines how long it identifies a device.
-///
-/// Spec: Core Vol 6 Part B, 1.3.
-public enum AddressKind: String, Hashable, Sendable {
-    /// Assigned by the IEEE; permanent.
-    case `public`
-    /// Random, but stable at least until the device restarts. Top bits 11.
-    case `static`
-    /// Changes every few minutes; resolvable with the device's identity resolving key. Top bits 01.
-    case resolvablePrivate = "private"
-    /// Changes every few minutes and cannot be resolved. Top bits 00.
-    case nonResolvablePrivate = "non-resolvable"
-    /// Random with the top bits 10, which are reserved.
-    case reserved
+extension BluetoothAddress {
+    /// The kind of an address, which determines how long it identifies a device.
+    ///
+    /// Spec: Core Vol 6 Part B, 1.3.
+    public enum Kind: String, Hashable, Sendable {
+        /// Assigned by the IEEE; permanent.
+        case `public`
+        /// Random, but stable at least until the device restarts. Top bits 11.
+        case `static`
+        /// Changes every few minutes; resolvable with the device's identity resolving key. Top bits 01.
+        case resolvablePrivate = "private"
+        /// Changes every few minutes and cannot be resolved. Top bits 00.
+        case nonResolvablePrivate = "non-resolvable"
+        /// Random with the top bits 10, which are reserved.
+        case reserved
+    }
 }
+
+/// The former name of `BluetoothAddress.Kind`.
+@available(*, deprecated, renamed: "BluetoothAddress.Kind")
+public typealias AddressKind = BluetoothAddress.Kind
 
 /// The identity of a device for this host: an address and its space.
 ///
@@ -135,7 +141,7 @@ public struct PeerID: Hashable, Sendable, CustomStringConvertible {
     }
 
     /// The kind of the address, from its type and most significant bits.
-    public var kind: AddressKind {
+    public var kind: BluetoothAddress.Kind {
         if type == .public { return .public }
         return switch address.rawValue >> 46 {
         case 0b11: .static

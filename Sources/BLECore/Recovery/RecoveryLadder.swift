@@ -37,18 +37,18 @@
 /// Decides about the recovery of an adapter.
 package struct RecoveryLadder: ~Copyable {
     package enum Event: Hashable, Sendable {
-        case began(RecoveryStep, because: RecoveryReason)
-        case failed(RecoveryStep, RecoveryFailure)
+        case began(RecoveryPolicy.Step, because: RecoveryPolicy.Reason)
+        case failed(RecoveryPolicy.Step, RecoveryFailure)
         /// It works again, so long after the trouble was noticed; `nil` for the step where none had been judged, or all
         /// had had no effect.
-        case recovered(by: RecoveryStep?, after: Duration)
+        case recovered(by: RecoveryPolicy.Step?, after: Duration)
         /// Nothing that is permitted has helped; the next run begins after that time, if any does.
-        case exhausted(because: RecoveryReason, next: Duration?)
+        case exhausted(because: RecoveryPolicy.Reason, next: Duration?)
     }
 
     package enum Action: Hashable, Sendable {
         /// Take this step, and call `stepFinished`.
-        case perform(RecoveryStep)
+        case perform(RecoveryPolicy.Step)
         /// Send a harmless command: its response shows that the controller works.
         case probe
         case notify(Event)
@@ -58,17 +58,17 @@ package struct RecoveryLadder: ~Copyable {
         /// It works, as far as is known.
         case healthy
         /// The step is being taken.
-        case performing(RecoveryStep, Trouble)
+        case performing(RecoveryPolicy.Step, Trouble)
         /// The step is being taken, for a trouble whose end nobody waits for any more.
-        case finishing(RecoveryStep)
+        case finishing(RecoveryPolicy.Step)
         /// The step was taken; whether it has helped is looked at then.
-        case judging(RecoveryStep, Trouble, until: BootInstant)
+        case judging(RecoveryPolicy.Step, Trouble, until: BootInstant)
         /// Everything that is permitted had no effect; the next run begins then.
         case exhausted(Trouble, next: BootInstant?)
     }
 
     private struct Trouble {
-        let reason: RecoveryReason
+        let reason: RecoveryPolicy.Reason
         let began: BootInstant
         /// Whether it was reported that everything permitted had no effect.
         var isReported = false
@@ -124,7 +124,7 @@ package struct RecoveryLadder: ~Copyable {
     }
 
     /// Why steps are being taken; `nil` while none are.
-    package var reason: RecoveryReason? { trouble?.reason }
+    package var reason: RecoveryPolicy.Reason? { trouble?.reason }
 
     /// Runs before the program was started.
     package mutating func restore(runs: [BootInstant]) {
@@ -149,7 +149,7 @@ extension RecoveryLadder {
     }
 
     private mutating func beginRescan(_ silence: Duration, at now: BootInstant) -> [Action] {
-        let reason = RecoveryReason.silence(silence)
+        let reason = RecoveryPolicy.Reason.silence(silence)
         state = .judging(.rescan, Trouble(reason: reason, began: now), until: now + Self.timeLimit(after: .rescan))
         return [.notify(.began(.rescan, because: reason))]
     }
@@ -185,7 +185,7 @@ extension RecoveryLadder {
         case .performing, .finishing: return []
         case .healthy, .judging, .exhausted:
             if let trouble, trouble.isUnresponsiveness { return [] }
-            let reason = RecoveryReason.commandTimeouts(timeouts.count)
+            let reason = RecoveryPolicy.Reason.commandTimeouts(timeouts.count)
             let began = trouble?.silence == nil ? now : trouble?.began ?? now
             return take(.power, for: Trouble(reason: reason, began: began), at: now)
         }
@@ -218,7 +218,7 @@ extension RecoveryLadder {
 
     /// The step that was to be taken is done, or could not be.
     package mutating func stepFinished(_ failure: RecoveryFailure?, at now: BootInstant) -> [Action] {
-        let step: RecoveryStep
+        let step: RecoveryPolicy.Step
         let trouble: Trouble?
         switch state {
         case .performing(let taken, let cause): (step, trouble) = (taken, cause)
@@ -288,7 +288,7 @@ extension RecoveryLadder {
 extension RecoveryLadder {
     /// Takes the next step; there is a failure where the last one could not be taken.
     private mutating func proceed(
-        after step: RecoveryStep, _ failure: RecoveryFailure?, for trouble: Trouble, at now: BootInstant
+        after step: RecoveryPolicy.Step, _ failure: RecoveryFailure?, for trouble: Trouble, at now: BootInstant
     ) -> [Action] {
         switch step {
         case .rescan: take(.eventMasks, for: trouble, at: now)
@@ -300,7 +300,7 @@ extension RecoveryLadder {
         }
     }
 
-    private mutating func take(_ step: RecoveryStep, for trouble: Trouble, at now: BootInstant) -> [Action] {
+    private mutating func take(_ step: RecoveryPolicy.Step, for trouble: Trouble, at now: BootInstant) -> [Action] {
         guard policy.permits(step) else { return exhausted(trouble, at: now) }
         if step == .power {
             guard nextRun(at: now) <= now else { return exhausted(trouble, at: now) }
@@ -323,7 +323,7 @@ extension RecoveryLadder {
     }
 
     private mutating func recovered(at now: BootInstant) -> [Action] {
-        let (step, trouble): (RecoveryStep?, Trouble)
+        let (step, trouble): (RecoveryPolicy.Step?, Trouble)
         switch state {
         case .healthy, .performing, .finishing: return []
         case .judging(let taken, let cause, _): (step, trouble) = (taken, cause)
@@ -351,7 +351,7 @@ extension RecoveryLadder {
     }
 
     /// Returns the time until a step can have helped.
-    package static func timeLimit(after step: RecoveryStep) -> Duration {
+    package static func timeLimit(after step: RecoveryPolicy.Step) -> Duration {
         switch step {
         case .rescan, .eventMasks: .seconds(15)
         case .power, .usbPort, .driver: .seconds(10)

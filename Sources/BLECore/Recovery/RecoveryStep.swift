@@ -1,58 +1,62 @@
-/// A step that may make an adapter receive again, in the order in which the steps are taken. Each takes more away from
-/// others than the one before.
-public enum RecoveryStep: Int, CaseIterable, Comparable, Hashable, Sendable {
-    /// The scan is ended, set up and begun again. The air is not heard for some milliseconds.
-    case rescan
-    /// The events that the controller reports are switched on again, then as `rescan`.
-    case eventMasks
-    /// The adapter is switched off and on: all links of all programs end.
-    case power
-    /// The radio is blocked and unblocked by the kernel's switch (rfkill): as `power`.
-    case radioSwitch
-    /// The USB port is reset: the adapter goes away and comes back, and its driver loads the firmware again.
-    case usbPort
-    /// The driver is taken off the device and put on it again: as `usbPort`, also for an adapter on a UART.
-    case driver
+extension RecoveryPolicy {
+    /// A step that may make an adapter receive again, in the order in which the steps are taken. Each takes more away
+    /// from others than the one before.
+    public enum Step: Int, CaseIterable, Comparable, Hashable, Sendable {
+        /// The scan is ended, set up and begun again. The air is not heard for some milliseconds.
+        case rescan
+        /// The events that the controller reports are switched on again, then as `rescan`.
+        case eventMasks
+        /// The adapter is switched off and on: all links of all programs end.
+        case power
+        /// The radio is blocked and unblocked by the kernel's switch (rfkill): as `power`.
+        case radioSwitch
+        /// The USB port is reset: the adapter goes away and comes back, and its driver loads the firmware again.
+        case usbPort
+        /// The driver is taken off the device and put on it again: as `usbPort`, also for an adapter on a UART.
+        case driver
 
-    /// The step's name, which is stable: `rescan`, `event-masks`, `power`, `radio-switch`, `usb-port` or `driver`.
-    public var name: String {
-        switch self {
-        case .rescan: "rescan"
-        case .eventMasks: "event-masks"
-        case .power: "power"
-        case .radioSwitch: "radio-switch"
-        case .usbPort: "usb-port"
-        case .driver: "driver"
+        /// The step's name, which is stable: `rescan`, `event-masks`, `power`, `radio-switch`, `usb-port` or `driver`.
+        public var name: String {
+            switch self {
+            case .rescan: "rescan"
+            case .eventMasks: "event-masks"
+            case .power: "power"
+            case .radioSwitch: "radio-switch"
+            case .usbPort: "usb-port"
+            case .driver: "driver"
+            }
         }
+
+        /// Returns the step with a name; `nil` if there is none.
+        public init?(name: String) {
+            guard let step = Self.allCases.first(where: { $0.name == name }) else { return nil }
+            self = step
+        }
+
+        /// A Boolean value that indicates whether all links of the adapter end with this step.
+        public var endsLinks: Bool { self >= .power }
+
+        /// Returns a Boolean value that indicates whether the first step is taken before the second one.
+        public static func < (first: Step, second: Step) -> Bool { first.rawValue < second.rawValue }
     }
-
-    /// Returns the step with a name; `nil` if there is none.
-    public init?(name: String) {
-        guard let step = Self.allCases.first(where: { $0.name == name }) else { return nil }
-        self = step
-    }
-
-    /// A Boolean value that indicates whether all links of the adapter end with this step.
-    public var endsLinks: Bool { self >= .power }
-
-    /// Returns a Boolean value that indicates whether the first step is taken before the second one.
-    public static func < (first: RecoveryStep, second: RecoveryStep) -> Bool { first.rawValue < second.rawValue }
 }
 
-extension RecoveryStep: CustomStringConvertible {
+extension RecoveryPolicy.Step: CustomStringConvertible {
     /// The step's name.
     public var description: String { name }
 }
 
-/// The reason for which steps of recovery are taken.
-public enum RecoveryReason: Hashable, Sendable {
-    /// No report with data has come for so long, while the scan ran.
-    case silence(Duration)
-    /// So many commands had no response within half a minute.
-    case commandTimeouts(Int)
-    /// The controller has a link to the peer that neither the kernel nor any program has: the peer is silent until it
-    /// ends that link itself, or the adapter is switched off.
-    case suspectedLink(PeerID)
+extension RecoveryPolicy {
+    /// The reason for which steps of recovery are taken.
+    public enum Reason: Hashable, Sendable {
+        /// No report with data has come for so long, while the scan ran.
+        case silence(Duration)
+        /// So many commands had no response within half a minute.
+        case commandTimeouts(Int)
+        /// The controller has a link to the peer that neither the kernel nor any program has: the peer is silent until
+        /// it ends that link itself, or the adapter is switched off.
+        case suspectedLink(PeerID)
+    }
 }
 
 /// Why a step of recovery was not taken, or did not succeed.
@@ -87,7 +91,7 @@ public struct RecoveryPolicy: Hashable, Sendable {
     public enum Limit: Int, Comparable, Hashable, Sendable {
         /// Nothing is done: silence is reported alone.
         case none
-        /// Steps that end no link: `RecoveryStep.rescan` and `.eventMasks`.
+        /// Steps that end no link: `RecoveryPolicy.Step.rescan` and `.eventMasks`.
         case rescan
         /// The adapter is also switched off and on: `.power` and `.radioSwitch`.
         case power
@@ -126,7 +130,7 @@ public struct RecoveryPolicy: Hashable, Sendable {
     public static let usb = RecoveryPolicy(.usb)
 
     /// Returns a Boolean value that indicates whether a step may be taken at all.
-    package func permits(_ step: RecoveryStep) -> Bool {
+    package func permits(_ step: Step) -> Bool {
         switch step {
         case .rescan, .eventMasks: limit >= .rescan
         case .power, .radioSwitch: limit >= .power

@@ -76,7 +76,7 @@ extension MalformedPacket {
 
 // MARK: - Peers
 
-extension PersistedPeer {
+extension RestorationState.Peer {
     fileprivate func write(to writer: inout ByteWriter) {
         writer.storedPeer(peer)
         switch reconnect {
@@ -116,7 +116,7 @@ extension PersistedPeer {
     }
 }
 
-extension CacheValidation {
+extension GATTCache.Validation {
     fileprivate var code: UInt8 {
         switch self {
         case .required: 0
@@ -181,12 +181,12 @@ extension ByteReader {
     }
 
     @_lifetime(self: copy self)
-    fileprivate mutating func wantedPeer() throws(MalformedPacket) -> PersistedPeer {
+    fileprivate mutating func wantedPeer() throws(MalformedPacket) -> RestorationState.Peer {
         let start = offset
         guard let peer = try storedPeer(in: RestorationState.form) else {
             throw .state(at: start, .invalidField("wanted peer"))
         }
-        var wanted = PersistedPeer(peer, reconnect: try reconnect())
+        var wanted = RestorationState.Peer(peer, reconnect: try reconnect())
         wanted.resetBackoffAfter = try someDuration("proven after")
         wanted.readyTimeout = try stateDuration("ready time-out")
         wanted.timeout = try stateDuration("time-out")
@@ -194,7 +194,7 @@ extension ByteReader {
         wanted.mtu = mtu == 0 ? nil : Int(mtu)
         if try storedFlag("parameters", in: RestorationState.form) { wanted.parameters = try parameters() }
         guard let code = u8() else { throw .state(at: offset, .tooShort) }
-        guard let validation = CacheValidation(code: code) else {
+        guard let validation = GATTCache.Validation(code: code) else {
             throw .state(at: offset, .invalidField("validation"))
         }
         wanted.validation = validation
@@ -243,14 +243,14 @@ extension ByteReader {
     }
 
     @_lifetime(self: copy self)
-    private mutating func wantedSubscription() throws(MalformedPacket) -> PersistedSubscription {
+    private mutating func wantedSubscription() throws(MalformedPacket) -> RestorationState.Subscription {
         let start = offset
         guard let uuid = try storedUUID("characteristic", in: RestorationState.form) else {
             throw .state(at: start, .invalidField("characteristic"))
         }
         let service = try storedUUID("service", in: RestorationState.form)
         guard let index = u16() else { throw .state(at: offset, .tooShort) }
-        return PersistedSubscription(
+        return RestorationState.Subscription(
             uuid, service: service, index: index == Layout.noIndex ? nil : Int(index),
             prefersIndications: try storedFlag("indications", in: RestorationState.form))
     }

@@ -6,7 +6,7 @@
 ///       services: UUID; solicited: UUID; peers: peer; addresses: 6; companies: 2; manufacturer: company 2, length 1, bytes;
 ///       service data: UUID, length 1, bytes; names: text; excluded: peer
 ///     name prefix: flag 1, text | least RSSI: flag 1, 1 | connectable only 1
-extension PersistedScan {
+extension RestorationState.Scan {
     func write(to writer: inout ByteWriter) {
         writer.u8(settings.isActive ? 1 : 0)
         writer.u16(settings.intervalUnits)
@@ -78,7 +78,7 @@ extension ByteWriter {
 
 extension ByteReader {
     @_lifetime(self: copy self)
-    mutating func wantedScan() throws(MalformedPacket) -> PersistedScan {
+    mutating func wantedScan() throws(MalformedPacket) -> RestorationState.Scan {
         let start = offset
         let isActive = try storedFlag("active", in: RestorationState.form)
         guard let interval = u16(), let window = u16(), let phys = u8(), let kind = u8() else {
@@ -103,7 +103,7 @@ extension ByteReader {
                 filtersDuplicatesInController: filters, phys: LEPHYs(rawValue: phys), filter: filter,
                 rssiDelta: delta == .max ? nil : Int(delta))
         else { throw .state(at: start, .invalidField("scan settings")) }
-        return PersistedScan(settings, lostAfter: lostAfter)
+        return RestorationState.Scan(settings, lostAfter: lostAfter)
     }
 
     @_lifetime(self: copy self)

@@ -135,7 +135,7 @@ extension ByteReader {
             guard handle > 0, bits > 0, server.configurations[handle] == nil else {
                 throw .stored(Layout.form, at: place, .invalidField("configuration"))
             }
-            server.configurations[handle] = ClientCharacteristicConfiguration(rawValue: bits)
+            server.configurations[handle] = GATTDescriptor.ClientConfiguration(rawValue: bits)
         }
         for _ in 0..<(try count(Layout.configurationLimit, "number of written configurations")) {
             let place = offset

@@ -59,7 +59,7 @@ extension Adapter {
     ///   of `prepare`, and those of `pair` if that is demanded.
     package func connect(
         _ address: PeerID, parameters: ConnectionParameters?, timeout: Duration?,
-        security demand: SecurityDemand = .asBonded
+        security demand: ConnectOptions.SecurityDemand = .asBonded
     ) async throws(BLEError) -> AdapterLink {
         let limit = timeout.map { loop.now() + $0 }
         let context = CallContext("connect", until: limit)
@@ -106,7 +106,7 @@ extension Adapter {
     }
 
     private func connectInTurn(
-        _ target: ConnectTarget, _ demand: SecurityDemand, _ parameters: ConnectionParameters,
+        _ target: ConnectTarget, _ demand: ConnectOptions.SecurityDemand, _ parameters: ConnectionParameters,
         _ retry: inout ConnectRetry, in context: CallContext
     ) async throws(BLEError) -> Turn {
         let limit = context.deadline

@@ -26,13 +26,13 @@ extension Adapter {
         return parameters
     }
 
-    func phy(_ link: LinkIdentity) async throws(BLEError) -> LinkPHY {
+    func phy(_ link: LinkIdentity) async throws(BLEError) -> Peripheral.LinkPHY {
         let operation = "read the PHY"
         guard mayCommand else { throw notPermittedError(during: operation) }
         let command = HCICommandPacket(LEReadPHY(handle: try current(link, during: operation)))
         do throws(HCICommandFailure) {
             let phy = try await run(command).get().parameters(of: LEReadPHY.self)
-            return LinkPHY(transmit: phy.transmit, receive: phy.receive)
+            return Peripheral.LinkPHY(transmit: phy.transmit, receive: phy.receive)
         } catch {
             noticeEnd(of: link, error.status)
             throw updateError(error, of: link, during: operation)
@@ -102,14 +102,14 @@ extension Adapter {
 
     func request(
         _ transmit: LEPHYs, _ receive: LEPHYs, _ link: LinkIdentity, _ timeout: Duration
-    ) async throws(BLEError) -> LinkPHY {
+    ) async throws(BLEError) -> Peripheral.LinkPHY {
         let context = CallContext("change the PHY", until: loop.now() + timeout)
         let end = try await update(link, .phy, in: context) { handle in
             HCICommandPacket(LESetPHY(handle: handle, transmit: transmit, receive: receive))
         }
         guard case .phy(let complete) = end else { throw lostError(of: link, during: context.operation) }
         guard complete.status.isSuccess else { throw refusal(complete.status, of: link, during: context.operation) }
-        return LinkPHY(transmit: complete.transmit, receive: complete.receive)
+        return Peripheral.LinkPHY(transmit: complete.transmit, receive: complete.receive)
     }
 
     /// Changes a link: once more after some intervals where the other side had begun a procedure at the same moment, so

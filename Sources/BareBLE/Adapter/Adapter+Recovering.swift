@@ -80,7 +80,7 @@ extension Adapter {
         }
     }
 
-    private func take(_ step: RecoveryStep) async -> StepEnd {
+    private func take(_ step: RecoveryPolicy.Step) async -> StepEnd {
         do throws(RecoveryFailure) {
             let info = try presentAdapter()
             try checkLinks(of: info.index)
@@ -221,7 +221,7 @@ extension Adapter {
     }
 }
 
-extension RecoveryReason {
+extension RecoveryPolicy.Reason {
     fileprivate var words: String {
         switch self {
         case .silence(let time): "nothing was heard for \(time.components.seconds) s"
@@ -246,7 +246,7 @@ extension RecoveryReason {
 
 extension BLEError {
     /// A step of recovery was not taken.
-    init(_ failure: RecoveryFailure, _ step: RecoveryStep, subject: String) {
+    init(_ failure: RecoveryFailure, _ step: RecoveryPolicy.Step, subject: String) {
         let (code, reason, hint): (Code, String, String?) =
             switch failure {
             case .notPermitted(let text):

@@ -49,7 +49,7 @@ public struct AdapterStatistics: Hashable, Sendable {
     /// The number of times that a scan heard nothing for 90 s, or for 30 s where much was heard before; it is re-armed
     /// each time, unless `Configuration.recovery` is `none`.
     public var stalls = 0
-    /// Steps of recovery beyond `RecoveryStep.rescan` that were begun.
+    /// Steps of recovery beyond `RecoveryPolicy.Step.rescan` that were begun.
     public var recoverySteps = 0
     /// The number of times that another program changed a running scan.
     public var disturbances = 0

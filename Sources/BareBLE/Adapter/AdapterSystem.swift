@@ -80,7 +80,7 @@ package struct AdapterSystem: Sendable {
     /// Takes a step of recovery, or has the helper program with this socket take it, beside the loop;
     /// waits until it is done.
     package var recover:
-        @Sendable (RecoveryStep, ControllerInfo, String?, EventLoop) async throws(RecoveryFailure) -> Void
+        @Sendable (RecoveryPolicy.Step, ControllerInfo, String?, EventLoop) async throws(RecoveryFailure) -> Void
     /// Claims an adapter for a step of recovery that is taken on the loop; `nil` if nothing is known of other programs.
     package var claimRecovery: @Sendable (ControllerInfo) throws(RecoveryFailure) -> RecoveryClaim? = { _ in nil }
     /// Powers an adapter; waits until the kernel is done.

@@ -18,7 +18,7 @@ internal import Logging
 final class AdvertiseCoordinator {
     typealias SetID = AdvertiseSession.SetID
     typealias Action = AdvertiseSession.Action
-    typealias States = EventBroadcaster<AdvertisingState>
+    typealias States = EventBroadcaster<Advertisement.State>
 
     /// A set that was started.
     struct Started {
@@ -95,7 +95,7 @@ final class AdvertiseCoordinator {
         _ perform: ([Action]) -> Void
     ) async -> Result<Started, AdvertiseSession.StartFailure>? {
         var started: SetID?
-        let states = States(capacity: Self.stateCapacity, beginningWith: AdvertisingState(.starting))
+        let states = States(capacity: Self.stateCapacity, beginningWith: Advertisement.State(.starting))
         defer { releaseHandles() }
         let end = await starts.wait(isolation: isolation) { number in
             let others = adapter.map { handles.reserveAll(of: $0) } ?? []
@@ -180,7 +180,7 @@ final class AdvertiseCoordinator {
         case .stopped(let id, let failure):
             for number in stopping.removeValue(forKey: id) ?? [] { stops.resume(number, failure) }
         case .paused: pauses.resumeAll()
-        case .interrupted(let id, let pause): states[id]?.report(AdvertisingState(.paused(pause)))
+        case .interrupted(let id, let pause): states[id]?.report(Advertisement.State(.paused(pause)))
         case .resumed(let id): states[id]?.report(.on)
         case .connected: break
         }

@@ -48,7 +48,7 @@ final class RecoveryCoordinator: @unchecked Sendable {
     }
 
     /// Why steps are being taken; `nil` while none are.
-    var reason: RecoveryReason? { ladder.reason }
+    var reason: RecoveryPolicy.Reason? { ladder.reason }
 
     func linkSuspected(to peer: PeerID, at now: BootInstant) -> [RecoveryLadder.Action] {
         note(ladder.linkSuspected(to: peer, at: now))

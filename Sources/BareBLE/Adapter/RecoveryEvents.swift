@@ -3,21 +3,21 @@ public import BLECore
 /// An event of the recovery of an adapter that has stopped reporting or responding.
 public enum RecoveryEvent: Hashable, Sendable {
     /// A step begins.
-    case began(RecoveryStep, because: RecoveryReason)
+    case began(RecoveryPolicy.Step, because: RecoveryPolicy.Reason)
     /// A step could not be taken, or did not succeed; the next one follows, if one is permitted.
     ///
     /// The error's code is `.notPermitted`, `.busy` (links of other programs are up, another program takes a step, or
     /// the helper program has taken too many), `.blocked`, `.notSupported` (the adapter has no such part), `.noAdapter`
     /// (it did not come back), `.system`.
-    case failed(RecoveryStep, BLEError)
+    case failed(RecoveryPolicy.Step, BLEError)
     /// The adapter works again, so long after the trouble was noticed. The step is the one that was taken last; `nil`
     /// where none had an effect.
-    case recovered(by: RecoveryStep?, after: Duration)
+    case recovered(by: RecoveryPolicy.Step?, after: Duration)
     /// No permitted step had an effect, or none is permitted that could help. Steps that end links begin again after
     /// `next`; `nil` where none is permitted.
     /// It takes a person then: to permit more, to unplug the adapter and plug it in,
     /// or to switch the machine off and on.
-    case exhausted(because: RecoveryReason, next: Duration?)
+    case exhausted(because: RecoveryPolicy.Reason, next: Duration?)
     /// This number of events was dropped because they were not consumed.
     case dropped(Int)
 }

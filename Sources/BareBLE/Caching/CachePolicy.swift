@@ -3,7 +3,7 @@ package import BLECore
 /// The cache policy of a link, combined from the options of the central and of the connection.
 package struct CachePolicy: Sendable {
     var cache: GATTCache?
-    var validation = CacheValidation.required
+    var validation = GATTCache.Validation.required
     var observesServiceChanges = true
     /// Loads the peer's cache; it may block.
     package var load: (@Sendable () -> GATTCache?)?

@@ -129,14 +129,14 @@ extension Central {
     /// does.
     ///
     /// The session itself connects by `Session.id`, which contains the type: only this call scans, for as long as the
-    /// timeout of `SessionOptions.connect`. Store `Session.id` to start without a scan next time. The type is never
+    /// timeout of `Session.Options.connect`. Store `Session.id` to start without a scan next time. The type is never
     /// guessed: a session with the wrong type would try forever.
     ///
     /// - Throws: `BLEError` as `peer(at:timeout:)` and `session(with:_:onReady:reconnect:)` do.
     public func session(
-        with address: BluetoothAddress, _ options: SessionOptions = SessionOptions(),
+        with address: BluetoothAddress, _ options: Session.Options = Session.Options(),
         onReady: (@Sendable (Peripheral) async throws -> Void)? = nil,
-        reconnect decide: (@Sendable (Disconnection, _ failures: Int) -> Duration?)? = nil
+        reconnect decide: (@Sendable (Session.Disconnection, _ failures: Int) -> Duration?)? = nil
     ) async throws(BLEError) -> Session {
         let peer = try await peer(at: address, timeout: options.connect.timeout)
         return try session(with: peer, options, onReady: onReady, reconnect: decide)
@@ -148,9 +148,9 @@ extension Central {
     /// - Throws: `BLEError` with `.invalidArgument` for any other text, and as the sessions with a `PeerID` or a
     ///   `BluetoothAddress` do.
     public func session(
-        with text: String, _ options: SessionOptions = SessionOptions(),
+        with text: String, _ options: Session.Options = Session.Options(),
         onReady: (@Sendable (Peripheral) async throws -> Void)? = nil,
-        reconnect decide: (@Sendable (Disconnection, _ failures: Int) -> Duration?)? = nil
+        reconnect decide: (@Sendable (Session.Disconnection, _ failures: Int) -> Duration?)? = nil
     ) async throws(BLEError) -> Session {
         switch try WrittenPeer(text, during: "begin a session") {
         case .peer(let peer): try session(with: peer, options, onReady: onReady, reconnect: decide)

@@ -148,7 +148,7 @@ public struct ConnectOptions: Hashable, Sendable {
     /// `Configuration.cacheDirectory`, and over what is remembered of a bonded peer.
     public var cache: GATTCache?
     /// The validation of the cache before it is used.
-    public var validation: CacheValidation = .required
+    public var validation: GATTCache.Validation = .required
     /// A Boolean value that indicates whether to subscribe to the peer's Service Changed characteristic once its
     /// handle is known.
     ///
@@ -161,7 +161,7 @@ public struct ConnectOptions: Hashable, Sendable {
     /// Creates options, with default values for those not given.
     public init(
         timeout: Duration? = .seconds(15), mtu: Int? = nil, parameters: ConnectionParameters? = nil,
-        cache: GATTCache? = nil, validation: CacheValidation = .required, observesServiceChanges: Bool = true,
+        cache: GATTCache? = nil, validation: GATTCache.Validation = .required, observesServiceChanges: Bool = true,
         security: SecurityDemand = .asBonded
     ) {
         self.timeout = timeout

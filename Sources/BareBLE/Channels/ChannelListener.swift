@@ -17,27 +17,29 @@ internal import Logging
 //   reference to the listener and its sequences, or with the local peripheral.
 // - Only the event loop's thread uses the acceptor.
 
-/// Options of a listener for channels.
-public struct ChannelListenerOptions: Hashable, Sendable {
-    /// The longest packet that a central may send, 23 to 65,535 bytes. The central is informed; its own limit is
-    /// independent.
-    public var mtu: Int
-    /// The number of packets of each channel that are read ahead of the consumer, at least 1. Beyond that the central
-    /// has to wait.
-    public var capacity: Int
-    /// The number of channels that one central may have open at once, at least 1; the next one is closed as soon as it
-    /// is open.
-    public var maximumChannels: Int
-    /// The number of channels that may wait in `ChannelListener.channels`, at least 1; the next one is closed as soon
-    /// as it is open.
-    public var backlog: Int
+extension ChannelListener {
+    /// Options of a listener for channels.
+    public struct Options: Hashable, Sendable {
+        /// The longest packet that a central may send, 23 to 65,535 bytes. The central is informed; its own limit is
+        /// independent.
+        public var mtu: Int
+        /// The number of packets of each channel that are read ahead of the consumer, at least 1. Beyond that the
+        /// central has to wait.
+        public var capacity: Int
+        /// The number of channels that one central may have open at once, at least 1; the next one is closed as soon as
+        /// it is open.
+        public var maximumChannels: Int
+        /// The number of channels that may wait in `ChannelListener.channels`, at least 1; the next one is closed as
+        /// soon as it is open.
+        public var backlog: Int
 
-    /// Creates options, with default values for those not given.
-    public init(mtu: Int = 672, capacity: Int = 64, maximumChannels: Int = 8, backlog: Int = 16) {
-        self.mtu = mtu
-        self.capacity = capacity
-        self.maximumChannels = maximumChannels
-        self.backlog = backlog
+        /// Creates options, with default values for those not given.
+        public init(mtu: Int = 672, capacity: Int = 64, maximumChannels: Int = 8, backlog: Int = 16) {
+            self.mtu = mtu
+            self.capacity = capacity
+            self.maximumChannels = maximumChannels
+            self.backlog = backlog
+        }
     }
 }
 
@@ -53,7 +55,7 @@ package struct ChannelListenRequest: Hashable, Sendable {
     /// - Parameter subject: The adapter's name.
     /// - Throws: `BLEError` with `.invalidArgument`.
     init(
-        psm: UInt16?, security: AccessRequirement.Level, _ options: ChannelListenerOptions, on subject: String,
+        psm: UInt16?, security: AccessRequirement.Level, _ options: ChannelListener.Options, on subject: String,
         during operation: String
     ) throws(BLEError) {
         if let psm, !Peripheral.psms.contains(psm) {
@@ -76,12 +78,14 @@ package struct ChannelListenRequest: Hashable, Sendable {
     }
 }
 
-/// A channel that a central has opened.
-public struct IncomingChannel: Sendable {
-    /// The central, as it was when the channel was opened.
-    public let central: ConnectedCentral
-    /// The channel, which is open, and whose packets are read already.
-    public let channel: L2CAPChannel
+extension ChannelListener {
+    /// A channel that a central has opened.
+    public struct IncomingChannel: Sendable {
+        /// The central, as it was when the channel was opened.
+        public let central: ConnectedCentral
+        /// The channel, which is open, and whose packets are read already.
+        public let channel: L2CAPChannel
+    }
 }
 
 /// The channels that centrals open to a listener, in their order.
@@ -89,7 +93,7 @@ public struct IncomingChannel: Sendable {
 /// A listener has one sequence: use it from one task; `next()` throws `BLEError` with `.busy` while another task waits
 /// for the next channel. It ends with the listener, after the channels that wait. Leaving the loop leaves the listener
 /// as it is, while there is another reference to it.
-public typealias IncomingChannelSequence = BLESequence<IncomingChannel>
+public typealias IncomingChannelSequence = BLESequence<ChannelListener.IncomingChannel>
 
 /// A listener for the channels that centrals open to one PSM.
 ///
@@ -158,10 +162,10 @@ final class ChannelAcceptor: @unchecked Sendable {
     }
 
     let psm: UInt16
-    let buffer: StreamBuffer<IncomingChannel>
+    let buffer: StreamBuffer<ChannelListener.IncomingChannel>
     let refusals = DropCounter()
     private let logger: Logger
-    private let options: ChannelListenerOptions
+    private let options: ChannelListener.Options
     private let socket: AcceptingSocket
     private var route: Route?
     private var open: [OpenChannel] = []
@@ -169,7 +173,7 @@ final class ChannelAcceptor: @unchecked Sendable {
     /// - Parameter route: Returns the link with a number at the controller.
     /// - Throws: `SystemCallError` if the socket cannot be watched.
     init(
-        _ listening: consuming ListeningSocket, _ options: ChannelListenerOptions, on loop: EventLoop, logger: Logger,
+        _ listening: consuming ListeningSocket, _ options: ChannelListener.Options, on loop: EventLoop, logger: Logger,
         route: @escaping Route
     ) throws(SystemCallError) {
         psm = listening.psm
@@ -224,7 +228,7 @@ final class ChannelAcceptor: @unchecked Sendable {
     }
 
     private func deliver(_ descriptor: Int32, of link: Link) throws(BLEError) {
-        let (psm, channelOptions) = (psm, ChannelOptions(mtu: options.mtu, capacity: options.capacity))
+        let (psm, channelOptions) = (psm, L2CAPChannel.Options(mtu: options.mtu, capacity: options.capacity))
         let result = link.peripheral.assumeIsolated { peripheral -> Result<L2CAPChannel, BLEError> in
             Result { () throws(BLEError) in
                 try peripheral.attachChannel(descriptor: descriptor, psm: psm, channelOptions)
@@ -232,7 +236,7 @@ final class ChannelAcceptor: @unchecked Sendable {
         }
         let channel = try result.get()
         open.append(OpenChannel(central: link.central.id, channel: channel))
-        buffer.yield(IncomingChannel(central: link.central, channel: channel))
+        buffer.yield(ChannelListener.IncomingChannel(central: link.central, channel: channel))
     }
 
     /// Takes a connected descriptor as a channel of a central, within the same limits.

@@ -1,20 +1,26 @@
-/// Options of a channel.
-public struct ChannelOptions: Hashable, Sendable {
-    /// The longest time for opening the channel.
-    public var timeout: Duration
-    /// The longest packet that the peer may send, 23 to 65,535 bytes. The peer is informed; its own limit is
-    /// independent.
-    public var mtu: Int
-    /// The number of packets that are read ahead of the consumer, at least 1. Beyond that the peer has to wait.
-    public var capacity: Int
+extension L2CAPChannel {
+    /// Options of a channel.
+    public struct Options: Hashable, Sendable {
+        /// The longest time for opening the channel.
+        public var timeout: Duration
+        /// The longest packet that the peer may send, 23 to 65,535 bytes. The peer is informed; its own limit is
+        /// independent.
+        public var mtu: Int
+        /// The number of packets that are read ahead of the consumer, at least 1. Beyond that the peer has to wait.
+        public var capacity: Int
 
-    /// Creates options, with default values for those not given.
-    public init(timeout: Duration = .seconds(10), mtu: Int = 672, capacity: Int = 64) {
-        self.timeout = timeout
-        self.mtu = mtu
-        self.capacity = capacity
+        /// Creates options, with default values for those not given.
+        public init(timeout: Duration = .seconds(10), mtu: Int = 672, capacity: Int = 64) {
+            self.timeout = timeout
+            self.mtu = mtu
+            self.capacity = capacity
+        }
     }
 }
+
+/// The former name of `L2CAPChannel.Options`.
+@available(*, deprecated, renamed: "L2CAPChannel.Options")
+public typealias ChannelOptions = L2CAPChannel.Options
 
 /// A request to an adapter for a channel beside a link.
 package struct ChannelRequest: Hashable, Sendable {

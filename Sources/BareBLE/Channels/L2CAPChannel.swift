@@ -85,7 +85,7 @@ public actor L2CAPChannel {
     }
 
     init(
-        socket: consuming LinkSocket, psm: UInt16, number: UInt64, _ options: ChannelOptions, peripheral: Peripheral
+        socket: consuming LinkSocket, psm: UInt16, number: UInt64, _ options: Options, peripheral: Peripheral
     ) {
         self.psm = psm
         self.number = number

@@ -19,7 +19,7 @@ extension LocalPeripheral {
     ///   `.notSupported`, `.noAdapter`, `.unsupported`, `.system`.
     public func listenForChannels(
         psm: UInt16? = nil, security: AccessRequirement.Level = .open,
-        _ options: ChannelListenerOptions = ChannelListenerOptions()
+        _ options: ChannelListener.Options = ChannelListener.Options()
     ) async throws(BLEError) -> ChannelListener {
         let operation = BLEError.listening(to: psm)
         try checkRuns(during: operation)

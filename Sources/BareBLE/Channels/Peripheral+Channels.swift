@@ -17,7 +17,7 @@ extension Peripheral {
     ///
     /// Spec: LE credit based connection, Core Vol 3 Part A, 4.22.
     public func openChannel(
-        psm: UInt16, _ options: ChannelOptions = ChannelOptions()
+        psm: UInt16, _ options: L2CAPChannel.Options = L2CAPChannel.Options()
     ) async throws(BLEError) -> L2CAPChannel {
         let operation = BLEError.opening(psm)
         let request = try request(psm, options, during: operation)
@@ -41,13 +41,13 @@ extension Peripheral {
     /// Takes over a connected SEQPACKET descriptor, one packet for each SDU, as a channel of this link. Tests pass one
     /// end of a socketpair.
     package func attachChannel(
-        descriptor: Int32, psm: UInt16, _ options: ChannelOptions = ChannelOptions()
+        descriptor: Int32, psm: UInt16, _ options: L2CAPChannel.Options = L2CAPChannel.Options()
     ) throws(BLEError) -> L2CAPChannel {
         try adopt(LinkSocket(adopting: descriptor), psm: psm, options, during: "attach a channel")
     }
 
     private func request(
-        _ psm: UInt16, _ options: ChannelOptions, during operation: String
+        _ psm: UInt16, _ options: L2CAPChannel.Options, during operation: String
     ) throws(BLEError) -> ChannelRequest {
         guard Self.psms.contains(psm) else {
             throw BLEError(
@@ -64,7 +64,7 @@ extension Peripheral {
     }
 
     private func adopt(
-        _ socket: consuming LinkSocket, psm: UInt16, _ options: ChannelOptions, during operation: String
+        _ socket: consuming LinkSocket, psm: UInt16, _ options: L2CAPChannel.Options, during operation: String
     ) throws(BLEError) -> L2CAPChannel {
         if end != nil { throw endError(during: operation) }
         let channel = L2CAPChannel(

@@ -27,12 +27,12 @@ final class PeerDatabase {
     private var state: DatabaseState
     private var observation: ServiceChangedObservation
     /// The extended properties that were read. They are not part of the database.
-    private var extendedProperties: [GATTCharacteristic: CharacteristicExtendedProperties] = [:]
+    private var extendedProperties: [GATTCharacteristic: GATTDescriptor.ExtendedProperties] = [:]
     private let waiters: Waiters<Bool>
     /// Whether a call is rediscovering the services because the peer contradicts the known ones.
     private var isResynchronizing = false
     private var rediscoveryTimer = DeadlineTimer()
-    private var observers: [UInt64: StreamBuffer<ServiceChange>] = [:]
+    private var observers: [UInt64: StreamBuffer<Peripheral.ServiceChange>] = [:]
     private var lastObserver: UInt64 = 0
     private var storedCache: GATTCache?
     private let writer: CacheWriter?
@@ -74,7 +74,7 @@ final class PeerDatabase {
 extension PeerDatabase {
     var database: GATTDatabase? { state.database }
     var services: [GATTService] { state.services }
-    var coverage: DiscoveryCoverage { state.coverage }
+    var coverage: GATTDatabase.Coverage { state.coverage }
     var isFromCache: Bool { state.isFromCache }
     /// Whether no known part is stale.
     var isSettled: Bool { state.isSettled }
@@ -118,11 +118,11 @@ extension PeerDatabase {
         return state.stale.contains(found.valueHandle) ? nil : found
     }
 
-    func extendedProperties(of characteristic: GATTCharacteristic) -> CharacteristicExtendedProperties? {
+    func extendedProperties(of characteristic: GATTCharacteristic) -> GATTDescriptor.ExtendedProperties? {
         extendedProperties[characteristic]
     }
 
-    func note(_ properties: CharacteristicExtendedProperties, of characteristic: GATTCharacteristic) {
+    func note(_ properties: GATTDescriptor.ExtendedProperties, of characteristic: GATTCharacteristic) {
         extendedProperties[characteristic] = properties
     }
 }
@@ -247,13 +247,13 @@ extension PeerDatabase {
 
     private func report(_ change: DatabaseState.Change) {
         guard !observers.isEmpty else { return }
-        let change = ServiceChange(
+        let change = Peripheral.ServiceChange(
             handles: change.handles, formerServices: change.formerServices, services: change.services)
         for buffer in observers.inOrder { buffer.yield(change) }
     }
 
     /// Adds an observer of changes, and returns its number.
-    func addObserver(_ buffer: StreamBuffer<ServiceChange>) -> UInt64 {
+    func addObserver(_ buffer: StreamBuffer<Peripheral.ServiceChange>) -> UInt64 {
         lastObserver &+= 1
         observers[lastObserver] = buffer
         return lastObserver

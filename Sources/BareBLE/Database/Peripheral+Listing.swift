@@ -54,7 +54,7 @@ extension Peripheral {
     /// Spec: Find Included Services, Core Vol 3 Part G, 4.5.1.
     public func discoverIncludedServices(
         of service: GATTService, limit: Int? = nil, timeout: Duration? = nil
-    ) async throws(BLEError) -> [GATTInclude] {
+    ) async throws(BLEError) -> [GATTService.Include] {
         try await discoverIncludedServices(in: service.handles, limit: limit, timeout: timeout)
     }
 
@@ -65,7 +65,7 @@ extension Peripheral {
     /// Spec: Find Included Services, Core Vol 3 Part G, 4.5.1.
     public func discoverIncludedServices(
         in range: ClosedRange<AttributeHandle>, limit: Int? = nil, timeout: Duration? = nil
-    ) async throws(BLEError) -> [GATTInclude] {
+    ) async throws(BLEError) -> [GATTService.Include] {
         let context = context("discover the included services", within: timeout ?? Self.discoveryTimeout)
         let limit = try count(limit, in: context)
         let (outcome, changes) = try await list(range, in: context) { client, id, deadline, now in

@@ -10,17 +10,23 @@ internal import Logging
 // discovered then as well. One call enables the indications at a time, the library's own or the application's. Others
 // wait for it and check again, so none reports the announcements as enabled before the peer has agreed.
 
-/// A change of a peer's services, delivered after their new state is known.
-public struct ServiceChange: Hashable, Sendable {
-    /// The affected handles, in whole services.
-    public let handles: ClosedRange<AttributeHandle>
-    /// The services that were known at these handles before: those removed, and those that may have changed. A service
-    /// that is in `services` too is unchanged.
-    public let formerServices: [GATTService]
-    /// The services that are known at these handles now, ordered by handle. Where the program has discovered single
-    /// services, those are found again when a call names them, and are not listed here.
-    public let services: [GATTService]
+extension Peripheral {
+    /// A change of a peer's services, delivered after their new state is known.
+    public struct ServiceChange: Hashable, Sendable {
+        /// The affected handles, in whole services.
+        public let handles: ClosedRange<AttributeHandle>
+        /// The services that were known at these handles before: those removed, and those that may have changed. A
+        /// service that is in `services` too is unchanged.
+        public let formerServices: [GATTService]
+        /// The services that are known at these handles now, ordered by handle. Where the program has discovered single
+        /// services, those are found again when a call names them, and are not listed here.
+        public let services: [GATTService]
+    }
 }
+
+/// The former name of `Peripheral.ServiceChange`.
+@available(*, deprecated, renamed: "Peripheral.ServiceChange")
+public typealias ServiceChange = Peripheral.ServiceChange
 
 /// The changes of one peer's services, in the order in which they became known.
 ///
@@ -28,7 +34,7 @@ public struct ServiceChange: Hashable, Sendable {
 /// which does no harm as long as the observer looks at the database and not at the number of changes. It ends when this
 /// program ends the link, and throws `BLEError` with `.disconnected` when the link is lost; `.busy` while another task
 /// waits for the next change.
-public typealias ServiceChangeSequence = BLESequence<ServiceChange>
+public typealias ServiceChangeSequence = BLESequence<Peripheral.ServiceChange>
 
 extension Peripheral {
     /// The client's features: robust caching, and several values in one notification.

@@ -17,9 +17,9 @@ package struct LinkControls: Sendable {
     package let requestParameters:
         @Sendable (ConnectionParameters, Duration) async throws(BLEError) -> ConnectionParameters
     /// Reads from the controller the PHYs that the link uses.
-    package let phy: @Sendable () async throws(BLEError) -> LinkPHY
+    package let phy: @Sendable () async throws(BLEError) -> Peripheral.LinkPHY
     /// Sets the PHYs that the link may send and receive on, with a timeout; returns those in use then.
-    package let requestPHY: @Sendable (LEPHYs, LEPHYs, Duration) async throws(BLEError) -> LinkPHY
+    package let requestPHY: @Sendable (LEPHYs, LEPHYs, Duration) async throws(BLEError) -> Peripheral.LinkPHY
     /// Ends the link at the controller; closing the socket alone leaves it up for two more seconds.
     package let disconnect: @Sendable () async -> Void
     /// The reason that the controller reported for the end of the link, if it has reported it already.
@@ -52,7 +52,7 @@ package struct LinkControls: Sendable {
     let accept: @Sendable (ATTSignedWriteCommand, BondSigners.Code?) async -> Bool
     /// Has the kernel send a Security Request to the peer, which is the central; it waits for the kernel and the disk,
     /// until the deadline at most.
-    let requestSecurity: @Sendable (RequiredSecurity, CallContext) async throws(BLEError) -> Void
+    let requestSecurity: @Sendable (PairingOptions.RequiredSecurity, CallContext) async throws(BLEError) -> Void
     /// Whether the peer, which is the central, pairs. To be called on the loop.
     let isPairing: @Sendable () -> Bool
     /// Pairs with the peer; with the descriptor of the link's socket.

@@ -81,10 +81,10 @@ extension Peripheral {
     /// Spec: Characteristic Extended Properties, Core Vol 3 Part G, 3.3.3.1.
     public func extendedProperties(
         of characteristic: CharacteristicReference, timeout: Duration? = nil
-    ) async throws(BLEError) -> CharacteristicExtendedProperties {
+    ) async throws(BLEError) -> GATTDescriptor.ExtendedProperties {
         let value = try await readDescriptor(.extendedProperties, of: characteristic, timeout: timeout)
         return try decode(
-            value, as: CharacteristicExtendedProperties.self,
+            value, as: GATTDescriptor.ExtendedProperties.self,
             during: "read the extended properties of \(characteristic)")
     }
 
@@ -95,10 +95,10 @@ extension Peripheral {
     /// Spec: Characteristic Presentation Format, Core Vol 3 Part G, 3.3.3.5.
     public func presentationFormat(
         of characteristic: CharacteristicReference, timeout: Duration? = nil
-    ) async throws(BLEError) -> CharacteristicPresentationFormat {
+    ) async throws(BLEError) -> GATTDescriptor.PresentationFormat {
         let value = try await readDescriptor(.presentationFormat, of: characteristic, timeout: timeout)
         return try decode(
-            value, as: CharacteristicPresentationFormat.self,
+            value, as: GATTDescriptor.PresentationFormat.self,
             during: "read the presentation format of \(characteristic)")
     }
 
@@ -149,7 +149,7 @@ extension Peripheral {
     }
 
     private func noteExtendedProperties(_ value: [UInt8], of owner: GATTCharacteristic) {
-        if let known = try? CharacteristicExtendedProperties(value: value) { peerDatabase.note(known, of: owner) }
+        if let known = try? GATTDescriptor.ExtendedProperties(value: value) { peerDatabase.note(known, of: owner) }
     }
 
     /// Looks for a descriptor in the known database, and then on the peer.

@@ -1,12 +1,18 @@
 public import BLECore
 
-/// A value and its handle.
-public struct AttributeReading: Hashable, Sendable {
-    /// The handle of the value.
-    public let handle: AttributeHandle
-    /// The whole value.
-    public let bytes: [UInt8]
+extension Peripheral {
+    /// A value and its handle.
+    public struct AttributeReading: Hashable, Sendable {
+        /// The handle of the value.
+        public let handle: AttributeHandle
+        /// The whole value.
+        public let bytes: [UInt8]
+    }
 }
+
+/// The former name of `Peripheral.AttributeReading`.
+@available(*, deprecated, renamed: "Peripheral.AttributeReading")
+public typealias AttributeReading = Peripheral.AttributeReading
 
 extension Peripheral {
     /// Reads every value of one type, with their handles.

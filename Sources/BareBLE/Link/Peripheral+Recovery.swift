@@ -90,7 +90,7 @@ extension Peripheral {
     ) async throws(BLEError) -> Bool {
         switch action {
         case .upgradeSecurity(let level, let handle):
-            let request = SecurityRequest(
+            let request = Configuration.SecurityRequest(
                 peer: id, name: name, level: level, attribute: handle, operation: context.operation)
             return await upgradeSecurity(request, until: context.deadline)
         case .resynchronize(let contradiction):
@@ -178,7 +178,7 @@ extension Peripheral {
 
 extension Peripheral {
     /// Waits for the hook's result on `request`; a call shares a pending upgrade to the same level.
-    private func upgradeSecurity(_ request: SecurityRequest, until deadline: BootInstant?) async -> Bool {
+    private func upgradeSecurity(_ request: Configuration.SecurityRequest, until deadline: BootInstant?) async -> Bool {
         if scheduler.isCallOfHook(from: CallScopes.current) { return false }
         let ticket = scheduler.nextTicket()
         let interruption = WaitInterruption.handled { [self] ticket, _ in

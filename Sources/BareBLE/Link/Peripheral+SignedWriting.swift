@@ -44,8 +44,8 @@ extension Peripheral {
     /// the disk before they are used, 64 at a time, so that none is used twice, even after a crash. The call returns
     /// when the kernel has taken the packet.
     ///
-    /// The link to a bonded peer is encrypted, unless it was made with `SecurityDemand.none`. On an encrypted link
-    /// nothing may be signed: the value is written without response.
+    /// The link to a bonded peer is encrypted, unless it was made with `ConnectOptions.SecurityDemand.none`. On an
+    /// encrypted link nothing may be signed: the value is written without response.
     ///
     /// - Parameters:
     ///   - value: At most `mtu - 15` bytes.

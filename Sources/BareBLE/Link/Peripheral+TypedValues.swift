@@ -38,7 +38,7 @@ extension Peripheral {
 
     /// Returns the sequence with each value decoded.
     func typed<Value: GATTReadable & Sendable>(
-        _ received: ValueSequence, _ policy: MalformedValuePolicy
+        _ received: ValueSequence, _ policy: SubscribeOptions.MalformedValuePolicy
     ) -> TypedValueSequence<Value> {
         return TypedValueSequence(received: received, decoder: ValueDecoder(policy, log))
     }

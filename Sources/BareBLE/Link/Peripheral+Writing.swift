@@ -1,13 +1,19 @@
 internal import BLECore
 
-/// The kind of a write: with or without a response.
-public enum WriteKind: Hashable, Sendable {
-    /// The peer acknowledges the write. A value longer than `mtu - 3` bytes is sent in pieces, all or nothing.
-    case withResponse
-    /// No response: the call returns when the kernel has taken the packet. At most `mtu - 3` bytes, never truncated or
-    /// split.
-    case withoutResponse
+extension Peripheral {
+    /// The kind of a write: with or without a response.
+    public enum WriteKind: Hashable, Sendable {
+        /// The peer acknowledges the write. A value longer than `mtu - 3` bytes is sent in pieces, all or nothing.
+        case withResponse
+        /// No response: the call returns when the kernel has taken the packet. At most `mtu - 3` bytes, never truncated
+        /// or split.
+        case withoutResponse
+    }
 }
+
+/// The former name of `Peripheral.WriteKind`.
+@available(*, deprecated, renamed: "Peripheral.WriteKind")
+public typealias WriteKind = Peripheral.WriteKind
 
 extension Peripheral {
     /// Writes a value.

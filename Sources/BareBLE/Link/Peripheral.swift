@@ -128,7 +128,7 @@ extension Peripheral {
     ///
     /// A failure ends the link, also at the controller. Without a timeout the limit is a minute: as long as the peer
     /// responds, the protocol allows half a minute for each request.
-    func open(security demand: SecurityDemand = .asBonded, timeout: Duration?) async throws(BLEError) {
+    func open(security demand: ConnectOptions.SecurityDemand = .asBonded, timeout: Duration?) async throws(BLEError) {
         do throws(BLEError) {
             watchEncryption()
             // Its encryption may have ended while the cache was loaded.

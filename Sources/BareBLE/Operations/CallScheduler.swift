@@ -26,7 +26,7 @@ final class CallScheduler {
 
     /// A call of the security hook that must be made.
     struct HookCall: Sendable {
-        let request: SecurityRequest
+        let request: Configuration.SecurityRequest
         /// The scope of the hook's own calls.
         let scope: Scope
     }
@@ -40,7 +40,7 @@ final class CallScheduler {
 
     /// A level of security, and the calls that wait for it.
     private struct SecurityUpgrade {
-        let request: SecurityRequest
+        let request: Configuration.SecurityRequest
         /// The scope of the hook's own calls, once the hook runs.
         var scope: Scope?
         var tickets: [Ticket] = []
@@ -234,7 +234,7 @@ extension CallScheduler {
     /// Requests an upgrade; a call shares a pending one to the same level.
     ///
     /// - Returns: The call of the hook that must be made now.
-    func requestUpgrade(_ request: SecurityRequest, as ticket: Ticket) -> HookCall? {
+    func requestUpgrade(_ request: Configuration.SecurityRequest, as ticket: Ticket) -> HookCall? {
         if let index = upgrades.firstIndex(where: { $0.request.level == request.level }) {
             upgrades[index].tickets.append(ticket)
             return nil

@@ -1,18 +1,24 @@
 internal import BLECore
 internal import BLELinux
 
-/// The time at which a link that this program disconnects ends.
-public enum DisconnectMode: Hashable, Sendable {
-    /// At once. Pending and waiting calls fail with `.disconnected`.
-    case now
-    /// After the pending operations. Later calls fail with `.disconnecting`. Calls to the controller and not to the
-    /// peer are not waited for: signal strength, connection parameters, PHYs.
-    case afterPendingOperations
+extension Peripheral {
+    /// The time at which a link that this program disconnects ends.
+    public enum DisconnectMode: Hashable, Sendable {
+        /// At once. Pending and waiting calls fail with `.disconnected`.
+        case now
+        /// After the pending operations. Later calls fail with `.disconnecting`. Calls to the controller and not to the
+        /// peer are not waited for: signal strength, connection parameters, PHYs.
+        case afterPendingOperations
 
-    /// The former name of `afterPendingOperations`.
-    @available(*, deprecated, renamed: "afterPendingOperations")
-    public static var afterQueue: DisconnectMode { .afterPendingOperations }
+        /// The former name of `afterPendingOperations`.
+        @available(*, deprecated, renamed: "afterPendingOperations")
+        public static var afterQueue: DisconnectMode { .afterPendingOperations }
+    }
 }
+
+/// The former name of `Peripheral.DisconnectMode`.
+@available(*, deprecated, renamed: "Peripheral.DisconnectMode")
+public typealias DisconnectMode = Peripheral.DisconnectMode
 
 extension Peripheral {
     /// Fails every pending or waiting call, once, with `.cancelled`; the link and the subscriptions stay.

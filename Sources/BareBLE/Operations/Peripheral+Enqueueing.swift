@@ -12,22 +12,28 @@
 internal import BLECore
 internal import BLELinux
 
-/// A call that waits for its turn, or is pending; see `Peripheral.enqueue(timeout:_:)`.
-public struct QueuedCall<Value: Sendable>: Sendable {
-    let task: Task<Result<Value, any Error>, Never>
+extension Peripheral {
+    /// A call that waits for its turn, or is pending; see `Peripheral.enqueue(timeout:_:)`.
+    public struct QueuedCall<Value: Sendable>: Sendable {
+        let task: Task<Result<Value, any Error>, Never>
 
-    /// The result of the call. Cancelling a task that waits for it does not cancel the call.
-    ///
-    /// - Throws: The error of the call, and `BLEError` as `Peripheral.enqueue(timeout:_:)` describes.
-    public var value: Value {
-        get async throws { try await task.value.get() }
-    }
+        /// The result of the call. Cancelling a task that waits for it does not cancel the call.
+        ///
+        /// - Throws: The error of the call, and `BLEError` as `Peripheral.enqueue(timeout:_:)` describes.
+        public var value: Value {
+            get async throws { try await task.value.get() }
+        }
 
-    /// Cancels the call: it ends with `.cancelled`, and requests that had not been sent are never sent.
-    public func cancel() {
-        task.cancel()
+        /// Cancels the call: it ends with `.cancelled`, and requests that had not been sent are never sent.
+        public func cancel() {
+            task.cancel()
+        }
     }
 }
+
+/// The former name of `Peripheral.QueuedCall`.
+@available(*, deprecated, renamed: "Peripheral.QueuedCall")
+public typealias QueuedCall<Value: Sendable> = Peripheral.QueuedCall<Value>
 
 /// The places that the gate has not received yet, in the order in which they were taken.
 final class QueuePlaces: Sendable {

@@ -17,7 +17,7 @@ extension Central {
 
     /// The status of the state on the disk; `nil` without a store, before `restore(_:from:holding:handlers:)` and
     /// after `suspend(keepingLinks:)`.
-    public var stateStatus: StateStatus? {
+    public var stateStatus: StateStore.Status? {
         persistence.keeper.map { keeper in keeper.assumeIsolated { $0.status } }
     }
 
@@ -130,7 +130,7 @@ extension Central {
 
     /// Returns the devices that match a scan of the restoration state, as `scan(_:_:lostAfter:duration:capacity:)`
     /// does; the scan stays in that state.
-    public nonisolated func scan(_ wanted: PersistedScan) -> ScanSequence {
+    public nonisolated func scan(_ wanted: RestorationState.Scan) -> ScanSequence {
         scan(wanted.settings.filter, wanted.settings, lostAfter: wanted.lostAfter).lasting()
     }
 }
@@ -139,9 +139,9 @@ extension Central {
 
 extension Central {
     /// Adds a session to the restoration state, and records its changes from now on.
-    func keep(_ session: Session, with peer: PeerID, _ subscriptions: [PersistedSubscription]) {
+    func keep(_ session: Session, with peer: PeerID, _ subscriptions: [RestorationState.Subscription]) {
         guard let keeper = persistence.keeper else { return noticeNothingIsKept() }
-        keeper.assumeIsolated { $0.want(PersistedPeer(peer, session.options, subscriptions)) }
+        keeper.assumeIsolated { $0.want(RestorationState.Peer(peer, session.options, subscriptions)) }
     }
 
     /// Records the adapter in use, once it is known.
@@ -151,7 +151,7 @@ extension Central {
     }
 
     /// Adds a scan to the restoration state; the result is one iterator's part in it.
-    func keep(_ scan: PersistedScan) -> LastingScan? {
+    func keep(_ scan: RestorationState.Scan) -> LastingScan? {
         guard let keeper = persistence.keeper else {
             noticeNothingIsKept()
             return nil
@@ -161,13 +161,13 @@ extension Central {
     }
 
     /// Removes a scan from the restoration state.
-    func forget(_ scan: PersistedScan) {
+    func forget(_ scan: RestorationState.Scan) {
         persistence.keeper?.assumeIsolated { $0.forget(scan) }
     }
 }
 
-extension PersistedPeer {
-    init(_ peer: PeerID, _ options: SessionOptions, _ subscriptions: [PersistedSubscription]) {
+extension RestorationState.Peer {
+    init(_ peer: PeerID, _ options: Session.Options, _ subscriptions: [RestorationState.Subscription]) {
         self.init(
             peer, reconnect: options.reconnect, resetBackoffAfter: options.resetBackoffAfter,
             readyTimeout: options.readyTimeout,
@@ -177,8 +177,8 @@ extension PersistedPeer {
     }
 }
 
-extension SessionOptions {
-    init(_ wanted: PersistedPeer) {
+extension Session.Options {
+    init(_ wanted: RestorationState.Peer) {
         self.init(
             connect: ConnectOptions(
                 timeout: wanted.timeout, mtu: wanted.mtu, parameters: wanted.parameters, validation: wanted.validation,

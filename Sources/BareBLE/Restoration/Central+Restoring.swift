@@ -31,7 +31,7 @@ extension Central {
     public func restore(
         _ links: [DetachedLink] = [], from environment: ServiceEnvironment = .process,
         holding: SubscribeOptions = SubscribeOptions(),
-        handlers: @Sendable (PersistedPeer) -> SessionHandlers? = { _ in SessionHandlers() }
+        handlers: @Sendable (RestorationState.Peer) -> Session.Handlers? = { _ in Session.Handlers() }
     ) async throws(BLEError) -> Restoration {
         guard persistence.beginRestoring() else {
             throw BLEError(
@@ -149,9 +149,9 @@ extension Central {
     // MARK: One peer
 
     private func restore(
-        _ peer: PersistedPeer, _ handlers: SessionHandlers, _ handed: HandedLink?, _ holding: SubscribeOptions,
+        _ peer: RestorationState.Peer, _ handlers: Session.Handlers, _ handed: HandedLink?, _ holding: SubscribeOptions,
         _ course: inout AdoptionCourse
-    ) async -> RestoredPeer {
+    ) async -> Restoration.Peer {
         var (link, lostLink): (Peripheral?, BLEError?)
         if let handed {
             switch await adopted(handed, holding, &course) {
@@ -162,16 +162,16 @@ extension Central {
         do throws(BLEError) {
             let session = try session(with: peer, handlers, continuingWith: link)
             let subscriptions = peer.subscriptions.map { subscription in
-                RestoredValues(
+                Restoration.Values(
                     persisted: subscription, session: session,
                     values: session.assumeIsolated { $0.subscribe(to: subscription, holding) })
             }
-            return RestoredPeer(
+            return Restoration.Peer(
                 persisted: peer, outcome: link == nil ? .connecting(session) : .adopted(session),
                 subscriptions: subscriptions, lostLink: lostLink)
         } catch {
             if let link { course.unused.append(link) }
-            return RestoredPeer(persisted: peer, outcome: .failed(error), subscriptions: [], lostLink: lostLink)
+            return Restoration.Peer(persisted: peer, outcome: .failed(error), subscriptions: [], lostLink: lostLink)
         }
     }
 
@@ -209,13 +209,13 @@ extension Central {
 
     // MARK: The scan
 
-    private func restore(_ scan: PersistedScan) async -> RestoredScan {
+    private func restore(_ scan: RestorationState.Scan) async -> Restoration.Scan {
         var sequence = self.scan(scan)
         do throws(BLEError) {
             sequence.begun = BegunScan(try await sequence.beginNow())
-            return RestoredScan(persisted: scan, failure: nil, sequence: sequence)
+            return Restoration.Scan(persisted: scan, failure: nil, sequence: sequence)
         } catch {
-            return RestoredScan(persisted: scan, failure: error, sequence: sequence)
+            return Restoration.Scan(persisted: scan, failure: error, sequence: sequence)
         }
     }
 }

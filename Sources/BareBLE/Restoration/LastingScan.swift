@@ -7,11 +7,11 @@ internal import BLELinux
 
 /// One iterator's part in a scan of the restoration state.
 struct LastingScan: Sendable {
-    private let scan: PersistedScan
+    private let scan: RestorationState.Scan
     private let keeper: StateKeeper
     private let token: LifetimeToken
 
-    init(_ scan: PersistedScan, _ keeper: StateKeeper) {
+    init(_ scan: RestorationState.Scan, _ keeper: StateKeeper) {
         self.scan = scan
         self.keeper = keeper
         token = LifetimeToken {

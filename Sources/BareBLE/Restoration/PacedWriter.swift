@@ -40,7 +40,7 @@ final class PacedWriter<Contents: Sendable>: @unchecked Sendable {
     /// Before it nothing is written, unless a task waits for that.
     private var notBefore: BootInstant?
     private var pause: Duration
-    private(set) var status = StateStatus()
+    private(set) var status = StateStore.Status()
 
     /// The longest pause before a failed write is retried; they double, from twice the interval on.
     private static var longestPause: Duration { .seconds(600) }

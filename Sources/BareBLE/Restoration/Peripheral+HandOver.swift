@@ -84,42 +84,48 @@ extension Peripheral {
 
 // MARK: - Subscriptions that wait for their consumer
 
-/// A subscription of the link's last owner, whose values wait to be adopted.
-public struct RestoredSubscription: Sendable {
-    /// The handle of the characteristic's value.
-    public let handle: AttributeHandle
-    /// The UUID of the characteristic; `nil` if it is unknown.
-    public let uuid: BluetoothUUID?
+extension Peripheral {
+    /// A subscription of the link's last owner, whose values wait to be adopted.
+    public struct RestoredSubscription: Sendable {
+        /// The handle of the characteristic's value.
+        public let handle: AttributeHandle
+        /// The UUID of the characteristic; `nil` if it is unknown.
+        public let uuid: BluetoothUUID?
 
-    let peripheral: Peripheral
+        let peripheral: Peripheral
 
-    /// Adopts the subscription. The values since the hand-over come first, in order; dropped ones are counted as in
-    /// any subscription.
-    ///
-    /// - Throws: `BLEError` with `.invalidArgument` if it was adopted or stopped before.
-    public func adopt() async throws(BLEError) -> ValueSequence {
-        try await peripheral.adoptHeld(handle)
-    }
+        /// Adopts the subscription. The values since the hand-over come first, in order; dropped ones are counted as in
+        /// any subscription.
+        ///
+        /// - Throws: `BLEError` with `.invalidArgument` if it was adopted or stopped before.
+        public func adopt() async throws(BLEError) -> ValueSequence {
+            try await peripheral.adoptHeld(handle)
+        }
 
-    /// Adopts the subscription, with each value decoded as a `Value`.
-    ///
-    /// - Parameters:
-    ///   - type: The type of the values.
-    ///   - malformedValues: How to treat a value that does not fit the type.
-    /// - Throws: `BLEError` as `adopt()` does.
-    public func adopt<Value: GATTReadable & Sendable>(
-        as type: Value.Type, malformedValues: MalformedValuePolicy = .fail
-    ) async throws(BLEError) -> TypedValueSequence<Value> {
-        await peripheral.typed(try await adopt(), malformedValues)
-    }
+        /// Adopts the subscription, with each value decoded as a `Value`.
+        ///
+        /// - Parameters:
+        ///   - type: The type of the values.
+        ///   - malformedValues: How to treat a value that does not fit the type.
+        /// - Throws: `BLEError` as `adopt()` does.
+        public func adopt<Value: GATTReadable & Sendable>(
+            as type: Value.Type, malformedValues: SubscribeOptions.MalformedValuePolicy = .fail
+        ) async throws(BLEError) -> TypedValueSequence<Value> {
+            await peripheral.typed(try await adopt(), malformedValues)
+        }
 
-    /// Ends the subscription, and asks the peer to stop. Waiting values are discarded.
-    ///
-    /// - Throws: `BLEError` as `adopt()` does, and if the write to the peer failed.
-    public func stop() async throws(BLEError) {
-        try await adopt().unsubscribe()
+        /// Ends the subscription, and asks the peer to stop. Waiting values are discarded.
+        ///
+        /// - Throws: `BLEError` as `adopt()` does, and if the write to the peer failed.
+        public func stop() async throws(BLEError) {
+            try await adopt().unsubscribe()
+        }
     }
 }
+
+/// The former name of `Peripheral.RestoredSubscription`.
+@available(*, deprecated, renamed: "Peripheral.RestoredSubscription")
+public typealias RestoredSubscription = Peripheral.RestoredSubscription
 
 extension Peripheral {
     /// The subscriptions of this link's last owner that have not been adopted yet, ordered by handle.

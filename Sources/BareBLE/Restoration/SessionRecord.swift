@@ -8,7 +8,7 @@ struct SessionRecord {
     private let peer: PeerID?
     private var keeper: StateKeeper?
     /// What is kept of the subscriptions, by their numbers: also of those that have ended without being unsubscribed.
-    private var kept: [UInt64: PersistedSubscription] = [:]
+    private var kept: [UInt64: RestorationState.Subscription] = [:]
 
     init(of peer: PeerID?, in keeper: StateKeeper?) {
         self.peer = peer
@@ -62,15 +62,15 @@ struct SessionRecord {
     /// What is stored of a subscription. A handle is not: it may be something else by then.
     private static func persisted(
         _ reference: CharacteristicReference, _ options: SubscribeOptions, on link: Peripheral?
-    ) -> PersistedSubscription? {
+    ) -> RestorationState.Subscription? {
         let prefers = options.preferred == .indications
         switch reference {
         case .uuid(let uuid, let service, let index):
-            return PersistedSubscription(uuid, service: service, index: index, prefersIndications: prefers)
+            return RestorationState.Subscription(uuid, service: service, index: index, prefersIndications: prefers)
         case .characteristic(let characteristic):
             let all = link?.assumeIsolated { $0.database?.characteristics(characteristic.uuid, in: nil) } ?? []
             let index = all.count > 1 ? all.firstIndex(of: characteristic) : nil
-            return PersistedSubscription(characteristic.uuid, index: index, prefersIndications: prefers)
+            return RestorationState.Subscription(characteristic.uuid, index: index, prefersIndications: prefers)
         case .handle:
             return nil
         }

@@ -16,18 +16,24 @@ package import Logging
 // - `isDirty`: no one has begun to write the newest change. `status.isPending`: the disk does not have it. While
 //   either holds, there is `work` or a timer, until `close`.
 
-/// The status of the file with a daemon's restoration state.
-public struct StateStatus: Equatable, Sendable {
-    /// The number of times that the state was written.
-    public internal(set) var writes = 0
-    /// The number of times that writing it failed.
-    public internal(set) var failures = 0
-    /// The reason that the disk does not have the current state; `nil` if the last write succeeded. The write is
-    /// retried automatically.
-    public internal(set) var failure: BLEError?
-    /// A Boolean value that indicates whether a change is not on the disk yet.
-    public internal(set) var isPending = false
+extension StateStore {
+    /// The status of the file with a daemon's restoration state.
+    public struct Status: Equatable, Sendable {
+        /// The number of times that the state was written.
+        public internal(set) var writes = 0
+        /// The number of times that writing it failed.
+        public internal(set) var failures = 0
+        /// The reason that the disk does not have the current state; `nil` if the last write succeeded. The write is
+        /// retried automatically.
+        public internal(set) var failure: BLEError?
+        /// A Boolean value that indicates whether a change is not on the disk yet.
+        public internal(set) var isPending = false
+    }
 }
+
+/// The former name of `StateStore.Status`.
+@available(*, deprecated, renamed: "StateStore.Status")
+public typealias StateStatus = StateStore.Status
 
 package actor StateKeeper {
     package typealias Write = @Sendable (RestorationState) -> Result<Void, BLEError>
@@ -44,8 +50,8 @@ package actor StateKeeper {
     private let letGo: @Sendable () -> Void
     private(set) var state: RestorationState
     /// The lasting scans that are being iterated.
-    private var lastingScans: [PersistedScan] = []
-    package private(set) var status = StateStatus()
+    private var lastingScans: [RestorationState.Scan] = []
+    package private(set) var status = StateStore.Status()
     private var isFrozen = false
     private var isDirty = false
     private var work: Task<Void, Never>?
@@ -186,7 +192,7 @@ package actor StateKeeper {
 
 extension StateKeeper {
     /// Adds a peer, or replaces its entry.
-    package func want(_ peer: PersistedPeer) {
+    package func want(_ peer: RestorationState.Peer) {
         change { state in
             if let index = state.peers.firstIndex(where: { $0.peer == peer.peer }) {
                 state.peers[index] = peer
@@ -207,7 +213,7 @@ extension StateKeeper {
         }
     }
 
-    func want(_ subscription: PersistedSubscription, of peer: PeerID) {
+    func want(_ subscription: RestorationState.Subscription, of peer: PeerID) {
         change { state in
             guard let index = state.peers.firstIndex(where: { $0.peer == peer }),
                 !state.peers[index].subscriptions.contains(subscription)
@@ -216,7 +222,7 @@ extension StateKeeper {
         }
     }
 
-    func forget(_ subscription: PersistedSubscription, of peer: PeerID) {
+    func forget(_ subscription: RestorationState.Subscription, of peer: PeerID) {
         change { state in
             guard let index = state.peers.firstIndex(where: { $0.peer == peer }) else { return }
             state.peers[index].subscriptions.removeAll { $0 == subscription }
@@ -224,19 +230,19 @@ extension StateKeeper {
     }
 
     /// Adds a scan, for one more iterator.
-    func want(_ scan: PersistedScan) {
+    func want(_ scan: RestorationState.Scan) {
         lastingScans.append(scan)
         change { $0.scan = scan }
     }
 
     /// Called when an iterator over a scan has ended. Whether on purpose or by a failure is unknown: the scan stays in
     /// the state.
-    func left(_ scan: PersistedScan) {
+    func left(_ scan: RestorationState.Scan) {
         if let index = lastingScans.firstIndex(of: scan) { lastingScans.remove(at: index) }
     }
 
     /// Removes a scan, unless the same one is being iterated.
-    func forget(_ scan: PersistedScan) {
+    func forget(_ scan: RestorationState.Scan) {
         guard !lastingScans.contains(scan) else { return }
         // Another one may have replaced it.
         change { if $0.scan == scan { $0.scan = lastingScans.last } }

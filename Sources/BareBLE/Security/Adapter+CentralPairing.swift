@@ -103,7 +103,7 @@ extension Adapter {
     /// - Throws: `BLEError` with `.notBonded`, `.insufficientSecurity`, `.disconnected`, `.pairingUnavailable`,
     ///   `.system`, and the codes of `manage`.
     func requestSecurity(
-        of link: LinkIdentity, _ required: RequiredSecurity, in context: CallContext
+        of link: LinkIdentity, _ required: PairingOptions.RequiredSecurity, in context: CallContext
     ) async throws(BLEError) {
         let operation = context.operation
         let managed = try await manage(in: context)
@@ -129,7 +129,8 @@ extension Adapter {
     ///
     /// - Throws: `BLEError` with `.insufficientSecurity` if no other key will encrypt the link.
     private func isEncrypted(
-        _ link: LinkIdentity, _ kernelName: PeerID, _ required: RequiredSecurity, during operation: String
+        _ link: LinkIdentity, _ kernelName: PeerID, _ required: PairingOptions.RequiredSecurity,
+        during operation: String
     ) throws(BLEError) -> Bool {
         guard let served = centrals.host?.find(kernelName), served.link == link else { return false }
         let found = linkSecurity(of: link, served.descriptor)
@@ -142,7 +143,7 @@ extension Adapter {
 
     /// Checks that the key of a link can be known, where that matters.
     private func checkIsProven(
-        _ link: LinkIdentity, _ required: RequiredSecurity, during operation: String
+        _ link: LinkIdentity, _ required: PairingOptions.RequiredSecurity, during operation: String
     ) throws(BLEError) {
         guard required != .encrypted, centrals.isUnproven(link) else { return }
         throw BLEError(
@@ -153,7 +154,7 @@ extension Adapter {
 
     /// Checks whether the central of a link can reach a security: with its bond, or by a pairing.
     private func checkMayBeSecured(
-        _ link: LinkIdentity, _ required: RequiredSecurity, during operation: String
+        _ link: LinkIdentity, _ required: PairingOptions.RequiredSecurity, during operation: String
     ) throws(BLEError) {
         let record = bonds.record(of: identity(of: link.peer) ?? link.peer)
         if let record, record.level < required.level || (required == .authenticated && !record.isAuthenticated) {

@@ -304,7 +304,7 @@ extension Adapter {
     ///   `.adapterMismatch` for one that is for other hardware; `.adapterShared` where the adapter is not to be shared;
     ///   `.keyTooShort` for a bond whose key is too short by now; `.notPermitted` where its key may not be used;
     ///   `.pairingFailed` for a bond that is weaker than a pairing would have to be.
-    func target(_ address: PeerID, _ demand: SecurityDemand) throws(BLEError) -> ConnectTarget {
+    func target(_ address: PeerID, _ demand: ConnectOptions.SecurityDemand) throws(BLEError) -> ConnectTarget {
         let identity = identity(of: address) ?? address
         guard let configuration = bonds.configuration, let record = bonds.record(of: identity) else {
             if demand == .bonded {

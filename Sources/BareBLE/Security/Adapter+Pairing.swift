@@ -111,7 +111,7 @@ extension Adapter {
 
     /// - Throws: `BLEError` with `.pairingFailed` for a bond that is weaker than required.
     func checkStrength(
-        of record: BondRecord, _ required: RequiredSecurity, during operation: String
+        of record: BondRecord, _ required: PairingOptions.RequiredSecurity, during operation: String
     ) throws(BLEError) {
         guard record.level < required.level else { return }
         throw BLEError(

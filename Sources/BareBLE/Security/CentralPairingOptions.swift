@@ -6,7 +6,7 @@ public struct CentralPairingOptions: Sendable {
     /// The agent that shows values and asks the user. Its `confirm` decides about a pairing with nothing to compare.
     public var agent: PairingAgent
     /// The security that a pairing must achieve; with less it fails and leaves no bond.
-    public var require: RequiredSecurity
+    public var require: PairingOptions.RequiredSecurity
     /// A Boolean value that indicates whether a pairing with nothing to compare is accepted where the agent has no
     /// `confirm`: then every central in range may bond, three of them in a minute.
     public var acceptsUnconfirmed: Bool
@@ -19,7 +19,7 @@ public struct CentralPairingOptions: Sendable {
 
     /// Creates options, with default values for those not given.
     public init(
-        agent: PairingAgent, require: RequiredSecurity = .encrypted, acceptsUnconfirmed: Bool = false,
+        agent: PairingAgent, require: PairingOptions.RequiredSecurity = .encrypted, acceptsUnconfirmed: Bool = false,
         replace: (@Sendable (_ bond: Bond) async -> Bool)? = nil, timeout: Duration = .seconds(25)
     ) {
         self.agent = agent

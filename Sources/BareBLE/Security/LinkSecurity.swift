@@ -32,7 +32,7 @@ public struct LinkSecurity: Hashable, Sendable {
     }
 
     /// Whether the link has what is required. The level counts for nothing: it may be what was asked for.
-    func satisfies(_ required: RequiredSecurity) -> Bool {
+    func satisfies(_ required: PairingOptions.RequiredSecurity) -> Bool {
         switch required {
         case .encrypted: isEncrypted
         case .legacyPasskey: isEncrypted && (bond.map { $0.isAuthenticated || $0.isLegacyPasskey } ?? false)

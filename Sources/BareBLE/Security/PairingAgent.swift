@@ -26,23 +26,27 @@ public struct Passkey: Hashable, Sendable, CustomStringConvertible {
     }
 }
 
-/// A peer's out-of-band data, such as from NFC or a printed code, for pairing by LE Secure Connections.
-///
-/// The values are secret; no description shows them.
-///
-/// Spec: Core Vol 3 Part H, 2.3.5.6.4.
-public struct OutOfBandData: Hashable, Sendable, CustomStringConvertible {
-    package let values: PairingExchange.OutOfBandValues
+extension PairingAgent {
+    /// A peer's out-of-band data, such as from NFC or a printed code, for pairing by LE Secure Connections.
+    ///
+    /// The values are secret; no description shows them.
+    ///
+    /// Spec: Core Vol 3 Part H, 2.3.5.6.4.
+    public struct OutOfBandData: Hashable, Sendable, CustomStringConvertible {
+        package let values: PairingExchange.OutOfBandValues
 
-    /// Creates the data from the peer's confirmation and random value, 16 bytes each in transmission order, least
-    /// significant first, as AD types 0x22 and 0x23 have them. Returns `nil` for other lengths.
-    public init?(confirmation: [UInt8], random: [UInt8]) {
-        guard let confirmation = Secret128(confirmation.span), let random = Secret128(random.span) else { return nil }
-        values = PairingExchange.OutOfBandValues(confirmation: confirmation, random: random)
+        /// Creates the data from the peer's confirmation and random value, 16 bytes each in transmission order, least
+        /// significant first, as AD types 0x22 and 0x23 have them. Returns `nil` for other lengths.
+        public init?(confirmation: [UInt8], random: [UInt8]) {
+            guard let confirmation = Secret128(confirmation.span), let random = Secret128(random.span) else {
+                return nil
+            }
+            values = PairingExchange.OutOfBandValues(confirmation: confirmation, random: random)
+        }
+
+        /// The kind of the value, without the value.
+        public var description: String { "out-of-band data" }
     }
-
-    /// The kind of the value, without the value.
-    public var description: String { "out-of-band data" }
 }
 
 /// The abilities of a program to show values to its user and ask for them while it pairs.
@@ -122,32 +126,34 @@ public struct PairingAgent: Sendable {
     }
 }
 
-/// The security that a pairing must achieve.
-public enum RequiredSecurity: Hashable, Sendable {
-    /// Encryption. Nothing excludes a man in the middle while the devices are paired.
-    case encrypted
-    /// A passkey, also by LE legacy pairing, which an eavesdropper can determine.
-    case legacyPasskey
-    /// LE Secure Connections with protection against a man in the middle.
-    case authenticated
+extension PairingOptions {
+    /// The security that a pairing must achieve.
+    public enum RequiredSecurity: Hashable, Sendable {
+        /// Encryption. Nothing excludes a man in the middle while the devices are paired.
+        case encrypted
+        /// A passkey, also by LE legacy pairing, which an eavesdropper can determine.
+        case legacyPasskey
+        /// LE Secure Connections with protection against a man in the middle.
+        case authenticated
 
-    var level: BondRecord.Level {
-        switch self {
-        case .encrypted: .encrypted
-        case .legacyPasskey: .authenticated
-        case .authenticated: .secureConnections
+        var level: BondRecord.Level {
+            switch self {
+            case .encrypted: .encrypted
+            case .legacyPasskey: .authenticated
+            case .authenticated: .secureConnections
+            }
         }
     }
-}
 
-/// The condition under which a pairing replaces a bond. A bond is never replaced by a weaker one.
-public enum BondReplacement: Hashable, Sendable {
-    /// Never: a bonded peer is not paired again.
-    case never
-    /// Where the peer has rejected the bond's key.
-    case lostByPeer
-    /// Always.
-    case always
+    /// The condition under which a pairing replaces a bond. A bond is never replaced by a weaker one.
+    public enum Replacement: Hashable, Sendable {
+        /// Never: a bonded peer is not paired again.
+        case never
+        /// Where the peer has rejected the bond's key.
+        case lostByPeer
+        /// Always.
+        case always
+    }
 }
 
 /// The options of a pairing.
@@ -157,7 +163,7 @@ public struct PairingOptions: Sendable {
     /// The security that the pairing must achieve; with less it fails and leaves no bond.
     public var require: RequiredSecurity
     /// The condition under which an existing bond is replaced.
-    public var replacing: BondReplacement
+    public var replacing: Replacement
     /// A name for the bond, for people; at most 128 bytes.
     public var name: String?
     /// The time limit of the pairing, including the user's replies. The protocol itself ends a pairing in which nothing
@@ -167,7 +173,7 @@ public struct PairingOptions: Sendable {
     /// Creates options, with default values for those not given.
     public init(
         agent: PairingAgent = .justWorks, require: RequiredSecurity = .encrypted,
-        replacing: BondReplacement = .never, name: String? = nil, timeout: Duration = .seconds(25)
+        replacing: Replacement = .never, name: String? = nil, timeout: Duration = .seconds(25)
     ) {
         self.agent = agent
         self.require = require

@@ -10,7 +10,7 @@ internal import BLELinux
 /// The security of a link, as its peripheral follows it.
 final class LinkProtection {
     /// The program's own means to make the link more secure.
-    let raiseSecurity: (@Sendable (SecurityRequest) async -> Bool)?
+    let raiseSecurity: (@Sendable (Configuration.SecurityRequest) async -> Bool)?
     /// How to pair for a call that is refused; `nil` for a program with means of its own,
     /// and for a link without a radio.
     let onDemand: PairingOptions?
@@ -80,7 +80,7 @@ extension Peripheral {
 
     /// Returns why a link may not be used: `.notBonded` for a link to a bonded peer that is not encrypted, and for a
     /// peer without a bond that is demanded. `nil` if it may.
-    func securityError(_ demand: SecurityDemand, during operation: String) -> BLEError? {
+    func securityError(_ demand: ConnectOptions.SecurityDemand, during operation: String) -> BLEError? {
         guard demand != .none, let controls else { return nil }
         if controls.bond() == nil {
             guard demand.requiresBond else { return nil }
@@ -150,7 +150,7 @@ extension Peripheral {
     // MARK: On demand
 
     /// Pairs for a call that the peer has refused; returns whether the call is worth repeating.
-    func pairOnDemand(_ request: SecurityRequest) async -> Bool {
+    func pairOnDemand(_ request: Configuration.SecurityRequest) async -> Bool {
         guard let options = protection.onDemand, request.level != .authorization,
             protection.failure(of: request.level) == nil
         else { return false }

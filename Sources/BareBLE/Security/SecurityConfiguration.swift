@@ -1,16 +1,18 @@
 internal import BLELinux
 
-/// The treatment of an adapter that another program, such as bluetoothd, manages too.
-public enum AdapterSharing: Hashable, Sendable {
-    /// It goes on, and reports `SecurityEvent.otherManager`: the other program may refuse its pairings, and remove the
-    /// keys of its bonds from the kernel.
-    case observed
-    /// `Central.ready(powerOn:timeout:)`, pairings and connects to bonded peers fail with
-    /// `BLEError.Code.adapterShared`.
-    ///
-    /// That program is recognized where this process may see other processes' open files, which takes their user's
-    /// rights or root's.
-    case exclusive
+extension SecurityConfiguration {
+    /// The treatment of an adapter that another program, such as bluetoothd, manages too.
+    public enum Sharing: Hashable, Sendable {
+        /// It goes on, and reports `SecurityEvent.otherManager`: the other program may refuse its pairings, and remove
+        /// the keys of its bonds from the kernel.
+        case observed
+        /// `Central.ready(powerOn:timeout:)`, pairings and connects to bonded peers fail with
+        /// `BLEError.Code.adapterShared`.
+        ///
+        /// That program is recognized where this process may see other processes' open files, which takes their user's
+        /// rights or root's.
+        case exclusive
+    }
 }
 
 /// Pairing and bonds of a central.
@@ -38,7 +40,7 @@ public struct SecurityConfiguration: Sendable {
     /// given the keys either. What a bond is for is stored with it, and holds whatever a later configuration says.
     public var pinsAdapter = false
     /// The treatment of an adapter that another program manages too.
-    public var sharing = AdapterSharing.observed
+    public var sharing = Sharing.observed
     /// The time of day, in seconds since 1970.
     package var timeOfDay: @Sendable () -> UInt64 = { UInt64(max(0, WallClock.now().components.seconds)) }
 

@@ -92,60 +92,64 @@ public struct Advertisement: Hashable, Sendable, ExpressibleByArrayLiteral {
     }
 }
 
-/// The state of an advertisement.
-public enum AdvertisingState: Hashable, Sendable {
-    /// It is on air.
-    case on
-    /// It is not on air now, and will be again without a call; with the reason as part of a sentence.
-    case paused(String)
-    /// It was stopped.
-    case stopped
+extension Advertisement {
+    /// The state of an advertisement.
+    public enum State: Hashable, Sendable {
+        /// It is on air.
+        case on
+        /// It is not on air now, and will be again without a call; with the reason as part of a sentence.
+        case paused(String)
+        /// It was stopped.
+        case stopped
+    }
 }
 
 /// The states of an advertisement.
 ///
 /// At most 64 wait for one iterator; beyond that the oldest are dropped. It ends after `.stopped`. `next()` throws
 /// `BLEError` with `.busy` while another task waits for the next state of this iterator.
-public typealias AdvertisingStateSequence = BLESequence<AdvertisingState>
+public typealias AdvertisingStateSequence = BLESequence<Advertisement.State>
 
-/// An advertisement that a local peripheral keeps on air: after centrals have connected, after other programs have
-/// disturbed it, and after the adapter was off.
-///
-/// It ends with `stop()`, with `LocalPeripheral.stop()`, or when the last reference goes away.
-public final class AdvertisementLease: Sendable {
-    private let readState: @Sendable () async -> AdvertisingState
-    private let end: @Sendable () async -> Void
-    private let changes: AdvertiseCoordinator.States
-    private let token: LifetimeToken
-
-    init(_ set: AdvertiseCoordinator.Started, on adapter: Adapter) {
-        let id = set.id
-        changes = set.states
-        readState = { AdvertisingState(await adapter.advertisingStatus(of: id)) }
-        let end: @Sendable () async -> Void = { await adapter.stopAdvertising(id) }
-        self.end = end
-        token = LifetimeToken {
-            Task(executorPreference: adapter.loop) { await end() }
-        }
-    }
-
-    /// The state: on air or not.
-    public var state: AdvertisingState {
-        get async { await readState() }
-    }
-
-    /// The states: first the present one, then each change, and `.stopped` at the end.
+extension Advertisement {
+    /// An advertisement that a local peripheral keeps on air: after centrals have connected, after other programs have
+    /// disturbed it, and after the adapter was off.
     ///
-    /// A sequence does not keep the advertisement on air: the lease does.
-    public var states: AdvertisingStateSequence { changes.events(losses: .none) }
+    /// It ends with `stop()`, with `LocalPeripheral.stop()`, or when the last reference goes away.
+    public final class Lease: Sendable {
+        private let readState: @Sendable () async -> State
+        private let end: @Sendable () async -> Void
+        private let changes: AdvertiseCoordinator.States
+        private let token: LifetimeToken
 
-    /// Takes it off air; the call returns when that is done.
-    public func stop() async {
-        if token.dismiss() { await end() }
+        init(_ set: AdvertiseCoordinator.Started, on adapter: Adapter) {
+            let id = set.id
+            changes = set.states
+            readState = { State(await adapter.advertisingStatus(of: id)) }
+            let end: @Sendable () async -> Void = { await adapter.stopAdvertising(id) }
+            self.end = end
+            token = LifetimeToken {
+                Task(executorPreference: adapter.loop) { await end() }
+            }
+        }
+
+        /// The state: on air or not.
+        public var state: State {
+            get async { await readState() }
+        }
+
+        /// The states: first the present one, then each change, and `.stopped` at the end.
+        ///
+        /// A sequence does not keep the advertisement on air: the lease does.
+        public var states: AdvertisingStateSequence { changes.events(losses: .none) }
+
+        /// Takes it off air; the call returns when that is done.
+        public func stop() async {
+            if token.dismiss() { await end() }
+        }
     }
 }
 
-extension AdvertisingState {
+extension Advertisement.State {
     init(_ status: AdvertiseSession.Status) {
         switch status {
         case .on: self = .on

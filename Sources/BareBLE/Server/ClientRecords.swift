@@ -32,7 +32,7 @@ final class ClientRecords: @unchecked Sendable {
     }
 
     /// The status of the file; `nil` if nothing is kept.
-    var status: StateStatus? { writer?.status }
+    var status: StateStore.Status? { writer?.status }
 
     /// The number of centrals.
     var count: Int { table.count }

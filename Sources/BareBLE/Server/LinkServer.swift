@@ -25,7 +25,7 @@ final class LinkServer: @unchecked Sendable {
     enum Event: Sendable {
         /// The client has subscribed to the value at this handle, or its stored subscription is in force again; empty
         /// when it has unsubscribed, and when the link ends.
-        case configured(AttributeHandle, ClientCharacteristicConfiguration, isRestored: Bool)
+        case configured(AttributeHandle, GATTDescriptor.ClientConfiguration, isRestored: Bool)
         /// The client has written a value that the database keeps.
         case wrote(AttributeHandle)
         /// A Write Command was dropped, because too many are unfinished.
@@ -76,9 +76,9 @@ final class LinkServer: @unchecked Sendable {
     private var timer = DeadlineTimer()
 
     /// The tasks that wait for the end of an update, by its number.
-    private let updates: Waiters<UpdateOutcome>
+    private let updates: Waiters<LocalPeripheral.UpdateOutcome>
     /// The updates that have begun, and whose tasks do not wait for them yet; with their ends.
-    private var begun: [UInt64: UpdateOutcome?] = [:]
+    private var begun: [UInt64: LocalPeripheral.UpdateOutcome?] = [:]
     private var pending: [PendingUpdate] = []
     private var isSendingPending = false
     private var lastUpdate: UInt64 = 0
@@ -115,7 +115,7 @@ final class LinkServer: @unchecked Sendable {
     var outstanding: Int { updates.count + questions.count + (running == nil ? 0 : 1) }
 
     /// The client's configuration of the value at a handle.
-    func configuration(of handle: AttributeHandle) -> ClientCharacteristicConfiguration {
+    func configuration(of handle: AttributeHandle) -> GATTDescriptor.ClientConfiguration {
         machine.configuration(of: handle, in: services.database)
     }
 
@@ -260,9 +260,9 @@ extension LinkServer {
                 case .wrote(let handle): report?(.wrote(handle))
                 case .dropped(let handle): report?(.dropped(handle))
                 case .notified(let id, let failure):
-                    updateEnded(id.rawValue, failure.map { UpdateOutcome($0) } ?? .notified)
+                    updateEnded(id.rawValue, failure.map { LocalPeripheral.UpdateOutcome($0) } ?? .notified)
                 case .finish(let id, let failure):
-                    updateEnded(id.rawValue, failure.map { UpdateOutcome($0) } ?? .confirmed)
+                    updateEnded(id.rawValue, failure.map { LocalPeripheral.UpdateOutcome($0) } ?? .confirmed)
                 case .readyToUpdate: next += sendPending()
                 case .send(let pdu): next += write(pdu)
                 case .close(let reason): close?(DisconnectReason(reason))
@@ -343,7 +343,7 @@ extension LinkServer {
 extension LinkServer {
     /// An update that has begun.
     enum Begun {
-        case ended(UpdateOutcome)
+        case ended(LocalPeripheral.UpdateOutcome)
         /// `end(of:until:)` waits for its end.
         case goesOn(UInt64)
     }
@@ -352,14 +352,16 @@ extension LinkServer {
     static let pendingLimit = 1024
 
     /// Begins to send a value: its place among the updates of this client is settled when the call returns.
-    func beginUpdate(_ value: [UInt8], of handle: AttributeHandle, whenFull: WhenFull) -> Begun {
+    func beginUpdate(_ value: [UInt8], of handle: AttributeHandle, whenFull: LocalPeripheral.WhenFull) -> Begun {
         guard !isHandingOver else { return .ended(.disconnected) }
         return begin(makeUpdate(value, of: handle), whenFull)
     }
 
     /// Begins to send several values: those that the client wants in notifications in as few packets as it can receive,
     /// if there is room, and then the others.
-    func beginUpdates(_ values: [(handle: AttributeHandle, value: [UInt8])], whenFull: WhenFull) -> [Begun] {
+    func beginUpdates(
+        _ values: [(handle: AttributeHandle, value: [UInt8])], whenFull: LocalPeripheral.WhenFull
+    ) -> [Begun] {
         guard values.count > 1, pending.isEmpty, !isHandingOver else {
             return values.map { beginUpdate($0.value, of: $0.handle, whenFull: whenFull) }
         }
@@ -377,7 +379,7 @@ extension LinkServer {
         }
     }
 
-    private func begin(_ update: PendingUpdate, _ whenFull: WhenFull) -> Begun {
+    private func begin(_ update: PendingUpdate, _ whenFull: LocalPeripheral.WhenFull) -> Begun {
         if pending.isEmpty {
             let (outcome, actions) = attempt(update)
             perform(actions)
@@ -395,9 +397,9 @@ extension LinkServer {
 
     /// What became of an update for which the machine had room, once its actions were performed.
     private func result(
-        of update: PendingUpdate, _ outcome: GATTServer.UpdateOutcome, _ whenFull: WhenFull
+        of update: PendingUpdate, _ outcome: GATTServer.UpdateOutcome, _ whenFull: LocalPeripheral.WhenFull
     ) -> Begun {
-        if let end = UpdateOutcome(outcome) {
+        if let end = LocalPeripheral.UpdateOutcome(outcome) {
             begun[update.number] = nil
             return .ended(end)
         }
@@ -412,7 +414,7 @@ extension LinkServer {
     }
 
     /// Has an update wait for room, if it may.
-    private func wait(_ update: PendingUpdate, _ whenFull: WhenFull) -> Begun {
+    private func wait(_ update: PendingUpdate, _ whenFull: LocalPeripheral.WhenFull) -> Begun {
         switch whenFull {
         case .wait: break
         case .fail:
@@ -444,7 +446,7 @@ extension LinkServer {
     /// At the deadline, and when the task is cancelled, a value that was not sent is not sent any more.
     func end(
         of number: UInt64, until deadline: BootInstant?, isolation: isolated (any Actor)? = #isolation
-    ) async -> UpdateOutcome {
+    ) async -> LocalPeripheral.UpdateOutcome {
         let end = await updates.wait(as: number, until: deadline, isolation: isolation) { _ in
             takeEnd(of: number)
         }
@@ -462,9 +464,11 @@ extension LinkServer {
     }
 
     /// The end of an update that has come before a task waits for it.
-    private func takeEnd(of number: UInt64) -> UpdateOutcome? { begun.removeValue(forKey: number) ?? nil }
+    private func takeEnd(of number: UInt64) -> LocalPeripheral.UpdateOutcome? {
+        begun.removeValue(forKey: number) ?? nil
+    }
 
-    private func updateEnded(_ number: UInt64, _ outcome: UpdateOutcome) {
+    private func updateEnded(_ number: UInt64, _ outcome: LocalPeripheral.UpdateOutcome) {
         // It ends once: what was sent has been sent, whatever becomes of the link before its task waits.
         guard let end = begun[number] else { return updates.resume(number, outcome) }
         if end == nil { begun[number] = .some(outcome) }
@@ -501,7 +505,7 @@ extension LinkServer {
             let (outcome, actions) = attempt(update)
             if outcome == .full { return actions }
             pending.removeFirst()
-            if let end = UpdateOutcome(outcome) { updateEnded(update.number, end) }
+            if let end = LocalPeripheral.UpdateOutcome(outcome) { updateEnded(update.number, end) }
             perform(actions)
         }
         report?(.ready)
@@ -509,7 +513,7 @@ extension LinkServer {
     }
 }
 
-extension UpdateOutcome {
+extension LocalPeripheral.UpdateOutcome {
     /// What became of a value at once; `nil` if that is not known yet.
     fileprivate init?(_ outcome: GATTServer.UpdateOutcome) {
         switch outcome {

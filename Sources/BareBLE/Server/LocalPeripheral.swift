@@ -44,8 +44,9 @@ public actor LocalPeripheral {
         public var appearance: UInt16
         /// A Boolean value that indicates whether centrals may write the name, at most 248 bytes.
         ///
-        /// A new name is a ``LocalPeripheralEvent/written(_:_:)`` of 0x2A00, whose value ``LocalPeripheral/value(of:)``
-        /// returns. It is kept until the peripheral goes away, and not advertised by itself.
+        /// A new name is a ``LocalPeripheral/Event/written(_:_:)`` of 0x2A00, whose value
+        /// ``LocalPeripheral/value(of:)`` returns. It is kept until the peripheral goes away, and not advertised by
+        /// itself.
         public var isNameWritable = false
         /// The maximum number of links that others make. If a further central connects, the one that was not heard for
         /// the longest time is disconnected, among those whose links no bond encrypts; without such a one, the newcomer
@@ -77,7 +78,7 @@ public actor LocalPeripheral {
 
     /// An advertisement, which lives as long as the application keeps its lease.
     private struct Advertised {
-        weak var lease: AdvertisementLease?
+        weak var lease: Advertisement.Lease?
     }
 
     /// The settings that the peripheral was created with.
@@ -210,7 +211,7 @@ extension LocalPeripheral {
     /// each central in the order of the calls. A central whose queue is full does not delay the others, until it has
     /// all the buffers that the controller has for packets of all links: the kernel does not reserve any. If nobody has
     /// subscribed, that is no error, and the result is empty. A central that cannot receive so long a value does not
-    /// get it, and the others do: its outcome is ``UpdateOutcome/tooLong(limit:)``.
+    /// get it, and the others do: its outcome is ``LocalPeripheral/UpdateOutcome/tooLong(limit:)``.
     ///
     /// - Parameters:
     ///   - value: The value.
@@ -310,18 +311,18 @@ extension LocalPeripheral {
     /// goes away, or until `stop()`.
     ///
     /// The advertisement comes back by itself: after a central has connected, after another program has disturbed it,
-    /// and after the adapter was off. ``AdvertisementLease/states`` reports that.
+    /// and after the adapter was off. ``Advertisement/Lease/states`` reports that.
     ///
     /// - Throws: `BLEError` with `.notPermitted` without CAP_NET_RAW; `.invalidArgument` for data that does not fit,
     ///   with the number of bytes, for an interval or a PHY that is not permitted, and after `stop()`; `.notSupported`
     ///   for what the controller cannot do; `.busy` if it has as many advertisements as it can; `.noAdapter`,
     ///   `.adapterDown`, `.blocked`, `.unsupported`, `.cancelled`, and the codes of `acceptCentrals()`.
-    public func advertise(_ advertisement: Advertisement) async throws(BLEError) -> AdvertisementLease {
+    public func advertise(_ advertisement: Advertisement) async throws(BLEError) -> Advertisement.Lease {
         let operation = "advertise"
         try checkRuns(during: operation)
         if advertisement.kind == .connectable { try await acceptCentrals() }
         let set = try await central.adapter.advertise(advertisement, during: operation)
-        let lease = AdvertisementLease(set, on: central.adapter)
+        let lease = Advertisement.Lease(set, on: central.adapter)
         do throws(BLEError) {
             try checkRuns(during: operation)
         } catch {
@@ -492,7 +493,8 @@ extension LocalPeripheral {
     /// Spec: Slave Initiated Security, Core Vol 3 Part H, 2.4.6.
     @discardableResult
     public func requestSecurity(
-        _ required: RequiredSecurity = .encrypted, of id: ConnectedCentral.ID, timeout: Duration = .seconds(30)
+        _ required: PairingOptions.RequiredSecurity = .encrypted, of id: ConnectedCentral.ID,
+        timeout: Duration = .seconds(30)
     ) async throws(BLEError) -> LinkSecurity {
         let deadline = central.loop.now() + timeout
         return try await links.link(to: id, during: SecurityRequests.operation).securing.request(
@@ -558,10 +560,10 @@ extension LocalPeripheral {
     /// - Throws: `BLEError` with `.busy` if another process has the file, which the reason names, or if this was called
     ///   before; `.invalidArgument` if there are services or links already, and after `stop()`; `.timedOut` if the disk
     ///   has not responded in 5 s; `.cancelled`, `.notPermitted`, `.diskFull`, `.system`. A file that cannot be used is
-    ///   not an error: see `LocalPeripheralRestoration.damage`.
+    ///   not an error: see `LocalPeripheral.RestorationResult.damage`.
     public func restore(
         from environment: ServiceEnvironment = .process
-    ) async throws(BLEError) -> LocalPeripheralRestoration {
+    ) async throws(BLEError) -> RestorationResult {
         let operation = "restore the local peripheral"
         try checkRuns(during: operation)
         return try await handOver.restore(
@@ -569,7 +571,7 @@ extension LocalPeripheral {
     }
 
     /// The status of the file with what bonded centrals have configured; `nil` if it is not kept.
-    public var stateStatus: StateStatus? { records.status }
+    public var stateStatus: StateStore.Status? { records.status }
 
     /// Ends this run, and hands its sockets to the service manager, which keeps them up until the next start.
     ///

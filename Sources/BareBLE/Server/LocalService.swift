@@ -17,7 +17,7 @@ public import BLECore
 /// Spec: Core Vol 3 Part G, 3.1.
 public struct LocalService: Sendable {
     /// Writes the values of one reliable write: all of them, or by throwing none.
-    public typealias BatchHandler = @Sendable ([CentralWriteRequest]) async throws -> Void
+    public typealias BatchHandler = @Sendable ([LocalValue.WriteRequest]) async throws -> Void
 
     /// The service's UUID.
     public var uuid: BluetoothUUID
@@ -53,7 +53,7 @@ public struct LocalCharacteristic: Sendable {
     /// The operations that centrals may perform.
     public var properties: CharacteristicProperties
     /// The properties beyond the first eight.
-    public var extendedProperties: CharacteristicExtendedProperties
+    public var extendedProperties: GATTDescriptor.ExtendedProperties
     /// The value, or the handlers that provide and take it.
     public var value: LocalValue
     /// The security that centrals need.
@@ -65,7 +65,7 @@ public struct LocalCharacteristic: Sendable {
     public init(
         _ uuid: BluetoothUUID, _ properties: CharacteristicProperties, value: LocalValue = .stored([]),
         access: AttributeAccess = AttributeAccess(), descriptors: [LocalDescriptor] = [],
-        extendedProperties: CharacteristicExtendedProperties = []
+        extendedProperties: GATTDescriptor.ExtendedProperties = []
     ) {
         self.uuid = uuid
         self.properties = properties
@@ -117,9 +117,9 @@ public struct LocalDescriptor: Sendable {
 /// The value of a characteristic or descriptor that this program offers.
 public struct LocalValue: Sendable {
     /// Returns the whole value; the library sends the parts that a central asks for.
-    public typealias ReadHandler = @Sendable (CentralReadRequest) async throws -> [UInt8]
+    public typealias ReadHandler = @Sendable (ReadRequest) async throws -> [UInt8]
     /// Takes a value; returning accepts it.
-    public typealias WriteHandler = @Sendable (CentralWriteRequest) async throws -> Void
+    public typealias WriteHandler = @Sendable (WriteRequest) async throws -> Void
 
     enum Content: Sendable {
         case fixed([UInt8])
@@ -136,7 +136,7 @@ public struct LocalValue: Sendable {
     public static func fixed<Value: GATTWritable>(_ value: Value) -> LocalValue { .fixed(value.valueBytes) }
 
     /// A value that the library keeps. Centrals read it, and write it if the properties permit; `LocalPeripheral.set`
-    /// and `update` change it too. Each write of a central is a `LocalPeripheralEvent.written`.
+    /// and `update` change it too. Each write of a central is a `LocalPeripheral.Event.written`.
     ///
     /// - Parameters:
     ///   - bytes: The first value.
@@ -166,26 +166,28 @@ public struct LocalValue: Sendable {
     }
 }
 
-/// A request of a central to read a value.
-public struct CentralReadRequest: Sendable {
-    /// The central.
-    public let central: ConnectedCentral
-    /// The first byte that the central wants. The handler returns the whole value all the same.
-    public let offset: Int
-}
+extension LocalValue {
+    /// A request of a central to read a value.
+    public struct ReadRequest: Sendable {
+        /// The central.
+        public let central: ConnectedCentral
+        /// The first byte that the central wants. The handler returns the whole value all the same.
+        public let offset: Int
+    }
 
-/// A request of a central to write a value.
-public struct CentralWriteRequest: Sendable {
-    /// The central.
-    public let central: ConnectedCentral
-    /// The characteristic; of a descriptor, the one that it belongs to.
-    public let characteristic: PublishedCharacteristic
-    /// The first byte of the attribute's value to replace; 0 unless the central continues a long value.
-    public let offset: Int
-    /// The value.
-    public let value: [UInt8]
-    /// A Boolean value that indicates whether the central waits for no response, so that a refusal has no effect.
-    package let isCommand: Bool
+    /// A request of a central to write a value.
+    public struct WriteRequest: Sendable {
+        /// The central.
+        public let central: ConnectedCentral
+        /// The characteristic; of a descriptor, the one that it belongs to.
+        public let characteristic: PublishedCharacteristic
+        /// The first byte of the attribute's value to replace; 0 unless the central continues a long value.
+        public let offset: Int
+        /// The value.
+        public let value: [UInt8]
+        /// A Boolean value that indicates whether the central waits for no response, so that a refusal has no effect.
+        package let isCommand: Bool
+    }
 }
 
 /// The refusal of a request by a handler.

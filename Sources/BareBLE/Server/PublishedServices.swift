@@ -180,7 +180,7 @@ final class PublishedServices: @unchecked Sendable {
         case .read(let handle, let offset):
             guard let read = handlers[handle]?.read else { return .rejected(.readNotPermitted, handle: handle) }
             return await result(handle, log) {
-                let value = try await read(CentralReadRequest(central: central, offset: offset))
+                let value = try await read(LocalValue.ReadRequest(central: central, offset: offset))
                 if value.count > ATTLimits.valueLength {
                     report("has returned more than \(ATTLimits.valueLength) bytes", handle, log)
                 }
@@ -192,7 +192,8 @@ final class PublishedServices: @unchecked Sendable {
             guard let authorize, let characteristic = characteristic(at: handle) else {
                 return .rejected(.insufficientAuthorization, handle: handle)
             }
-            let request = AuthorizationRequest(central: central, characteristic: characteristic, isWrite: isWrite)
+            let request = LocalPeripheral.AuthorizationRequest(
+                central: central, characteristic: characteristic, isWrite: isWrite)
             return await authorize(request) ? .accepted : .rejected(.insufficientAuthorization, handle: handle)
         case .verify:
             // The owner of the bonds verifies signatures.
@@ -203,12 +204,12 @@ final class PublishedServices: @unchecked Sendable {
     private func write(
         _ values: [GATTServer.WrittenValue], from central: ConnectedCentral, _ log: LinkLog
     ) async -> GATTServer.HandlerResult {
-        var requests: [(handlers: Handlers, request: CentralWriteRequest, handle: AttributeHandle)] = []
+        var requests: [(handlers: Handlers, request: LocalValue.WriteRequest, handle: AttributeHandle)] = []
         for value in values {
             guard let found = handlers[value.handle], found.write != nil || found.batch != nil else {
                 return .rejected(.writeNotPermitted, handle: value.handle)
             }
-            let request = CentralWriteRequest(
+            let request = LocalValue.WriteRequest(
                 central: central, characteristic: found.characteristic, offset: value.offset, value: value.value,
                 isCommand: value.isCommand)
             requests.append((found, request, value.handle))

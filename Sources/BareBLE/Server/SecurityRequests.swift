@@ -39,7 +39,8 @@ final class SecurityRequests: @unchecked Sendable {
     ///
     /// - Throws: `BLEError` with the codes of `LocalPeripheral.requestSecurity`.
     func request(
-        _ required: RequiredSecurity, until deadline: BootInstant, isolation: isolated (any Actor)? = #isolation
+        _ required: PairingOptions.RequiredSecurity, until deadline: BootInstant,
+        isolation: isolated (any Actor)? = #isolation
     ) async throws(BLEError) -> LinkSecurity {
         guard isInbound else {
             throw error(.invalidArgument, "this side has made the link", hint: "Call `Peripheral.pair`.")

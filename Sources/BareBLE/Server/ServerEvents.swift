@@ -8,7 +8,7 @@ internal import BLECore
 
 /// The events of a local peripheral, and when its centrals have room for updates.
 final class ServerEvents: Sendable {
-    private let broadcaster = EventBroadcaster<LocalPeripheralEvent>(capacity: 256)
+    private let broadcaster = EventBroadcaster<LocalPeripheral.Event>(capacity: 256)
     private let room = EventBroadcaster<Void>(capacity: 1)
 
     /// What happens from the creation of each iterator on.
@@ -17,7 +17,7 @@ final class ServerEvents: Sendable {
     /// When an update may find room: at once, and each time that a central has room again.
     var readyToUpdate: ReadyToUpdateSequence { room.events(losses: .none, beginningWith: ()) }
 
-    func report(_ event: LocalPeripheralEvent) { broadcaster.report(event) }
+    func report(_ event: LocalPeripheral.Event) { broadcaster.report(event) }
 
     /// Reports what a client has changed in a characteristic; of other attributes, and of links, nothing.
     ///

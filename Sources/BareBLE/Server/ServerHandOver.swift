@@ -49,7 +49,7 @@ final class ServerHandOver: @unchecked Sendable {
     /// - Throws: `BLEError` with the codes of `LocalPeripheral.restore(from:)`. The next call continues.
     func restore(
         from environment: ServiceEnvironment, _ store: StateStore?, during operation: String
-    ) async throws(BLEError) -> LocalPeripheralRestoration {
+    ) async throws(BLEError) -> LocalPeripheral.RestorationResult {
         guard !isRestored else {
             throw BLEError(
                 .busy, during: operation, because: "this local peripheral has done so before",
@@ -64,7 +64,7 @@ final class ServerHandOver: @unchecked Sendable {
         // After a failure the next call continues with the same descriptors.
         let handed = handed ?? HandedServer(from: environment, on: central.loop, logger: logger)
         self.handed = handed
-        var restoration = LocalPeripheralRestoration()
+        var restoration = LocalPeripheral.RestorationResult()
         (restoration.links, restoration.lost) = (handed.linkNames, handed.damaged)
         if let store {
             let (file, loaded) = try await central.stored(store.clientsPath) {

@@ -23,7 +23,7 @@ struct UpdateSender: Sendable {
         /// The links of the subscribers that can receive it, in the order of the links.
         var links: [ServedLink] = []
         /// Those that cannot.
-        var outcomes: [ConnectedCentral.ID: UpdateOutcome] = [:]
+        var outcomes: [ConnectedCentral.ID: LocalPeripheral.UpdateOutcome] = [:]
     }
 
     private let services: PublishedServices
@@ -36,9 +36,10 @@ struct UpdateSender: Sendable {
 
     /// Sends a value, and waits until each central has taken it, or does not.
     func update(
-        _ value: [UInt8], of characteristic: CharacteristicReference, to targets: Targets, whenFull: WhenFull,
+        _ value: [UInt8], of characteristic: CharacteristicReference, to targets: Targets,
+        whenFull: LocalPeripheral.WhenFull,
         until deadline: BootInstant?, isolation: isolated (any Actor)? = #isolation
-    ) async throws(BLEError) -> UpdateResult {
+    ) async throws(BLEError) -> LocalPeripheral.UpdateResult {
         let receivers = try receivers(value, characteristic, targets)
         services.set(value, at: receivers.handle)
         var outcomes = receivers.outcomes
@@ -52,15 +53,15 @@ struct UpdateSender: Sendable {
         for (link, number) in unfinished {
             outcomes[link.id] = await link.server.end(of: number, until: deadline, isolation: isolation)
         }
-        return UpdateResult(outcomes: outcomes)
+        return LocalPeripheral.UpdateResult(outcomes: outcomes)
     }
 
     /// Sends several values, to each central in as few packets as it can receive.
     func update(
         _ values: [(characteristic: CharacteristicReference, value: [UInt8])], to targets: Targets,
-        whenFull: WhenFull, until deadline: BootInstant?, isolation: isolated (any Actor)? = #isolation
-    ) async throws(BLEError) -> [UpdateResult] {
-        var outcomes: [[ConnectedCentral.ID: UpdateOutcome]] = []
+        whenFull: LocalPeripheral.WhenFull, until deadline: BootInstant?, isolation: isolated (any Actor)? = #isolation
+    ) async throws(BLEError) -> [LocalPeripheral.UpdateResult] {
+        var outcomes: [[ConnectedCentral.ID: LocalPeripheral.UpdateOutcome]] = []
         var sent: [ConnectedCentral.ID: [(index: Int, handle: AttributeHandle, value: [UInt8])]] = [:]
         var handles: [AttributeHandle] = []
         for (index, (characteristic, value)) in values.enumerated() {
@@ -85,7 +86,7 @@ struct UpdateSender: Sendable {
         for (index, link, number) in unfinished {
             outcomes[index][link.id] = await link.server.end(of: number, until: deadline, isolation: isolation)
         }
-        return outcomes.map { UpdateResult(outcomes: $0) }
+        return outcomes.map { LocalPeripheral.UpdateResult(outcomes: $0) }
     }
 
     /// Sends a value if all centrals have room for it; returns `false` if nothing was sent.

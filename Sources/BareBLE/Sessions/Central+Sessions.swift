@@ -16,18 +16,18 @@ extension Central {
     ///   - peer: The peer to connect to.
     ///   - options: Options for each link, and the reconnect policy.
     ///   - onReady: Prepares each new link before it is available to others: authentication, settings. If it throws,
-    ///     or takes longer than `SessionOptions.readyTimeout`, the link is ended and counts as a failed connect. It
+    ///     or takes longer than `Session.Options.readyTimeout`, the link is ended and counts as a failed connect. It
     ///     must not wait for the session, nor capture it: that would keep the session alive forever.
     ///   - decide: Called for the pause before the next attempt; it returns `nil` to give up. It receives the failure
     ///     and the number of connects that have failed in a row. It makes the policy `.custom`. It is not called for
     ///     the loss of the adapter, and for failures that would recur each time.
     /// - Throws: `BLEError` with `.busy` if the peer has a session, `.invalidArgument`.
     public func session(
-        with peer: PeerID, _ options: SessionOptions = SessionOptions(),
+        with peer: PeerID, _ options: Session.Options = Session.Options(),
         onReady: (@Sendable (Peripheral) async throws -> Void)? = nil,
-        reconnect decide: (@Sendable (Disconnection, _ failures: Int) -> Duration?)? = nil
+        reconnect decide: (@Sendable (Session.Disconnection, _ failures: Int) -> Duration?)? = nil
     ) throws(BLEError) -> Session {
-        try session(with: peer, options, SessionHandlers(onReady: onReady, reconnect: decide))
+        try session(with: peer, options, Session.Handlers(onReady: onReady, reconnect: decide))
     }
 
     /// Starts a session with an existing link, which makes the next one when that is lost.
@@ -43,9 +43,9 @@ extension Central {
     /// - Throws: `BLEError` with `.disconnected` if the link has ended, `.busy` if the peer has a session,
     ///   `.invalidArgument` for a link without an address and for one on another central's thread.
     public func session(
-        adopting link: Peripheral, _ options: SessionOptions = SessionOptions(),
+        adopting link: Peripheral, _ options: Session.Options = Session.Options(),
         onReady: (@Sendable (Peripheral) async throws -> Void)? = nil,
-        reconnect decide: (@Sendable (Disconnection, _ failures: Int) -> Duration?)? = nil
+        reconnect decide: (@Sendable (Session.Disconnection, _ failures: Int) -> Duration?)? = nil
     ) throws(BLEError) -> Session {
         let operation = "begin a session"
         guard let peer = link.id else {
@@ -58,20 +58,20 @@ extension Central {
         let demand = options.connect.security
         if let error = link.assumeIsolated({ $0.securityError(demand, during: operation) }) { throw error }
         return try session(
-            with: peer, options, SessionHandlers(onReady: onReady, reconnect: decide), beginningWith: link)
+            with: peer, options, Session.Handlers(onReady: onReady, reconnect: decide), beginningWith: link)
     }
 
     /// Returns a restored session; if a link was handed over, it begins with that link.
     func session(
-        with wanted: PersistedPeer, _ handlers: SessionHandlers, continuingWith link: Peripheral?
+        with wanted: RestorationState.Peer, _ handlers: Session.Handlers, continuingWith link: Peripheral?
     ) throws(BLEError) -> Session {
         try session(
-            with: wanted.peer, SessionOptions(wanted), handlers, beginningWith: link, wanted.subscriptions)
+            with: wanted.peer, Session.Options(wanted), handlers, beginningWith: link, wanted.subscriptions)
     }
 
     private func session(
-        with peer: PeerID, _ options: SessionOptions, _ handlers: SessionHandlers,
-        beginningWith link: Peripheral? = nil, _ subscriptions: [PersistedSubscription] = []
+        with peer: PeerID, _ options: Session.Options, _ handlers: Session.Handlers,
+        beginningWith link: Peripheral? = nil, _ subscriptions: [RestorationState.Subscription] = []
     ) throws(BLEError) -> Session {
         if session(of: peer) != nil { throw hasSessionError(peer) }
         let adapter = adapter
@@ -105,26 +105,26 @@ extension Central {
     ///
     /// - Throws: `BLEError` with `.invalidArgument`.
     public func session(
-        toSocket path: String, _ options: SessionOptions = SessionOptions(),
+        toSocket path: String, _ options: Session.Options = Session.Options(),
         onReady: (@Sendable (Peripheral) async throws -> Void)? = nil,
-        reconnect decide: (@Sendable (Disconnection, _ failures: Int) -> Duration?)? = nil
+        reconnect decide: (@Sendable (Session.Disconnection, _ failures: Int) -> Duration?)? = nil
     ) throws(BLEError) -> Session {
         let target = SessionTarget(name: "unix:\(path)") { options throws(BLEError) in
             try await self.connect(toSocket: path, options)
         }
-        return try begin(target, options, SessionHandlers(onReady: onReady, reconnect: decide))
+        return try begin(target, options, Session.Handlers(onReady: onReady, reconnect: decide))
     }
 
     /// Returns a session whose links the caller's closure makes.
     package func session(
-        _ target: SessionTarget, _ options: SessionOptions = SessionOptions(),
-        _ handlers: SessionHandlers = SessionHandlers()
+        _ target: SessionTarget, _ options: Session.Options = Session.Options(),
+        _ handlers: Session.Handlers = Session.Handlers()
     ) throws(BLEError) -> Session {
         try begin(target, options, handlers)
     }
 
     private func begin(
-        _ target: SessionTarget, _ options: SessionOptions, _ handlers: SessionHandlers, _ keeper: StateKeeper? = nil
+        _ target: SessionTarget, _ options: Session.Options, _ handlers: Session.Handlers, _ keeper: StateKeeper? = nil
     ) throws(BLEError) -> Session {
         var target = target
         target.options = options

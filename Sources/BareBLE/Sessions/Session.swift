@@ -16,8 +16,8 @@ internal import Logging
 // - `work` is the one thing in progress: a connect, the program's work on a link, or a wait for the adapter. A result
 //   whose number is no longer that of `work` comes too late, and is only released.
 // - A released link has ended before the next connect begins: `teardown` is awaited.
-// - Once a link was to a bonded peer, each later one has the security that `SecurityDemand.onceBonded` returns, also in
-//   the restoration state: without the bond another device could take the peer's place.
+// - Once a link was to a bonded peer, each later one has the security that `ConnectOptions.SecurityDemand.onceBonded`
+//   returns, also in the restoration state: without the bond another device could take the peer's place.
 // - No task of the session holds a reference to it. When its last reference is released, the session and its link end.
 
 /// A lasting connection to one peer, made again by a policy whenever it is lost.
@@ -51,7 +51,7 @@ public actor Session {
         /// A link that the program has returned, which is used.
         var given: Peripheral?
         /// The security that the link must have.
-        var demand: SecurityDemand
+        var demand: ConnectOptions.SecurityDemand
     }
 
     /// The event loop: all of the actor's code runs there.
@@ -63,7 +63,7 @@ public actor Session {
     ///
     /// - Parameter keeper: Stores the restoration state of the peer for the next start.
     init(
-        _ target: SessionTarget, _ handlers: SessionHandlers, loop: EventLoop, logger: Logger, warnings: PeerWarnings,
+        _ target: SessionTarget, _ handlers: Handlers, loop: EventLoop, logger: Logger, warnings: PeerWarnings,
         keeper: StateKeeper?
     ) {
         self.loop = loop
@@ -95,10 +95,10 @@ extension Session {
     /// The peer's name in messages: its address, or the path or name of the link.
     public nonisolated var name: String { target.name }
     /// The options that the session was created with.
-    public nonisolated var options: SessionOptions { target.options }
+    public nonisolated var options: Options { target.options }
 
     /// The present state of the session.
-    public nonisolated var state: SessionState { broadcaster.state }
+    public nonisolated var state: State { broadcaster.state }
 
     /// A Boolean value that indicates whether this program is ending the session and it has not ended yet.
     public nonisolated var isDisconnecting: Bool { state == .disconnecting }
@@ -109,7 +109,7 @@ extension Session {
             let (buffer, number) = broadcaster.addListener(to: name)
             // It also keeps the session alive.
             let token = LifetimeToken { self.broadcaster.removeListener(number) }
-            return BLESequence<ConnectionEvent>.AsyncIterator(buffer, until: token, losses: .before { .missed($0) })
+            return BLESequence<Event>.AsyncIterator(buffer, until: token, losses: .before { .missed($0) })
         }
     }
 
@@ -178,7 +178,7 @@ extension Session {
     /// Tasks that wait for a link fail at once, with `.disconnected`. With `.afterPendingOperations` a ready link ends
     /// after the pending operations; a cancelled task, or another `disconnect()`, does not wait for them any longer.
     /// The call returns when everything of the session has been released; a session that has ended stays so.
-    public func disconnect(_ mode: DisconnectMode = .now) async {
+    public func disconnect(_ mode: Peripheral.DisconnectMode = .now) async {
         record.forgetSession()
         if mode == .now { endSubscriptions(nil) }
         teardown.setMode(state == .ready ? mode : .now)
@@ -386,7 +386,7 @@ extension Session {
 
     /// Subscribes as a stored subscription says.
     func subscribe(
-        to wanted: PersistedSubscription, _ holding: SubscribeOptions
+        to wanted: RestorationState.Subscription, _ holding: SubscribeOptions
     ) -> SessionValueSequence<ReceivedValue> {
         var options = holding
         options.preferred = wanted.prefersIndications ? .indications : .notifications
@@ -498,8 +498,8 @@ extension Session {
         }
     }
 
-    private func become(_ state: SessionState) {
-        broadcaster.report(ConnectionEvent(state), state)
+    private func become(_ state: State) {
+        broadcaster.report(Event(state), state)
     }
 
     private func disconnection(_ next: ReconnectMachine.Next) -> Disconnection {
@@ -650,7 +650,7 @@ extension Session {
         if next.demand.requiresBond, !former.requiresBond { record.requireBond() }
     }
 
-    private func servicesChanged(_ change: ServiceChange, of link: Peripheral) {
+    private func servicesChanged(_ change: Peripheral.ServiceChange, of link: Peripheral) {
         guard link === current?.link else { return }
         broadcaster.report(.servicesChanged(change.handles), nil)
     }

@@ -13,14 +13,14 @@ struct SessionFailure: Sendable {
     let time: BootInstant
 
     /// Returns this failure with the next attempt.
-    func disconnection(_ next: ReconnectMachine.Next) -> Disconnection {
-        let next: Disconnection.NextAttempt =
+    func disconnection(_ next: ReconnectMachine.Next) -> Session.Disconnection {
+        let next: Session.Disconnection.NextAttempt =
             switch next {
             case .after(let pause): .after(pause)
             case .whenAdapterReturns: .whenAdapterReturns
             case .never: .never
             }
-        return Disconnection(error: error, reason: reason, time: time, next: next)
+        return Session.Disconnection(error: error, reason: reason, time: time, next: next)
     }
 }
 
@@ -28,18 +28,18 @@ struct SessionFailure: Sendable {
 struct SessionFailures {
     /// The last one; `nil` before the first.
     private(set) var last: SessionFailure?
-    private var handlers: SessionHandlers
+    private var handlers: Session.Handlers
     /// Whether the session waits for an adapter that is off or absent.
     private let waitsForAdapter: Bool
 
-    init(_ handlers: SessionHandlers, waitsForAdapter: Bool) {
+    init(_ handlers: Session.Handlers, waitsForAdapter: Bool) {
         self.handlers = handlers
         self.waitsForAdapter = waitsForAdapter
     }
 
     /// Sets the closure that decides the pause before the next attempt.
     mutating func decide(
-        by decide: (@Sendable (Disconnection, _ failures: Int) -> Duration?)?, includingExpectedEnds: Bool
+        by decide: (@Sendable (Session.Disconnection, _ failures: Int) -> Duration?)?, includingExpectedEnds: Bool
     ) {
         handlers.decide = decide
         handlers.includesExpectedEnds = includingExpectedEnds
@@ -67,13 +67,13 @@ struct SessionFailures {
     /// Calls the program's closure for the end of the session that the program has requested, if it wants that.
     func reportExpectedEnd(_ error: BLEError, at now: BootInstant) {
         guard handlers.includesExpectedEnds else { return }
-        _ = handlers.decide?(Disconnection(error: error, reason: .requested, time: now, next: .never), 0)
+        _ = handlers.decide?(Session.Disconnection(error: error, reason: .requested, time: now, next: .never), 0)
     }
 
     /// Returns the last failure with the next attempt, or `error` if nothing has failed.
     func disconnection(
         _ next: ReconnectMachine.Next, or error: BLEError, at now: BootInstant
-    ) -> Disconnection {
+    ) -> Session.Disconnection {
         (last ?? SessionFailure(error: error, reason: nil, time: now)).disconnection(next)
     }
 }

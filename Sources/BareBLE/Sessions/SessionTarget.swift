@@ -7,7 +7,7 @@ package struct SessionTarget: Sendable {
     /// The peer's address; `nil` for a link without a radio.
     package var peer: PeerID?
     /// The options that `Central.session` receives.
-    package var options = SessionOptions()
+    package var options = Session.Options()
     /// Makes a link.
     package var connect: @Sendable (ConnectOptions) async throws(BLEError) -> Peripheral
     /// Whether another address is the peer's too; called on the loop.
@@ -26,23 +26,29 @@ package struct SessionTarget: Sendable {
     }
 }
 
-/// The closures of a session, which cannot be stored and are passed again after a restart.
-public struct SessionHandlers: Sendable {
-    /// Returns the pause before the next attempt, `nil` for none, in place of the policy.
-    package var decide: (@Sendable (Disconnection, _ failures: Int) -> Duration?)?
-    /// A Boolean value that indicates whether `decide` is also called for `Session.disconnect(_:)`.
-    package var includesExpectedEnds = false
-    /// Makes each new link ready, before it is available to others.
-    package var onReady: (@Sendable (Peripheral) async throws -> Void)?
-    /// The source of random numbers.
-    package var chance: @Sendable () -> UInt64 = { UInt64.random(in: .min ... .max) }
+extension Session {
+    /// The closures of a session, which cannot be stored and are passed again after a restart.
+    public struct Handlers: Sendable {
+        /// Returns the pause before the next attempt, `nil` for none, in place of the policy.
+        package var decide: (@Sendable (Disconnection, _ failures: Int) -> Duration?)?
+        /// A Boolean value that indicates whether `decide` is also called for `Session.disconnect(_:)`.
+        package var includesExpectedEnds = false
+        /// Makes each new link ready, before it is available to others.
+        package var onReady: (@Sendable (Peripheral) async throws -> Void)?
+        /// The source of random numbers.
+        package var chance: @Sendable () -> UInt64 = { UInt64.random(in: .min ... .max) }
 
-    /// Creates handlers with the closures of `Central.session(with:_:onReady:reconnect:)`.
-    public init(
-        onReady: (@Sendable (Peripheral) async throws -> Void)? = nil,
-        reconnect decide: (@Sendable (Disconnection, _ failures: Int) -> Duration?)? = nil
-    ) {
-        self.decide = decide
-        self.onReady = onReady
+        /// Creates handlers with the closures of `Central.session(with:_:onReady:reconnect:)`.
+        public init(
+            onReady: (@Sendable (Peripheral) async throws -> Void)? = nil,
+            reconnect decide: (@Sendable (Disconnection, _ failures: Int) -> Duration?)? = nil
+        ) {
+            self.decide = decide
+            self.onReady = onReady
+        }
     }
 }
+
+/// The former name of `Session.Handlers`.
+@available(*, deprecated, renamed: "Session.Handlers")
+public typealias SessionHandlers = Session.Handlers

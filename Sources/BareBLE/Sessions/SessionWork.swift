@@ -52,13 +52,13 @@ struct SessionWork {
 /// The end of what a session has released: of cancelled work, and of the closing link.
 struct SessionTeardown {
     /// The mode in which the link is disconnected.
-    private var mode = DisconnectMode.now
+    private var mode = Peripheral.DisconnectMode.now
     /// Completes when everything that was released has ended.
     private(set) var task: Task<Void, Never>?
     private(set) weak var closingLink: Peripheral?
 
     /// The next link to be released is disconnected in this mode.
-    mutating func setMode(_ mode: DisconnectMode) { self.mode = mode }
+    mutating func setMode(_ mode: Peripheral.DisconnectMode) { self.mode = mode }
 
     mutating func begin(_ link: Peripheral?, after work: Task<Void, Never>?, on loop: EventLoop) {
         let (earlier, mode) = (task, mode)

@@ -9,17 +9,17 @@ final class StateBroadcaster: Sendable {
     static let capacity = 64
 
     private struct State {
-        var state = SessionState.connecting(attempt: 1)
-        var listeners: [UInt64: StreamBuffer<ConnectionEvent>] = [:]
+        var state = Session.State.connecting(attempt: 1)
+        var listeners: [UInt64: StreamBuffer<Session.Event>] = [:]
         var lastNumber: UInt64 = 0
     }
 
     private let content = Lock(State())
 
-    var state: SessionState { content.withLock { $0.state } }
+    var state: Session.State { content.withLock { $0.state } }
 
     /// Reports an event, if there is one, and sets the state, if it changes.
-    func report(_ event: ConnectionEvent?, _ state: SessionState?) {
+    func report(_ event: Session.Event?, _ state: Session.State?) {
         content.withLock { content in
             if let state { content.state = state }
             for listener in content.listeners.inOrder {
@@ -30,11 +30,11 @@ final class StateBroadcaster: Sendable {
     }
 
     /// Returns a buffer that begins with the state of `session`, and its number for `removeListener`.
-    func addListener(to session: String) -> (buffer: StreamBuffer<ConnectionEvent>, number: UInt64) {
-        let buffer = StreamBuffer<ConnectionEvent>(of: session, capacity: Self.capacity, policy: .dropOldest)
+    func addListener(to session: String) -> (buffer: StreamBuffer<Session.Event>, number: UInt64) {
+        let buffer = StreamBuffer<Session.Event>(of: session, capacity: Self.capacity, policy: .dropOldest)
         let number = content.withLock { content in
             content.lastNumber &+= 1
-            if let event = ConnectionEvent(content.state) { buffer.yield(event) }
+            if let event = Session.Event(content.state) { buffer.yield(event) }
             if content.state == .ended {
                 buffer.finish()
             } else {

@@ -131,8 +131,8 @@ public struct ScanSequence: AsyncSequence, Sendable {
     }
 
     /// The part of the restoration state for this scan.
-    private var wanted: PersistedScan? {
-        isLasting && duration == nil ? PersistedScan(settings, lostAfter: lostAfter) : nil
+    private var wanted: RestorationState.Scan? {
+        isLasting && duration == nil ? RestorationState.Scan(settings, lostAfter: lostAfter) : nil
     }
 
     fileprivate func mark() async -> LastingScan? {

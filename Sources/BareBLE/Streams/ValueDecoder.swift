@@ -6,11 +6,11 @@ struct ValueDecoder<Value: Sendable>: Sendable {
     typealias Decode = @Sendable (ReceivedValue) throws(MalformedPacket) -> Value
 
     private let log: LinkLog
-    private let policy: MalformedValuePolicy
+    private let policy: SubscribeOptions.MalformedValuePolicy
     private let decode: Decode
     private let leftOut = DropCounter()
 
-    init(_ policy: MalformedValuePolicy, _ log: LinkLog, _ decode: @escaping Decode) {
+    init(_ policy: SubscribeOptions.MalformedValuePolicy, _ log: LinkLog, _ decode: @escaping Decode) {
         self.policy = policy
         self.log = log
         self.decode = decode
@@ -43,7 +43,7 @@ struct ValueDecoder<Value: Sendable>: Sendable {
 
 extension ValueDecoder where Value: GATTReadable {
     /// Makes values as their type says.
-    init(_ policy: MalformedValuePolicy, _ log: LinkLog) {
+    init(_ policy: SubscribeOptions.MalformedValuePolicy, _ log: LinkLog) {
         self.init(policy, log) { value throws(MalformedPacket) in try Value(value: value.bytes) }
     }
 }

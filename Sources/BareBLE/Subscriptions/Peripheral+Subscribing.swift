@@ -3,17 +3,23 @@ internal import BLELinux
 
 // The calls that begin and end subscriptions; `SubscriptionHub` keeps the subscriptions.
 
-/// A characteristic that this program is subscribed to.
-public struct ActiveSubscription: Hashable, Sendable {
-    /// The handle of its value.
-    public let handle: AttributeHandle
-    /// The characteristic; `nil` when it is no longer known.
-    public let characteristic: GATTCharacteristic?
-    /// The kind of PDU in which the peer sends its values.
-    public let kind: SubscriptionKind
-    /// The number of listeners: sequences, and calls that wait for a response.
-    public let listenerCount: Int
+extension Peripheral {
+    /// A characteristic that this program is subscribed to.
+    public struct ActiveSubscription: Hashable, Sendable {
+        /// The handle of its value.
+        public let handle: AttributeHandle
+        /// The characteristic; `nil` when it is no longer known.
+        public let characteristic: GATTCharacteristic?
+        /// The kind of PDU in which the peer sends its values.
+        public let kind: SubscribeOptions.Kind
+        /// The number of listeners: sequences, and calls that wait for a response.
+        public let listenerCount: Int
+    }
 }
+
+/// The former name of `Peripheral.ActiveSubscription`.
+@available(*, deprecated, renamed: "Peripheral.ActiveSubscription")
+public typealias ActiveSubscription = Peripheral.ActiveSubscription
 
 extension Peripheral {
     /// The longest time for disabling a configuration, which no task waits for.
@@ -50,7 +56,7 @@ extension Peripheral {
     /// Adds `id` as a listener; returns the handle of the value.
     func listen(
         to characteristic: CharacteristicReference, as id: Subscriptions.ID, into destination: Listener.Destination,
-        preferring kind: SubscriptionKind, sharing: SubscriptionSharing?, in context: CallContext
+        preferring kind: SubscribeOptions.Kind, sharing: SubscribeOptions.Sharing?, in context: CallContext
     ) async throws(BLEError) -> AttributeHandle {
         let found = try await resolve(characteristic, in: context)
         let changes = peerDatabase.changeCount
@@ -79,7 +85,8 @@ extension Peripheral {
 
     private func listen(
         to characteristic: GATTCharacteristic, by descriptor: GATTDescriptor?, as id: Subscriptions.ID,
-        into destination: Listener.Destination, preferring kind: SubscriptionKind, sharing: SubscriptionSharing?,
+        into destination: Listener.Destination, preferring kind: SubscribeOptions.Kind,
+        sharing: SubscribeOptions.Sharing?,
         in context: CallContext
     ) async throws(BLEError) {
         // Another call, which the peer contradicted, may have discovered everything again.
@@ -99,7 +106,7 @@ extension Peripheral {
     func begin(
         _ id: Subscriptions.ID, to characteristic: GATTCharacteristic, by descriptor: GATTDescriptor?,
         preferring kind: Subscriptions.Kind, into destination: Listener.Destination,
-        sharing: SubscriptionSharing? = nil, in context: CallContext
+        sharing: SubscribeOptions.Sharing? = nil, in context: CallContext
     ) async -> Result<Void, SubscribeFailure> {
         let interruption = WaitInterruption.handled { [self] pending, failure in
             assumeIsolated { peripheral in

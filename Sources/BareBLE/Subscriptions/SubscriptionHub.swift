@@ -31,7 +31,7 @@ struct Listener {
     let handle: AttributeHandle
     let destination: Destination
     /// The access that others have to the value; `nil` for a listener that shares with all, whatever they allow.
-    let sharing: SubscriptionSharing?
+    let sharing: SubscribeOptions.Sharing?
     /// The number of the call that waits for the subscription to begin; `nil` once it has. The write to the peer has no
     /// deadline of its own, because several calls share it.
     var pending: UInt64?
@@ -177,7 +177,7 @@ extension SubscriptionHub {
     /// failed.
     func subscribe(
         _ id: ID, to characteristic: GATTCharacteristic, by cccd: GATTDescriptor?, preferring kind: Subscriptions.Kind,
-        into destination: Listener.Destination, sharing: SubscriptionSharing?, _ pending: UInt64
+        into destination: Listener.Destination, sharing: SubscribeOptions.Sharing?, _ pending: UInt64
     ) -> [CCCDWrite] {
         let handle = characteristic.valueHandle
         let others = others(at: handle)
@@ -307,7 +307,7 @@ extension SubscriptionHub {
             .sorted { $0.number < $1.number }
     }
 
-    private func mustNotShare(_ sharing: SubscriptionSharing?, with others: [ID]) -> Bool {
+    private func mustNotShare(_ sharing: SubscribeOptions.Sharing?, with others: [ID]) -> Bool {
         switch sharing {
         case nil, .replacing?: false
         case .exclusive?: !others.isEmpty

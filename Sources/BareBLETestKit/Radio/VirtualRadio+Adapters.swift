@@ -181,7 +181,7 @@ extension VirtualRadio {
     }
 
     /// Takes a step of recovery, as the helper program does.
-    func recover(_ index: UInt16, by step: RecoveryStep) async throws(RecoveryFailure) {
+    func recover(_ index: UInt16, by step: RecoveryPolicy.Step) async throws(RecoveryFailure) {
         switch step {
         case .rescan, .eventMasks: throw .notApplicable
         case .power: try cyclePower(index)

@@ -44,7 +44,7 @@ final class DiscoveredAttributes: Sendable {
 
     /// Returns the included services of a service together with those that were discovered now.
     func services(
-        including found: [GATTInclude], in service: CBService, of peripheral: CBPeripheral
+        including found: [GATTService.Include], in service: CBService, of peripheral: CBPeripheral
     ) -> [CBService] {
         let new = found.compactMap { include in
             include.uuid.map { self.service(at: include.handles, type: $0, of: peripheral) }

@@ -13,7 +13,7 @@ public typealias CBL2CAPPSM = UInt16
 /// Spec: LE credit based connection, Core Vol 3 Part A, 4.22.
 open class CBL2CAPChannel: NSObject, @unchecked Sendable {
     /// The channels of both roles have the longest packets that streams need.
-    static let options = ChannelOptions(mtu: 2_048)
+    static let options = L2CAPChannel.Options(mtu: 2_048)
 
     private let otherSide: CBPeer
     private let number: CBL2CAPPSM

@@ -30,7 +30,7 @@ actor ServerHub {
         let callbacks: CallbackQueue
         /// Whether the manager was notified that the adapter is on. What it has restored stays until then.
         var wasOn = false
-        var lease: AdvertisementLease?
+        var lease: Advertisement.Lease?
         /// The number of the newest request to advertise, or to stop.
         var advertising = 0
         /// Whether changes of subscriptions wait for room in the queue.
@@ -197,8 +197,9 @@ actor ServerHub {
 
     // MARK: Requests
 
-    private func read(_ request: CentralReadRequest, of characteristic: CBMutableCharacteristic) async throws -> [UInt8]
-    {
+    private func read(
+        _ request: LocalValue.ReadRequest, of characteristic: CBMutableCharacteristic
+    ) async throws -> [UInt8] {
         guard characteristic.isReadable else { throw ATTRefusal(.readNotPermitted) }
         guard
             let entry = characteristics.values.first(where: { $0.object === characteristic }).flatMap({
@@ -218,7 +219,7 @@ actor ServerHub {
         return [UInt8](repeating: 0, count: request.offset) + [UInt8](response.value ?? Data())
     }
 
-    private func write(_ requests: [CentralWriteRequest]) async throws {
+    private func write(_ requests: [LocalValue.WriteRequest]) async throws {
         let known = requests.compactMap { request in characteristics[request.characteristic.id].map { (request, $0) } }
         guard known.count == requests.count, let first = known.first, let entry = managers[first.1.manager] else {
             throw ATTRefusal(.unlikelyError)
@@ -284,7 +285,7 @@ actor ServerHub {
 
     // MARK: Events
 
-    private func happened(_ event: LocalPeripheralEvent) {
+    private func happened(_ event: LocalPeripheral.Event) {
         switch event {
         case .connected(let central):
             _ = centrals.object(for: central)
@@ -402,7 +403,7 @@ actor ServerHub {
         adjustPairing()
     }
 
-    private func keep(_ lease: AdvertisementLease, _ number: Int, of id: ManagerID) -> Bool {
+    private func keep(_ lease: Advertisement.Lease, _ number: Int, of id: ManagerID) -> Bool {
         guard managers[id]?.advertising == number else { return false }
         managers[id]?.lease = lease
         return true
@@ -464,7 +465,7 @@ actor ServerHub {
         let local = server()
         Task(executorPreference: loop) {
             do throws(BLEError) {
-                let options = ChannelListenerOptions(mtu: CBL2CAPChannel.options.mtu)
+                let options = ChannelListener.Options(mtu: CBL2CAPChannel.options.mtu)
                 let listener = try await local.listenForChannels(security: isEncrypted ? .encrypted : .open, options)
                 guard await self.keep(listener, isEncrypted: isEncrypted, of: id) else { return await listener.stop() }
                 let psm = listener.psm

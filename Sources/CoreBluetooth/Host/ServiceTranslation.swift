@@ -9,7 +9,7 @@ internal import BareBLE
 /// Translates the services of a program.
 struct ServiceTranslation {
     /// Has the program return a value of one of its characteristics.
-    let read: @Sendable (CentralReadRequest, CBMutableCharacteristic) async throws -> [UInt8]
+    let read: @Sendable (LocalValue.ReadRequest, CBMutableCharacteristic) async throws -> [UInt8]
     /// Has the program take values that came together: all of them, or by throwing none.
     let write: LocalService.BatchHandler
     /// Returns a service as it was published; `nil` if it was not.

@@ -408,7 +408,7 @@ extension BrowseScreen: LiveContent {
     /// Parses a typed value: bytes, or the options of `blescan write`.
     private func parsed(
         _ line: String, for row: AttributeRow
-    ) throws(Failure) -> (bytes: [UInt8], kind: WriteKind) {
+    ) throws(Failure) -> (bytes: [UInt8], kind: Peripheral.WriteKind) {
         let attribute = CharacteristicReference.handle(row.handle).description
         let empty = Failure(message: "there is no value", hint: Self.forms, status: .usage)
         guard line.contains(where: { !$0.isWhitespace }) else { throw empty }

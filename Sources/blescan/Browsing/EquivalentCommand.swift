@@ -47,7 +47,7 @@ struct EquivalentCommand: Hashable, Sendable {
     }
 
     static func writing(
-        _ bytes: [UInt8], to handle: AttributeHandle, of target: Target, _ kind: WriteKind
+        _ bytes: [UInt8], to handle: AttributeHandle, of target: Target, _ kind: Peripheral.WriteKind
     ) -> EquivalentCommand {
         var target = target
         if kind == .withoutResponse { target.options.insert("--without-response", at: 0) }

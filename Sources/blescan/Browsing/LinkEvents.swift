@@ -9,7 +9,7 @@ enum LinkRequest: Hashable, Sendable {
     case connect(PeerArgument)
     case disconnect
     case read(AttributeHandle)
-    case write(AttributeHandle, [UInt8], WriteKind)
+    case write(AttributeHandle, [UInt8], Peripheral.WriteKind)
     case subscribe(AttributeHandle)
     case unsubscribe(AttributeHandle)
 }
@@ -33,7 +33,7 @@ enum LinkEvent: Sendable {
     case value(AttributeHandle, [UInt8], LinkEvent.Origin)
     /// The value cannot be read.
     case unreadable(AttributeHandle, BLEError)
-    case written(AttributeHandle, byteCount: Int, WriteKind)
+    case written(AttributeHandle, byteCount: Int, Peripheral.WriteKind)
     case subscribed(AttributeHandle)
     case unsubscribed(AttributeHandle)
     /// An operation on the attribute has failed; after it the link is as before.

@@ -16,7 +16,7 @@ struct RecordedPeer {
 
     private var request: ATTPacket?
     private var services: [AttributeHandle: GATTService] = [:]
-    private var includes: [AttributeHandle: GATTInclude] = [:]
+    private var includes: [AttributeHandle: GATTService.Include] = [:]
     private var characteristics: [AttributeHandle: GATTCharacteristic] = [:]
     private var descriptors: [AttributeHandle: BluetoothUUID] = [:]
     private var values: [AttributeHandle: [UInt8]] = [:]
@@ -155,7 +155,7 @@ struct RecordedPeer {
             return discovered
         case BluetoothUUID.includeDeclaration:
             for entry in list.entries where includes.count < GATTDatabase.attributeLimit {
-                includes[entry.handle] = GATTInclude(entry)
+                includes[entry.handle] = GATTService.Include(entry)
             }
             return discovered
         default:

@@ -64,7 +64,7 @@ struct Pair: AsyncParsableCommand {
         case legacyPasskey = "legacy-passkey"
         case authenticated
 
-        var security: RequiredSecurity {
+        var security: PairingOptions.RequiredSecurity {
             switch self {
             case .encrypted: .encrypted
             case .legacyPasskey: .legacyPasskey

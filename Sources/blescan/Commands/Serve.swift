@@ -182,7 +182,7 @@ struct Serve: AsyncParsableCommand {
         for service in device.services { try await local.publish(service) }
         let events = local.events
         if let pairing { try await local.allowPairing(pairing.options(note: { line(.passkey, "\($0)", passkey: $1) })) }
-        let lease: AdvertisementLease?
+        let lease: Advertisement.Lease?
         if let socket {
             try await local.acceptCentrals(atSocket: socket)
             lease = nil

@@ -37,7 +37,7 @@ struct Write: AsyncParsableCommand {
     func run() async throws {
         let (bytes, command) = (try value.bytes(), self)
         let peer = try await Connection.find(target.peer, options.connection)
-        let kind: WriteKind = withoutResponse ? .withoutResponse : .withResponse
+        let kind: Peripheral.WriteKind = withoutResponse ? .withoutResponse : .withResponse
         let (handle, uuid) = try await Connection.run(with: peer, options, changesPeer: true) { peripheral in
             if case .uuid = command.attribute.reference {
                 try await peripheral.discover(level: .structure, timeout: command.options.timeout?.duration)

@@ -66,7 +66,7 @@ struct ConnectionOptions: ParsableArguments {
         return configuration
     }
 
-    func connectOptions(cache: GATTCache?, validation: CacheValidation) -> ConnectOptions {
+    func connectOptions(cache: GATTCache?, validation: GATTCache.Validation) -> ConnectOptions {
         // A command is too short for changes of the services to matter.
         ConnectOptions(
             timeout: timeout?.duration ?? Self.usualTimeout, mtu: largestPacket, cache: cache, validation: validation,

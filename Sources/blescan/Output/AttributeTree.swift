@@ -12,7 +12,7 @@ struct AttributeTree: Sendable {
 
     let peer: String
     /// The kind of the peer's address; `nil` without a radio.
-    let kind: AddressKind?
+    let kind: BluetoothAddress.Kind?
     let mtu: Int
     let connecting: Duration
     let discovering: Duration
@@ -76,12 +76,12 @@ extension GATTDatabase {
 
     private func presentationFormat(
         of handle: AttributeHandle, value: (AttributeHandle) -> [UInt8]?
-    ) -> CharacteristicPresentationFormat? {
+    ) -> GATTDescriptor.PresentationFormat? {
         guard let characteristic = characteristic(valueHandle: handle) else { return nil }
         let formats = descriptors(of: characteristic).filter { $0.uuid == 0x2904 }
         // Several of them describe the parts of an aggregate, none of them the whole.
         guard formats.count == 1, let format = formats.first, let bytes = value(format.handle) else { return nil }
-        return try? CharacteristicPresentationFormat(value: bytes)
+        return try? GATTDescriptor.PresentationFormat(value: bytes)
     }
 }
 

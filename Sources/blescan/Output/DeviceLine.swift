@@ -36,7 +36,7 @@ struct DeviceLine {
     }
 }
 
-extension AddressKind {
+extension BluetoothAddress.Kind {
     /// The kind in a column of eight characters.
     var short: String { self == .nonResolvablePrivate ? "non-res." : rawValue }
 }

@@ -98,7 +98,7 @@ struct OperationOutput: Sendable {
     /// Returns the line about a value that was written.
     func line(
         ofWriting bytes: [UInt8], to attribute: AttributeArgument, at handle: AttributeHandle?, _ uuid: BluetoothUUID?,
-        _ kind: WriteKind
+        _ kind: Peripheral.WriteKind
     ) -> [UInt8] {
         let isConfirmed = kind == .withResponse
         guard isJSON else {

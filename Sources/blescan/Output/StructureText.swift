@@ -84,7 +84,7 @@ enum StructureText {
         return lines
     }
 
-    private static func role(_ role: LERole) -> String? {
+    private static func role(_ role: AdvertisingData.LERole) -> String? {
         switch role {
         case .peripheralOnly: "peripheral"
         case .centralOnly: "central"

@@ -7,7 +7,7 @@ extension ValueDescription {
     /// Returns the decoded value by the attribute's type; otherwise by the peer's presentation format; otherwise as
     /// text, if the bytes look like it. `nil` if only the bytes can be shown.
     static func of(
-        _ value: [UInt8], uuid: BluetoothUUID?, format: CharacteristicPresentationFormat? = nil
+        _ value: [UInt8], uuid: BluetoothUUID?, format: GATTDescriptor.PresentationFormat? = nil
     ) -> ValueDescription? {
         if let uuid, let known = of(uuid: uuid, value: value) { return known }
         if let fields = format?.describe(value) { return ValueDescription(fields: fields) }

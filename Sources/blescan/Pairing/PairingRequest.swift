@@ -22,7 +22,8 @@ struct PairingRequest: Sendable {
     ///   - ask: Prints a question, and returns the line that the user types.
     ///   - note: Prints a line for the user.
     init(
-        passkey: Passkey?, require: RequiredSecurity = .encrypted, name: String? = nil, timeout: Duration? = nil,
+        passkey: Passkey?, require: PairingOptions.RequiredSecurity = .encrypted, name: String? = nil,
+        timeout: Duration? = nil,
         isTerminal: Bool = TerminalLine.isPossible,
         ask: @escaping @Sendable (String) async -> String? = { await TerminalLine.ask($0) },
         note: @escaping @Sendable (String) -> Void = { Console.note($0) }

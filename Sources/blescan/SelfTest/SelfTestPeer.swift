@@ -18,7 +18,7 @@ final class SelfTestPeer: Sendable {
 
     private struct State {
         var received = Received()
-        var leases: [AdvertisementLease] = []
+        var leases: [Advertisement.Lease] = []
         var marks: Set<UInt8> = []
         var wasSwitchedOn = false
         /// Whether others could bond with it before; `nil` where that cannot be read.

@@ -5,8 +5,8 @@ import BareBLE
 /// One operation of `talk`.
 enum TalkOperation {
     case read([ReadArgument])
-    case write(AttributeArgument, ValueOptions, WriteKind)
-    case notify([AttributeArgument], SubscriptionKind)
+    case write(AttributeArgument, ValueOptions, Peripheral.WriteKind)
+    case notify([AttributeArgument], SubscribeOptions.Kind)
     case stop([AttributeArgument])
     case wait(count: Int?, time: DurationArgument?)
     case explore

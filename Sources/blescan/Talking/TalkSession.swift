@@ -88,7 +88,7 @@ actor TalkSession {
         try FailureAfterOthers.end(with: failures)
     }
 
-    private func write(_ attribute: AttributeArgument, _ bytes: [UInt8], _ kind: WriteKind) async throws {
+    private func write(_ attribute: AttributeArgument, _ bytes: [UInt8], _ kind: Peripheral.WriteKind) async throws {
         do throws(BLEError) {
             try await peripheral.write(bytes, to: attribute.reference, kind, timeout: timeout)
         } catch {
@@ -101,7 +101,7 @@ actor TalkSession {
                 ofWriting: bytes, to: attribute, at: handle, handle.flatMap { database?.type(at: $0) }, kind))
     }
 
-    private func subscribe(to attributes: [AttributeArgument], _ kind: SubscriptionKind) async throws {
+    private func subscribe(to attributes: [AttributeArgument], _ kind: SubscribeOptions.Kind) async throws {
         let database = try await peripheral.discover(timeout: timeout)
         for attribute in attributes {
             try attribute.expectValue(in: database)

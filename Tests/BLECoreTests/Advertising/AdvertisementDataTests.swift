@@ -317,7 +317,7 @@ import Testing
     /// What went in, so that it can be compared with what comes out.
     private struct Contents {
         var data = AdvertisementData()
-        var flags: AdvertisingFlags?
+        var flags: AdvertisingData.Flags?
         var name: String?
         var mayBeShortened = false
         var services: Set<BluetoothUUID> = []
@@ -333,7 +333,7 @@ import Testing
         init(using random: inout SeededNumbers) {
             var elements: [AdvertisementData.Element] = []
             if Bool.random(using: &random) {
-                let flags = AdvertisingFlags(rawValue: .random(in: 0...31, using: &random))
+                let flags = AdvertisingData.Flags(rawValue: .random(in: 0...31, using: &random))
                 self.flags = flags
                 elements.append(.flags(flags))
             }

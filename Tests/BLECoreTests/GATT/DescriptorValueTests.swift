@@ -6,14 +6,14 @@ import Testing
 /// large database in BlueZ's tests.
 @Suite struct DescriptorValueTests {
     @Test func aPresentationFormatIsRead() throws {
-        let plain = try CharacteristicPresentationFormat(value: Hex.decode("04000127010100"))
-        #expect(plain == CharacteristicPresentationFormat(format: 4, unit: 0x2701, description: 1))
+        let plain = try GATTDescriptor.PresentationFormat(value: Hex.decode("04000127010100"))
+        #expect(plain == GATTDescriptor.PresentationFormat(format: 4, unit: 0x2701, description: 1))
         #expect(plain.typeName == "uint8")
         #expect(plain.unitName == "length (metre)")
         #expect(throws: MalformedPacket.self) {
-            try CharacteristicPresentationFormat(value: Hex.decode("000130011131"))
+            try GATTDescriptor.PresentationFormat(value: Hex.decode("000130011131"))
         }
-        let celsius = try CharacteristicPresentationFormat(value: Hex.decode("0efe2f27010d01"))
+        let celsius = try GATTDescriptor.PresentationFormat(value: Hex.decode("0efe2f27010d01"))
         #expect(celsius.exponent == -2)
         #expect(celsius.typeName == "sint16")
         #expect(celsius.unitName == "Celsius temperature (degree Celsius)")
@@ -47,9 +47,9 @@ import Testing
             (0x15, "000000000000f83f", .float(1.5)), (0x16, "6cf1", .medical(.finite(mantissa: 364, exponent: -1))),
             (0x17, "6c0100ff", .medical(.finite(mantissa: 364, exponent: -1))), (0x19, "4c00", .text("L")),
             (0x1B, "00", nil), (0x04, "", nil), (0x00, "00", nil),
-        ] as [(UInt8, String, PresentedValue?)])
-    func presented(_ format: UInt8, _ hex: String, _ expected: PresentedValue?) throws {
-        let format = CharacteristicPresentationFormat(format: format, exponent: 1)
+        ] as [(UInt8, String, GATTDescriptor.PresentedValue?)])
+    func presented(_ format: UInt8, _ hex: String, _ expected: GATTDescriptor.PresentedValue?) throws {
+        let format = GATTDescriptor.PresentationFormat(format: format, exponent: 1)
         #expect(format.value(of: try Hex.decode(hex)) == expected)
     }
 
@@ -57,7 +57,7 @@ import Testing
         for format in UInt8.min ... .max {
             for length in 0...20 {
                 for fill: UInt8 in [0, 0x7F, 0x80, 0xFF] {
-                    let presentation = CharacteristicPresentationFormat(format: format, exponent: -128, unit: 0x27C9)
+                    let presentation = GATTDescriptor.PresentationFormat(format: format, exponent: -128, unit: 0x27C9)
                     _ = presentation.describe([UInt8](repeating: fill, count: length))?.first?.text
                 }
             }
@@ -65,22 +65,22 @@ import Testing
     }
 
     @Test func bitsOfConfigurationsAreReadAndWritten() throws {
-        #expect(try ClientCharacteristicConfiguration(value: [3, 0]) == [.notifications, .indications])
-        #expect(ClientCharacteristicConfiguration.indications.valueBytes == [2, 0])
-        #expect(try ServerCharacteristicConfiguration(value: [1, 0]) == .broadcasts)
-        #expect(try CharacteristicExtendedProperties(value: [3, 0]) == [.reliableWrite, .writableAuxiliaries])
-        #expect(throws: MalformedPacket.self) { try CharacteristicExtendedProperties(value: [3]) }
+        #expect(try GATTDescriptor.ClientConfiguration(value: [3, 0]) == [.notifications, .indications])
+        #expect(GATTDescriptor.ClientConfiguration.indications.valueBytes == [2, 0])
+        #expect(try GATTDescriptor.ServerConfiguration(value: [1, 0]) == .broadcasts)
+        #expect(try GATTDescriptor.ExtendedProperties(value: [3, 0]) == [.reliableWrite, .writableAuxiliaries])
+        #expect(throws: MalformedPacket.self) { try GATTDescriptor.ExtendedProperties(value: [3]) }
     }
 
     @Test func aggregatesAndRangesAreRead() throws {
-        #expect(try CharacteristicAggregateFormat(value: [3, 0, 5, 1]).handles == [0x0003, 0x0105])
-        #expect(throws: MalformedPacket.self) { try CharacteristicAggregateFormat(value: [3, 0, 5]) }
-        let range = try ValidRange(value: [0xF6, 0xFF, 0x0A, 0x00])
+        #expect(try GATTDescriptor.AggregateFormat(value: [3, 0, 5, 1]).handles == [0x0003, 0x0105])
+        #expect(throws: MalformedPacket.self) { try GATTDescriptor.AggregateFormat(value: [3, 0, 5]) }
+        let range = try GATTDescriptor.ValidRange(value: [0xF6, 0xFF, 0x0A, 0x00])
         let bounds = try range.bounds(as: Int16.self)
         #expect(bounds.lower == -10)
         #expect(bounds.upper == 10)
         #expect(range.valueBytes == [0xF6, 0xFF, 0x0A, 0x00])
-        #expect(throws: MalformedPacket.self) { try ValidRange(value: []) }
+        #expect(throws: MalformedPacket.self) { try GATTDescriptor.ValidRange(value: []) }
         #expect(throws: MalformedPacket.self) { try range.bounds(as: UInt8.self) }
     }
 }

@@ -7,7 +7,8 @@ import Testing
         services: [
             GATTService(handles: 8...12, uuid: 0x180F),
             GATTService(
-                handles: 1...7, uuid: 0x180F, includes: [GATTInclude(handle: 2, handles: 8...12, uuid: 0x180F)]),
+                handles: 1...7, uuid: 0x180F,
+                includes: [GATTService.Include(handle: 2, handles: 8...12, uuid: 0x180F)]),
         ],
         characteristics: [
             GATTCharacteristic(

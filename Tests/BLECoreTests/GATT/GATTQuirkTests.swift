@@ -2,7 +2,7 @@ import BLECore
 import Testing
 
 @Suite struct GATTQuirkTests {
-    private let all: [GATTQuirk] = [
+    private let all: [GATTDatabase.Quirk] = [
         .serviceEndClamped(0x0101), .serviceEndMissing(0x0102), .serviceDropped(0x0103), .serviceHidden(0x0104),
         .serviceListCutShort(0x0105), .characteristicDropped(0x0106), .characteristicOutsideService(0x0107),
         .characteristicListCutShort(0x0108), .includeDropped(0x0109), .includeWithoutUUID(0x010A),

@@ -5,7 +5,7 @@ import Testing
 @Suite struct RecoveryLadderTests {
     private typealias Action = RecoveryLadder.Action
     private let start = BootInstant(nanoseconds: 9_000_000_000_000)
-    private let silence = RecoveryReason.silence(.seconds(90))
+    private let silence = RecoveryPolicy.Reason.silence(.seconds(90))
 
     private func silent(_ policy: RecoveryPolicy) -> RecoveryLadder {
         var ladder = RecoveryLadder(policy)
@@ -20,7 +20,7 @@ import Testing
         #expect(!isInTrouble && deadline == nil)
     }
 
-    private func began(_ step: RecoveryStep) -> [Action] {
+    private func began(_ step: RecoveryPolicy.Step) -> [Action] {
         [.notify(.began(step, because: silence)), .perform(step)]
     }
 
@@ -36,7 +36,7 @@ import Testing
         var now = start
         #expect(wait(&ladder, &now) == began(.eventMasks))
         #expect(now == start + .seconds(15))
-        for (step, next) in [(15, RecoveryStep.power), (10, .usbPort), (10, .driver)] {
+        for (step, next) in [(15, RecoveryPolicy.Step.power), (10, .usbPort), (10, .driver)] {
             #expect(ladder.stepFinished(nil, at: now) == [])
             let before = now
             #expect(wait(&ladder, &now) == began(next))
@@ -53,7 +53,7 @@ import Testing
         #expect(wait(&ladder, &now) == began(.power))
     }
 
-    @Test(arguments: RecoveryStep.allCases) func whatComesAfterAStepEndsTheTrouble(step: RecoveryStep) {
+    @Test(arguments: RecoveryPolicy.Step.allCases) func whatComesAfterAStepEndsTheTrouble(step: RecoveryPolicy.Step) {
         var ladder = silent(.usb)
         var now = start
         var actions: [Action] = []
@@ -77,14 +77,14 @@ import Testing
     }
 
     @Test func noFurtherStepIsTakenThanPermitted() {
-        let last: [(RecoveryPolicy, [RecoveryStep])] = [
+        let last: [(RecoveryPolicy, [RecoveryPolicy.Step])] = [
             (.rescan, [.eventMasks]), (.power, [.eventMasks, .power]),
             (.usb, [.eventMasks, .power, .usbPort, .driver]),
         ]
         for (policy, expected) in last {
             var ladder = silent(policy)
             var now = start
-            var steps: [RecoveryStep] = []
+            var steps: [RecoveryPolicy.Step] = []
             var isExhausted = false
             while !isExhausted {
                 for action in wait(&ladder, &now) {
@@ -109,7 +109,7 @@ import Testing
     /// A controller without links after the step has none that nobody knows.
     @Test(.row("W52")) func aLinkThatOnlyTheControllerHasEndsWithPower() {
         let peer = PeerID(address: BluetoothAddress(rawValue: 0xC0FF_EE00_0001), type: .random)
-        let reason = RecoveryReason.suspectedLink(peer)
+        let reason = RecoveryPolicy.Reason.suspectedLink(peer)
         for policy in [RecoveryPolicy.none, .rescan] {
             var ladder = RecoveryLadder(policy)
             #expect(ladder.linkSuspected(to: peer, at: start) == [])
@@ -282,7 +282,7 @@ import Testing
         #expect(ladder.responded(at: start) == [])
         #expect(ladder.commandTimedOut(at: start + .seconds(1)) == [])
         #expect(ladder.commandTimedOut(at: start + .seconds(2)) == [])
-        let reason = RecoveryReason.commandTimeouts(3)
+        let reason = RecoveryPolicy.Reason.commandTimeouts(3)
         #expect(
             ladder.commandTimedOut(at: start + .seconds(3)) == [
                 .notify(.began(.power, because: reason)), .perform(.power),
@@ -353,8 +353,8 @@ import Testing
     }
 
     @Test func stepsHaveNames() {
-        for step in RecoveryStep.allCases { #expect(RecoveryStep(name: step.name) == step) }
-        #expect(RecoveryStep(name: "reset") == nil)
-        #expect(RecoveryStep.allCases.filter(\.endsLinks) == [.power, .radioSwitch, .usbPort, .driver])
+        for step in RecoveryPolicy.Step.allCases { #expect(RecoveryPolicy.Step(name: step.name) == step) }
+        #expect(RecoveryPolicy.Step(name: "reset") == nil)
+        #expect(RecoveryPolicy.Step.allCases.filter(\.endsLinks) == [.power, .radioSwitch, .usbPort, .driver])
     }
 }

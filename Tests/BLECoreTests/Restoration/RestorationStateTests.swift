@@ -29,7 +29,7 @@ import Testing
         return RestorationState(
             adapter: BluetoothAddress(rawValue: 0x00AA_0100_0042),
             peers: [
-                PersistedPeer(
+                RestorationState.Peer(
                     belt,
                     reconnect: .backoff(
                         initial: .milliseconds(500), max: .seconds(60), jitter: 0.25, attempts: 7),
@@ -38,13 +38,13 @@ import Testing
                         interval: .milliseconds(30)...(.milliseconds(50)), supervisionTimeout: .milliseconds(420)),
                     validation: .whenPossible, observesServiceChanges: false,
                     subscriptions: [
-                        PersistedSubscription(0x2A37, service: 0x180D),
-                        PersistedSubscription(
+                        RestorationState.Subscription(0x2A37, service: 0x180D),
+                        RestorationState.Subscription(
                             BluetoothUUID(high: 0x6E40_0003_B5A3_F393, low: 0xE0A9_E50E_24DC_CA9E), index: 1,
                             prefersIndications: true),
                     ]),
-                PersistedPeer(scale, reconnect: .never, timeout: nil),
-            ], scan: PersistedScan(settings, lostAfter: .seconds(15)))
+                RestorationState.Peer(scale, reconnect: .never, timeout: nil),
+            ], scan: RestorationState.Scan(settings, lostAfter: .seconds(15)))
     }
 
     @Test func bytesAreAsLaidOut() throws {
@@ -59,7 +59,7 @@ import Testing
         for (prefix, part) in [("ab", "ub"), (nil, "ub"), ("ab", nil), (nil, nil)] as [(String?, String?)] {
             var filter = ScanFilter()
             (filter.namePrefix, filter.nameContains) = (prefix, part)
-            let state = RestorationState(scan: PersistedScan(ScanSettings.balanced.matching(filter)))
+            let state = RestorationState(scan: RestorationState.Scan(ScanSettings.balanced.matching(filter)))
             #expect(try RestorationState(bytes: state.bytes) == state)
         }
     }
@@ -144,12 +144,12 @@ import Testing
         let many = (0...limit).map { UInt64($0) }
         let peers = many.map { PeerID(address: BluetoothAddress(rawValue: $0), type: .public) }
         let long = [UInt8](repeating: 7, count: 256)
-        var state = RestorationState(peers: peers.map { PersistedPeer($0) })
+        var state = RestorationState(peers: peers.map { RestorationState.Peer($0) })
         #expect(state.excess == "1025 peers")
         state.peers.removeLast()
         #expect(state.excess == nil)
         #expect(try RestorationState(bytes: state.bytes) == state)
-        state.peers[0].subscriptions = many.map { PersistedSubscription(0x2A37, index: Int($0)) }
+        state.peers[0].subscriptions = many.map { RestorationState.Subscription(0x2A37, index: Int($0)) }
         #expect(state.excess == "1025 subscriptions of one peer")
         state.peers[0].subscriptions.removeLast()
         var filters = [ScanFilter](repeating: ScanFilter(), count: 13)
@@ -167,7 +167,7 @@ import Testing
         filters[11].names = [String(repeating: "n", count: 256)]
         filters[12].namePrefix = String(repeating: "n", count: 256)
         for filter in filters {
-            state.scan = PersistedScan(ScanSettings.balanced.matching(filter))
+            state.scan = RestorationState.Scan(ScanSettings.balanced.matching(filter))
             #expect(state.excess != nil)
             #expect(try RestorationState(bytes: state.bytes) != state, "something is cut")
         }
@@ -213,7 +213,7 @@ import Testing
         filters["names"]?.names = [name]
         filters["name prefix"]?.namePrefix = name
         for (field, filter) in filters {
-            let state = RestorationState(scan: PersistedScan(ScanSettings.balanced.matching(filter)))
+            let state = RestorationState(scan: RestorationState.Scan(ScanSettings.balanced.matching(filter)))
             let bytes = state.bytes.map { $0 == 0x78 ? 0xFF : $0 }
             do throws(MalformedPacket) {
                 _ = try RestorationState(bytes: Self.sealed(bytes))

@@ -107,7 +107,7 @@ enum MatrixOperation: String, CaseIterable, Sendable {
     private func connectTwice(_ central: Central, _ peer: PeerID, done: () -> Void) async throws -> Peripheral? {
         let session = try await central.session(
             with: peer,
-            SessionOptions(
+            Session.Options(
                 connect: options, reconnect: .backoff(initial: .seconds(1), jitter: 0, attempts: 2),
                 resetBackoffAfter: .zero)
         )
@@ -128,9 +128,9 @@ enum MatrixOperation: String, CaseIterable, Sendable {
     /// What is wanted before a restart: a session that does not try twice, and a subscription.
     static func state(_ peer: PeerID) -> RestorationState {
         RestorationState(peers: [
-            PersistedPeer(
+            RestorationState.Peer(
                 peer, reconnect: .never, mtu: 23, observesServiceChanges: false,
-                subscriptions: [PersistedSubscription(0xFFF3)])
+                subscriptions: [RestorationState.Subscription(0xFFF3)])
         ])
     }
 
@@ -165,7 +165,7 @@ enum MatrixOperation: String, CaseIterable, Sendable {
     /// A session whose link is made ready by a handshake; it does not try twice.
     private func makeReady(_ central: Central, _ peer: PeerID, done: () -> Void) async throws -> Peripheral? {
         let session = try await central.session(
-            with: peer, SessionOptions(connect: options, reconnect: .never),
+            with: peer, Session.Options(connect: options, reconnect: .never),
             onReady: { link in
                 try await link.write([4], to: 0xFFF1)
                 _ = try await link.read(0xFFF1)

@@ -11,10 +11,11 @@ import Testing
     @Test(
         .row("W29", "W56"),
         arguments: [
-            (VirtualPersonality.Recovery.rescan, RecoveryStep.rescan), (.eventMask, .eventMasks), (.power, .power),
+            (VirtualPersonality.Recovery.rescan, RecoveryPolicy.Step.rescan), (.eventMask, .eventMasks),
+            (.power, .power),
             (.radioSwitch, .radioSwitch), (.usbPort, .usbPort), (.driver, .driver),
         ])
-    func theStepThatHelpsIsTaken(cure: VirtualPersonality.Recovery, expected: RecoveryStep) async throws {
+    func theStepThatHelpsIsTaken(cure: VirtualPersonality.Recovery, expected: RecoveryPolicy.Step) async throws {
         var personality = VirtualPersonality.bluetooth5
         personality.deafness = VirtualPersonality.Deafness(afterReports: 5, recovery: cure)
         try await run(personality, .usb, [.commands, .administration, .recovery]) { time, radio, central in
@@ -25,8 +26,8 @@ import Testing
             var heard = central.scan(.any, .passive.duplicates(.all)).makeAsyncIterator()
             for _ in 1...5 { _ = try await heard.next() }
             let before = time.now
-            var steps: [RecoveryStep] = []
-            var helpful: RecoveryStep?
+            var steps: [RecoveryPolicy.Step] = []
+            var helpful: RecoveryPolicy.Step?
             while helpful == nil, let event = try await events.next() {
                 switch event {
                 case .began(let step, let reason):
@@ -38,7 +39,8 @@ import Testing
                 }
             }
             #expect(helpful == expected)
-            #expect(steps == RecoveryStep.allCases.filter { $0 <= expected && (isBlocked || $0 != .radioSwitch) })
+            #expect(
+                steps == RecoveryPolicy.Step.allCases.filter { $0 <= expected && (isBlocked || $0 != .radioSwitch) })
             #expect(time.now - before < .seconds(200))
             // And it goes on.
             while let event = try await heard.next() {
@@ -513,7 +515,7 @@ import Testing
                     let scan = Task(executorPreference: radio.loop) {
                         for try await _ in central.scan(.any, .passive) {}
                     }
-                    var steps: [RecoveryStep] = []
+                    var steps: [RecoveryPolicy.Step] = []
                     while let event = try await events.next() {
                         if case .began(let step, _) = event { steps.append(step) }
                         if case .exhausted = event { break }

@@ -93,7 +93,7 @@ import Testing
         try await VirtualTime.run { time in
             let bench = try await bench(time)
             let central = Central(adapter: bench.adapter)
-            let options = SessionOptions(
+            let options = Session.Options(
                 connect: ConnectOptions(mtu: 23, observesServiceChanges: false),
                 reconnect: .backoff(initial: .seconds(1), jitter: 0, attempts: 2))
             let session = try await central.session(with: peer, options)

@@ -100,7 +100,7 @@ import Testing
         var personality = VirtualPersonality.bluetooth5
         personality.deafness = VirtualPersonality.Deafness(afterReports: 0, recovery: .driver)
         try await run(personality) { time, _, central in
-            let silence = RecoveryReason.silence(.seconds(90))
+            let silence = RecoveryPolicy.Reason.silence(.seconds(90))
             var events = central.recoveryEvents.makeAsyncIterator()
             let scan = time.task { for try await _ in central.scan(.any, .passive.duplicates(.all)) {} }
             defer { scan.cancel() }

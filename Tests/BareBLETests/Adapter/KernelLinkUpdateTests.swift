@@ -20,7 +20,7 @@ struct KernelLinkUpdateTests {
             #expect(changed.latency == 2 && changed.supervisionTimeout == .seconds(6))
             #expect(try await link.connectionParameters() == changed)
             let phy = try await link.requestPHY(.le2M)
-            #expect(phy == LinkPHY(transmit: .le2M, receive: .le2M))
+            #expect(phy == Peripheral.LinkPHY(transmit: .le2M, receive: .le2M))
             #expect(try await link.phy().receive.rawValue > 0)
         }
     }

@@ -98,7 +98,7 @@ import Testing
         }
         await bench.controller.commandsArrived(8)
         await bench.controller.sendRaw(twoMegabit)
-        #expect(try await phy.value == LinkPHY(transmit: .le2M, receive: .le2M))
+        #expect(try await phy.value == Peripheral.LinkPHY(transmit: .le2M, receive: .le2M))
         await bench.controller.sendRaw(fast)
         _ = try await out.value
         #expect(await bench.sent.suffix(3) == [.leConnectionUpdate, .leConnectionUpdate, .leSetPHY])
@@ -143,7 +143,7 @@ import Testing
 
     @Test func thePHYIsAskedFor() async throws {
         let (bench, link) = try await linked()
-        #expect(try await link.phy() == LinkPHY(transmit: .le2M, receive: .le1M))
+        #expect(try await link.phy() == Peripheral.LinkPHY(transmit: .le2M, receive: .le1M))
         await bench.controller.set { $0.statuses = [.leReadPHY: [.unknownCommand], .leSetPHY: [.unsupportedFeature]] }
         await fails(.notSupported, .unknownCommand) { _ = try await link.phy() }
         await fails(.notSupported, .unsupportedFeature) { _ = try await link.requestPHY(.leCoded, [], .seconds(5)) }

@@ -152,7 +152,7 @@ import Testing
         bench.kernel.withLock { $0.isLinked = true }
         await #expect(throws: error(.busy)) { try await central.connect(belt) }
         bench.kernel.withLock { $0.isLinked = false }
-        let session = try await central.session(with: peer(.random), SessionOptions(connect: options))
+        let session = try await central.session(with: peer(.random), Session.Options(connect: options))
         await #expect(throws: error(.busy)) { try await central.connect(belt) }
         await session.disconnect()
         #expect(await !bench.sent.contains(.leSetScanParameters))
@@ -185,7 +185,7 @@ import Testing
     @Test func aSessionConnectsByTheTypeThatWasHeard() async throws {
         let (bench, central) = try await bench()
         let task = testTask { [options] in
-            try await central.session(with: "C0:00:00:00:00:07", SessionOptions(connect: options))
+            try await central.session(with: "C0:00:00:00:00:07", Session.Options(connect: options))
         }
         await begun(bench, scans: 1)
         await bench.controller.advertise(belt, flags, type: .public)

@@ -11,7 +11,7 @@ struct ChannelBench: Sendable {
     let channel: L2CAPChannel
     let far: FarEnd
 
-    init(_ options: ChannelOptions = ChannelOptions()) async throws {
+    init(_ options: L2CAPChannel.Options = L2CAPChannel.Options()) async throws {
         time = try #require(VirtualTimeTrait.time, "the test lacks .virtualTime")
         device = VirtualPeripheral(.battery, time: time)
         let (ours, theirs) = try LinkSocket.pair()

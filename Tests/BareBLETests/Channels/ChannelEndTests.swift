@@ -93,7 +93,7 @@ import Testing
 
     /// Reading is paused, so only the one who sends can notice.
     @Test func aSenderLearnsOfTheEndBesideASlowConsumer() async throws {
-        let bench = try await ChannelBench(ChannelOptions(capacity: 2))
+        let bench = try await ChannelBench(L2CAPChannel.Options(capacity: 2))
         let count = await bench.sendUntilHeld(1000)
         _ = try await bench.fill()
         let waiting = testTask { try await bench.channel.send([9]) }
@@ -103,7 +103,7 @@ import Testing
     }
 
     @Test func theLinksEndComesAfterWhatArrived() async throws {
-        let bench = try await ChannelBench(ChannelOptions(capacity: 2))
+        let bench = try await ChannelBench(L2CAPChannel.Options(capacity: 2))
         let count = await bench.sendUntilHeld(1000)
         _ = try await bench.fill()
         let waiting = testTask { try await bench.channel.send([9]) }
@@ -137,7 +137,9 @@ import Testing
                 _ = try await bench.link.openChannel(psm: psm)
             }
         }
-        for options in [ChannelOptions(mtu: 22), ChannelOptions(mtu: 65_536), ChannelOptions(capacity: 0)] {
+        for options in [
+            L2CAPChannel.Options(mtu: 22), L2CAPChannel.Options(mtu: 65_536), L2CAPChannel.Options(capacity: 0),
+        ] {
             await #expect(throws: error(.invalidArgument)) {
                 _ = try await bench.link.openChannel(psm: 0x80, options)
             }

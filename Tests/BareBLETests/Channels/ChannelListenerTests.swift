@@ -25,7 +25,7 @@ import Testing
     @Test func aChannelComesWithItsCentralAndCarriesPacketsBothWays() async throws {
         try await ServerBench.run { bench in
             let listener = try await bench.local.listenForChannels(
-                ChannelListenerOptions(mtu: 100))
+                ChannelListener.Options(mtu: 100))
             let (one, other) = (try await bench.raw(), try await bench.raw())
             let (far, second) = (
                 try await bench.open(listener, other), try await bench.open(listener, one)
@@ -47,7 +47,7 @@ import Testing
 
     @Test(.row("P27")) func aCentralHasEightChannelsAndTheNinthIsRefused() async throws {
         try await ServerBench.run { bench in
-            let listener = try await bench.local.listenForChannels(ChannelListenerOptions(backlog: 100))
+            let listener = try await bench.local.listenForChannels(ChannelListener.Options(backlog: 100))
             let (greedy, modest) = (try await bench.raw(), try await bench.raw())
             var far: [FarEnd] = []
             for _ in 0..<8 { far.append(try await bench.open(listener, greedy)) }
@@ -76,7 +76,7 @@ import Testing
                 + [UInt8](repeating: UInt8(truncatingIfNeeded: number), count: size - 2)
         }
         try await ServerBench.run { bench in
-            let listener = try await bench.local.listenForChannels(ChannelListenerOptions(mtu: size))
+            let listener = try await bench.local.listenForChannels(ChannelListener.Options(mtu: size))
             let central = try await bench.raw()
             var channels = listener.channels.makeAsyncIterator()
             try await withThrowingTaskGroup(of: Void.self) { group in
@@ -113,7 +113,7 @@ import Testing
 
     @Test(.row("P27")) func whatTheApplicationDoesNotTakeIsBounded() async throws {
         try await ServerBench.run { bench in
-            let listener = try await bench.local.listenForChannels(ChannelListenerOptions(backlog: 2))
+            let listener = try await bench.local.listenForChannels(ChannelListener.Options(backlog: 2))
             let central = try await bench.raw()
             let far = [try await bench.open(listener, central), try await bench.open(listener, central)]
             let error = await #expect(throws: BLEError.self) { _ = try await bench.open(listener, central) }
@@ -184,7 +184,7 @@ import Testing
 
     @Test func whatAListenerCannotHaveIsRefusedForTheAdapter() async throws {
         try await ServerBench.run { bench in
-            for (psm, options) in [(0x0100, ChannelListenerOptions()), (0x80, ChannelListenerOptions(mtu: 22))] {
+            for (psm, options) in [(0x0100, ChannelListener.Options()), (0x80, ChannelListener.Options(mtu: 22))] {
                 let error = await #expect(throws: BLEError.self) {
                     _ = try await bench.local.listenForChannels(psm: UInt16(psm), options)
                 }
@@ -276,10 +276,10 @@ import Testing
     }
 
     @Test(arguments: [
-        ChannelListenerOptions(mtu: 22), ChannelListenerOptions(mtu: 65_536), ChannelListenerOptions(capacity: 0),
-        ChannelListenerOptions(maximumChannels: 0), ChannelListenerOptions(backlog: 0),
+        ChannelListener.Options(mtu: 22), ChannelListener.Options(mtu: 65_536), ChannelListener.Options(capacity: 0),
+        ChannelListener.Options(maximumChannels: 0), ChannelListener.Options(backlog: 0),
     ])
-    func impossibleOptionsAreRefused(_ options: ChannelListenerOptions) async throws {
+    func impossibleOptionsAreRefused(_ options: ChannelListener.Options) async throws {
         try await ServerBench.run { bench in
             let error = await #expect(throws: BLEError.self) { _ = try await bench.local.listenForChannels(options) }
             #expect(error?.code == .invalidArgument)

@@ -16,10 +16,10 @@ struct KernelChannelListenerTests {
     private struct Bed {
         let local: LocalPeripheral
         let listener: ChannelListener
-        let advertising: AdvertisementLease
+        let advertising: Advertisement.Lease
         let client: Peripheral
 
-        init(security: AccessRequirement.Level = .open, _ options: ChannelListenerOptions) async throws {
+        init(security: AccessRequirement.Level = .open, _ options: ChannelListener.Options) async throws {
             let host = try await central("hci0")
             // A link of an earlier test would be used again, and the kernel ends it soon.
             while try (0..<2).contains(where: { try !Controllers.links(of: $0).isEmpty }) {
@@ -43,13 +43,13 @@ struct KernelChannelListenerTests {
 
     /// 1 MiB each way in all, for longer than the 40 s that the kernel gives a channel to be set up.
     @Test(.row("P27")) func eightChannelsCarryPacketsBothWaysAndTheNinthIsClosedAtOnce() async throws {
-        let bed = try await Bed(ChannelListenerOptions(mtu: 2048, capacity: 8))
+        let bed = try await Bed(ChannelListener.Options(mtu: 2048, capacity: 8))
         let psm = try await bed.client.read(.l2capPSM)
         #expect(psm == bed.listener.psm && psm >= 0x80)
         var channels = bed.listener.channels.makeAsyncIterator()
         var pairs: [(near: L2CAPChannel, far: L2CAPChannel)] = []
         for _ in 0..<8 {
-            let far = try await bed.client.openChannel(psm: psm, ChannelOptions(mtu: 2048))
+            let far = try await bed.client.openChannel(psm: psm, L2CAPChannel.Options(mtu: 2048))
             let incoming = try #require(try await channels.next())
             #expect(incoming.channel.sendMTU == 2048 && far.sendMTU == 2048)
             #expect(incoming.central.peer?.address == (try Controllers.info(1)).address)
@@ -115,10 +115,10 @@ struct KernelChannelListenerTests {
     }
 
     @Test func theKernelEnforcesTheSecurity() async throws {
-        let bed = try await Bed(security: .encrypted, ChannelListenerOptions())
+        let bed = try await Bed(security: .encrypted, ChannelListener.Options())
         do {
             _ = try await bed.client.openChannel(
-                psm: bed.listener.psm, ChannelOptions(timeout: .seconds(3)))
+                psm: bed.listener.psm, L2CAPChannel.Options(timeout: .seconds(3)))
             Issue.record("the link is not encrypted")
         } catch {
             #expect(error.code == .timedOut || error.code == .insufficientSecurity, "\(error)")
@@ -128,7 +128,7 @@ struct KernelChannelListenerTests {
     }
 
     @Test(.row("P26")) func theConnectionParametersOfACentralAreReadAndChanged() async throws {
-        let bed = try await Bed(ChannelListenerOptions())
+        let bed = try await Bed(ChannelListener.Options())
         let id = try #require(await bed.local.centrals.first).id
         #expect(try await bed.local.connectionParameters(of: id).interval.upperBound <= .milliseconds(50))
         let changed = try await bed.local.requestConnectionParameters(.lowPower, of: id)
@@ -138,7 +138,7 @@ struct KernelChannelListenerTests {
     }
 
     @Test func whatEndsWhileItWaitsIsNoTrouble() async throws {
-        let bed = try await Bed(ChannelListenerOptions(capacity: 1))
+        let bed = try await Bed(ChannelListener.Options(capacity: 1))
         var channels = bed.listener.channels.makeAsyncIterator()
         let far = try await bed.client.openChannel(psm: bed.listener.psm)
         let near = try #require(try await channels.next()).channel

@@ -37,7 +37,7 @@ struct KernelChannelTests {
 
     @Test func packetsOfEverySizeComeBackAsTheyWere() async throws {
         let link = try await courier()
-        let channel = try await link.openChannel(psm: PSM.echo, ChannelOptions(mtu: 2048))
+        let channel = try await link.openChannel(psm: PSM.echo, L2CAPChannel.Options(mtu: 2048))
         #expect(channel.sendMTU == 2048)
         var iterator = channel.packets.makeAsyncIterator()
         // Around a segment (23 and 247 bytes, less 2 in the first), the kernel's usual MTU, and the longest.
@@ -67,7 +67,7 @@ struct KernelChannelTests {
 
     @Test func aSlowConsumerHoldsThePeerBack() async throws {
         let link = try await courier()
-        let channel = try await link.openChannel(psm: PSM.source, ChannelOptions(capacity: 8))
+        let channel = try await link.openChannel(psm: PSM.source, L2CAPChannel.Options(capacity: 8))
         let total: UInt32 = 800
         let held = try await standstill(link) { try await number(link.read(progress)) }
         #expect(held > 8 && held < total)
@@ -156,7 +156,7 @@ struct KernelChannelTests {
             _ = try await link.openChannel(psm: 0x25)
         }
         await #expect(throws: error(.timedOut)) {
-            _ = try await link.openChannel(psm: PSM.silent, ChannelOptions(timeout: .milliseconds(500)))
+            _ = try await link.openChannel(psm: PSM.silent, L2CAPChannel.Options(timeout: .milliseconds(500)))
         }
         let unwanted = Task { _ = try await link.openChannel(psm: PSM.silent) }
         unwanted.cancel()

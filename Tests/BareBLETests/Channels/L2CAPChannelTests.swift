@@ -8,7 +8,7 @@ import Testing
     // MARK: Packets
 
     @Test func packetsKeepTheirOrderAndBoundsBothWays() async throws {
-        let bench = try await ChannelBench(ChannelOptions(mtu: 5000))
+        let bench = try await ChannelBench(L2CAPChannel.Options(mtu: 5000))
         let packets = [1, 2, 22, 23, 251, 672, 673, 5000].map { [UInt8](repeating: UInt8($0 & 0xFF), count: $0) }
         for packet in packets { try await bench.channel.send(packet) }
         for packet in packets {
@@ -22,7 +22,7 @@ import Testing
 
     /// The peer has to wait when the consumer does, and loses nothing by it.
     @Test func aSlowConsumerHoldsThePeerBack() async throws {
-        let bench = try await ChannelBench(ChannelOptions(capacity: 4))
+        let bench = try await ChannelBench(L2CAPChannel.Options(capacity: 4))
         let total: UInt32 = 20_000
         let held = await bench.sendUntilHeld(total)
         #expect(held > 4 && held < total)

@@ -132,7 +132,7 @@ import Testing
             // in: Docs/users/coming-from.md
             // autoconnectionHandler, connectionTasks, connectionEventPublisher
             let session = try await central.session(
-                with: peer, SessionOptions(reconnect: .backoff(initial: .seconds(1), attempts: 10)),
+                with: peer, Session.Options(reconnect: .backoff(initial: .seconds(1), attempts: 10)),
                 onReady: { device in _ = try await device.read(.batteryLevel) })
             events: for try await event in session.events {
                 switch event {

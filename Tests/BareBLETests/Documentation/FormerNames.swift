@@ -65,3 +65,29 @@ func formerNamesOfScansAndLinks(_ central: Central, _ device: Peripheral, _ moni
     let framing: Assembly = .length(3)
     print(framing)
 }
+
+@available(*, deprecated)
+func formerNamesOfTypesThatAreNested() {
+    let advertising: [Any.Type] = [
+        LERole.self, DeviceID.self, AdvertisedURI.self, MeshProvisioning.self, MeshBeacon.self, TransportBlock.self,
+        ThreeDInformation.self, OutOfBandFlags.self, ResolvableSetIdentifier.self, EncryptedAdvertisingData.self,
+        ConnectionIntervalRange.self, ChannelMapUpdate.self, PeriodicResponseTiming.self, BIGInfo.self,
+        AdvertisingFlags.self, AddressKind.self,
+    ]
+    let attributes: [Any.Type] = [
+        GATTInclude.self, GATTQuirk.self, DiscoveryCoverage.self, CacheValidation.self,
+        CharacteristicAggregateFormat.self, CharacteristicExtendedProperties.self,
+        CharacteristicPresentationFormat.self, PresentedValue.self, ValidRange.self,
+        ClientCharacteristicConfiguration.self, ServerCharacteristicConfiguration.self,
+    ]
+    let links: [Any.Type] = [
+        ServiceChange.self, AttributeReading.self, WriteKind.self, DisconnectMode.self, QueuedCall<Int>.self,
+        ActiveSubscription.self, RestoredSubscription.self, LinkPHY.self, ChannelOptions.self, SecurityRequest.self,
+        SubscriptionKind.self, SubscriptionSharing.self, MalformedValuePolicy.self,
+    ]
+    let sessions: [Any.Type] = [
+        SessionOptions.self, Disconnection.self, SessionState.self, ConnectionEvent.self, SessionHandlers.self,
+        StateStatus.self, RestoredPeer.self, RestoredValues.self, RestoredScan.self,
+    ]
+    print(advertising, attributes, links, sessions)
+}

@@ -33,7 +33,7 @@ import Testing
     func resume(_ central: Central, heard: @escaping @Sendable (UInt16) async -> Bool) async throws {
         // What is code cannot be stored. It is given again, before anything is connected.
         let before = try await central.restore { _ in
-            SessionHandlers(onReady: { device in
+            Session.Handlers(onReady: { device in
                 if try await device.read(.bodySensorLocation) != .wrist {
                     try await device.write(.wrist, to: .bodySensorLocation)
                 }

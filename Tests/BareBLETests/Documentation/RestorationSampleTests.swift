@@ -16,7 +16,7 @@ import Testing
         // in: Sources/BareBLE/BareBLE.docc/Restarting.md
         // What is code cannot be stored. Each peer gets it again, before anything is connected.
         let before = try await central.restore { peer in
-            SessionHandlers(onReady: { device in try await device.write([1], to: 0xFFF1) })
+            Session.Handlers(onReady: { device in try await device.write([1], to: 0xFFF1) })
         }
         for peer in before.peers {
             if let failure = peer.failure { print(peer.peer, failure) }

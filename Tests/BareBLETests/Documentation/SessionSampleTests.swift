@@ -19,7 +19,7 @@ import Testing
     private func decide(_ central: Central, _ peer: PeerID) async throws {
         // in: Sources/BareBLE/BareBLE.docc/Sessions.md
         let session = try await central.session(
-            with: peer, SessionOptions(connect: ConnectOptions(timeout: nil)),
+            with: peer, Session.Options(connect: ConnectOptions(timeout: nil)),
             reconnect: { loss, failures in
                 loss.reason == .supervisionTimeout ? .seconds(1) : failures < 10 ? .seconds(30) : nil
             })

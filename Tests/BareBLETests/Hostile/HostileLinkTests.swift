@@ -52,8 +52,8 @@ struct HostileLinkTests {
 
     @Test(
         "values faster than anybody takes them", .row("T20", "T17"),
-        arguments: [SubscriptionKind.notifications, .indications])
-    func flood(kind: SubscriptionKind) async throws {
+        arguments: [SubscribeOptions.Kind.notifications, .indications])
+    func flood(kind: SubscribeOptions.Kind) async throws {
         let link = try await HostileLink(HostileLink.database())
         let values = try await link.device.subscribe(to: .handle(3), SubscribeOptions(preferred: kind))
         let count = kind == .notifications ? 10_000 : 600

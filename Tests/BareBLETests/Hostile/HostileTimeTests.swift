@@ -115,7 +115,7 @@ struct HostileTimeTests {
                 peer.shutdown()
                 return device
             }
-            let session = try await central.session(target, SessionOptions(), SessionHandlers())
+            let session = try await central.session(target, Session.Options(), Session.Handlers())
             try await time.clock.sleep(for: .seconds(3600))
             let (timers, watched) = (time.loop.timerCount, time.loop.watchedCount)
             let first = connects.withLock { $0 }

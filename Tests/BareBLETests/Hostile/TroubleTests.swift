@@ -48,7 +48,7 @@ import Testing
             let peripheral = await radio.add(Self.fickle)
             let central = Central(configuration, radio: radio)
             let peer = try #require(await radio.id(of: peripheral))
-            var options = SessionOptions(reconnect: .backoff(initial: .seconds(1), max: .seconds(1), jitter: 0))
+            var options = Session.Options(reconnect: .backoff(initial: .seconds(1), max: .seconds(1), jitter: 0))
             options.connect.mtu = 23
             let session = try await central.session(with: peer, options)
             var links = 0

@@ -50,7 +50,7 @@ struct HostileNeighbour: Sendable {
     func work(until end: BootInstant) async throws -> (pdus: Int, links: Int) {
         let id = PeerID(address: BluetoothAddress(rawValue: 0xC0BA_D000_0001), type: .random)
         await radio.place(peer, as: id, advertising: VirtualAdvertisement(Self.device))
-        let options = SessionOptions(
+        let options = Session.Options(
             reconnect: .backoff(initial: .milliseconds(50), max: .milliseconds(200)),
             resetBackoffAfter: .milliseconds(10))
         let session = try await central.session(with: id, options)

@@ -52,7 +52,7 @@ import Testing
     @Test func aFormatIsRead() async throws {
         let device = try await central.attach(to: VirtualPeripheral(device))
         let format = try await device.presentationFormat(of: 0xFFF2)
-        #expect(format == CharacteristicPresentationFormat(format: 0x0E, exponent: -2, unit: 0x272F))
+        #expect(format == GATTDescriptor.PresentationFormat(format: 0x0E, exponent: -2, unit: 0x272F))
     }
 
     @Test func aSubscriptionKeepsItsConfiguration() async throws {

@@ -9,14 +9,14 @@ import Testing
 @Suite(.timeLimit(.minutes(10))) struct RecoveryTests {
     /// Remembers the requests to the hook, and responds.
     private final class Hook: Sendable {
-        let requests = Lock<[SecurityRequest]>([])
+        let requests = Lock<[Configuration.SecurityRequest]>([])
         let answer: Bool
 
         init(answers answer: Bool) {
             self.answer = answer
         }
 
-        func asked(_ request: SecurityRequest) -> Bool {
+        func asked(_ request: Configuration.SecurityRequest) -> Bool {
             requests.withLock { $0.append(request) }
             return answer
         }

@@ -151,7 +151,7 @@ import Testing
         }
     }
 
-    private static func failure<Value>(_ call: QueuedCall<Value>) async -> BLEError? {
+    private static func failure<Value>(_ call: Peripheral.QueuedCall<Value>) async -> BLEError? {
         do {
             _ = try await call.value
             return nil

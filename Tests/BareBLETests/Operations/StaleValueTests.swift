@@ -56,8 +56,8 @@ import Testing
     }
 
     // The value follows the response to the subscription when the request is written.
-    @Test(.row("T30"), arguments: [WriteKind.withResponse, .withoutResponse]) func aValueAfterTheConsent(
-        _ kind: WriteKind
+    @Test(.row("T30"), arguments: [Peripheral.WriteKind.withResponse, .withoutResponse]) func aValueAfterTheConsent(
+        _ kind: Peripheral.WriteKind
     )
         async throws
     {

@@ -12,7 +12,7 @@ import Testing
 
     /// The stored entry of the one peer.
     private func expectStored(
-        _ subscriptions: [PersistedSubscription], by central: Central, _ bench: RestorationBench,
+        _ subscriptions: [RestorationState.Subscription], by central: Central, _ bench: RestorationBench,
         sourceLocation: SourceLocation = #_sourceLocation
     ) async throws {
         try await central.saveState()
@@ -30,7 +30,7 @@ import Testing
                 let absent = await session.subscribe(to: 0xFFF9)
                 var values = absent.makeAsyncIterator()
                 await #expect(throws: error(.attributeNotFound)) { _ = try await values.next() }
-                try await expectStored([PersistedSubscription(0xFFF9)], by: central, bench)
+                try await expectStored([RestorationState.Subscription(0xFFF9)], by: central, bench)
                 await absent.unsubscribe()
                 try await expectStored([], by: central, bench)
             }
@@ -48,7 +48,7 @@ import Testing
                 let second = try #require(try await device.discover(level: .full).characteristics(0xFFF2).last)
                 let values = await session.subscribe(to: .characteristic(second))
                 try await central.saveState()
-                let wanted = PersistedSubscription(0xFFF2, index: 1)
+                let wanted = RestorationState.Subscription(0xFFF2, index: 1)
                 #expect(try bench.stored().peers.map(\.subscriptions) == [[wanted]])
                 await bench.radio.move(peripheral, to: .outOfRange)
                 _ = await device.disconnected()
@@ -63,7 +63,7 @@ import Testing
             let bench = try RestorationBench(time)
             _ = try await bench.add(.battery)
             try await bench.run { central, _ in
-                let scan = central.scan(PersistedScan(ScanSettings.passive))
+                let scan = central.scan(RestorationState.Scan(ScanSettings.passive))
                 var (first, second): (ScanSequence.AsyncIterator?, ScanSequence.AsyncIterator?) =
                     (scan.makeAsyncIterator(), scan.makeAsyncIterator())
                 _ = try await first?.next()
@@ -71,11 +71,11 @@ import Testing
                 first = nil
                 await time.settle()
                 try await central.saveState()
-                #expect(try bench.stored().scan == PersistedScan(ScanSettings.passive))
+                #expect(try bench.stored().scan == RestorationState.Scan(ScanSettings.passive))
                 second = nil
                 await time.settle()
                 try await central.saveState()
-                #expect(try bench.stored().scan == PersistedScan(ScanSettings.passive))
+                #expect(try bench.stored().scan == RestorationState.Scan(ScanSettings.passive))
                 await scan.stop()
                 try await central.saveState()
                 #expect(try bench.stored().scan == nil)
@@ -119,9 +119,9 @@ import Testing
             _ = try await bench.add(.battery)
             try await bench.run { central, _ in
                 // Something is stored from here on.
-                for try await _ in central.scan(PersistedScan(ScanSettings.balanced)) { break }
+                for try await _ in central.scan(RestorationState.Scan(ScanSettings.balanced)) { break }
                 for turns in 0..<60 {
-                    let scan = central.scan(PersistedScan(ScanSettings.passive))
+                    let scan = central.scan(RestorationState.Scan(ScanSettings.passive))
                     let isStarting = Lock(false)
                     let task = time.task {
                         isStarting.withLock { $0 = true }
@@ -134,7 +134,8 @@ import Testing
                     try await time.clock.sleep(for: .seconds(1))
                     #expect(await !bench.radio.isScanning(), "after \(turns) turns")
                     try await central.saveState()
-                    #expect(try bench.stored().scan != PersistedScan(ScanSettings.passive), "after \(turns) turns")
+                    #expect(
+                        try bench.stored().scan != RestorationState.Scan(ScanSettings.passive), "after \(turns) turns")
                     task.cancel()
                     try await task.value
                 }
@@ -159,7 +160,7 @@ import Testing
                 }
             }
             try await bench.run { _, restoration in
-                #expect(restoration.scan?.persisted == PersistedScan(ScanSettings.passive))
+                #expect(restoration.scan?.persisted == RestorationState.Scan(ScanSettings.passive))
                 #expect(restoration.subscriptions.map(\.characteristic) == [0xFFF2])
             }
         }
@@ -206,7 +207,7 @@ import Testing
                 _ = try await session.ready(within: limit)
                 let values = await session.subscribe(to: 0xFFF2)
                 _ = try await session.detach()
-                try await expectStored([PersistedSubscription(0xFFF2)], by: central, bench)
+                try await expectStored([RestorationState.Subscription(0xFFF2)], by: central, bench)
                 withExtendedLifetime(values) {}
             }
         }

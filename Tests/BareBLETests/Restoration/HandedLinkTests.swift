@@ -17,7 +17,7 @@ import Testing
     private func begin(_ bench: RestorationBench, _ peer: PeerID) async throws -> Daemon {
         let central = bench.fresh()
         _ = try await central.restore(from: bench.environment)
-        let session = try await central.session(with: peer, SessionOptions(connect: ConnectOptions(mtu: 99)))
+        let session = try await central.session(with: peer, Session.Options(connect: ConnectOptions(mtu: 99)))
         let subscription = await session.subscribe(to: 0xFFF2)
         var values = subscription.makeAsyncIterator()
         guard case .began = try await values.next() else { throw error(.system) }
@@ -86,7 +86,7 @@ import Testing
         let (_, unlinked) = try await bench.add(RestorationBench.sensor)
         let daemon = try await begin(bench, peer)
         let (first, session) = (daemon.central, daemon.session)
-        let without = try await first.session(with: unlinked, SessionOptions(reconnect: .never))
+        let without = try await first.session(with: unlinked, Session.Options(reconnect: .never))
         _ = try await without.ready(within: limit)
         let links = await first.suspend(keepingLinks: true)
         withExtendedLifetime(daemon.values) {}

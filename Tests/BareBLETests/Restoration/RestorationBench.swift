@@ -32,7 +32,7 @@ struct RestorationBench: Sendable {
     /// One run of the daemon: it is over when `body` is, without a goodbye, as if it were killed.
     func run<Value: Sendable>(
         holding: SubscribeOptions = SubscribeOptions(),
-        handlers: @Sendable (PersistedPeer) -> SessionHandlers? = { _ in SessionHandlers() },
+        handlers: @Sendable (RestorationState.Peer) -> Session.Handlers? = { _ in Session.Handlers() },
         _ body: (Central, Restoration) async throws -> Value
     ) async throws -> Value {
         let value: Value

@@ -28,7 +28,7 @@ import Testing
             var devices: [(peripheral: VirtualPeripheral, peer: PeerID)] = []
             for _ in 0..<count { devices.append(try await bench.add(RestorationBench.sensor)) }
             let known = devices
-            var options = SessionOptions(reconnect: .backoff(initial: .seconds(2), max: .seconds(9), attempts: 4))
+            var options = Session.Options(reconnect: .backoff(initial: .seconds(2), max: .seconds(9), attempts: 4))
             options.connect = ConnectOptions(timeout: nil, mtu: 99, observesServiceChanges: false)
             let wanted = options
             try await bench.run { central, _ in
@@ -88,8 +88,8 @@ import Testing
             try await bench.run(handlers: { wanted in
                 asked.withLock { $0.append(wanted.peer) }
                 if wanted.peer == c { return nil }
-                if wanted.peer == b { return SessionHandlers() }
-                return SessionHandlers(
+                if wanted.peer == b { return Session.Handlers() }
+                return Session.Handlers(
                     onReady: { try await $0.write([9], to: 0xFFF1) }, reconnect: { _, _ in .seconds(3) })
             }) { central, restoration in
                 #expect(asked.withLock(\.self) == [a, b, c])
@@ -183,7 +183,8 @@ import Testing
                 try await task.value
             }
             #expect(
-                try bench.stored().scan == PersistedScan(ScanSettings.passive.matching(filter), lostAfter: .seconds(9)))
+                try bench.stored().scan
+                    == RestorationState.Scan(ScanSettings.passive.matching(filter), lostAfter: .seconds(9)))
             try await bench.run { _, restoration in
                 let scan = try #require(restoration.scan)
                 #expect(scan.failure == nil)
@@ -205,7 +206,7 @@ import Testing
         try await VirtualTime.run { time in
             let bench = try RestorationBench(time)
             let (_, peer) = try await bench.add(.battery)
-            let scan = PersistedScan(ScanSettings.passive.matching(.services(0x180F)))
+            let scan = RestorationState.Scan(ScanSettings.passive.matching(.services(0x180F)))
             try StateStore(directory: bench.folder.path, identifier: "hub").open().save(RestorationState(scan: scan))
             await bench.radio.powerOff()
             try await bench.run { _, restoration in
@@ -251,7 +252,7 @@ import Testing
                 try await time.clock.sleep(for: .seconds(1))
                 withExtendedLifetime(values) {}
             }
-            let wanted = PersistedSubscription(0xFFF2, index: 1, prefersIndications: true)
+            let wanted = RestorationState.Subscription(0xFFF2, index: 1, prefersIndications: true)
             #expect(try bench.stored().peers.map(\.subscriptions) == [[wanted]])
             try await bench.run { _, restoration in
                 let restored = try #require(restoration.subscriptions.first)

@@ -189,12 +189,12 @@ import Testing
     }
 
     private func change(_ keeper: isolated StateKeeper, adding peers: [PeerID]) {
-        for peer in peers { keeper.want(PersistedPeer(peer)) }
+        for peer in peers { keeper.want(RestorationState.Peer(peer)) }
     }
 
     /// Both at once: else the disk may have failed before anybody waits for it.
     private func want(_ peer: PeerID, _ keeper: isolated StateKeeper) async throws {
-        keeper.want(PersistedPeer(peer))
+        keeper.want(RestorationState.Peer(peer))
         try await keeper.flush()
     }
 
@@ -211,7 +211,7 @@ import Testing
             }
             #expect(await keeper.status.failure?.hint == "Wait.")
             // A change does not wait for the pause.
-            await keeper.want(PersistedPeer(peers[1]))
+            await keeper.want(RestorationState.Peer(peers[1]))
             try await keeper.flush()
             #expect(disk.written.withLock(\.self) == [2])
             #expect(await keeper.status.failure == nil)
@@ -252,7 +252,7 @@ import Testing
             } letGo: {
                 isFree.withLock { $0 = true }
             }
-            await keeper.want(PersistedPeer(peers[0]))
+            await keeper.want(RestorationState.Peer(peers[0]))
             while !disk.isAsked, !Task.isCancelled { await Task.yield() }
             // Else time would stand as long as the disk works.
             time.loop.release()

@@ -10,9 +10,9 @@ import Testing
     private let state = RestorationState(
         adapter: BluetoothAddress("00:AA:01:00:00:42"),
         peers: [
-            PersistedPeer(
+            RestorationState.Peer(
                 PeerID(address: BluetoothAddress(rawValue: 0xC011_2233_4455), type: .random),
-                subscriptions: [PersistedSubscription(0x2A37, service: 0x180D)])
+                subscriptions: [RestorationState.Subscription(0x2A37, service: 0x180D)])
         ])
 
     init() throws {
@@ -139,8 +139,8 @@ import Testing
         var large = state
         large.peers = (0..<200).map { number in
             let peer = PeerID(address: BluetoothAddress(rawValue: UInt64(number)), type: .public)
-            let subscriptions = (0..<1_000).map { PersistedSubscription(0x2A37, index: $0) }
-            return PersistedPeer(peer, subscriptions: subscriptions)
+            let subscriptions = (0..<1_000).map { RestorationState.Subscription(0x2A37, index: $0) }
+            return RestorationState.Peer(peer, subscriptions: subscriptions)
         }
         #expect(code { () throws(BLEError) in try open.save(large) } == .tooLong)
         #expect(try open.load().state == state)
@@ -159,8 +159,10 @@ import Testing
         #expect(try open.load().state == full)
     }
 
-    private static func peers(_ count: Int) -> [PersistedPeer] {
-        (0..<count).map { PersistedPeer(PeerID(address: BluetoothAddress(rawValue: UInt64($0)), type: .public)) }
+    private static func peers(_ count: Int) -> [RestorationState.Peer] {
+        (0..<count).map {
+            RestorationState.Peer(PeerID(address: BluetoothAddress(rawValue: UInt64($0)), type: .public))
+        }
     }
 
     /// A full disk: `/dev/full` cannot stand in for a directory, but a limit to the size of files does the same to the

@@ -242,7 +242,7 @@ import Testing
             let bench = try await SecurityBench(time, VirtualSecurity(hasSecureConnections: false))
             let link = try await bench.central.connect(bench.id)
             let value = [UInt8](repeating: 7, count: 16)
-            let data = try #require(OutOfBandData(confirmation: value, random: value))
+            let data = try #require(PairingAgent.OutOfBandData(confirmation: value, random: value))
             var agent = PairingAgent(outOfBand: data)
             if isConfirmed { agent.confirm = { _ in true } }
             if isConfirmed {
@@ -374,7 +374,7 @@ import Testing
         try await VirtualTime.run { time in
             let bench = try await SecurityBench(time)
             try await bench.pair()
-            var options = SessionOptions()
+            var options = Session.Options()
             options.connect.security = .pairing(PairingOptions(replacing: .always))
             let session = try await bench.central.session(with: bench.id, options)
             for _ in 0..<3 {
@@ -410,7 +410,7 @@ import Testing
                 questions.withLock { $0 += 1 }
                 return nil
             })
-            var options = SessionOptions()
+            var options = Session.Options()
             options.connect.security = .pairing(PairingOptions(agent: agent))
             let session = try await bench.central.session(with: bench.id, options)
             await #expect(throws: error(.pairingRefused)) { _ = try await session.ready() }
@@ -479,14 +479,14 @@ import Testing
 
     @Test func aStoredSessionRequiresItsBond() throws {
         let peer = try #require(PeerID("C6:55:44:33:22:11/random"))
-        var options = SessionOptions()
-        #expect(!PersistedPeer(peer, options, []).requiresBond)
-        for demand in [SecurityDemand.bonded, .pairing(PairingOptions())] {
+        var options = Session.Options()
+        #expect(!RestorationState.Peer(peer, options, []).requiresBond)
+        for demand in [ConnectOptions.SecurityDemand.bonded, .pairing(PairingOptions())] {
             options.connect.security = demand
-            let state = RestorationState(peers: [PersistedPeer(peer, options, [])])
+            let state = RestorationState(peers: [RestorationState.Peer(peer, options, [])])
             let read = try RestorationState(bytes: state.bytes)
             #expect(read == state)
-            #expect(read.peers.first.map { SessionOptions($0).connect.security } == .bonded)
+            #expect(read.peers.first.map { Session.Options($0).connect.security } == .bonded)
         }
     }
 }

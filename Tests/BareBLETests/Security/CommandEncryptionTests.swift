@@ -435,7 +435,7 @@ import Testing
             let restricted = try await Restricted(try await SecurityBench(time), permissions: [], empties: false)
             let bench = restricted.bench
             let requests = await bench.device.requestCount
-            for demand in [SecurityDemand.asBonded, .bonded, .pairing(PairingOptions())] {
+            for demand in [ConnectOptions.SecurityDemand.asBonded, .bonded, .pairing(PairingOptions())] {
                 let failure = await #expect(throws: BLEError.self) {
                     _ = try await restricted.central.connect(bench.id, ConnectOptions(security: demand))
                 }
@@ -455,7 +455,7 @@ import Testing
         try await VirtualTime.run { time in
             let restricted = try await Restricted(try await SecurityBench(time))
             let bench = restricted.bench
-            for demand in [SecurityDemand.bonded, .pairing(PairingOptions())] {
+            for demand in [ConnectOptions.SecurityDemand.bonded, .pairing(PairingOptions())] {
                 let peripheral = try await restricted.central.connect(bench.id, ConnectOptions(security: demand))
                 #expect(await peripheral.security.isEncrypted)
                 await peripheral.disconnect()

@@ -262,7 +262,7 @@ import Testing
         agent: PairingAgent(
             show: { _, _ in }, compare: { _, _ in true }, enter: { _ in nil }, confirm: { _ in true }))
     private static let handedOver = PairingOptions(
-        agent: PairingAgent(outOfBand: OutOfBandData(confirmation: secret, random: secret)))
+        agent: PairingAgent(outOfBand: PairingAgent.OutOfBandData(confirmation: secret, random: secret)))
     private static let secret = [UInt8](repeating: 7, count: 16)
 
     /// Two failures with the same code differ in their hints.

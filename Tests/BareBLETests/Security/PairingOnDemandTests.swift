@@ -79,7 +79,7 @@ import Testing
             let bench = try await SecurityBench(
                 time, VirtualSecurity(capability: .displayOnly, passkey: 123_456),
                 configure: { if occasion != .connect { $0.onDemand = pairing } })
-            var options = SessionOptions()
+            var options = Session.Options()
             if occasion == .connect { options.connect.security = .pairing(pairing) }
             let session = try await bench.central.session(
                 with: bench.id, options,

@@ -12,7 +12,7 @@ import Testing
         try await VirtualTime.run { time in
             let bench = try await SecurityBench(time, isPrivate: true)
             try await bench.pair()
-            let options = SessionOptions(reconnect: .backoff(initial: .seconds(1), jitter: 0))
+            let options = Session.Options(reconnect: .backoff(initial: .seconds(1), jitter: 0))
             let session = try await bench.central.session(with: identity, options)
             var events = session.events.makeAsyncIterator()
             for round in 1...20 {
@@ -47,8 +47,8 @@ import Testing
         }
     }
 
-    @Test(.row("S02", "S11"), arguments: [BondReplacement.lostByPeer, .always], [false, true])
-    func aBondThatThePeerHasLostIsReplaced(_ replacing: BondReplacement, rotates: Bool) async throws {
+    @Test(.row("S02", "S11"), arguments: [PairingOptions.Replacement.lostByPeer, .always], [false, true])
+    func aBondThatThePeerHasLostIsReplaced(_ replacing: PairingOptions.Replacement, rotates: Bool) async throws {
         try await VirtualTime.run { time in
             let bench = try await SecurityBench(time, isPrivate: true)
             try await bench.pair()
@@ -212,7 +212,7 @@ import Testing
             let bench = try await SecurityBench(time, isPrivate: true)
             try await bench.pair()
             let session = try await bench.central.session(
-                with: identity, SessionOptions(reconnect: .backoff(initial: .seconds(1), jitter: 0)))
+                with: identity, Session.Options(reconnect: .backoff(initial: .seconds(1), jitter: 0)))
             var events = session.events.makeAsyncIterator()
             _ = try await events.words(upTo: "ready")
             await bench.device.forgetBonds()
@@ -234,7 +234,7 @@ import Testing
             var security = VirtualSecurity()
             security.response = .refuse
             let bench = try await SecurityBench(time, security)
-            let options = SessionOptions(
+            let options = Session.Options(
                 connect: ConnectOptions(security: .pairing(PairingOptions())),
                 reconnect: .backoff(initial: .seconds(1), max: .seconds(300), jitter: 0))
             let session = try await bench.central.session(with: bench.id, options)

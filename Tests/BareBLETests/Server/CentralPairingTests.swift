@@ -46,7 +46,7 @@ import Testing
             #expect(none?.code == .invalidArgument && none?.hint?.contains("acceptsUnconfirmed") == true)
             var agent = PairingAgent(show: { _, _ in })
             let values = [UInt8](repeating: 1, count: 16)
-            agent.outOfBand = OutOfBandData(confirmation: values, random: values)
+            agent.outOfBand = PairingAgent.OutOfBandData(confirmation: values, random: values)
             let options = CentralPairingOptions(agent: agent)
             let foreign = await #expect(throws: BLEError.self) { try await bench.local.allowPairing(options) }
             #expect(foreign?.code == .invalidArgument)

@@ -30,7 +30,9 @@ import Testing
     private var path: String { folder.path + "/socket" }
 
     /// A run of the program, before it accepts centrals.
-    private func start(_ services: [LocalService]) async throws -> (LocalPeripheral, LocalPeripheralRestoration) {
+    private func start(
+        _ services: [LocalService]
+    ) async throws -> (LocalPeripheral, LocalPeripheral.RestorationResult) {
         let local = LocalPeripheral(.init(name: "Bench"), on: Central(radio: VirtualRadio(time: time)))
         let environment = ServiceEnvironment(
             descriptors: await manager.takeStored(), variables: manager.environment().variables)

@@ -28,7 +28,7 @@ import Testing
     private struct Run {
         let central: Central
         let local: LocalPeripheral
-        let restoration: LocalPeripheralRestoration
+        let restoration: LocalPeripheral.RestorationResult
     }
 
     /// Begins a run. Those of one test have the central in common, whose adapter has the bonds.

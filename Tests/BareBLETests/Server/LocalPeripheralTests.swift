@@ -360,8 +360,8 @@ import Testing
             for central in [modern, plain] { central.send([0x1E]) }
             let (one, other) = (modern.id, plain.id)
             let outcomes = try await updating.value.map(\.outcomes)
-            let notified: [ConnectedCentral.ID: UpdateOutcome] = [one: .notified, other: .notified]
-            let confirmed: [ConnectedCentral.ID: UpdateOutcome] = [one: .confirmed, other: .confirmed]
+            let notified: [ConnectedCentral.ID: LocalPeripheral.UpdateOutcome] = [one: .notified, other: .notified]
+            let confirmed: [ConnectedCentral.ID: LocalPeripheral.UpdateOutcome] = [one: .confirmed, other: .confirmed]
             #expect(outcomes == [notified, notified, confirmed])
             #expect(try await bench.local.value(of: 0xFFF2) == [2, 3])
             // If one cannot be sent, none is.
@@ -448,7 +448,7 @@ import Testing
             await bench.time.settle()
             await bench.local.disconnect(id)
             #expect(try await newest.value == .disconnected)
-            var outcomes: [UpdateOutcome?] = []
+            var outcomes: [LocalPeripheral.UpdateOutcome?] = []
             for task in waiting { outcomes.append(try await task.value) }
             #expect(outcomes.count { $0 == .replaced } == 1_024 && outcomes.count { $0 == .disconnected } == 1)
         }

@@ -690,7 +690,7 @@ struct PairingBench: Sendable {
     let central: Central
     let local: LocalPeripheral
     let bonds: BondStore
-    private let events: Lock<[LocalPeripheralEvent]>
+    private let events: Lock<[LocalPeripheral.Event]>
 
     static func run(
         maximumCentrals: Int = 16, _ configure: @Sendable @escaping (inout Configuration) -> Void = { _ in },
@@ -715,7 +715,7 @@ struct PairingBench: Sendable {
                         LocalCharacteristic(signed, [.read, .authenticatedSignedWrites], value: .stored([0])),
                     ]))
             let advertising = try await local.advertise([.localName("Safe")])
-            let seen = Lock<[LocalPeripheralEvent]>([])
+            let seen = Lock<[LocalPeripheral.Event]>([])
             let events = local.events
             let watch = time.task {
                 for try await event in events { seen.withLock { $0.append(event) } }
@@ -804,7 +804,7 @@ struct PairingBench: Sendable {
         }
     }
 
-    private func seen<Value>(_ find: (LocalPeripheralEvent) -> Value?) async -> [Value] {
+    private func seen<Value>(_ find: (LocalPeripheral.Event) -> Value?) async -> [Value] {
         await time.settle()
         return events.withLock { $0 }.compactMap(find)
     }

@@ -292,7 +292,7 @@ import Testing
             try await stuck.subscribe(to: 0xFFF1)
             try await other.subscribe(to: 0xFFF1)
             await stuck.pause()
-            var outcomes: Set<UpdateOutcome> = []
+            var outcomes: Set<LocalPeripheral.UpdateOutcome> = []
             for number in 0..<2_000 {
                 let value = [UInt8(truncatingIfNeeded: number)]
                 let result = try await bench.local.update(value, of: 0xFFF1, whenFull: .fail)
@@ -487,7 +487,7 @@ struct RadioBench: Sendable {
     let radio: VirtualRadio
     let central: Central
     let local: LocalPeripheral
-    let advertising: AdvertisementLease
+    let advertising: Advertisement.Lease
 
     static func run(
         maximumCentrals: Int = 16, _ body: @Sendable @escaping (RadioBench) async throws -> Void

@@ -217,7 +217,7 @@ import Testing
     }
 
     private static func failure(
-        _ bench: PairingBench, _ id: ConnectedCentral.ID, _ required: RequiredSecurity = .encrypted,
+        _ bench: PairingBench, _ id: ConnectedCentral.ID, _ required: PairingOptions.RequiredSecurity = .encrypted,
         timeout: Duration = .seconds(30)
     ) async -> BLEError? {
         do throws(BLEError) {

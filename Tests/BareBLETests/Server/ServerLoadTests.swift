@@ -14,7 +14,7 @@ import Testing
             await central.configure(bench.handle(0xFFF1), 1)
             let header = [0x1B] + (await bench.handle(0xFFF1)).bytes
             let updates = bench.time.task {
-                var outcomes: Set<UpdateOutcome> = []
+                var outcomes: Set<LocalPeripheral.UpdateOutcome> = []
                 for number in 0..<10_000 {
                     let value = UInt16(number).bytes
                     outcomes.formUnion(try await bench.local.update(value, of: 0xFFF1).outcomes.values)

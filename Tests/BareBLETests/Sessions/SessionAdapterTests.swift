@@ -10,7 +10,7 @@ import Testing
     private let address = BluetoothAddress(rawValue: 0xC000_0000_0007)
     private var peer: PeerID { PeerID(address: address, type: .random) }
     /// No MTU exchange: the far end of a stand-in link says nothing.
-    private let options = SessionOptions(
+    private let options = Session.Options(
         connect: ConnectOptions(mtu: 23),
         reconnect: .backoff(initial: .seconds(1), jitter: 0, attempts: 2))
 
@@ -112,7 +112,7 @@ import Testing
         let bench = try await AdapterBench()
         bench.kernel.withLock { $0.controllers = [] }
         let session = try await Central(adapter: bench.adapter).session(
-            with: peer, SessionOptions(reconnect: .never))
+            with: peer, Session.Options(reconnect: .never))
         await #expect(throws: error(.noAdapter)) { try await session.ready() }
         await session.disconnect()
     }

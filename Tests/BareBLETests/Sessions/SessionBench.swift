@@ -20,7 +20,8 @@ struct SessionBench: Sendable {
     static let hasty = ReconnectPolicy.backoff(initial: .milliseconds(1), max: .milliseconds(2), jitter: 0)
 
     func session(
-        _ options: SessionOptions = SessionOptions(reconnect: hasty), _ handlers: SessionHandlers = SessionHandlers()
+        _ options: Session.Options = Session.Options(reconnect: hasty),
+        _ handlers: Session.Handlers = Session.Handlers()
     ) async throws -> Session {
         try await central.session(target, options, handlers)
     }
@@ -82,7 +83,7 @@ struct SessionBench: Sendable {
 }
 
 /// A name for an event without what a test cannot foresee.
-extension ConnectionEvent {
+extension Session.Event {
     var word: String {
         switch self {
         case .connecting(let attempt): "connecting \(attempt)"

@@ -78,7 +78,7 @@ import Testing
         await bench.door.close()
         let held = Lock<Session?>(nil)
         let session = try await bench.session(
-            SessionOptions(), SessionHandlers(onReady: { _ in await held.withLock { $0 }?.disconnect() }))
+            Session.Options(), Session.Handlers(onReady: { _ in await held.withLock { $0 }?.disconnect() }))
         held.withLock { $0 = session }
         await bench.door.open()
         await #expect(throws: error(.disconnected)) { try await session.ready() }

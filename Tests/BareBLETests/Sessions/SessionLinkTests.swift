@@ -116,7 +116,7 @@ import Testing
 
     @Test(.virtualTime) func theReconnectHandlerIsReplaced() async throws {
         let bench = try SessionBench()
-        let session = try await bench.session(SessionOptions(reconnect: .never))
+        let session = try await bench.session(Session.Options(reconnect: .never))
         let asked = Lock<[DisconnectReason?]>([])
         await session.setReconnectHandler(includingExpectedEnds: true) { loss, _ in
             asked.withLock { $0.append(loss.reason) }
@@ -135,7 +135,7 @@ import Testing
     @Test(.virtualTime) func withoutAHandlerThePolicyDecidesAgain() async throws {
         let bench = try SessionBench()
         let session = try await bench.session(
-            SessionOptions(), SessionHandlers(reconnect: { _, _ in .milliseconds(1) }))
+            Session.Options(), Session.Handlers(reconnect: { _, _ in .milliseconds(1) }))
         let device = try await session.ready()
         await session.setReconnectHandler(nil)
         await bench.peripheral.disconnect()
@@ -153,7 +153,7 @@ import Testing
             var configuration = Configuration()
             configuration.logger = log.logger
             let central = Central(configuration, radio: radio)
-            let session = try await central.session(with: peer, SessionOptions(reconnect: .backoff(attempts: 2)))
+            let session = try await central.session(with: peer, Session.Options(reconnect: .backoff(attempts: 2)))
             let device = try await session.ready(within: limit)
             await radio.disconnect(belt)
             _ = await device.disconnected()

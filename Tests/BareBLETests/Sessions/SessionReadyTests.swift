@@ -14,8 +14,8 @@ import Testing
         await gate.close()
         let order = Lock<[String]>([])
         let session = try await bench.session(
-            SessionOptions(reconnect: SessionBench.hasty),
-            SessionHandlers(onReady: { device in
+            Session.Options(reconnect: SessionBench.hasty),
+            Session.Handlers(onReady: { device in
                 try await gate.enter()
                 _ = try await device.read(.batteryLevel)
                 order.withLock { $0.append("onReady") }
@@ -37,8 +37,8 @@ import Testing
         let bench = try SessionBench()
         let runs = Lock(0)
         let session = try await bench.session(
-            SessionOptions(reconnect: SessionBench.hasty),
-            SessionHandlers(onReady: { _ in runs.withLock { $0 += 1 } }))
+            Session.Options(reconnect: SessionBench.hasty),
+            Session.Handlers(onReady: { _ in runs.withLock { $0 += 1 } }))
         for run in 1...3 {
             _ = try await session.ready()
             #expect(runs.withLock { $0 } == run)
@@ -53,8 +53,8 @@ import Testing
     @Test func aFailedHandshakeIsAFailedConnect() async throws {
         let bench = try SessionBench()
         let session = try await bench.session(
-            SessionOptions(reconnect: .backoff(initial: .zero, attempts: 2)),
-            SessionHandlers(onReady: { _ in throw Refused() }))
+            Session.Options(reconnect: .backoff(initial: .zero, attempts: 2)),
+            Session.Handlers(onReady: { _ in throw Refused() }))
         let waiter = testTask { try await session.ready() }
         await #expect(throws: error(.connectFailed)) { try await waiter.value }
         // The peer was called twice, and each link was ended.
@@ -66,7 +66,7 @@ import Testing
     @Test func aHandshakeKeepsItsError() async throws {
         let bench = try SessionBench()
         let session = try await bench.session(
-            SessionOptions(reconnect: .never), SessionHandlers(onReady: { try await $0.write([1], to: 0x2A19) }))
+            Session.Options(reconnect: .never), Session.Handlers(onReady: { try await $0.write([1], to: 0x2A19) }))
         let failure = await #expect(throws: BLEError.self) { try await session.ready() }
         #expect(failure?.code == .refusedByPeer || failure?.code == .notSupported)
         await session.disconnect()
@@ -77,8 +77,8 @@ import Testing
         let gate = SessionBench.Door()
         await gate.close()
         let session = try await bench.session(
-            SessionOptions(reconnect: .never, readyTimeout: .milliseconds(20)),
-            SessionHandlers(onReady: { _ in try await gate.enter() }))
+            Session.Options(reconnect: .never, readyTimeout: .milliseconds(20)),
+            Session.Handlers(onReady: { _ in try await gate.enter() }))
         await #expect(throws: error(.timedOut)) { try await session.ready() }
         while await bench.peripheral.isConnected, !Task.isCancelled { await Task.yield() }
         await session.disconnect()
@@ -88,8 +88,8 @@ import Testing
         let bench = try SessionBench()
         await bench.door.close()
         let session = try await bench.session(
-            SessionOptions(reconnect: .never),
-            SessionHandlers(onReady: { device in
+            Session.Options(reconnect: .never),
+            Session.Handlers(onReady: { device in
                 await bench.peripheral.disconnect()
                 _ = try await device.read(.batteryLevel)
             }))
@@ -110,7 +110,7 @@ import Testing
         let gate = SessionBench.Door()
         await gate.close()
         let session = try await bench.session(
-            SessionOptions(), SessionHandlers(onReady: { _ in try await gate.enter() }))
+            Session.Options(), Session.Handlers(onReady: { _ in try await gate.enter() }))
         while await gate.knocks == 0, !Task.isCancelled { await Task.yield() }
         await session.disconnect()
         #expect(session.state == .ended)

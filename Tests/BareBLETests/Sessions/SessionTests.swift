@@ -56,7 +56,7 @@ import Testing
     @Test func theEventSaysWhyAndWhenItContinues() async throws {
         let bench = try SessionBench()
         let policy = ReconnectPolicy.backoff(initial: .seconds(3600), max: .seconds(7200), jitter: 0)
-        let session = try await bench.session(SessionOptions(reconnect: policy))
+        let session = try await bench.session(Session.Options(reconnect: policy))
         var events = session.events.makeAsyncIterator()
         _ = try await session.ready()
         _ = try await events.words(upTo: "ready")
@@ -83,7 +83,7 @@ import Testing
         await bench.door.close()
         await bench.door.refuse([.timedOut, .connectFailed, .busy])
         let policy = ReconnectPolicy.backoff(initial: .zero, jitter: 0, attempts: 3)
-        let session = try await bench.session(SessionOptions(reconnect: policy))
+        let session = try await bench.session(Session.Options(reconnect: policy))
         var events = session.events.makeAsyncIterator()
         // Whoever waits gets what the last attempt ended with.
         await bench.door.open()
@@ -114,8 +114,8 @@ import Testing
         await bench.door.refuse([.timedOut, .connectFailed, .timedOut])
         let asked = Lock<[String]>([])
         let session = try await bench.session(
-            SessionOptions(),
-            SessionHandlers(reconnect: { loss, failures in
+            Session.Options(),
+            Session.Handlers(reconnect: { loss, failures in
                 asked.withLock { $0.append("\(loss.error.code) \(failures)") }
                 return failures < 3 ? .milliseconds(1) : nil
             }))
@@ -130,7 +130,7 @@ import Testing
     ) async throws {
         let bench = try SessionBench()
         await bench.door.refuse([.timedOut])
-        let session = try await bench.session(SessionOptions(), SessionHandlers(reconnect: { _, _ in pause }))
+        let session = try await bench.session(Session.Options(), Session.Handlers(reconnect: { _, _ in pause }))
         var events = session.events.makeAsyncIterator()
         while let event = try await events.next() {
             if case .disconnected(let loss) = event {
@@ -145,10 +145,10 @@ import Testing
     @Test func aCustomPolicyNeedsAFunction() async throws {
         let bench = try SessionBench()
         await #expect(throws: error(.invalidArgument)) {
-            try await bench.session(SessionOptions(reconnect: .custom))
+            try await bench.session(Session.Options(reconnect: .custom))
         }
         await #expect(throws: error(.invalidArgument)) {
-            try await bench.session(SessionOptions(connect: ConnectOptions(mtu: 5)))
+            try await bench.session(Session.Options(connect: ConnectOptions(mtu: 5)))
         }
     }
 
@@ -236,7 +236,7 @@ import Testing
 
     @Test func linksOverAUnixSocket() async throws {
         let session = try await Central().session(
-            toSocket: "/nonexistent/att.sock", SessionOptions(reconnect: .backoff(initial: .zero, attempts: 2)))
+            toSocket: "/nonexistent/att.sock", Session.Options(reconnect: .backoff(initial: .zero, attempts: 2)))
         await #expect(throws: error(.connectFailed)) { try await session.ready() }
         await session.disconnect()
     }

@@ -73,7 +73,7 @@ import Testing
 
     @Test func givingUpEndsTheSequenceWithItsError() async throws {
         let bench = try SessionBench()
-        let session = try await bench.session(SessionOptions(reconnect: .never))
+        let session = try await bench.session(Session.Options(reconnect: .never))
         var values = await session.subscribe(to: 0x2A19).makeAsyncIterator()
         #expect(try await values.word() == "began")
         await bench.peripheral.disconnect()

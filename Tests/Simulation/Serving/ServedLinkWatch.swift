@@ -117,7 +117,7 @@ struct ServerEventWatch {
     /// The links that have begun and not ended.
     var openLinks: Int { subscriptions.count }
 
-    mutating func see(_ event: LocalPeripheralEvent) -> String? {
+    mutating func see(_ event: LocalPeripheral.Event) -> String? {
         switch event {
         case .connected(let central):
             guard subscriptions[central.id] == nil, !ended.contains(central.id) else { return "connected twice" }

@@ -152,7 +152,7 @@ extension ServingWorld {
                 eventCounts.add("update.\(try await local.tryUpdate(value, of: characteristic) ? "tried" : "refused")")
                 return
             }
-            let whenFull: WhenFull = numbers.pick([.wait, .replace, .fail])
+            let whenFull: LocalPeripheral.WhenFull = numbers.pick([.wait, .replace, .fail])
             let timeout: Duration? = numbers.pick([nil, .seconds(1), .seconds(35)])
             let result = try await local.update(value, of: characteristic, whenFull: whenFull, timeout: timeout)
             for outcome in result.outcomes.values { count(outcome) }
@@ -161,7 +161,7 @@ extension ServingWorld {
         }
     }
 
-    private func count(_ outcome: UpdateOutcome) {
+    private func count(_ outcome: LocalPeripheral.UpdateOutcome) {
         switch outcome {
         case .tooLong: eventCounts.add("update.tooLong")
         default: eventCounts.add("update.\(outcome)")

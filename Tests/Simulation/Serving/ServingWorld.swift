@@ -203,7 +203,7 @@ actor ServingWorld {
         if let wrong = links[number].see(event) { fail("link \(number): \(wrong)") }
     }
 
-    private func happened(_ event: LocalPeripheralEvent) {
+    private func happened(_ event: LocalPeripheral.Event) {
         switch event {
         case .connected: eventCounts.add("serving.connected")
         case .disconnected: eventCounts.add("serving.disconnected")

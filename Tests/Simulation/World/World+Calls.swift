@@ -116,7 +116,7 @@ extension World {
         guard peer.session == nil, peer.link == nil else { return }
         do {
             let reconnect = ReconnectPolicy.backoff(initial: .milliseconds(500), max: .seconds(8), jitter: 0)
-            let session = try await central.session(with: name(of: peer), SessionOptions(reconnect: reconnect))
+            let session = try await central.session(with: name(of: peer), Session.Options(reconnect: reconnect))
             peer.session = session
             let number = peer.number
             time.task { [events = session.events, weak self] in
@@ -127,7 +127,7 @@ extension World {
         }
     }
 
-    private func told(_ number: Int, _ event: ConnectionEvent) {
+    private func told(_ number: Int, _ event: Session.Event) {
         let name =
             switch event {
             case .connecting: "connecting"

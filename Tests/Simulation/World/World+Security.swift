@@ -176,8 +176,8 @@ extension World {
     }
 
     private func options(_ step: Script.Step) -> PairingOptions {
-        let replacements: [BondReplacement] = [.never, .lostByPeer, .always]
-        let requirements: [RequiredSecurity] = [.encrypted, .legacyPasskey, .authenticated]
+        let replacements: [PairingOptions.Replacement] = [.never, .lostByPeer, .always]
+        let requirements: [PairingOptions.RequiredSecurity] = [.encrypted, .legacyPasskey, .authenticated]
         var options = PairingOptions(
             agent: agent(step.second), require: requirements[(step.first / 4) % 3],
             replacing: replacements[step.first % 4 % 3])

@@ -227,12 +227,12 @@ struct Browsed {
     }
 
     @Test(arguments: [
-        ("05a0", "05a0", WriteKind.withResponse), ("05:a0", "05a0", .withResponse),
+        ("05a0", "05a0", Peripheral.WriteKind.withResponse), ("05:a0", "05a0", .withResponse),
         ("--text 'a b'", "612062", .withResponse),
         ("--u16 500", "f401", .withResponse), ("--i8 -2", "fe", .withResponse),
         ("0x05a0 --without-response", "05a0", .withoutResponse),
     ])
-    func valuesAreTypedInTheFormsOfWrite(_ line: String, _ bytes: String, _ kind: WriteKind) {
+    func valuesAreTypedInTheFormsOfWrite(_ line: String, _ bytes: String, _ kind: Peripheral.WriteKind) {
         var browsed = Browsed.connected()
         browsed.select(0x0012)
         browsed.press(.character("w"))

@@ -50,12 +50,12 @@ import Testing
     }
 
     @Test func thePresentationFormatHelpsWithUnknownTypes() throws {
-        let celsius = CharacteristicPresentationFormat(format: 0x0E, exponent: -2, unit: 0x272F)
+        let celsius = GATTDescriptor.PresentationFormat(format: 0x0E, exponent: -2, unit: 0x272F)
         let meaning = ValueDescription.of([0x0B, 0x0A], uuid: 0xFFF1, format: celsius)
         #expect(meaning?.line == "25.71 °C")
         #expect(meaning?.json.text == "25.71")
         #expect(ValueDescription.of([0x64], uuid: 0x2A19, format: celsius)?.line == "100 %")
-        let volts = CharacteristicPresentationFormat(format: 0x14, exponent: 0, unit: 0x2728)
+        let volts = GATTDescriptor.PresentationFormat(format: 0x14, exponent: 0, unit: 0x2728)
         let half = ValueDescription.of([0, 0, 0, 0x3F], uuid: 0xFFF1, format: volts)
         #expect(half?.line == "0.5 V")
         #expect(half?.json.text == "0.5")

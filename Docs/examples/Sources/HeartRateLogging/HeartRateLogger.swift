@@ -41,11 +41,11 @@ public struct HeartRateLogger: Service, CustomStringConvertible {
     ///   - notifier: The connection to the service manager; `nil` if there is none.
     /// - Throws: `BLEError` with the errors of `restore`, and with `.invalidArgument` if no belt is known.
     public static func restored(
-        by central: Central, with peer: PeerID?, _ options: SessionOptions = SessionOptions(),
+        by central: Central, with peer: PeerID?, _ options: Session.Options = Session.Options(),
         notifier: ServiceNotifier? = ServiceNotifier(), write: @escaping @Sendable (String) -> Void
     ) async throws -> (session: Session, logger: HeartRateLogger) {
         let before = try await central.restore { wanted in
-            peer == nil || wanted.peer == peer ? SessionHandlers(onReady: handshake(write)) : nil
+            peer == nil || wanted.peer == peer ? Session.Handlers(onReady: handshake(write)) : nil
         }
         if let damage = before.damage { write("damaged \(damage)") }
         let suspend: @Sendable () async -> Void = {

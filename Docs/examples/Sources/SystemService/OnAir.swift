@@ -3,11 +3,11 @@ public import ServiceLifecycle
 
 /// A service whose advertisement is on air for as long as it runs.
 public struct OnAir: Service, CustomStringConvertible {
-    private let advertising: AdvertisementLease?
+    private let advertising: Advertisement.Lease?
     private let service: any Service
 
     /// Creates the service; `nil` advertises nothing.
-    public init(_ advertising: AdvertisementLease?, _ service: any Service) {
+    public init(_ advertising: Advertisement.Lease?, _ service: any Service) {
         self.advertising = advertising
         self.service = service
     }

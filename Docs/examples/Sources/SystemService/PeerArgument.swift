@@ -23,7 +23,7 @@ public enum PeerArgument: Hashable, Sendable {
 
     /// Starts a session that keeps the connection; `onReady` prepares each new link first.
     public func session(
-        of central: Central, _ options: SessionOptions = SessionOptions(),
+        of central: Central, _ options: Session.Options = Session.Options(),
         onReady: (@Sendable (Peripheral) async throws -> Void)? = nil
     ) async throws(BLEError) -> Session {
         switch self {

@@ -47,7 +47,7 @@ public struct PeripheralReporter: Service, CustomStringConvertible {
         }
     }
 
-    private func words(for event: LocalPeripheralEvent) -> String? {
+    private func words(for event: LocalPeripheral.Event) -> String? {
         switch event {
         case .connected(let central): "\(central.name) has connected"
         case .disconnected(let central, let reason): "\(central.name) has disconnected: \(reason)"

@@ -23,7 +23,7 @@ public enum ServingPlace: Hashable, Sendable {
     /// Has a peripheral accept centrals, and advertises it on the adapter for as long as the result lives.
     public func open(
         _ peripheral: LocalPeripheral, of central: Central, _ advertisement: Advertisement
-    ) async throws(BLEError) -> AdvertisementLease? {
+    ) async throws(BLEError) -> Advertisement.Lease? {
         switch self {
         case .adapter:
             // After a boot the adapter is off, and without bluetoothd no other program switches it on.

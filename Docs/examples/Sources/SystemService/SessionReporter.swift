@@ -54,7 +54,7 @@ public struct SessionReporter: Service, CustomStringConvertible {
         }
     }
 
-    private func words(for event: ConnectionEvent) -> String {
+    private func words(for event: Session.Event) -> String {
         switch event {
         case .connecting(let attempt): "connecting to \(session.name), attempt \(attempt)"
         case .connected: "connected to \(session.name), getting ready"
@@ -68,7 +68,7 @@ public struct SessionReporter: Service, CustomStringConvertible {
         }
     }
 
-    private func next(after loss: Disconnection) -> String {
+    private func next(after loss: Session.Disconnection) -> String {
         switch loss.next {
         case .after(let pause): "connecting again in \(pause.formattedSeconds) s"
         case .whenAdapterReturns: "waiting for the adapter"

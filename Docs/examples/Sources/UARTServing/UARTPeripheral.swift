@@ -30,7 +30,7 @@ public struct UARTPeripheral: Service, CustomStringConvertible {
         self.peripheral = peripheral
         self.link = link
         self.report = report
-        listener = try await peripheral.listenForChannels(ChannelListenerOptions(maximumChannels: 1))
+        listener = try await peripheral.listenForChannels(ChannelListener.Options(maximumChannels: 1))
         try await peripheral.publish(
             LocalService(Self.service, [LocalCharacteristic(.l2capPSM, .read, value: .fixed(listener.psm))]))
     }

@@ -16,7 +16,7 @@ import Testing
             let lines = Lines()
             let running = time.task { try await AdvertisementLogger(central) { lines.write($0) }.run() }
             var events = central.recoveryEvents.makeAsyncIterator()
-            var cure: RecoveryStep?
+            var cure: RecoveryPolicy.Step?
             while cure == nil, let event = try await events.next() {
                 if case .recovered(let step, _) = event { cure = step }
             }

@@ -10,7 +10,7 @@ import SystemService
 /// A virtual radio in real time with one peripheral, and a daemon on it as `Daemon.run` makes it.
 struct Bench: Sendable {
     /// No pauses to speak of.
-    static let hasty = SessionOptions(
+    static let hasty = Session.Options(
         reconnect: .backoff(initial: .milliseconds(1), max: .milliseconds(2), jitter: 0))
 
     let radio = VirtualRadio()

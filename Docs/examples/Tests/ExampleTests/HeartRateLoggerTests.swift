@@ -17,7 +17,7 @@ import Testing
                 [VirtualCharacteristic(0x2A37, .notify), VirtualCharacteristic(0x2A38, .read, value: [0x01])]),
         ])
 
-    private func session(_ bench: Bench, _ options: SessionOptions = Bench.hasty) async throws -> Session {
+    private func session(_ bench: Bench, _ options: Session.Options = Bench.hasty) async throws -> Session {
         try await bench.peer.session(
             of: bench.central, options, onReady: HeartRateLogger.handshake { bench.lines.write($0) })
     }
@@ -79,7 +79,7 @@ import Testing
 
     @Test func endsWithTheErrorWhenTheSessionGivesUp() async throws {
         let bench = try await Bench(Self.belt)
-        let session = try await session(bench, SessionOptions(reconnect: .never))
+        let session = try await session(bench, Session.Options(reconnect: .never))
         let group = bench.group(HeartRateLogger(session) { bench.lines.write($0) }, session)
         async let end: Void = group.run()
         try await send([0x00, 72], bench)
@@ -187,7 +187,7 @@ import Testing
     @Test func aPeerThatIsNoBeltIsTriedAgain() async throws {
         let bench = try await Bench(.battery)
         let session = try await session(
-            bench, SessionOptions(reconnect: .backoff(initial: .milliseconds(1), jitter: 0, attempts: 2)))
+            bench, Session.Options(reconnect: .backoff(initial: .milliseconds(1), jitter: 0, attempts: 2)))
         let group = bench.group(HeartRateLogger(session) { bench.lines.write($0) }, session)
         await #expect(throws: BLEError.self) { try await group.run() }
         #expect(await bench.peripheral.connectionCount == 2)

@@ -51,7 +51,7 @@ public struct DatabaseHashMessage: Hashable, Sendable {
     }
 }
 
-extension GATTInclude {
+extension GATTService.Include {
     /// The declaration's value, which names only services with a short UUID.
     fileprivate var declaration: [UInt8] {
         var writer = ByteWriter(reserving: 6)

@@ -97,7 +97,7 @@ package struct DatabaseState: ~Copyable, Sendable {
     }
     /// The handle from which the peer announces changes, if it does.
     package private(set) var serviceChangedHandle: AttributeHandle?
-    package private(set) var coverage = DiscoveryCoverage.nothing
+    package private(set) var coverage = GATTDatabase.Coverage.nothing
     /// The handles whose attributes may differ from those in `database`.
     package private(set) var stale = HandleRanges()
     /// The handles that have been forgotten on this link after a change: a characteristic found there before must not
@@ -131,7 +131,7 @@ package struct DatabaseState: ~Copyable, Sendable {
     private var lastRediscovery: BootInstant?
     private var lastPurge: BootInstant?
 
-    package init(cache: GATTCache? = nil, validation: CacheValidation = .required) {
+    package init(cache: GATTCache? = nil, validation: GATTCache.Validation = .required) {
         guard let cache else { return }
         switch validation {
         case .skipped: adopt(cache)

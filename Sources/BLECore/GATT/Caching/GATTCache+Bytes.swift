@@ -89,7 +89,7 @@ extension GATTCache {
         for _ in 0..<(try reader.count("number of descriptors")) {
             descriptors.append(try reader.descriptor(after: descriptors.last))
         }
-        var quirks: [GATTQuirk] = []
+        var quirks: [GATTDatabase.Quirk] = []
         for _ in 0..<(try reader.count("number of quirks")) { quirks.append(try reader.quirk()) }
         guard reader.offset == end else { throw .cache(at: reader.offset, .trailingBytes(end - reader.offset)) }
         database = GATTDatabase(
@@ -152,7 +152,7 @@ extension ByteReader {
     }
 
     @_lifetime(self: copy self)
-    fileprivate mutating func coverage() throws(MalformedPacket) -> DiscoveryCoverage {
+    fileprivate mutating func coverage() throws(MalformedPacket) -> GATTDatabase.Coverage {
         let start = offset
         guard let kind = u8() else { throw .cache(at: start, .tooShort) }
         if let level = DiscoveryLevel(depth: kind) { return .whole(level) }
@@ -207,7 +207,8 @@ extension ByteReader {
             guard handles.contains(handle) else { throw .cache(at: place, .invalidField("include")) }
             let target = try self.handles("included handles")
             service.includes.append(
-                GATTInclude(handle: handle, handles: target, uuid: try storedUUID("included service", in: Layout.form)))
+                GATTService.Include(
+                    handle: handle, handles: target, uuid: try storedUUID("included service", in: Layout.form)))
         }
         return service
     }
@@ -238,10 +239,10 @@ extension ByteReader {
     }
 
     @_lifetime(self: copy self)
-    fileprivate mutating func quirk() throws(MalformedPacket) -> GATTQuirk {
+    fileprivate mutating func quirk() throws(MalformedPacket) -> GATTDatabase.Quirk {
         let start = offset
         guard let code = u8(), let handle = u16() else { throw .cache(at: start, .tooShort) }
-        guard let quirk = GATTQuirk(code: code, handle: handle) else {
+        guard let quirk = GATTDatabase.Quirk(code: code, handle: handle) else {
             throw .cache(at: start, .invalidField("quirk"))
         }
         return quirk

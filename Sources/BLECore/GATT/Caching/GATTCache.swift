@@ -16,13 +16,13 @@ public struct GATTCache: Hashable, Sendable {
     /// The known database, as far as `coverage` says.
     public var database: GATTDatabase
     /// The part of the database that was discovered.
-    public var coverage: DiscoveryCoverage
+    public var coverage: GATTDatabase.Coverage
     /// The Database Hash as the peer sent it; `nil` if it has none, or it was not read. A hash that does not have
     /// `hashLength` bytes is not stored.
     public var databaseHash: [UInt8]?
 
     /// Creates a cache.
-    public init(database: GATTDatabase, coverage: DiscoveryCoverage, databaseHash: [UInt8]? = nil) {
+    public init(database: GATTDatabase, coverage: GATTDatabase.Coverage, databaseHash: [UInt8]? = nil) {
         self.database = database
         self.coverage = coverage
         self.databaseHash = databaseHash

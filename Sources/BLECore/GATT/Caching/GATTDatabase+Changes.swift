@@ -79,7 +79,7 @@ extension GATTDatabase {
     /// The maximum number of quirks: a hostile peer must not fill the memory with them.
     static let quirkLimit = 256
 
-    private static func joined(_ old: [GATTQuirk], _ new: [GATTQuirk]) -> [GATTQuirk] {
+    private static func joined(_ old: [Quirk], _ new: [Quirk]) -> [Quirk] {
         var all = old
         for quirk in new where all.count < quirkLimit && !all.contains(quirk) { all.append(quirk) }
         return all

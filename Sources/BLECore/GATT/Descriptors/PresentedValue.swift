@@ -1,33 +1,39 @@
-/// A value decoded by its Characteristic Presentation Format.
-public enum PresentedValue: Hashable, Sendable {
-    /// A Boolean value.
-    case boolean(Bool)
-    /// `mantissa` x 10^`exponent`.
-    case decimal(mantissa: Int64, exponent: Int8)
-    /// A binary floating-point number.
-    case float(Double)
-    /// A number in a medical format.
-    case medical(MedicalNumber)
-    /// Text.
-    case text(String)
+extension GATTDescriptor {
+    /// A value decoded by its Characteristic Presentation Format.
+    public enum PresentedValue: Hashable, Sendable {
+        /// A Boolean value.
+        case boolean(Bool)
+        /// `mantissa` x 10^`exponent`.
+        case decimal(mantissa: Int64, exponent: Int8)
+        /// A binary floating-point number.
+        case float(Double)
+        /// A number in a medical format.
+        case medical(MedicalNumber)
+        /// Text.
+        case text(String)
 
-    /// The nearest `Double`; `nil` for text and for Boolean values.
-    public var doubleValue: Double? {
-        switch self {
-        case .boolean, .text: nil
-        case .decimal(let mantissa, let exponent): DecimalNumber(mantissa, exponent: Int(exponent)).double
-        case .float(let number): number
-        case .medical(let number): number.doubleValue
+        /// The nearest `Double`; `nil` for text and for Boolean values.
+        public var doubleValue: Double? {
+            switch self {
+            case .boolean, .text: nil
+            case .decimal(let mantissa, let exponent): DecimalNumber(mantissa, exponent: Int(exponent)).double
+            case .float(let number): number
+            case .medical(let number): number.doubleValue
+            }
         }
     }
 }
 
-extension CharacteristicPresentationFormat {
+/// The former name of `GATTDescriptor.PresentedValue`.
+@available(*, deprecated, renamed: "GATTDescriptor.PresentedValue")
+public typealias PresentedValue = GATTDescriptor.PresentedValue
+
+extension GATTDescriptor.PresentationFormat {
     /// Returns `value` decoded by this format, with the exponent applied.
     ///
     /// Returns `nil` for bytes that do not fit the format, for formats that are structures, and for integers that
     /// exceed a signed 64-bit integer.
-    public func value(of value: [UInt8]) -> PresentedValue? {
+    public func value(of value: [UInt8]) -> GATTDescriptor.PresentedValue? {
         switch format {
         case 0x01: value == [0] || value == [1] ? .boolean(value == [1]) : nil
         case 0x02: unsigned(value, count: 1, bits: 2, exponent: 0)
@@ -61,20 +67,20 @@ extension CharacteristicPresentationFormat {
         return reader.unsigned(count)
     }
 
-    private func unsigned(_ value: [UInt8], count: Int, bits: Int, exponent: Int8) -> PresentedValue? {
+    private func unsigned(_ value: [UInt8], count: Int, bits: Int, exponent: Int8) -> GATTDescriptor.PresentedValue? {
         guard let number = number(value, count: count) else { return nil }
         guard let mantissa = Int64(exactly: number & (.max >> UInt64(64 - bits))) else { return nil }
         return .decimal(mantissa: mantissa, exponent: exponent)
     }
 
-    private func signed(_ value: [UInt8], count: Int, bits: Int) -> PresentedValue? {
+    private func signed(_ value: [UInt8], count: Int, bits: Int) -> GATTDescriptor.PresentedValue? {
         guard let number = number(value, count: count) else { return nil }
         let unused = Int64(64 - bits)
         return .decimal(mantissa: (Int64(bitPattern: number) << unused) >> unused, exponent: exponent)
     }
 }
 
-extension CharacteristicPresentationFormat {
+extension GATTDescriptor.PresentationFormat {
     /// Returns the fields of `value` in this format, for people and programs.
     package func describe(_ value: [UInt8]) -> [ValueField]? {
         switch self.value(of: value) {

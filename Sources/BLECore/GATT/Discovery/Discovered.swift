@@ -15,7 +15,7 @@
 struct Discovered: Sendable {
     private(set) var services: [GATTService] = []
     private(set) var characteristics: [GATTCharacteristic] = []
-    private(set) var includes: [GATTInclude] = []
+    private(set) var includes: [GATTService.Include] = []
     private(set) var types: [AttributeHandle: BluetoothUUID] = [:]
     /// The unexplained handles within the discovery's range.
     private(set) var open = HandleRanges()
@@ -28,7 +28,7 @@ struct Discovered: Sendable {
     private(set) var inferred: Set<AttributeHandle> = []
     private var withoutEnd: Set<AttributeHandle> = []
     private var withoutUUID: Set<AttributeHandle> = []
-    private(set) var quirks: [GATTQuirk] = []
+    private(set) var quirks: [GATTDatabase.Quirk] = []
     private var hasNewDeclarations = false
 
     init(isStrict: Bool, bounds: ClosedRange<AttributeHandle> = 1...0xFFFF) {
@@ -36,7 +36,7 @@ struct Discovered: Sendable {
         self.bounds = bounds
     }
 
-    mutating func note(_ quirk: GATTQuirk) throws(GATTFailure) {
+    mutating func note(_ quirk: GATTDatabase.Quirk) throws(GATTFailure) {
         if isStrict { throw .quirk(quirk) }
         if quirks.count < GATTDatabase.quirkLimit { quirks.append(quirk) }
     }
@@ -251,7 +251,7 @@ extension Discovered {
 // MARK: - Includes
 
 extension Discovered {
-    mutating func add(_ include: GATTInclude) throws(GATTFailure) {
+    mutating func add(_ include: GATTService.Include) throws(GATTFailure) {
         try add(.includeDeclaration, at: include.handle)
         includes.append(include)
     }

@@ -10,11 +10,11 @@ public struct GATTService: Hashable, Sendable {
     /// one includes it.
     public var isPrimary: Bool
     /// References to other services, lowest handle first. They may form cycles.
-    public var includes: [GATTInclude]
+    public var includes: [Include]
 
     /// Creates a service with these handles; only a full discovery lists includes.
     public init(
-        handles: ClosedRange<AttributeHandle>, uuid: BluetoothUUID, isPrimary: Bool = true, includes: [GATTInclude] = []
+        handles: ClosedRange<AttributeHandle>, uuid: BluetoothUUID, isPrimary: Bool = true, includes: [Include] = []
     ) {
         self.handles = handles
         self.uuid = uuid
@@ -23,24 +23,30 @@ public struct GATTService: Hashable, Sendable {
     }
 }
 
-/// A reference from one service to another.
-///
-/// Spec: Include Definition, Core Vol 3 Part G, 3.2.
-public struct GATTInclude: Hashable, Sendable {
-    /// The handle of the include declaration.
-    public var handle: AttributeHandle
-    /// The handles of the included service, as the peer sent them.
-    public var handles: ClosedRange<AttributeHandle>
-    /// The type of the included service; `nil` if the peer refused to report it.
-    public var uuid: BluetoothUUID?
+extension GATTService {
+    /// A reference from one service to another.
+    ///
+    /// Spec: Include Definition, Core Vol 3 Part G, 3.2.
+    public struct Include: Hashable, Sendable {
+        /// The handle of the include declaration.
+        public var handle: AttributeHandle
+        /// The handles of the included service, as the peer sent them.
+        public var handles: ClosedRange<AttributeHandle>
+        /// The type of the included service; `nil` if the peer refused to report it.
+        public var uuid: BluetoothUUID?
 
-    /// Creates a reference that is declared at `handle` to the service at `handles`.
-    public init(handle: AttributeHandle, handles: ClosedRange<AttributeHandle>, uuid: BluetoothUUID?) {
-        self.handle = handle
-        self.handles = handles
-        self.uuid = uuid
+        /// Creates a reference that is declared at `handle` to the service at `handles`.
+        public init(handle: AttributeHandle, handles: ClosedRange<AttributeHandle>, uuid: BluetoothUUID?) {
+            self.handle = handle
+            self.handles = handles
+            self.uuid = uuid
+        }
     }
 }
+
+/// The former name of `GATTService.Include`.
+@available(*, deprecated, renamed: "GATTService.Include")
+public typealias GATTInclude = GATTService.Include
 
 /// One characteristic of a peer: a value, its properties, and the handles of its descriptors.
 ///
@@ -113,7 +119,7 @@ extension GATTCharacteristic {
     }
 }
 
-extension GATTInclude {
+extension GATTService.Include {
     /// Decodes the value of a declaration: first handle 2 | last handle 2 | UUID 2 or nothing.
     package init?(_ entry: ATTReadByTypeResponse.Entry) {
         var reader = ByteReader(entry.value.span)

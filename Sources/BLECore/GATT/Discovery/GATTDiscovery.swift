@@ -518,7 +518,7 @@ extension GATTDiscovery {
                 continue
             }
             search.place.cursor = Int(entry.handle) + 1
-            guard let include = GATTInclude(entry) else {
+            guard let include = GATTService.Include(entry) else {
                 try found.note(.includeDropped(entry.handle))
                 continue
             }

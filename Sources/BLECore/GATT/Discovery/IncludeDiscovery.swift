@@ -8,7 +8,7 @@
 package struct IncludeDiscovery: GATTProcedure {
     private let limit: Int
     private var place: SearchRange
-    private var includes: [GATTInclude] = []
+    private var includes: [GATTService.Include] = []
     /// The number of declarations that the peer listed, including those left out.
     private var declarations = 0
     /// The references whose service is still to be read, as indices, the next one last.
@@ -19,9 +19,9 @@ package struct IncludeDiscovery: GATTProcedure {
         place = SearchRange(range)
     }
 
-    package mutating func begin() -> GATTStep<[GATTInclude]> { .send(request) }
+    package mutating func begin() -> GATTStep<[GATTService.Include]> { .send(request) }
 
-    package mutating func received(_ reply: ATTReply) -> GATTStep<[GATTInclude]> {
+    package mutating func received(_ reply: ATTReply) -> GATTStep<[GATTService.Include]> {
         .attempt { () throws(GATTFailure) in
             if let index = unnamed.popLast() {
                 includes[index].uuid = try uuid(in: reply)
@@ -41,7 +41,7 @@ package struct IncludeDiscovery: GATTProcedure {
                 guard Int(entry.handle) >= place.cursor else { continue }
                 place.cursor = Int(entry.handle) + 1
                 declarations += 1
-                guard let include = GATTInclude(entry), includes.count < limit else { continue }
+                guard let include = GATTService.Include(entry), includes.count < limit else { continue }
                 if include.uuid == nil { unnamed.insert(includes.count, at: 0) }
                 includes.append(include)
             }
@@ -57,7 +57,7 @@ package struct IncludeDiscovery: GATTProcedure {
             .bytes
     }
 
-    private func next() -> GATTStep<[GATTInclude]> {
+    private func next() -> GATTStep<[GATTService.Include]> {
         if let index = unnamed.last {
             return .send(ATTReadRequest(handle: includes[index].handles.lowerBound).bytes)
         }

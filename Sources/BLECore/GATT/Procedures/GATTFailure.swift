@@ -14,7 +14,7 @@ package enum GATTFailure: Error, Hashable, Sendable, CustomStringConvertible {
     /// The peer has more attributes than a database may hold.
     case databaseTooLarge(limit: Int)
     /// In a strict discovery: the peer violated the specification.
-    case quirk(GATTQuirk)
+    case quirk(GATTDatabase.Quirk)
     /// The value is longer than an attribute may be, in the peer or in the call. The part read so far is attached.
     case valueTooLong(partial: [UInt8])
     /// The peer's response to a prepared write differs from what was sent. Nothing was written.

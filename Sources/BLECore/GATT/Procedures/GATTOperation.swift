@@ -22,7 +22,7 @@ package enum GATTOutcome: Hashable, Sendable {
     /// Services, in the order of handles.
     case services([GATTService])
     /// References to services, in the order of handles.
-    case includes([GATTInclude])
+    case includes([GATTService.Include])
     /// Characteristics, in the order of handles.
     case characteristics([GATTCharacteristic])
     /// The descriptors of one characteristic, in the order of handles.

@@ -8,7 +8,7 @@ package struct ClientRecord: Hashable, Sendable {
     package static let configurationLimit = 4_096
 
     /// The client configurations that are not 0, by their handles.
-    package var configurations: [AttributeHandle: ClientCharacteristicConfiguration] = [:]
+    package var configurations: [AttributeHandle: GATTDescriptor.ClientConfiguration] = [:]
     /// The octet of Client Supported Features.
     package var features: UInt8 = 0
     /// A Boolean value that indicates whether the client knows the services.
@@ -105,7 +105,7 @@ extension ClientRecord {
             guard handle > previous, bits > 0 else {
                 throw .stored(Layout.form, at: place, .invalidField("configuration"))
             }
-            configurations[handle] = ClientCharacteristicConfiguration(rawValue: bits)
+            configurations[handle] = GATTDescriptor.ClientConfiguration(rawValue: bits)
             previous = handle
         }
         guard reader.offset == end else {

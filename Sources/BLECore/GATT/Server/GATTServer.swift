@@ -226,7 +226,7 @@ extension GATTServer {
         case store(ClientRecord)
         /// The client has changed its configuration of the value at this handle, or its stored one is in force again;
         /// empty when it has unsubscribed, and when the link ends.
-        case configured(AttributeHandle, ClientCharacteristicConfiguration, isRestored: Bool)
+        case configured(AttributeHandle, GATTDescriptor.ClientConfiguration, isRestored: Bool)
         /// The client has written a value that the database keeps.
         case wrote(AttributeHandle)
         /// A Write Command was dropped, because too many are unfinished, or the application did not return in time.
@@ -433,7 +433,7 @@ extension GATTServer {
     private struct Configured {
         /// The handle of the value.
         let value: AttributeHandle
-        let bits: ClientCharacteristicConfiguration
+        let bits: GATTDescriptor.ClientConfiguration
     }
 
     private struct Snapshot {
@@ -960,9 +960,9 @@ extension GATTServer {
         }
     }
 
-    private func configuration(_ written: WrittenValue) -> ClientCharacteristicConfiguration {
+    private func configuration(_ written: WrittenValue) -> GATTDescriptor.ClientConfiguration {
         var reader = ByteReader(written.value.span)
-        return ClientCharacteristicConfiguration(rawValue: reader.u16() ?? 0)
+        return GATTDescriptor.ClientConfiguration(rawValue: reader.u16() ?? 0)
     }
 
     /// Carries out a write that has been checked.
@@ -1222,7 +1222,7 @@ extension GATTServer {
     /// The client's configuration of the value at `handle`.
     package func configuration(
         of handle: AttributeHandle, in database: ServerDatabase
-    ) -> ClientCharacteristicConfiguration {
+    ) -> GATTDescriptor.ClientConfiguration {
         database.configuration(of: handle).flatMap { configurations[$0.handle]?.bits } ?? []
     }
 
@@ -1230,7 +1230,7 @@ extension GATTServer {
     package var maximumUpdateLength: Int { min(Int(mtu) - 3, ATTLimits.valueLength) }
 
     private mutating func configure(
-        _ handle: AttributeHandle, _ value: AttributeHandle, _ configuration: ClientCharacteristicConfiguration,
+        _ handle: AttributeHandle, _ value: AttributeHandle, _ configuration: GATTDescriptor.ClientConfiguration,
         isRestored: Bool, _ actions: inout [Action]
     ) {
         guard configurations[handle]?.bits ?? [] != configuration else { return }
@@ -1645,7 +1645,7 @@ extension GATTServer {
         /// A Boolean value that indicates whether the link is encrypted.
         package var isEncrypted = false
         /// The configurations that are not 0, by the handles of the descriptors.
-        package var configurations: [AttributeHandle: ClientCharacteristicConfiguration] = [:]
+        package var configurations: [AttributeHandle: GATTDescriptor.ClientConfiguration] = [:]
         /// The configurations that the client has written on this link.
         package var written: Set<AttributeHandle> = []
         package var features: UInt8 = 0

@@ -18,7 +18,7 @@ package struct ServerAttribute: Hashable, Sendable {
         case group(end: AttributeHandle)
         /// The client configuration of a value, with the bits that the value's properties permit.
         /// Each client has its own.
-        case clientConfiguration(value: AttributeHandle, permitted: ClientCharacteristicConfiguration)
+        case clientConfiguration(value: AttributeHandle, permitted: GATTDescriptor.ClientConfiguration)
         /// Client Supported Features. Each client has its own.
         case clientFeatures
         /// Database Hash.
@@ -413,7 +413,7 @@ private struct Layout {
             if properties.contains(.authenticatedSignedWrites) { attribute.writeMethods.insert(.signed) }
         }
         if properties.canSubscribe {
-            var permitted: ClientCharacteristicConfiguration = []
+            var permitted: GATTDescriptor.ClientConfiguration = []
             if properties.contains(.notify) { permitted.insert(.notifications) }
             if properties.contains(.indicate) { permitted.insert(.indications) }
             append(.clientCharacteristicConfiguration, []) { attribute in

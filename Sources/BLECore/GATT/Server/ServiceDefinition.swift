@@ -43,7 +43,7 @@ package struct CharacteristicDefinition: Hashable, Sendable {
     /// The operations that clients may perform.
     package var properties: CharacteristicProperties
     /// The properties beyond the first eight; a descriptor is added if there are any.
-    package var extendedProperties: CharacteristicExtendedProperties
+    package var extendedProperties: GATTDescriptor.ExtendedProperties
     /// The value, or who provides it.
     package var value: DefinedValue
     /// The security that clients need.
@@ -54,7 +54,7 @@ package struct CharacteristicDefinition: Hashable, Sendable {
     /// Creates a characteristic.
     package init(
         _ uuid: BluetoothUUID, _ properties: CharacteristicProperties,
-        extendedProperties: CharacteristicExtendedProperties = [], value: DefinedValue,
+        extendedProperties: GATTDescriptor.ExtendedProperties = [], value: DefinedValue,
         access: AttributeAccess = AttributeAccess(), descriptors: [DescriptorDefinition] = []
     ) {
         self.uuid = uuid

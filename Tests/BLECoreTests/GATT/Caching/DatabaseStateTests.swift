@@ -38,13 +38,13 @@ import Testing
     // MARK: The cache
 
     @Test(arguments: [
-        (CacheValidation.required, DatabaseState.HashReading.value(hash), true),
+        (GATTCache.Validation.required, DatabaseState.HashReading.value(hash), true),
         (.required, .value(other), false), (.required, .value([1]), false), (.required, .value([]), false),
         (.required, .absent, false), (.required, .unreadable, false), (.whenPossible, .value(hash), true),
         (.whenPossible, .value(other), false), (.whenPossible, .absent, false), (.whenPossible, .unreadable, false),
     ])
     func adoptsByTheHash(
-        validation: CacheValidation, reading: DatabaseState.HashReading, isAdopted: Bool
+        validation: GATTCache.Validation, reading: DatabaseState.HashReading, isAdopted: Bool
     ) {
         var state = DatabaseState(cache: Self.cache(), validation: validation)
         #expect(state.awaitsHash == true)

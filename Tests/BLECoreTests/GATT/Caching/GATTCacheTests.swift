@@ -19,7 +19,8 @@ import Testing
         database: GATTDatabase(
             services: [
                 GATTService(
-                    handles: 1...5, uuid: 0x1801, includes: [GATTInclude(handle: 2, handles: 6...9, uuid: 0x180F)]),
+                    handles: 1...5, uuid: 0x1801,
+                    includes: [GATTService.Include(handle: 2, handles: 6...9, uuid: 0x180F)]),
                 GATTService(handles: 6...9, uuid: 0x180F, isPrimary: false),
             ],
             characteristics: [

@@ -142,7 +142,7 @@ import Testing
         #expect(found.services[1].uuid == long(7))
         #expect(found.quirks == [])
         guard level == .full else { return }
-        #expect(found.services[2].includes == [GATTInclude(handle: 8, handles: 4...6, uuid: long(7))])
+        #expect(found.services[2].includes == [GATTService.Include(handle: 8, handles: 4...6, uuid: long(7))])
     }
 
     /// A secondary service after the last primary one is found through the reference to it.

@@ -251,7 +251,7 @@ extension GATTVectors.Case {
     @Test func aServiceThatSaysNotWhatItIsStaysWithoutKind() throws {
         var script = try ScriptedAnswers(["0906 0200 2000 2900", "010a 2000 05", "0108 0300 0a"])
         let found = try script.run(IncludeDiscovery(in: 1...20)).get()
-        #expect(found == [GATTInclude(handle: 2, handles: 0x20...0x29, uuid: nil)])
+        #expect(found == [GATTService.Include(handle: 2, handles: 0x20...0x29, uuid: nil)])
     }
 
     // MARK: What is known
@@ -278,7 +278,7 @@ extension GATTVectors.Case {
     }
 
     @Test func includesGoIntoTheirService() {
-        let include = GATTInclude(handle: 11, handles: 1...9, uuid: 0x180F)
+        let include = GATTService.Include(handle: 11, handles: 1...9, uuid: 0x180F)
         #expect(known.including([include]).services.map(\.includes) == [[], [include]])
         #expect(known.including([include]).including([include]).services.map(\.includes) == [[], [include]])
     }

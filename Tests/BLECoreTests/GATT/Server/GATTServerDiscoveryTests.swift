@@ -95,7 +95,7 @@ import Testing
             for case .position(let position) in service.includes {
                 declaration += 1
                 found.includes.append(
-                    GATTInclude(handle: declaration, handles: ranges[position], uuid: services[position].uuid))
+                    GATTService.Include(handle: declaration, handles: ranges[position], uuid: services[position].uuid))
             }
             return found
         }
@@ -133,7 +133,7 @@ extension SeededNumbers {
             let type: BluetoothUUID = chance(50) ? 0x2901 : uuid(0x2980)
             descriptors.append(DescriptorDefinition(type, value: .stored([1])))
         }
-        let extended: CharacteristicExtendedProperties = chance(15) ? .reliableWrite : []
+        let extended: GATTDescriptor.ExtendedProperties = chance(15) ? .reliableWrite : []
         return CharacteristicDefinition(
             uuid(0x2A40), properties, extendedProperties: extended, value: .handled, descriptors: descriptors)
     }
