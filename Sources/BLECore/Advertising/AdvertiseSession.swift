@@ -423,7 +423,10 @@ extension AdvertiseSession {
     package mutating func linkEnded(at now: BootInstant) -> [Action] {
         links = max(0, links - 1)
         for index in entries.indices {
-            if case .noRoom = entries[index].pause { entries[index].notBefore = nil }
+            guard case .noRoom = entries[index].pause else { continue }
+            entries[index].notBefore = nil
+            // The pauses were for that.
+            entries[index].attempts = 0
         }
         return advance(at: now)
     }
@@ -435,6 +438,7 @@ extension AdvertiseSession {
             self.suspicion = nil
             // Enabling what is on air changes nothing.
             for index in entries.indices where entries[index].isOn && entries[index].isConnectable {
+                noteTimeOnAir(index, at: now)
                 entries[index].position = .uncertain
                 entries[index].notBefore = nil
             }
@@ -591,6 +595,7 @@ extension AdvertiseSession {
         let isUnknownSet = failure?.status == .unknownAdvertisingIdentifier
         switch step {
         case .disable:
+            noteTimeOnAir(index, at: now)
             if isUnknownSet {
                 entries[index].position = .building(0)
             } else if failure == nil || failure?.status == .commandDisallowed {
@@ -650,7 +655,7 @@ extension AdvertiseSession {
     private mutating func disturb(_ id: SetID, by opcode: HCIOpcode, at now: BootInstant) -> [Action] {
         guard let index = index(of: id) else { return [] }
         if opcode == .leSetRandomAddress, !entries[index].usesRandomAddress { return [] }
-        guard case .on(let since) = entries[index].position else {
+        guard entries[index].isOn else {
             if !controller.keepsContents(opcode) {
                 switch entries[index].position {
                 case .building, .uncertain: entries[index].position = .unknown
@@ -659,7 +664,7 @@ extension AdvertiseSession {
             }
             return []
         }
-        if now - since >= Self.healthy { entries[index].attempts = 0 }
+        noteTimeOnAir(index, at: now)
         entries[index].position =
             controller.keepsContents(opcode) ? .uncertain : .unknown
         counts.disturbances &+= 1
@@ -678,9 +683,16 @@ extension AdvertiseSession {
             }
             return []
         }
+        noteTimeOnAir(index, at: now)
         entries[index].position = .uncertain
         guard case .run = entries[index].goal else { return [] }
         return interrupt(index, .connected)
+    }
+
+    /// A set that is on air no more: pauses are short again after a long time there.
+    private mutating func noteTimeOnAir(_ index: Int, at now: BootInstant) {
+        guard case .on(let since) = entries[index].position, now - since >= Self.healthy else { return }
+        entries[index].attempts = 0
     }
 
     private mutating func interrupt(_ index: Int, _ pause: Pause) -> [Action] {

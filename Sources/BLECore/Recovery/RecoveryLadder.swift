@@ -89,8 +89,9 @@ package struct RecoveryLadder: ~Copyable {
         }
     }
 
-    /// The peers for which a step was taken, and to which no link has come up since.
-    private var treated: Set<PeerID> = []
+    /// The peers for which a step was taken, and to which no link has come up since: the last ones, because some never
+    /// come back.
+    private var treated: [PeerID] = []
     private static let treatedLimit = 64
     private let policy: RecoveryPolicy
     private var state = State.healthy
@@ -160,7 +161,7 @@ extension RecoveryLadder {
     /// Nor is anything done twice for one peer, unless a link to it was up in between: a controller that says so of
     /// every link is not helped by that.
     package mutating func linkSuspected(to peer: PeerID, at now: BootInstant) -> [Action] {
-        guard policy.permits(.power), !treated.contains(peer), treated.count < Self.treatedLimit else { return [] }
+        guard policy.permits(.power), !treated.contains(peer) else { return [] }
         switch state {
         case .healthy: break
         case .exhausted(let trouble, let next?) where trouble.suspect != nil && next <= now: break
@@ -171,7 +172,7 @@ extension RecoveryLadder {
 
     /// The controller has no such link to the peer, or not any more.
     package mutating func linkNotSuspected(to peer: PeerID, at now: BootInstant) -> [Action] {
-        treated.remove(peer)
+        treated.removeAll { $0 == peer }
         guard trouble?.suspect == peer else { return [] }
         return recovered(at: now)
     }
@@ -245,7 +246,7 @@ extension RecoveryLadder {
             timeouts = []
             state = .judging(step, trouble, until: now + Self.timeLimit(after: step))
             if let peer = trouble.suspect {
-                if treated.count < Self.treatedLimit { treated.insert(peer) }
+                treated = (treated + [peer]).suffix(Self.treatedLimit)
                 return recovered(at: now)
             }
             return trouble.silence == nil ? [.probe] : []

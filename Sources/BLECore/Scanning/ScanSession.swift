@@ -241,7 +241,7 @@ extension ScanSession {
             state = .enabling(plan, wasDisturbed: true)
             return []
         case .scanning(_, let since, let lastReport):
-            if now - since >= Self.healthy { attempts = 0 }
+            noteTimeScanned(since: since, at: now)
             quietSince = lastReport
             state = .waiting(until: now + nextPause(), isBusy: false)
             return [.notify(.disturbed(by: opcode))]
@@ -270,11 +270,17 @@ extension ScanSession {
         guard let deadline = nextDeadline, deadline <= now else { return [] }
         if case .waiting = state { return noteSilence(at: now) + proceed(at: now) }
         guard case .scanning(let plan, let since, let lastReport) = state else { return [] }
+        noteTimeScanned(since: since, at: now)
         stalls += 1
         let event = Event.stalled(count: stalls, after: silenceLimit(at: lastReport))
         if rearmsWhenSilent { return [.notify(event)] + disable() }
         state = .scanning(plan, since: since, lastReport: now)
         return [.notify(event)]
+    }
+
+    /// A scan that was accepted for so long, and is set up again now, was not refused: pauses are short again.
+    private mutating func noteTimeScanned(since began: BootInstant, at now: BootInstant) {
+        if now - began >= Self.healthy { attempts = 0 }
     }
 
     /// Reports that no data came for too long while another program disturbed the scan.

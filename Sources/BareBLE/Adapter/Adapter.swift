@@ -295,6 +295,7 @@ extension Adapter {
         perform(scan.adapterDown(at: loop.now()))
         perform(advertiser.adapterDown())
         perform(initiator.adapterLost())
+        acceptor.controllerReset()
         // The controller has no link any more.
         if case .suspectedLink(let peer) = recovery.reason {
             perform(recovery.linkNotSuspected(to: peer, at: loop.now()))

@@ -86,8 +86,11 @@ final class LinkAcceptor {
         if complete.isCentral { initiated.insert(complete.handle) } else { initiated.remove(complete.handle) }
     }
 
-    /// The controller has reported the end of a link, or was reset.
+    /// The controller has reported the end of a link.
     func ended(_ handle: ConnectionHandle) { initiated.remove(handle) }
+
+    /// The controller has no link any more, and begins to number them again.
+    func controllerReset() { initiated = [] }
 
     /// Accepts what waits, and routes it.
     func acceptAll() {

@@ -107,7 +107,11 @@ final class RecoveryCoordinator: @unchecked Sendable {
     }
 
     func stepFinished(_ failure: RecoveryFailure?, at now: BootInstant) -> [RecoveryLadder.Action] {
-        note(ladder.stepFinished(failure, at: now))
+        let runs = ladder.runs
+        let actions = note(ladder.stepFinished(failure, at: now))
+        // One whose step was refused is none.
+        if ladder.runs.count < runs.count { runHandler?(ladder.runs) }
+        return actions
     }
 
     func timePassed(_ now: BootInstant, isListening: Bool) -> [RecoveryLadder.Action] {

@@ -88,6 +88,8 @@ extension Adapter {
             try await openBonds(in: context)
         } catch {
             if error.code == .cancelled { throw error }
+            // It may have gone meanwhile.
+            guard presence == .up else { throw downError(during: context.operation) }
             // A connect fails for the same reason. The next use tries again.
             return
         }

@@ -389,6 +389,79 @@ import Testing
         #expect(run.events.last == .resumed(id) && run.controller.onAir.count == 1)
     }
 
+    /// A controller may be busy for a moment longer than its link is there.
+    @Test(.row("P11")) func afterTheEndOfALinkPausesAreShortAgain() throws {
+        let run = AdvertiseRun(hasSets: true, setLimit: 1, at: start)
+        let id = run.started(try Self.plan())
+        run.perform(run.session.received(try AdvertiseRun.link(isCentral: false), at: run.now))
+        run.connect(0xE0)
+        run.respond(.status(.commandDisallowed))
+        for _ in 0..<8 {
+            run.advance(by: try #require(run.deadline) - run.now)
+            respondUpToEnable(run)
+            run.respond(.status(.commandDisallowed))
+        }
+        run.perform(run.session.linkEnded(at: run.now))
+        respondUpToEnable(run)
+        run.respond(.status(.commandDisallowed))
+        #expect(run.deadline == run.now + .milliseconds(500))
+        run.advance(by: .milliseconds(500))
+        run.respondAll()
+        #expect(run.events.last == .resumed(id) && run.controller.onAir.count == 1)
+    }
+
+    enum Interruption: CaseIterable {
+        case connection
+        case lostEvent
+        case pause
+        case disturbance
+    }
+
+    /// Failures before a long time on air make no later pause longer, whatever takes the set off air.
+    @Test(arguments: Interruption.allCases)
+    func afterALongTimeOnAirPausesAreShortAgain(interruption: Interruption) throws {
+        let run = AdvertiseRun(hasSets: true, setLimit: 1, at: start)
+        let id = run.started(try Self.plan())
+        run.connect(0xE0)
+        run.respond(.timeout)
+        for _ in 0..<3 {
+            run.advance(by: try #require(run.deadline) - run.now)
+            respondUpToEnable(run)
+            run.respond(.timeout)
+        }
+        #expect(run.deadline == run.now + .seconds(4))
+        run.advance(by: .seconds(4))
+        run.respondAll()
+        #expect(run.events.last == .resumed(id))
+        run.advance(by: .seconds(10))
+        switch interruption {
+        case .connection: run.connect(0xE0)
+        case .lostEvent:
+            run.perform(run.session.received(try AdvertiseRun.link(isCentral: false), at: run.now))
+            run.advance(by: .milliseconds(60))
+        case .pause:
+            run.perform(run.session.pause(at: run.now))
+            run.respondAll()
+            run.perform(run.session.resume(at: run.now))
+        case .disturbance:
+            run.perform(run.session.foreignCompletion(.leSetExtendedAdvertisingEnable, .success, at: run.now))
+            #expect(run.deadline == run.now + .milliseconds(60))
+            run.advance(by: .milliseconds(60))
+        }
+        respondUpToEnable(run)
+        run.respond(.timeout)
+        let pause = try #require(run.deadline) - run.now
+        #expect(pause <= .seconds(1))
+        run.advance(by: pause)
+        run.respondAll()
+        #expect(run.events.last == .resumed(id) && run.controller.onAir.count == 1)
+    }
+
+    /// Confirms what comes before the command that puts the set on air.
+    private func respondUpToEnable(_ run: AdvertiseRun) {
+        run.respond(while: { $0 != LESetExtendedAdvertisingEnable(isEnabled: true, handles: [0xE0]).bytes })
+    }
+
     @Test(.row("P29"), arguments: [true, false]) func downAndUpAgain(hasSets: Bool) throws {
         let run = AdvertiseRun(hasSets: hasSets, setLimit: 1, at: start)
         let id = run.started(try Self.plan())

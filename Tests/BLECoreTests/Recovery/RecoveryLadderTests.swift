@@ -134,6 +134,23 @@ import Testing
         expectPeace(ladder)
     }
 
+    /// Peers that never come back take nothing away from later ones, and the last ones are known.
+    @Test(.row("W52")) func manyPeersThatStayAwayLeaveItWorking() {
+        var ladder = RecoveryLadder(.power)
+        let peers = (UInt64(1)...100).map {
+            PeerID(address: BluetoothAddress(rawValue: 0xC0FF_EE00_0000 + $0), type: .random)
+        }
+        var now = start
+        for peer in peers {
+            now = now + .seconds(7200)
+            #expect(ladder.linkSuspected(to: peer, at: now).last == .perform(.power))
+            _ = ladder.stepFinished(nil, at: now)
+        }
+        now = now + .seconds(7200)
+        #expect(ladder.linkSuspected(to: peers[99], at: now) == [])
+        #expect(ladder.linkSuspected(to: peers[50], at: now) == [])
+    }
+
     /// After a pause it takes another sign of it.
     @Test(.row("W52")) func aPauseEndsTheSuspicion() {
         let peer = PeerID(address: BluetoothAddress(rawValue: 0xC0FF_EE00_0001), type: .random)

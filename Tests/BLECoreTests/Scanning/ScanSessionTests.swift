@@ -299,6 +299,26 @@ import Testing
         #expect(session.timePassed(now + .seconds(90)) == [.notify(.stalled(count: 1, after: .seconds(90))), off])
     }
 
+    /// What was refused long before the silence makes the pauses after it no longer.
+    @Test(.row("H14")) func aSilentScanThatRanForAMinuteIsTriedAgainSoon() {
+        var session = ScanSession(Self.legacy)
+        _ = session.start(plan, at: start)
+        for _ in 1...4 { _ = session.commandFinished(disallowed, at: start) }
+        var now = start
+        for _ in 1...5 {
+            now = now + .seconds(30)
+            refuse(&session, at: now)
+        }
+        now = now + .seconds(30)
+        run(&session, session.timePassed(now), at: now)
+        let isScanning = session.isScanning
+        #expect(isScanning)
+        now = now + .seconds(90)
+        #expect(session.timePassed(now) == [.notify(.stalled(count: 1, after: .seconds(90))), off])
+        for _ in 1...3 { _ = session.commandFinished(disallowed, at: now) }
+        #expect(session.commandFinished(disallowed, at: now) == [.notify(.scanBusy(retry: .milliseconds(500)))])
+    }
+
     @Test(.row("W29")) func silenceStallsSoonerWhereMuchWasHeard() {
         var session = running()
         for half in 0...1218 { session.reportSeen(hasData: true, at: start + .milliseconds(500 * half)) }

@@ -1,0 +1,27 @@
+import BLECore
+import BLELinux
+import Testing
+
+@testable import BareBLE
+
+/// What the owner of the ladder adds to it.
+@Suite struct RecoveryCoordinatorTests {
+    private let start = BootInstant(nanoseconds: 9_000_000_000_000)
+
+    /// A program that is started again would wait for the pause of a run that never was.
+    @Test func aRunWhoseStepWasRefusedIsNotKept() {
+        let coordinator = RecoveryCoordinator(.power)
+        let kept = Lock<[[BootInstant]]>([])
+        coordinator.onRuns { runs in kept.withLock { $0.append(runs) } }
+        for _ in 1...2 { _ = coordinator.commandTimedOut(at: start) }
+        #expect(coordinator.commandTimedOut(at: start).last == .perform(.power))
+        #expect(kept.withLock(\.self) == [[start]])
+        _ = coordinator.stepFinished(.linksInUse(1), at: start + .seconds(1))
+        #expect(kept.withLock(\.self) == [[start], []])
+        // One that was taken stays.
+        let later = start + .seconds(301)
+        #expect(coordinator.timePassed(later, isListening: true).last == .perform(.power))
+        _ = coordinator.stepFinished(nil, at: later)
+        #expect(kept.withLock(\.self) == [[start], [], [later]])
+    }
+}
