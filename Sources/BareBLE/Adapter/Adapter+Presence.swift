@@ -183,15 +183,18 @@ extension Adapter {
     /// Looks at the adapter every two seconds while it is used, and while it is followed and the kernel announces
     /// nothing.
     func watchPresence() {
-        guard scan.hasScans || initiator.isBusy || advertiser.setCount > 0 || followsByLooking() else {
+        let isLookedFor = followsByLooking()
+        guard scan.hasScans || initiator.isBusy || advertiser.setCount > 0 || isLookedFor else {
             return monitor.stopTimer(loop)
         }
         monitor.startTimer(loop) { [weak self] in self?.assumeIsolated { $0.lookAgain() } }
     }
 
     /// Whether something follows the adapter's presence that the kernel does not announce.
+    ///
+    /// Advertising sets follow it too: centrals look for them from the moment at which the adapter is on again.
     private func followsByLooking() -> Bool {
-        monitor.followsByLooking(system, on: loop) { [weak self] in
+        monitor.followsByLooking(system, on: loop, isAdvertising: advertiser.setCount > 0) { [weak self] in
             self?.assumeIsolated {
                 $0.monitor.stopTimer($0.loop)
                 $0.lookAgain()
