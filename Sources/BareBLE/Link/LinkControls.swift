@@ -43,6 +43,9 @@ package struct LinkControls: Sendable {
     let security: @Sendable (Int32) -> LinkSecurity
     /// The bond with the peer, if there is one. To be called on the loop.
     let bond: @Sendable () -> BondID?
+    /// The error for an operation, the second text, that needs a bond with the peer, the first one, and has none. To be
+    /// called on the loop.
+    let missingBond: @Sendable (String, String) -> BLEError
     /// Makes sure that a write can be signed with the key of the bond, by codes that the closure computes.
     let prepareSignature: @Sendable (String, @escaping BondSigners.Code) async throws(BLEError) -> Void
     /// Signs a write, if that is prepared. To be called on the loop.

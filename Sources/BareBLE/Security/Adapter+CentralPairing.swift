@@ -165,8 +165,8 @@ extension Adapter {
         guard record == nil, !coordinator.allowsCentralPairing else { return }
         throw BLEError(
             .notBonded, subject: "\(link.peer)", during: operation,
-            because: "it has no bond, and centrals may not pair",
-            hint: "Call `LocalPeripheral.allowPairing` before the central connects.")
+            because: "\(nameAndAddress) has no bond with it, and centrals may not pair",
+            hint: "Call `LocalPeripheral.allowPairing` before the central connects. \(BLEError.whereBondsAre)")
     }
 
     /// The central of a link has refused to pair, or was refused; returns whether security was requested of it.

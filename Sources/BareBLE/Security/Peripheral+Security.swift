@@ -84,9 +84,7 @@ extension Peripheral {
         guard demand != .none, let controls else { return nil }
         if controls.bond() == nil {
             guard demand.requiresBond else { return nil }
-            return BLEError(
-                .notBonded, subject: name, during: operation, because: "there is no bond with it",
-                hint: "Pair with it first, with `Peripheral.pair` or `blescan pair`.")
+            return controls.missingBond(name, operation)
         }
         guard !security.isEncrypted else { return nil }
         return BLEError(
