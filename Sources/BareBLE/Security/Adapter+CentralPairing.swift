@@ -17,6 +17,7 @@ extension Adapter {
         if !centrals.isServing(owner) { perform(coordinator.refuseCentrals()) }
         centrals.begin(for: owner, host)
         coordinator.findCentrals { [weak self] peer in self?.assumeIsolated { $0.servedCentral(peer) } }
+        watchPresence()
     }
 
     /// Lets the centrals of an owner pair.
@@ -81,6 +82,7 @@ extension Adapter {
         guard centrals.isServing(owner) else { return }
         perform(coordinator.refuseCentrals())
         centrals.end()
+        watchPresence()
     }
 
     /// Whether centrals may pair now.

@@ -80,6 +80,58 @@ import Testing
         }
     }
 
+    /// A central whose key the kernel does not have may forget its bond. An adapter that cannot be managed advertises
+    /// all the same, once that is known.
+    @Test func anAdapterThatComesBackIsManagedBeforeItAdvertises() async throws {
+        try await PairingBench.run { bench in
+            try await bench.local.allowPairing(.justWorks)
+            let phone = try await bench.connect()
+            try await bench.pair(phone)
+            await bench.radio.unplug()
+            try await bench.sleep(.seconds(5))
+            // Read Controller Information, with which the management begins; the library waits six seconds for it.
+            await bench.radio.ignoreManagementPacket([4, 0, 0, 0, 0, 0])
+            await bench.radio.plugIn(isUp: true)
+            // The adapter is looked at every two seconds.
+            try await bench.sleep(.seconds(3))
+            #expect(await bench.radio.advertisements().isEmpty)
+            try await bench.sleep(.seconds(60))
+            #expect(await bench.radio.advertisements().count == 1)
+        }
+    }
+
+    /// Another program may advertise, so that nothing of this one looks at the adapter.
+    @Test(arguments: [true, false]) func anAdapterThatComesBackIsManagedWithoutAnAdvertisement(
+        _ announcesChanges: Bool
+    ) async throws {
+        try await VirtualTime.run { time in
+            let radio = VirtualRadio(time: time)
+            if announcesChanges { await radio.announceChanges() }
+            let central = SecurityBench.central(radio, .inMemory)
+            let local = LocalPeripheral(on: central)
+            try await local.publish(LocalService(0xFFF0, [LocalCharacteristic(0xFFF1, .read, value: .fixed([1]))]))
+            let advertising = try await local.advertise([.localName("Safe")])
+            try await local.allowPairing(.justWorks)
+            let phone = await radio.addCentral()
+            try await phone.connect()
+            await time.settle()
+            await radio.pair(phone, VirtualSecurity())
+            try await time.clock.sleep(for: .seconds(1))
+            #expect(await radio.longTermKeys().count == 1)
+            await advertising.stop()
+            let adapter = await central.adapter
+            #expect(await !adapter.isWatched)
+            await radio.unplug()
+            try await time.clock.sleep(for: .seconds(5))
+            #expect(await radio.longTermKeys().isEmpty)
+            await radio.plugIn(isUp: true)
+            try await time.clock.sleep(for: .seconds(10))
+            #expect(await radio.longTermKeys().count == 1)
+            #expect(await !adapter.isWatched, "an adapter that is on is not looked at")
+            await local.stop()
+        }
+    }
+
     /// Anybody that has heard the address of a central can connect with it.
     @Test(.row("P28")) func aLinkThatABondEncryptsEndsOnlyForANewerOneThatTheBondEncrypts() async throws {
         try await PairingBench.run { bench in
