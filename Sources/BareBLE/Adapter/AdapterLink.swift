@@ -62,6 +62,7 @@ extension Adapter {
             isUp: { await self.kernelName(of: link) != nil },
             security: { descriptor in self.assumeIsolated { $0.linkSecurity(of: link, descriptor) } },
             bond: { self.assumeIsolated { $0.bond(of: link) } },
+            isPeerBonded: { self.assumeIsolated { $0.isBonded(with: link.peer) } },
             missingBond: { subject, operation in
                 self.assumeIsolated { $0.missingBondError(of: link, subject, during: operation) }
             },

@@ -555,6 +555,45 @@ import Testing
         }
     }
 
+    /// A link that a bonded central has made serves a connect once the key of the bond encrypts it, and not with another
+    /// key: anybody may use the address.
+    @Test(.row("P18")) func aConnectDoesNotUseTheLinkOfABondedCentralWithoutItsKey() async throws {
+        try await PairingBench.run { bench in
+            var options = CentralPairingOptions(agent: PairingAgent(show: { _, _ in }), acceptsUnconfirmed: true)
+            options.replace = { _ in true }
+            try await bench.local.allowPairing(options)
+            let phone = try await bench.connect()
+            try await bench.pair(phone, VirtualSecurity(capability: .keyboardOnly))
+            let peer = try #require(await bench.paired().first).peer
+            await phone.disconnect()
+
+            try await bench.reconnect(phone)
+            let clear = await #expect(throws: BLEError.self) { _ = try await bench.central.connect(peer) }
+            #expect(clear?.code == .notBonded)
+            var fleeting = VirtualSecurity()
+            fleeting.keepsBonds = false
+            try await bench.pair(phone, fleeting)
+            try await bench.sleep(.seconds(10))
+            #expect(await bench.failures().count == 1)
+            for demand in [SecurityDemand.asBonded, .bonded] {
+                let error = await #expect(throws: BLEError.self) {
+                    _ = try await bench.central.connect(peer, ConnectOptions(security: demand))
+                }
+                #expect(error?.code == .notBonded)
+                #expect(error?.reason == "its bond is not used on this link")
+            }
+            #expect(await phone.isConnected)
+
+            await phone.disconnect()
+            try await bench.reconnect(phone)
+            await bench.radio.encrypt(phone)
+            try await bench.sleep(.milliseconds(100))
+            let device = try await bench.central.connect(peer)
+            #expect(await device.security.isEncrypted)
+            await device.disconnect()
+        }
+    }
+
     /// Whoever uses the identity of a central first keeps that one away. It could not be told from it otherwise.
     @Test(.row("P18")) func noCentralGetsABondWithTheIdentityOfAnotherConnectedOne() async throws {
         try await PairingBench.run { bench in
