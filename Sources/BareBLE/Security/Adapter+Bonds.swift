@@ -60,7 +60,7 @@ extension Adapter {
     ) -> BLEError {
         guard security.isConfigured else {
             return BLEError(
-                .notBonded, subject: subject, during: operation, because: "\(name) keeps no bonds here",
+                .notBonded, subject: subject, during: operation, because: "this program keeps no bonds",
                 hint: "Set `Configuration.security`, and pair with it first.")
         }
         return BLEError(
