@@ -9,7 +9,7 @@ CONFIG := -c release --static-swift-stdlib --disable-local-rpath
 FORMATTED := Package.swift Sources Tests Docs/examples Docs/companions
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test test-fast test-vm simulate embedded api reliability man lint format bench soak sanitize fuzz coverage mutations docs deb install uninstall install-corebluetooth uninstall-corebluetooth clean
+.PHONY: help run build test test-fast test-vm simulate embedded api reliability man lint format bench soak cycles sanitize fuzz coverage mutations docs deb install uninstall install-corebluetooth uninstall-corebluetooth clean
 
 help: ## List the targets
 	@awk -F ':[^#]*## ' '/^[a-z-]+:[^#]*## / { printf "  make %-23s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -68,6 +68,12 @@ soak: ## Put the library under load: many links, values, reports, cycles, simula
 	@$(TOOLS)/require libbluetooth-dev
 	swift build $(CONFIG) --product load-trials
 	.build/release/load-trials $(if $(SHORT),--short)
+
+cycles: ## Have centrals come and go CYCLES (1000) times in a virtual machine, and show what is left of them
+	@$(TOOLS)/require python3 libbluetooth-dev
+	swift build $(CONFIG) --product blescan
+	swift build --product link-trials
+	@python3 Tests/VM/run.py centrals --only centrals_that_come_and_go_leave_nothing_behind --cycles $(or $(CYCLES),1000)
 
 sanitize: ## Run all Swift tests with the address, thread and undefined behaviour sanitizers, and optimised; CHECK=threads for one
 	@$(TOOLS)/require python3 python3-venv libbluetooth-dev tshark tmux mosquitto mosquitto-clients

@@ -183,15 +183,20 @@ extension Adapter {
     /// Looks at the adapter every two seconds while it is used, and while it is followed and the kernel announces
     /// nothing.
     func watchPresence() {
-        guard scan.hasScans || initiator.isBusy || advertiser.setCount > 0 || followsByLooking() else {
+        let isLookedFor = followsByLooking()
+        guard scan.hasScans || initiator.isBusy || advertiser.setCount > 0 || isLookedFor else {
             return monitor.stopTimer(loop)
         }
         monitor.startTimer(loop) { [weak self] in self?.assumeIsolated { $0.lookAgain() } }
     }
 
     /// Whether something follows the adapter's presence that the kernel does not announce.
+    ///
+    /// Advertising sets follow it too: centrals look for them from the moment at which the adapter is on again. So do
+    /// centrals with bonds while it is off or away.
     private func followsByLooking() -> Bool {
-        monitor.followsByLooking(system, on: loop) { [weak self] in
+        let isServing = advertiser.setCount > 0 || awaitsReturnForCentrals
+        return monitor.followsByLooking(system, on: loop, isServing: isServing) { [weak self] in
             self?.assumeIsolated {
                 $0.monitor.stopTimer($0.loop)
                 $0.lookAgain()
@@ -279,8 +284,7 @@ extension Adapter {
         scan.notify(.adapterBack)
         setUpController(traits)
         perform(scan.adapterUp(at: loop.now()))
-        perform(advertiser.adapterUp())
-        manageForCentrals()
+        advertiseAgain()
     }
 
     /// The adapter went down or away: what waits fails once, scans that have begun wait for its return.
@@ -292,6 +296,7 @@ extension Adapter {
         monitor.report(how == .gone ? .absent : .poweredOff)
         // Also where a step had left it off.
         recovery.adapterLost()
+        watchPresence()
         guard wasUp else { return }
         logger.debug("adapter is \(how)", metadata: ["adapter": "\(name)"])
         monitor.countLoss()

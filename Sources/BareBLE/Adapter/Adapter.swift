@@ -260,7 +260,8 @@ extension Adapter {
             if presence == .up {
                 setUpController(traits)
                 perform(scan.adapterUp(at: now))
-                perform(advertiser.adapterUp())
+                // Else the end of that has the sets on air again.
+                if !security.isManagingForCentrals { perform(advertiser.adapterUp()) }
             }
             return
         }

@@ -62,6 +62,10 @@ extension Adapter {
             isUp: { await self.kernelName(of: link) != nil },
             security: { descriptor in self.assumeIsolated { $0.linkSecurity(of: link, descriptor) } },
             bond: { self.assumeIsolated { $0.bond(of: link) } },
+            isPeerBonded: { self.assumeIsolated { $0.isBonded(with: link.peer) } },
+            missingBond: { subject, operation in
+                self.assumeIsolated { $0.missingBondError(of: link, subject, during: operation) }
+            },
             prepareSignature: { operation, code async throws(BLEError) in
                 try await self.prepareSignature(for: link.peer, during: operation, code)
             },

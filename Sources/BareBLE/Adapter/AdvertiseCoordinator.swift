@@ -231,6 +231,8 @@ extension Adapter {
         guard mayCommand else { throw notPermittedError(during: operation) }
         if advertiser.controller == nil { try await askAboutSets(during: operation) }
         guard let controller = advertiser.controller else { throw downError(during: operation) }
+        // Its return may not have had the sets on air again yet.
+        if presence == .up { perform(advertiser.adapterUp()) }
         let plan = try advertisement.plan(on: controller, traits.ownAddressType, address, name, during: operation)
         let result = await advertiser.start(plan, of: address) { perform($0) }
         watchPresence()

@@ -313,6 +313,15 @@ extension Adapter {
         }
         guard !mayCommand else { return .notHeard(peer) }
         // Without capabilities nothing helps against a kernel that does not look for the peer: say so.
+        if bonds.record(of: identity(of: peer) ?? peer)?.resolvingKey != nil {
+            return BLEError(
+                .timedOut, subject: "\(peer)", during: "connect", because: "the peer was not heard in time",
+                hint:
+                    "Check that it advertises and is near. It may use private addresses, and kernels from 6.19 on look for "
+                    + "its identity address alone, unless the controller resolves them: give this program cap_net_raw. "
+                    + "It also helps where another program has scanned, after which kernels from 6.10 on may not look "
+                    + "for it.", origin: .peer)
+        }
         return BLEError(
             .timedOut, subject: "\(peer)", during: "connect", because: "the peer was not heard in time",
             hint:

@@ -4,7 +4,7 @@ internal import BLELinux
 //
 // Invariants
 // - They report that something has changed, never what: the owner of an adapter looks at it after each.
-// - The socket is open while something follows an adapter that nothing else looks at. Without CAP_NET_RAW there is
+// - The socket is open while something follows an adapter, as an advertising set does. Without CAP_NET_RAW there is
 //   none, and the adapter is polled.
 
 /// A source of events about the adapters of this machine.

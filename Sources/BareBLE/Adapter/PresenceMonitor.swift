@@ -9,7 +9,8 @@ internal import BLELinux
 // Invariants
 // - The adapter is chosen once: by the selector, and afterwards by the address, whatever its number becomes.
 // - An observer receives the state as it is first, and then each one that differs from the last.
-// - Announcements are read where something follows the adapter that nothing else looks at.
+// - Announcements are read while a task or a sequence follows the adapter, while it has advertising sets, and while
+//   centrals with bonds wait for its return.
 //   The timer is set once at a time.
 // - The monitor never looks at the adapter: its owner does, and updates it. `Adapter+Presence` decides what follows.
 
@@ -96,11 +97,11 @@ struct PresenceMonitor: ~Copyable {
     // MARK: Announcements
 
     /// Whether something follows the adapter that the kernel does not announce. What it announces is passed on while
-    /// something follows the adapter.
+    /// something follows the adapter, or it serves centrals that depend on it.
     func followsByLooking(
-        _ system: AdapterSystem, on loop: EventLoop, changed: @escaping EventLoop.Handler
+        _ system: AdapterSystem, on loop: EventLoop, isServing: Bool, changed: @escaping EventLoop.Handler
     ) -> Bool {
-        guard isFollowed else {
+        guard isFollowed || isServing else {
             deviceEvents.end(on: loop)
             return false
         }

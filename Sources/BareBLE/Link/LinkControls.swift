@@ -41,8 +41,13 @@ package struct LinkControls: Sendable {
     package let isUp: @Sendable () async -> Bool
     /// The security of the link, by the descriptor of its socket. To be called on the loop.
     let security: @Sendable (Int32) -> LinkSecurity
-    /// The bond with the peer, if there is one. To be called on the loop.
+    /// The bond with the peer, if there is one that is used on the link. To be called on the loop.
     let bond: @Sendable () -> BondID?
+    /// Whether there is a bond with the peer, also where it is not used on the link. To be called on the loop.
+    let isPeerBonded: @Sendable () -> Bool
+    /// The error for an operation, the second text, that needs a bond with the peer, the first one, and has none. To be
+    /// called on the loop.
+    let missingBond: @Sendable (String, String) -> BLEError
     /// Makes sure that a write can be signed with the key of the bond, by codes that the closure computes.
     let prepareSignature: @Sendable (String, @escaping BondSigners.Code) async throws(BLEError) -> Void
     /// Signs a write, if that is prepared. To be called on the loop.

@@ -50,6 +50,32 @@ extension Adapter {
         return bonds.records.map { Bond($0, adapter: address, sharedKeys: shared) }
     }
 
+    /// The adapter in messages about bonds, which belong to its address.
+    var nameAndAddress: String { address.map { "\(name) (\($0))" } ?? name }
+
+    /// The error for a call that needs a bond and has none. It names the adapter whose bonds were searched.
+    func missingBondError(
+        _ subject: String, during operation: String,
+        remedy: String = "Pair with it first, with `Peripheral.pair` or `blescan pair`."
+    ) -> BLEError {
+        guard security.isConfigured else {
+            return BLEError(
+                .notBonded, subject: subject, during: operation, because: "this program keeps no bonds",
+                hint: "Set `Configuration.security`, and pair with it first.")
+        }
+        return BLEError(
+            .notBonded, subject: subject, during: operation, because: "\(nameAndAddress) has no bond with it",
+            hint: "\(remedy) \(BLEError.whereBondsAre)")
+    }
+
+    /// As the error for a call, for a link, whose peer may have a bond that is not used on it.
+    func missingBondError(of link: LinkIdentity, _ subject: String, during operation: String) -> BLEError {
+        guard bond(with: link.peer) != nil else { return missingBondError(subject, during: operation) }
+        return BLEError(
+            .notBonded, subject: subject, during: operation, because: "its bond is not used on this link",
+            hint: "Connect again.")
+    }
+
     /// What `forgetBond` is, for messages.
     static let forgetting = "forget the bond"
 

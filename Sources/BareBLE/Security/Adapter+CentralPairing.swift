@@ -17,6 +17,7 @@ extension Adapter {
         if !centrals.isServing(owner) { perform(coordinator.refuseCentrals()) }
         centrals.begin(for: owner, host)
         coordinator.findCentrals { [weak self] peer in self?.assumeIsolated { $0.servedCentral(peer) } }
+        watchPresence()
     }
 
     /// Lets the centrals of an owner pair.
@@ -81,6 +82,7 @@ extension Adapter {
         guard centrals.isServing(owner) else { return }
         perform(coordinator.refuseCentrals())
         centrals.end()
+        watchPresence()
     }
 
     /// Whether centrals may pair now.
@@ -166,8 +168,8 @@ extension Adapter {
         guard record == nil, !coordinator.allowsCentralPairing else { return }
         throw BLEError(
             .notBonded, subject: "\(link.peer)", during: operation,
-            because: "it has no bond, and centrals may not pair",
-            hint: "Call `LocalPeripheral.allowPairing` before the central connects.")
+            because: "\(nameAndAddress) has no bond with it, and centrals may not pair",
+            hint: "Call `LocalPeripheral.allowPairing` before the central connects. \(BLEError.whereBondsAre)")
     }
 
     /// The central of a link has refused to pair, or was refused; returns whether security was requested of it.

@@ -308,9 +308,7 @@ extension Adapter {
         let identity = identity(of: address) ?? address
         guard let configuration = bonds.configuration, let record = bonds.record(of: identity) else {
             if demand == .bonded {
-                throw BLEError(
-                    .notBonded, subject: "\(address)", during: "connect", because: "there is no bond with it",
-                    hint: "Pair with it first, with `Peripheral.pair` or `blescan pair`.")
+                throw missingBondError("\(address)", during: "connect")
             }
             return ConnectTarget(peer: address, address: address, isBonded: false, means: nil, required: nil)
         }
@@ -477,7 +475,7 @@ extension Adapter {
         case .keyNotLoaded where !coordinator.isManaged:
             return BLEError(
                 .notBonded, subject: "\(peer)", during: operation,
-                because: "its bond was forgotten meanwhile")
+                because: "its bond with \(nameAndAddress) was forgotten meanwhile", hint: "Pair with it again.")
         case .keyNotLoaded:
             return BLEError(
                 .adapterShared, subject: "\(peer)", during: operation,

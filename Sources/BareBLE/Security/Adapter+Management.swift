@@ -112,14 +112,27 @@ extension Adapter {
         warnOfNoManagement(error)
     }
 
-    /// Puts an adapter that came back under management again where centrals are served: nothing that this program calls
-    /// would, and until then the kernel has no keys for their links.
-    func manageForCentrals() {
-        guard security.centrals.host != nil, security.isConfigured, !coordinator.isManaged, !coordinator.isSettingUp
-        else {
-            return
-        }
-        Task(executorPreference: loop) { [weak self] in await self?.manageOrWarn(during: "serve centrals") }
+    /// Whether the centrals that are served may have bonds.
+    private var servesBondedCentrals: Bool { security.centrals.host != nil && security.isConfigured }
+
+    /// Whether centrals with bonds are served, and the adapter is off or away: until it is under management again the
+    /// kernel has no keys for their links, and nothing that this program calls looks for it.
+    var awaitsReturnForCentrals: Bool { servesBondedCentrals && presence != .up }
+
+    /// Has the advertising sets of an adapter that came back on air again. Where centrals with bonds are served, that
+    /// waits until the adapter is under management, or cannot be: a central that finds its key missing may forget its
+    /// bond.
+    func advertiseAgain() {
+        guard servesBondedCentrals, !coordinator.isManaged else { return perform(advertiser.adapterUp()) }
+        guard !security.isManagingForCentrals else { return }
+        security.managesForCentrals(true)
+        Task(executorPreference: loop) { [weak self] in await self?.manageAndAdvertise() }
+    }
+
+    private func manageAndAdvertise() async {
+        await manageOrWarn(during: "serve centrals")
+        security.managesForCentrals(false)
+        if presence == .up { perform(advertiser.adapterUp()) }
     }
 
     private func manageOrWarn(during operation: String) async {

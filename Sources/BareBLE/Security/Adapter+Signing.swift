@@ -16,9 +16,8 @@ extension Adapter {
         let identity = identity(of: peer) ?? peer
         while true {
             guard let record = bonds.record(of: identity) else {
-                throw BLEError(
-                    .notBonded, subject: "\(peer)", during: operation, because: "there is no bond with it",
-                    hint: "Pair with it first: the pairing makes the key.")
+                throw missingBondError(
+                    "\(peer)", during: operation, remedy: "Pair with it first: the pairing makes the key.")
             }
             guard record.isFor(adapter: bonds.hardware) else {
                 throw BLEError(unusableBondWith: identity, .otherAdapter, during: operation)

@@ -35,6 +35,8 @@ final class AdapterSecurity: @unchecked Sendable {
     let addressHash: AddressResolver.Hash?
     /// Why the adapter could not be put under management before its use; `ready` and a pairing try again.
     private(set) var setUpFailure: BLEError?
+    /// Whether an adapter that came back is being put under management for the centrals that are served.
+    private(set) var isManagingForCentrals = false
     /// Packets that arrived on links to bonded peers before these were encrypted.
     private var discardedPackets = 0
     /// Security Requests of peers without a bond.
@@ -60,6 +62,8 @@ final class AdapterSecurity: @unchecked Sendable {
 
     /// Putting the adapter under management before its use has failed, or has succeeded since.
     func setUpEnded(_ failure: BLEError?) { setUpFailure = failure }
+
+    func managesForCentrals(_ isManaging: Bool) { isManagingForCentrals = isManaging }
 
     // MARK: Counts
 

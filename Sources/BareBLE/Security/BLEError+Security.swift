@@ -5,6 +5,8 @@ internal import Glibc
 extension BLEError {
     private static let managementCapability =
         "Run as root, or give the program the capability: `setcap cap_net_raw,cap_net_admin+ep PROGRAM`."
+    /// Where a bond may be that was not found.
+    static let whereBondsAre = "A bond belongs to the address of one adapter: `blescan bonds` lists those of all."
     private static let examination = "`blescan doctor` examines the adapter; `dmesg` shows what the kernel reports."
     private static let powerCycle = "Disconnect all peers and try again: the adapter is then switched off and on."
 

@@ -78,15 +78,14 @@ extension Peripheral {
     /// Whether there is a bond with the peer.
     var isBonded: Bool { controls?.bond() != nil }
 
-    /// Returns why a link may not be used: `.notBonded` for a link to a bonded peer that is not encrypted, and for a
-    /// peer without a bond that is demanded. `nil` if it may.
+    /// Returns why a link may not be used: `.notBonded` for a link to a bonded peer that is not encrypted with the key
+    /// of its bond, and for a peer without a bond that is demanded. `nil` if it may.
     func securityError(_ demand: ConnectOptions.SecurityDemand, during operation: String) -> BLEError? {
         guard demand != .none, let controls else { return nil }
         if controls.bond() == nil {
-            guard demand.requiresBond else { return nil }
-            return BLEError(
-                .notBonded, subject: name, during: operation, because: "there is no bond with it",
-                hint: "Pair with it first, with `Peripheral.pair` or `blescan pair`.")
+            // On a link where a pairing has failed the bond is not used: another device may be at its other end.
+            guard demand.requiresBond || controls.isPeerBonded() else { return nil }
+            return controls.missingBond(name, operation)
         }
         guard !security.isEncrypted else { return nil }
         return BLEError(

@@ -206,17 +206,14 @@ actor ServerHub {
                 managers[$0.manager]
             })
         else { throw ATTRefusal(.unlikelyError) }
-        // No value is longer; the padding below would be.
-        guard request.offset <= ATTLimits.valueLength else { throw ATTRefusal(.invalidOffset) }
         let central = centrals.object(for: request.central)
         let response = try await PendingResponse.response { pending in
             let object = CBATTRequest(
                 central, characteristic, offset: request.offset, value: nil, pending: pending)
             entry.post { $0.delegate?.peripheralManager($0, didReceiveRead: object) }
         }
-        // The program returns the bytes from the offset on, as many as it likes.
-        // The server sends only those of this part.
-        return [UInt8](repeating: 0, count: request.offset) + [UInt8](response.value ?? Data())
+        // The bytes from the offset on, as many as the program likes.
+        return [UInt8](response.value ?? Data())
     }
 
     private func write(_ requests: [LocalValue.WriteRequest]) async throws {

@@ -71,7 +71,7 @@ struct ServiceTranslation {
         // A service that is refused leaves its objects as they were.
         characteristic.setFixedValue(fixedValue)
         if let fixedValue { return .fixed([UInt8](fixedValue)) }
-        return .handledInParts(
+        return .pieces(
             read: { [read] request in try await read(request, characteristic) },
             write: { [write] request in try await write([request]) })
     }

@@ -50,8 +50,10 @@ struct Forget: AsyncParsableCommand {
         let directory = try BondDirectory(bonds)
         let targets = try targets(in: directory)
         guard !targets.isEmpty else {
+            let owner = adapter.map { "\($0.selector.description) has" } ?? "there is"
             throw Failure(
-                message: "there is no bond with \(peer) in \(directory.path)", hint: "`blescan bonds` lists them.",
+                message: "\(owner) no bond with \(peer) in \(directory.path)",
+                hint: "A bond belongs to the address of one adapter: `blescan bonds` lists those of all.",
                 status: .notFound)
         }
         for target in targets {

@@ -175,7 +175,7 @@ struct Serve: AsyncParsableCommand {
         _ device: ServedDevice, on central: Central, _ requests: ServedRequests,
         keepingSubscriptionsIn store: StateStore?
     ) async throws {
-        var settings = LocalPeripheral.Settings(name: name ?? device.name)
+        var settings = LocalPeripheral.Settings(name: name ?? device.name, appearance: device.appearance)
         settings.store = store
         let local = LocalPeripheral(settings, on: central)
         if store != nil { try await restore(local) }
@@ -187,7 +187,7 @@ struct Serve: AsyncParsableCommand {
             try await local.acceptCentrals(atSocket: socket)
             lease = nil
         } else if isAdvertising {
-            lease = try await local.advertise(advertisement(of: device))
+            lease = try await local.advertise(device.advertisement(named: name ?? device.name))
         } else {
             try await local.acceptCentrals()
             lease = nil
@@ -209,17 +209,6 @@ struct Serve: AsyncParsableCommand {
             await lease?.stop()
             await local.stop()
         }.value
-    }
-
-    private func advertisement(of device: ServedDevice) -> Advertisement {
-        let services = device.services.filter(\.isPrimary).map(\.uuid)
-        // There is room for one UUID of 128 bits.
-        let listed = services.filter { $0.short != nil } + services.filter { $0.short == nil }.prefix(1)
-        return [
-            .flags([.generalDiscoverable, .classicNotSupported]),
-            .services(listed, isComplete: listed.count == services.count),
-            .localName(name ?? device.name, mayBeShortened: true),
-        ]
     }
 
     /// Sends the values of a plan while anybody has subscribed, until the task is cancelled.

@@ -4,10 +4,7 @@ import BLELinux
 extension Check {
     static func kernel(_ facts: SystemFacts) -> [Finding] {
         var findings: [Finding] = []
-        // The second defect does not concern users who may send commands.
-        if let fault = KernelFault(release: facts.kernelRelease),
-            fault != .hangsAfterScans || !facts.privileges.has(.netRaw)
-        {
+        for fault in KernelFault.all(of: facts.kernelRelease) where fault.concerns(facts) {
             findings.append(
                 .warn("kernel-fault", "kernel \(facts.kernelRelease) \(fault.sentence)", remedy: fault.remedy))
         }
@@ -70,16 +67,26 @@ enum KernelFault: Hashable, Sendable {
     case closesTwice
     /// After an active scan, plain connects hang.
     case hangsAfterScans
+    /// Plain connects look for the identity address of a bonded peer that is on air with private addresses.
+    case looksForIdentities
 
-    /// Creates the defect of a release such as `6.1.0-55-amd64`; `nil` for kernels without a known one.
-    init?(release: String) {
-        guard let release = KernelRelease(release) else { return nil }
-        if release.numbers == [6, 1, 0, 55] || release.numbers == [6, 1, 0, 56] {
-            self = .closesTwice
-        } else if release.isAtLeast(6, 10) {
-            self = .hangsAfterScans
-        } else {
-            return nil
+    /// Returns the defects of a release such as `6.1.0-55-amd64`.
+    static func all(of release: String) -> [KernelFault] {
+        guard let release = KernelRelease(release) else { return [] }
+        var faults: [KernelFault] = []
+        if release.numbers == [6, 1, 0, 55] || release.numbers == [6, 1, 0, 56] { faults.append(.closesTwice) }
+        if release.isAtLeast(6, 10) { faults.append(.hangsAfterScans) }
+        if release.isAtLeast(6, 19) { faults.append(.looksForIdentities) }
+        return faults
+    }
+
+    /// Whether the defect concerns this process. Plain connects are those of processes that may send no commands.
+    func concerns(_ facts: SystemFacts) -> Bool {
+        switch self {
+        case .closesTwice: true
+        case .hangsAfterScans: !facts.privileges.has(.netRaw)
+        case .looksForIdentities:
+            !facts.privileges.has(.netRaw) && (facts.bonds?.bonds.contains { $0.hasPrivateAddresses } ?? false)
         }
     }
 
@@ -87,6 +94,9 @@ enum KernelFault: Hashable, Sendable {
         switch self {
         case .closesTwice: "may stop a program that closes a lost link, and the adapter with it"
         case .hangsAfterScans: "lets connects of programs without CAP_NET_RAW hang after an active scan"
+        case .looksForIdentities:
+            "lets connects of programs without CAP_NET_RAW to bonded peers with private addresses hang, unless the "
+                + "controller resolves these"
         }
     }
 
@@ -95,6 +105,7 @@ enum KernelFault: Hashable, Sendable {
         case .closesTwice: "boot another one: of Debian's 6.1.0 kernels -54 and older, or any 6.12"
         case .hangsAfterScans:
             "give such programs CAP_NET_RAW; for one that hangs: sudo hciconfig hci0 down && sudo hciconfig hci0 up"
+        case .looksForIdentities: "give such programs CAP_NET_RAW: they connect to the address that is on air then"
         }
     }
 }

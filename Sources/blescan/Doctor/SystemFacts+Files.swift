@@ -94,7 +94,9 @@ extension BondFacts {
             for stored in try store.all() {
                 if let reason = stored.damage?.reason { damage.append("the bonds of \(stored.adapter): \(reason)") }
                 bonds += stored.bonds.map {
-                    Bond(peer: $0.peer, adapter: $0.adapter, isRejected: $0.rejectedSince != nil)
+                    Bond(
+                        peer: $0.peer, adapter: $0.adapter, isRejected: $0.rejectedSince != nil,
+                        hasPrivateAddresses: $0.resolvesPrivateAddresses)
                 }
                 let hardware = adapters.first { $0.address == stored.adapter }.map {
                     AdapterHardware.identifier(of: $0, root: root)

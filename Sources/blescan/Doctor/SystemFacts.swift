@@ -47,6 +47,8 @@ struct BondFacts: Hashable, Sendable {
         let peer: PeerID
         let adapter: BluetoothAddress
         let isRejected: Bool
+        /// Whether the peer may be on air with private addresses, which the bond has the key of.
+        var hasPrivateAddresses = false
     }
 
     /// Something of a bond that cannot be used.

@@ -13,6 +13,8 @@ struct ServedDevice: Sendable {
     }
 
     var name: String
+    /// The Appearance; 0 for an unknown one.
+    private(set) var appearance: UInt16 = 0
     var services: [LocalService]
     var plans: [Plan] = []
     /// The characteristics whose values the device itself takes: no event reports their writes.
@@ -21,6 +23,7 @@ struct ServedDevice: Sendable {
     /// A virtual device; its plans repeat.
     init(_ device: VirtualDevice) {
         name = device.name
+        appearance = Self.appearance(of: device)
         services = []
         // Generic Access and Generic Attribute are there in any case.
         for service in device.services where service.uuid != 0x1800 && service.uuid != 0x1801 {
@@ -133,6 +136,44 @@ struct ServedDevice: Sendable {
 }
 
 extension ServedDevice {
+    /// Returns the Appearance in the Generic Access service of a virtual device.
+    private static func appearance(of virtual: VirtualDevice) -> UInt16 {
+        let access = virtual.services.first { $0.uuid == 0x1800 }
+        guard let value = access?.characteristics.first(where: { $0.uuid == 0x2A01 })?.value else { return 0 }
+        var reader = ByteReader(value.span)
+        return reader.u16() ?? 0
+    }
+
+    /// Returns the advertisement by which centrals find the device.
+    ///
+    /// The Appearance is left out where there is no room for it, and where less of the name would be sent.
+    func advertisement(named name: String) -> Advertisement {
+        let all = services.filter(\.isPrimary).map(\.uuid)
+        // There is room for one UUID of 128 bits.
+        let listed = all.filter { $0.short != nil } + all.filter { $0.short == nil }.prefix(1)
+        let elements: [AdvertisementData.Element] = [
+            .flags([.generalDiscoverable, .classicNotSupported]),
+            .services(listed, isComplete: listed.count == all.count),
+        ]
+        let ending = AdvertisementData.Element.localName(name, mayBeShortened: true)
+        let plain = AdvertisementData(elements + [ending])
+        let look = AdvertisementData.Element.appearance(appearance)
+        let full = AdvertisementData(elements + [look, ending])
+        guard appearance != 0, let sent = Self.nameLength(in: full), sent == Self.nameLength(in: plain) else {
+            return Advertisement(plain)
+        }
+        return Advertisement(full)
+    }
+
+    /// Returns how many bytes of the name an advertisement has; `nil` if the data do not fit.
+    private static func nameLength(in data: AdvertisementData) -> Int? {
+        guard let payload = try? data.payload(fitting: .legacy) else { return nil }
+        let structures =
+            AdvertisingData(payload.advertisingData).structures
+            + AdvertisingData(payload.scanResponse).structures
+        return structures.first { $0.type == .completeLocalName || $0.type == .shortenedLocalName }?.value.count
+    }
+
     private static func characteristic(of virtual: VirtualCharacteristic) -> LocalCharacteristic {
         let value: LocalValue
         if virtual.isStored {

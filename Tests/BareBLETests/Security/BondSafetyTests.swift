@@ -133,6 +133,39 @@ import Testing
         }
     }
 
+    /// A bond belongs to the address of one adapter, so the error names the one whose bonds were searched.
+    @Test func aMissingBondIsReportedWithTheAdapter() async throws {
+        try await VirtualTime.run { time in
+            let bench = try await SecurityBench(time)
+            try await bench.pair()
+            let second = await bench.radio.addAdapter()
+            let other = SecurityBench.central(bench.radio, bench.bonds, change: { $0.adapter = .named(second) })
+            let refused = await #expect(throws: BLEError.self) {
+                _ = try await other.connect(bench.id, ConnectOptions(security: .bonded))
+            }
+            let address = try #require(await other.adapterAddress)
+            #expect(refused?.code == .notBonded && address != VirtualRadio.address(of: 0))
+            #expect(refused?.reason == "\(second) (\(address)) has no bond with it")
+            #expect(refused?.hint?.contains("blescan bonds") == true)
+            #expect(refused?.hint?.contains("address of one adapter") == true)
+            let link = try await other.connect(bench.id)
+            let error = await link.securityError(.bonded, during: "adopt a link")
+            #expect(error?.code == .notBonded && error?.reason == refused?.reason && error?.hint == refused?.hint)
+            await link.disconnect()
+        }
+    }
+
+    @Test func withoutAStoreNoBondsAreSearched() async throws {
+        try await VirtualTime.run { time in
+            let bench = try await SecurityBench(time)
+            let central = Central(radio: bench.radio)
+            let refused = await #expect(throws: BLEError.self) {
+                _ = try await central.connect(bench.id, ConnectOptions(security: .bonded))
+            }
+            #expect(refused?.code == .notBonded && refused?.hint?.contains("Configuration.security") == true)
+        }
+    }
+
     @Test func aBondIsNoEncryption() async throws {
         try await VirtualTime.run { time in
             let bench = try await SecurityBench(time)

@@ -30,6 +30,25 @@ import Testing
         }
     }
 
+    /// Without CAP_NET_RAW the kernel connects: from 6.19 on to the identity of a bonded peer, which is not on air.
+    @Test(.row("S11"), arguments: [true, false]) func theErrorOfTheKernelsConnectNamesPrivateAddresses(
+        _ isPrivate: Bool
+    ) async throws {
+        try await VirtualTime.run { time in
+            let bench = try await SecurityBench(time, isPrivate: isPrivate)
+            let peer = try await bench.pair().peer
+            await bench.radio.setPermissions([.administration])
+            await bench.radio.move(bench.device, to: .outOfRange)
+            let central = SecurityBench.central(bench.radio, bench.bonds)
+            let refused = await #expect(throws: BLEError.self) {
+                _ = try await central.connect(peer, ConnectOptions(timeout: .seconds(20)))
+            }
+            #expect(refused?.code == .timedOut)
+            #expect(refused?.hint?.contains("cap_net_raw") == true)
+            #expect(refused?.hint?.contains("6.19") == isPrivate)
+        }
+    }
+
     @Test(.row("S11")) func anAddressThatResolvesIsTheIdentity() async throws {
         try await VirtualTime.run { time in
             let bench = try await SecurityBench(time, isPrivate: true)

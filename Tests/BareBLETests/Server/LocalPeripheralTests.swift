@@ -58,6 +58,64 @@ import Testing
         }
     }
 
+    /// On a link whose MTU is 23 bytes.
+    @Test func aLongValueIsReadAndWrittenByPieces() async throws {
+        try await ServerBench.run { bench in
+            let long = (0..<100).map { UInt8($0) }
+            let offsets = Lock<[Int]>([])
+            let written = Lock<[String]>([])
+            let value = LocalValue.pieces { request in
+                offsets.withLock { $0.append(request.offset) }
+                guard request.offset <= long.count else { throw ATTRefusal(.invalidOffset) }
+                return Array(long.dropFirst(request.offset).prefix(request.central.mtu - 1))
+            } write: { request in
+                written.withLock { $0.append("\(request.offset) \(Hex.encode(request.value))") }
+            }
+            try await bench.local.publish(
+                LocalService(0xFFF0, [LocalCharacteristic(0xFFF1, [.read, .write], value: value)]))
+            let central = try await bench.raw()
+            let handle = await bench.handle(0xFFF1).bytes
+            func request(_ opcode: UInt8, _ rest: [UInt8] = []) async -> [UInt8]? {
+                await central.request([opcode] + handle + rest)
+            }
+            func response(_ opcode: UInt8, _ part: Range<Int>) -> [UInt8] { [opcode] + Array(long[part]) }
+            let beyondTheEnd: [UInt8] = [0x01, 0x0C] + handle + [0x07]
+            #expect(await request(0x0A) == response(0x0B, 0..<22))
+            #expect(await request(0x0C, [22, 0]) == response(0x0D, 22..<44))
+            #expect(await request(0x0C, [90, 0]) == response(0x0D, 90..<100))
+            #expect(await request(0x0C, [100, 0]) == [0x0D])
+            #expect(await request(0x0C, [101, 0]) == beyondTheEnd)
+            #expect(offsets.withLock { $0 } == [0, 22, 90, 100, 101])
+            // No value is as long as 513 bytes, so that nobody is asked.
+            #expect(await request(0x0C, [1, 2]) == beyondTheEnd)
+            #expect(offsets.withLock { $0.count } == 5)
+
+            let pieces: [[UInt8]] = [[10, 0, 1, 2], [12, 0, 3], [40, 0, 4]]
+            for piece in pieces {
+                let echo: [UInt8] = [0x17] + handle + piece
+                #expect(await request(0x16, piece) == echo)
+            }
+            #expect(written.withLock { $0 }.isEmpty)
+            #expect(await central.request([0x18, 1]) == [0x19])
+            #expect(written.withLock { $0 } == ["10 010203", "40 04"])
+        }
+    }
+
+    @Test func aPieceBeyondTheGreatestLengthIsRefused() async throws {
+        try await ServerBench.run { bench in
+            let value = LocalValue.pieces { _ in [UInt8](repeating: 7, count: 20) }
+            try await bench.local.publish(LocalService(0xFFF0, [LocalCharacteristic(0xFFF1, .read, value: value)]))
+            let central = try await bench.raw()
+            let handle = await bench.handle(0xFFF1).bytes
+            let piece: [UInt8] = [0x0D] + [UInt8](repeating: 7, count: 20)
+            let refusal: [UInt8] = [0x01, 0x0C] + handle + [0x0E]
+            // The offsets 492 and 493.
+            let (last, next): ([UInt8], [UInt8]) = ([0x0C] + handle + [0xEC, 1], [0x0C] + handle + [0xED, 1])
+            #expect(await central.request(last) == piece)
+            #expect(await central.request(next) == refusal)
+        }
+    }
+
     @Test(.row("P23")) func aHandlerThatHangsBlocksItsOwnClientForTwentySeconds() async throws {
         try await ServerBench.run { bench in
             try await bench.local.publish(

@@ -80,6 +80,58 @@ import Testing
         }
     }
 
+    /// A central whose key the kernel does not have may forget its bond. An adapter that cannot be managed advertises
+    /// all the same, once that is known.
+    @Test func anAdapterThatComesBackIsManagedBeforeItAdvertises() async throws {
+        try await PairingBench.run { bench in
+            try await bench.local.allowPairing(.justWorks)
+            let phone = try await bench.connect()
+            try await bench.pair(phone)
+            await bench.radio.unplug()
+            try await bench.sleep(.seconds(5))
+            // Read Controller Information, with which the management begins; the library waits six seconds for it.
+            await bench.radio.ignoreManagementPacket([4, 0, 0, 0, 0, 0])
+            await bench.radio.plugIn(isUp: true)
+            // The adapter is looked at every two seconds.
+            try await bench.sleep(.seconds(3))
+            #expect(await bench.radio.advertisements().isEmpty)
+            try await bench.sleep(.seconds(60))
+            #expect(await bench.radio.advertisements().count == 1)
+        }
+    }
+
+    /// Another program may advertise, so that nothing of this one looks at the adapter.
+    @Test(arguments: [true, false]) func anAdapterThatComesBackIsManagedWithoutAnAdvertisement(
+        _ announcesChanges: Bool
+    ) async throws {
+        try await VirtualTime.run { time in
+            let radio = VirtualRadio(time: time)
+            if announcesChanges { await radio.announceChanges() }
+            let central = SecurityBench.central(radio, .inMemory)
+            let local = LocalPeripheral(on: central)
+            try await local.publish(LocalService(0xFFF0, [LocalCharacteristic(0xFFF1, .read, value: .fixed([1]))]))
+            let advertising = try await local.advertise([.localName("Safe")])
+            try await local.allowPairing(.justWorks)
+            let phone = await radio.addCentral()
+            try await phone.connect()
+            await time.settle()
+            await radio.pair(phone, VirtualSecurity())
+            try await time.clock.sleep(for: .seconds(1))
+            #expect(await radio.longTermKeys().count == 1)
+            await advertising.stop()
+            let adapter = await central.adapter
+            #expect(await !adapter.isWatched)
+            await radio.unplug()
+            try await time.clock.sleep(for: .seconds(5))
+            #expect(await radio.longTermKeys().isEmpty)
+            await radio.plugIn(isUp: true)
+            try await time.clock.sleep(for: .seconds(10))
+            #expect(await radio.longTermKeys().count == 1)
+            #expect(await !adapter.isWatched, "an adapter that is on is not looked at")
+            await local.stop()
+        }
+    }
+
     /// Anybody that has heard the address of a central can connect with it.
     @Test(.row("P28")) func aLinkThatABondEncryptsEndsOnlyForANewerOneThatTheBondEncrypts() async throws {
         try await PairingBench.run { bench in
@@ -500,6 +552,45 @@ import Testing
             try await bench.sleep(.milliseconds(100))
             #expect(try await phone.read(PairingBench.guarded) == [3])
             #expect(await bench.names().contains("restored"))
+        }
+    }
+
+    /// A link that a bonded central has made serves a connect once the key of the bond encrypts it, and not with another
+    /// key: anybody may use the address.
+    @Test(.row("P18")) func aConnectDoesNotUseTheLinkOfABondedCentralWithoutItsKey() async throws {
+        try await PairingBench.run { bench in
+            var options = CentralPairingOptions(agent: PairingAgent(show: { _, _ in }), acceptsUnconfirmed: true)
+            options.replace = { _ in true }
+            try await bench.local.allowPairing(options)
+            let phone = try await bench.connect()
+            try await bench.pair(phone, VirtualSecurity(capability: .keyboardOnly))
+            let peer = try #require(await bench.paired().first).peer
+            await phone.disconnect()
+
+            try await bench.reconnect(phone)
+            let clear = await #expect(throws: BLEError.self) { _ = try await bench.central.connect(peer) }
+            #expect(clear?.code == .notBonded)
+            var fleeting = VirtualSecurity()
+            fleeting.keepsBonds = false
+            try await bench.pair(phone, fleeting)
+            try await bench.sleep(.seconds(10))
+            #expect(await bench.failures().count == 1)
+            for demand in [ConnectOptions.SecurityDemand.asBonded, .bonded] {
+                let error = await #expect(throws: BLEError.self) {
+                    _ = try await bench.central.connect(peer, ConnectOptions(security: demand))
+                }
+                #expect(error?.code == .notBonded)
+                #expect(error?.reason == "its bond is not used on this link")
+            }
+            #expect(await phone.isConnected)
+
+            await phone.disconnect()
+            try await bench.reconnect(phone)
+            await bench.radio.encrypt(phone)
+            try await bench.sleep(.milliseconds(100))
+            let device = try await bench.central.connect(peer)
+            #expect(await device.security.isEncrypted)
+            await device.disconnect()
         }
     }
 

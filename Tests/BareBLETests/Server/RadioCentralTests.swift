@@ -108,6 +108,47 @@ import Testing
         return bench.time.now
     }
 
+    /// How an adapter goes down while an advertisement is on air.
+    enum Outage: CaseIterable, Sendable {
+        case off, blocked, unplugged
+    }
+
+    /// The kernel announces that the adapter is on again, so that nothing waits for the next look at it.
+    @Test(.row("P29"), arguments: Outage.allCases) func itIsOnAirAgainAtOnceWhereTheKernelAnnouncesPower(
+        after outage: Outage
+    ) async throws {
+        try await RadioBench.run(announcesChanges: true) { bench in
+            var states = bench.advertising.states.makeAsyncIterator()
+            #expect(try await states.next() == .on)
+            switch outage {
+            case .off: await bench.radio.powerOff()
+            case .blocked:
+                await bench.radio.block()
+                await bench.radio.powerOff()
+            case .unplugged: await bench.radio.unplug()
+            }
+            await bench.time.settle()
+            guard case .paused? = try await states.next() else {
+                Issue.record("it was not taken off air")
+                return
+            }
+            // In between two looks at the adapter.
+            try await bench.sleep(.milliseconds(4_900))
+            #expect(await bench.radio.advertisements().isEmpty)
+            switch outage {
+            case .off: await bench.radio.powerOn()
+            case .blocked:
+                await bench.radio.block(false)
+                await bench.radio.powerOn()
+            case .unplugged: await bench.radio.plugIn(isUp: true)
+            }
+            let power = bench.time.now
+            while let state = try await states.next(), state != .on {}
+            #expect(bench.time.now <= power + .milliseconds(100))
+            #expect(await bench.radio.advertisements().count == 1)
+        }
+    }
+
     private static func connectAsCentral(_ bench: RadioBench, _ central: Central) async throws -> BootInstant {
         let id = try #require(await bench.radio.id(of: await bench.radio.add(.heartRate)))
         let belt = try await central.connect(id)
@@ -490,10 +531,12 @@ struct RadioBench: Sendable {
     let advertising: Advertisement.Lease
 
     static func run(
-        maximumCentrals: Int = 16, _ body: @Sendable @escaping (RadioBench) async throws -> Void
+        maximumCentrals: Int = 16, announcesChanges: Bool = false,
+        _ body: @Sendable @escaping (RadioBench) async throws -> Void
     ) async throws {
         try await VirtualTime.run { time in
             let radio = VirtualRadio(time: time)
+            if announcesChanges { await radio.announceChanges() }
             var settings = LocalPeripheral.Settings(name: "Bench")
             settings.maximumCentrals = maximumCentrals
             let central = Central(radio: radio)

@@ -98,6 +98,23 @@ import Testing
         }
     }
 
+    /// The value of 2A01 is that of the virtual device: Heart Rate Belt.
+    @Test func aVirtualDeviceHasItsAppearance() async throws {
+        try await VirtualTime.run { time in
+            let radio = VirtualRadio(time: time)
+            let command = try Serve.parse(["demo:heart-rate", "--for", "60s", "--json"])
+            let central = Central(radio: radio)
+            let serving = time.task {
+                try await command.serve(
+                    ServedDevice(.heartRate), on: central, ServedRequests(), keepingSubscriptionsIn: nil)
+            }
+            let phone = await radio.addCentral()
+            try await phone.connect()
+            #expect(try await phone.read(0x2A01) == [0x41, 0x03])
+            try await serving.value
+        }
+    }
+
     @Test func aFileThatIsNoSocketStays() async throws {
         let folder = try TestFolder()
         try Data("precious".utf8).write(to: URL(fileURLWithPath: folder["file"]))

@@ -1,3 +1,5 @@
+import BLECore
+import BLELinux
 import TestSupport
 import Testing
 
@@ -7,13 +9,40 @@ import Testing
 @Suite struct KernelTroubleTests {
     @Test(
         arguments: [
-            ("6.1.0-55-amd64", KernelFault.closesTwice), ("6.1.0-56-cloud-amd64", .closesTwice),
-            ("6.1.0-54-amd64", nil), ("6.1.192", nil), ("6.9.12", nil), ("6.10.0", .hangsAfterScans),
-            ("6.12.57+deb13-amd64", .hangsAfterScans), ("7.2.13-amd64", .hangsAfterScans), ("5.15.0-1055-aws", nil),
-            ("unknown", nil), ("", nil),
-        ])
-    func aReleaseWithAKnownFaultIsRecognized(_ release: String, _ fault: KernelFault?) {
-        #expect(KernelFault(release: release) == fault)
+            ("6.1.0-55-amd64", [.closesTwice]), ("6.1.0-56-cloud-amd64", [.closesTwice]),
+            ("6.1.0-54-amd64", []), ("6.1.192", []), ("6.9.12", []), ("6.10.0", [.hangsAfterScans]),
+            ("6.12.57+deb13-amd64", [.hangsAfterScans]), ("6.18.45", [.hangsAfterScans]),
+            ("6.19.0-1-amd64", [.hangsAfterScans, .looksForIdentities]),
+            ("7.2.13-amd64", [.hangsAfterScans, .looksForIdentities]), ("5.15.0-1055-aws", []),
+            ("unknown", []), ("", []),
+        ] as [(String, [KernelFault])])
+    func theKnownFaultsOfAReleaseAreRecognized(_ release: String, _ faults: [KernelFault]) {
+        #expect(KernelFault.all(of: release) == faults)
+    }
+
+    /// The kernel's own connect is to the identity of a bonded peer, from 6.19 on.
+    @Test(
+        arguments: [
+            ("6.18.45", 0, true, false), ("6.19.0", 0, true, true), ("6.19.0", 0, false, false),
+            ("7.2.13-amd64", 0x1000, true, true), ("7.2.13-amd64", 0x2000, true, false),
+        ] as [(String, UInt64, Bool, Bool)])
+    func connectsToPrivateAddressesNeedCommandsOnNewKernels(
+        _ release: String, _ capabilities: UInt64, _ isPrivate: Bool, _ isFound: Bool
+    ) {
+        var facts = SystemFacts()
+        facts.kernelRelease = release
+        facts.privileges = Privileges(effective: capabilities)
+        facts.kernelMessages = []
+        facts.bonds = BondFacts(
+            directory: "/bonds",
+            bonds: [
+                BondFacts.Bond(
+                    peer: RecordedBonds.phone, adapter: .zero, isRejected: false, hasPrivateAddresses: isPrivate)
+            ])
+        let findings = Check.kernel(facts)
+        let found = findings.first { $0.text.contains("private addresses") }
+        #expect((found != nil) == isFound)
+        if let found { #expect(found.id == "kernel-fault" && found.remedy?.contains("CAP_NET_RAW") == true) }
     }
 
     /// The messages are those of users' reports.

@@ -1,5 +1,6 @@
 import BLECore
 import BareBLE
+import BareBLETestKit
 import Testing
 
 @testable import blescan
@@ -49,5 +50,43 @@ import Testing
         let error = #expect(throws: Failure.self) { try device(text) }
         #expect(error?.message.contains(message) == true, "\(error?.message ?? "")")
         #expect(error?.status == .badData)
+    }
+
+    // MARK: The Appearance
+
+    /// Core Specification Supplement, Part A, 1.12; the values are those of Assigned Numbers, 2.6.3.
+    @Test(arguments: [(VirtualDevice.heartRate, "03194103"), (VirtualDevice.lock, "03190807")])
+    func aVirtualDeviceAdvertisesItsAppearance(_ virtual: VirtualDevice, _ structure: String) throws {
+        let device = ServedDevice(virtual)
+        let payload = try device.advertisement(named: device.name).data.payload(fitting: .legacy)
+        #expect(Self.contains(payload.advertisingData, try Hex.decode(structure)))
+        let name = [0x09] + Array(device.name.utf8)
+        #expect(Self.contains(payload.advertisingData + payload.scanResponse, name), "the name is whole")
+    }
+
+    @Test func anUnknownAppearanceIsNotAdvertised() throws {
+        let device = ServedDevice(.battery)
+        #expect(device.appearance == 0)
+        let payload = try device.advertisement(named: device.name).data.payload(fitting: .legacy)
+        #expect(AdvertisingData(payload.advertisingData).appearance == nil)
+        #expect(AdvertisingData(payload.scanResponse).appearance == nil)
+    }
+
+    /// The flags take 3 bytes, the lists of services 4 or 8 and 18, and the Appearance 4. So it takes room from the name
+    /// in the scan response only where there are more services.
+    @Test(arguments: [(false, 29, true), (false, 60, true), (true, 25, true), (true, 26, false), (true, 60, false)])
+    func theAppearanceTakesNothingFromTheName(_ hasMoreServices: Bool, _ length: Int, _ hasAppearance: Bool) throws {
+        var device = ServedDevice(.lock)
+        if hasMoreServices { device.services += [LocalService(0x1809, []), LocalService(0x181A, [])] }
+        let name = String(repeating: "n", count: length)
+        let payload = try device.advertisement(named: name).data.payload(fitting: .legacy)
+        let parts = [AdvertisingData(payload.advertisingData), AdvertisingData(payload.scanResponse)]
+        #expect(parts.contains { $0.appearance == 0x0708 } == hasAppearance)
+        let sent = parts.flatMap(\.structures).first { $0.type == .completeLocalName || $0.type == .shortenedLocalName }
+        #expect(sent?.value == Array(name.utf8.prefix(29)))
+    }
+
+    private static func contains(_ bytes: [UInt8], _ part: [UInt8]) -> Bool {
+        bytes.indices.contains { bytes[$0...].starts(with: part) }
     }
 }
