@@ -364,9 +364,9 @@ extension Serve {
             if line.width > 0 { line.add("  ") }
             line.add(text.printable, style)
         }
-        add(Timestamp.localNow(), .dim)
+        add(Timestamp.localNow(), .background)
         add(central)
-        add(event.words, event.isFailure ? .red : .bold)
+        add(event.words, event.isFailure ? .defect : .title)
         if let attribute {
             add(CharacteristicReference.handle(attribute.handle).description)
             if let type = attribute.type { add("\(type)") }

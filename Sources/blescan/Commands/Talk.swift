@@ -49,6 +49,8 @@ struct Talk: AsyncParsableCommand {
 
     @OptionGroup var times: TimeOptions
 
+    @OptionGroup var color: ColorOptions
+
     @OptionGroup var options: OperationOptions
 
     var peer: PeerDesignation { target.peer }
@@ -71,7 +73,8 @@ struct Talk: AsyncParsableCommand {
                     peripheral: peripheral, peer: peer, timeout: command.options.valueTimeout,
                     isPaired: command.options.pair, findsTypes: false),
                 OperationOutput(
-                    peer: peer.description, form: command.options.json ? .json : .plain, namesOperations: true),
+                    peer: peer.description, form: command.options.json ? .json : .plain, look: command.color.look,
+                    namesOperations: true),
                 to: output)
             let result = await Result.of {
                 try await withTaskCancellationHandler {
