@@ -62,7 +62,8 @@ let package = Package(
                 "Options/NearNamesTests.swift", "Output/ASCIITextTests.swift", "Output/FailureTests.swift",
                 "Output/TraceTests.swift", "Running/BuiltProgram.swift", "Running/PseudoTerminal.swift",
                 "Running/Referee.swift", "Scanning/AirCapture.swift", "Scanning/CSVLineTests.swift",
-                "Scanning/ScanLinesTests.swift", "Screen/Air.swift", "Serving/ServedRequestTests.swift",
+                "Scanning/ScanLinesTests.swift", "Screen/Air.swift", "Screen/ScanScreenControlTests.swift",
+                "Serving/ServedRequestTests.swift",
             ],
             swiftSettings: strict
         ),
