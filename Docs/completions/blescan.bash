@@ -731,7 +731,7 @@ _blescan_advertise() {
     repeating_flags=()
     non_repeating_flags=(--extended --json -j --version -h --help)
     repeating_options=(--service)
-    non_repeating_options=(--name --manufacturer --ibeacon --url --eddystone-uid --eddystone-tlm --measured-power --interval --adapter -i --for)
+    non_repeating_options=(--name --manufacturer --ibeacon --url --eddystone-uid --eddystone-tlm --measured-power --interval --adapter -i --for --color)
     __blescan_offer_flags_options 0
 
     # Offer option value completions
@@ -768,6 +768,10 @@ _blescan_advertise() {
         return
         ;;
     '--for')
+        return
+        ;;
+    '--color')
+        __blescan_add_completions -W 'auto'$'\n''always'$'\n''never'
         return
         ;;
     esac

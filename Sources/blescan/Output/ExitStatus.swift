@@ -233,7 +233,7 @@ extension Console {
                 ]).text)
         } else {
             // A script may have passed on a device's name.
-            note("blescan: \(message.printable)")
+            note(titled(message.printable, .failure))
             if let hint = failure.hint { note("hint: \(hint.printable)") }
         }
     }

@@ -124,6 +124,43 @@ import Testing
         #expect(written.output == "\u{1B}[1mwrote\u{1B}[0m 2 bytes to nordic-uart-rx (0x0008)\n")
     }
 
+    /// The name of the program shows a failure or a warning; a text from the command line has no effect.
+    @Test(
+        arguments: [
+            ([], [:], true), (["--color", "never"], [:], false), (["--color=never"], [:], false),
+            ([], ["NO_COLOR": "1"], false),
+            ([], ["TERM": "dumb"], false), (["--json"], [:], false),
+        ] as [([String], [String: String], Bool)])
+    func failuresOnATerminalAreRed(_ options: [String], _ environment: [String: String], _ isColoured: Bool)
+        async throws
+    {
+        let terminal = try PseudoTerminal(columns: 200)
+        let program = try RunningProgram(
+            ["read", "demo:battery", "\u{1B}[2Jtea"] + options, errors: terminal, environment: environment)
+        #expect(try await program.outcome().status == 64)
+        let text = try await terminal.whole()
+        #expect(text.contains("\u{1B}[1;31mblescan:\u{1B}[0m ") == isColoured, "\(text.debugDescription)")
+        #expect(text.contains("\u{1B}") == isColoured && !text.contains("\u{1B}[2J"))
+    }
+
+    @Test func failuresInAPipeAreRedWhereThatIsWanted() async throws {
+        let plain = try await BuiltProgram.run(["scan", "--tea"])
+        let coloured = try await BuiltProgram.run(["scan", "--tea", "--color", "always"])
+        #expect(plain.errors.hasPrefix("blescan: unknown option --tea\n"))
+        #expect(coloured.errors.hasPrefix("\u{1B}[1;31mblescan:\u{1B}[0m unknown option --tea\n"))
+        #expect(bare(coloured.errors) == bare(plain.errors))
+    }
+
+    @Test(
+        arguments: [
+            (["scan", "--color", "always"], ColorChoice.always), (["--color=never", "--color", "auto"], .auto),
+            (["scan", "--color"], nil), (["talk", "--", "--color", "always"], nil), (["--color", "red"], nil),
+            ([], nil),
+        ] as [([String], ColorChoice?)])
+    func theLastChoiceCounts(_ words: [String], _ choice: ColorChoice?) {
+        #expect(ColorChoice(in: words[...]) == choice)
+    }
+
     /// On a terminal they need no option.
     @Test(
         arguments: [

@@ -54,7 +54,7 @@ import Testing
             let comment = packet.split(separator: "# ").last ?? ""
             let (time, meaning) = (comment.prefix(12), comment.dropFirst(14))
             #expect(time.contains(/^\d\d:\d\d:\d\d\.\d{3}$/), "\(packet)")
-            #expect(replayed.output.contains(" " + meaning))
+            #expect(replayed.output.contains(" \(meaning)"))
             #expect(replayed.output.contains("        # \(time)\n"), "the name is not repeated")
         }
     }
