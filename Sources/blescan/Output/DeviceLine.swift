@@ -28,14 +28,17 @@ struct DeviceLine {
     private var columns: [(text: String, width: Int, style: ScreenStyle)] {
         let strength = scanResult.averageRSSI.map { Int($0.rounded()) }
         let rssi = strength.map(String.init) ?? "?"
+        let address = scanResult.id.peer?.address.description ?? "anonymous"
         let kind = scanResult.id.peer?.kind.short ?? "-"
+        let name = scanResult.name.map { $0.printable } ?? "-"
+        let interval = scanResult.interval.map { Self.seconds($0) } ?? ""
         return [
-            (Self.spaces(5 - rssi.count) + rssi, 5, .strength(strength)),
-            (scanResult.id.peer?.address.description ?? "anonymous", 17, []),
+            (Self.spaces(5 - rssi.count) + rssi, 5, ScreenStyle.strength(strength)),
+            (address, 17, []),
             (kind, 8, []),
-            (scanResult.name.map { $0.printable } ?? "-", 16, .title),
+            (name, 16, .title),
             (DeviceData(scanResult).text, 42, []),
-            (scanResult.interval.map { Self.seconds($0) } ?? "", 0, []),
+            (interval, 0, []),
         ]
     }
 

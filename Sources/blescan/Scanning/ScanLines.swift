@@ -188,10 +188,11 @@ enum PlainLine {
 
     /// Returns the columns and words, without characters that could control a terminal.
     private static func parts(of scanResult: ScanResult) -> [Part] {
+        let address = scanResult.peer?.address.description ?? "anonymous"
+        let kind = scanResult.peer?.kind.short ?? "-"
+        let name = scanResult.name?.printable ?? "-"
         var parts: [Part] = [
-            ((scanResult.peer?.address.description ?? "anonymous").padded(to: 17), []),
-            ((scanResult.peer?.kind.short ?? "-").padded(to: 8), []),
-            ((scanResult.name?.printable ?? "-").padded(to: 16), .title),
+            (address.padded(to: 17), []), (kind.padded(to: 8), []), (name.padded(to: 16), .title),
         ]
         let services = scanResult.serviceUUIDs.map(\.description)
         if !services.isEmpty { parts.append(("uuids=" + services.joined(separator: ","), [])) }
