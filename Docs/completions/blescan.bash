@@ -416,7 +416,7 @@ _blescan_write() {
     repeating_flags=()
     non_repeating_flags=(--big-endian --without-response --pair --no-bond --trace -v --json -j --version -h --help)
     repeating_options=()
-    non_repeating_options=(--hex --text --u8 --u16 --u32 --u64 --i8 --i16 --i32 --i64 --f32 --f64 --file --mtu --cache --passkey --adapter -i --timeout -t --bonds --record)
+    non_repeating_options=(--hex --text --u8 --u16 --u32 --u64 --i8 --i16 --i32 --i64 --f32 --f64 --file --color --mtu --cache --passkey --adapter -i --timeout -t --bonds --record)
     __blescan_offer_flags_options 2
 
     # Offer option value completions
@@ -459,6 +459,10 @@ _blescan_write() {
         ;;
     '--file')
         __blescan_add_completions -f
+        return
+        ;;
+    '--color')
+        __blescan_add_completions -W 'auto'$'\n''always'$'\n''never'
         return
         ;;
     '--mtu')
@@ -637,13 +641,17 @@ _blescan_talk() {
     repeating_flags=()
     non_repeating_flags=(--utc --pair --no-bond --trace -v --json -j --version -h --help)
     repeating_options=()
-    non_repeating_options=(--file --mtu --cache --passkey --adapter -i --timeout -t --bonds --record)
+    non_repeating_options=(--file --color --mtu --cache --passkey --adapter -i --timeout -t --bonds --record)
     __blescan_offer_flags_options -1
 
     # Offer option value completions
     case "${prev}" in
     '--file')
         __blescan_add_completions -f
+        return
+        ;;
+    '--color')
+        __blescan_add_completions -W 'auto'$'\n''always'$'\n''never'
         return
         ;;
     '--mtu')
@@ -723,7 +731,7 @@ _blescan_advertise() {
     repeating_flags=()
     non_repeating_flags=(--extended --json -j --version -h --help)
     repeating_options=(--service)
-    non_repeating_options=(--name --manufacturer --ibeacon --url --eddystone-uid --eddystone-tlm --measured-power --interval --adapter -i --for)
+    non_repeating_options=(--name --manufacturer --ibeacon --url --eddystone-uid --eddystone-tlm --measured-power --interval --adapter -i --for --color)
     __blescan_offer_flags_options 0
 
     # Offer option value completions
@@ -760,6 +768,10 @@ _blescan_advertise() {
         return
         ;;
     '--for')
+        return
+        ;;
+    '--color')
+        __blescan_add_completions -W 'auto'$'\n''always'$'\n''never'
         return
         ;;
     esac
@@ -818,7 +830,7 @@ _blescan_forget() {
     repeating_flags=()
     non_repeating_flags=(--json -j --version -h --help)
     repeating_options=()
-    non_repeating_options=(--adapter -i --bonds)
+    non_repeating_options=(--adapter -i --bonds --color)
     __blescan_offer_flags_options 1
 
     # Offer option value completions
@@ -829,6 +841,10 @@ _blescan_forget() {
         ;;
     '--bonds')
         __blescan_add_completions -d
+        return
+        ;;
+    '--color')
+        __blescan_add_completions -W 'auto'$'\n''always'$'\n''never'
         return
         ;;
     esac
@@ -970,7 +986,7 @@ _blescan_doctor() {
     repeating_flags=()
     non_repeating_flags=(--no-scan --report --json -j --version -h --help)
     repeating_options=(--fix)
-    non_repeating_options=(--adapter -i --connect --bonds --for --record --root)
+    non_repeating_options=(--adapter -i --connect --bonds --for --record --root --color)
     __blescan_offer_flags_options 0
 
     # Offer option value completions
@@ -999,6 +1015,10 @@ _blescan_doctor() {
         return
         ;;
     '--root')
+        return
+        ;;
+    '--color')
+        __blescan_add_completions -W 'auto'$'\n''always'$'\n''never'
         return
         ;;
     esac

@@ -123,12 +123,24 @@ public struct PacketPrinter: Sendable {
         case .wait(let duration): printed.title = "\(duration.wholeMilliseconds) ms pass"
         case .linkLost: printed.title = "The link is lost"
         }
-        // Comments often repeat the packet's name.
-        if !step.comment.isEmpty, !printed.title.utf8.starts(with: step.comment.utf8) {
+        let comment = Self.comment(step.comment, beside: printed.title)
+        if !comment.isEmpty {
             // Anybody may have written the file, and a line goes to terminals and logs as it is.
-            printed.details.append("# " + AdvertisedName.escaped(step.comment.unicodeScalars))
+            printed.details.append("# " + AdvertisedName.escaped(comment.unicodeScalars))
         }
         return printed
+    }
+
+    /// Returns a comment without the packet's name, which comments often repeat; those of a trace after the time.
+    private static func comment(_ comment: String, beside title: String) -> String {
+        if title.utf8.starts(with: comment.utf8) { return "" }
+        let rest = comment.utf8.dropLast(title.utf8.count)
+        guard !title.isEmpty, comment.utf8.suffix(title.utf8.count).elementsEqual(title.utf8), rest.last == 0x20 else {
+            return comment
+        }
+        var end = rest
+        while end.last == 0x20 { end = end.dropLast() }
+        return String(decoding: end, as: UTF8.self)
     }
 
     /// Removes the state of a link that has ended.

@@ -95,6 +95,8 @@ struct Advertise: AsyncParsableCommand {
         transform: DurationArgument.init(argument:))
     var duration: DurationArgument?
 
+    @OptionGroup var color: ColorOptions
+
     @Flag(name: [.long, .customShort("j")], help: "Print one JSON object per line.")
     var json = false
 

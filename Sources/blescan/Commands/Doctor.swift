@@ -66,6 +66,8 @@ struct Doctor: AsyncParsableCommand {
             valueName: "dir"))
     var root: String?
 
+    @OptionGroup var color: ColorOptions
+
     @Flag(
         name: [.long, .customShort("j")], help: "Print one JSON object per finding, and one with their counts.")
     var json = false
@@ -144,7 +146,8 @@ struct Doctor: AsyncParsableCommand {
             Console.out(JSONLine(summaryOf: diagnosis, kernel: kernel).text)
             return
         }
-        for line in DoctorScreen(diagnosis: diagnosis, repairs: repairs, isReport: report).lines { Console.out(line) }
+        let screen = DoctorScreen(diagnosis: diagnosis, repairs: repairs, isReport: report)
+        for line in screen.lines { Console.out(line.painted(color.look)) }
         guard report else { return }
         for line in DoctorReport(facts: facts).lines { Console.out(masking?.mask(line) ?? line) }
     }

@@ -6,7 +6,10 @@ import BareBLE
 struct Forget: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Remove the bond with a peer.",
-        usage: "blescan forget <peer> [--adapter <hciN>] [--bonds <dir>] [--json]",
+        usage: """
+            blescan forget <peer> [--adapter <hciN>] [--bonds <dir>]
+            [--color <when>] [--json]
+            """,
         discussion: """
             EXAMPLES
               sudo blescan forget AA:BB:CC:DD:EE:FF
@@ -30,6 +33,8 @@ struct Forget: AsyncParsableCommand {
     var adapter: AdapterArgument?
 
     @OptionGroup var bonds: BondOptions
+
+    @OptionGroup var color: ColorOptions
 
     @Flag(name: [.long, .customShort("j")], help: "Print one JSON object per line.")
     var json = false
@@ -65,7 +70,9 @@ struct Forget: AsyncParsableCommand {
                         "adapter": .string(target.adapter.description), "forgotten": true,
                     ]).text)
             } else {
-                Console.out("forgot the bond with \(target.identity); remove it on the device too")
+                var line = StyledText("forgot", .title)
+                line.add(" the bond with \(target.identity); remove it on the device too")
+                Console.out(line.painted(color.look))
             }
         }
     }

@@ -197,12 +197,15 @@ struct Replay: AsyncParsableCommand {
     func run() async throws {
         try keys.read()
         if let hex {
-            return try await Decode.parse(["--hex", hex] + (json ? ["--json"] : [])).run()
+            let choice = color.color.map { ["--color", $0.rawValue] } ?? []
+            return try await Decode.parse(["--hex", hex] + choice + (json ? ["--json"] : [])).run()
         }
         guard let file = source else { return }
         if mode.asScan {
             var scan = ScanReplay(
-                filters.filter, lines.lines(try lines.format(orJSON: json) ?? .plain, onlySensors: filters.sensors),
+                filters.filter,
+                lines.lines(
+                    try lines.format(orJSON: json) ?? .plain, onlySensors: filters.sensors, look: color.look),
                 each: lines.each ?? .change,
                 limit: lines.count)
             return try scan.run(file)
@@ -214,7 +217,7 @@ struct Replay: AsyncParsableCommand {
             return try await Interrupt.cancelling { try await shown.run() }
         }
         if let name = mode.asFixture { return try FixtureOutput(path: file, name: name, json: json).run() }
-        var output = ReplayOutput(only: mode.only, json: json)
+        var output = ReplayOutput(only: mode.only, json: json, look: color.look)
         do {
             output.warning = try Recording.read(file) { packet in
                 output.show(packet)

@@ -115,7 +115,8 @@ struct Scan: AsyncParsableCommand {
         let output = LineOutput()
         let report = ScanReport(
             central, adapter: adapterName,
-            lines: lines.lines(try lines.format(orJSON: json) ?? .plain, onlySensors: filters.sensors),
+            lines: lines.lines(
+                try lines.format(orJSON: json) ?? .plain, onlySensors: filters.sensors, look: screen.color.look),
             limit: lines.count, to: output)
         return try await withTaskCancellationHandler {
             try await report.run(
@@ -151,7 +152,7 @@ struct Scan: AsyncParsableCommand {
     }
 }
 
-/// The options of the live table.
+/// The options of the live table, and of the lines in its place.
 struct ScreenOptions: ParsableArguments {
     @Flag(help: "Print lines on a terminal too, instead of the live table.")
     var plain = false

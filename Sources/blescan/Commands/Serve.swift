@@ -199,6 +199,7 @@ struct Serve: AsyncParsableCommand {
             // They end by cancellation alone.
             group.addTask { try? await report(events, of: local) }
             group.addTask { await report(requests, to: device, of: local) }
+            group.addTask { await sendBack(device.echoes, from: local) }
             for plan in device.plans { group.addTask { await send(plan, from: local, central.clock) } }
             // ^C ends it.
             try? await central.clock.sleep(for: limit ?? .seconds(1_000_000_000))
@@ -209,6 +210,22 @@ struct Serve: AsyncParsableCommand {
             await lease?.stop()
             await local.stop()
         }.value
+    }
+
+    /// Prints what is written to characteristics that send it back, and sends it back, until the task is cancelled.
+    private func sendBack(_ echoes: ServedEchoes, from local: LocalPeripheral) async {
+        for await echo in echoes.entries {
+            let central = echo.central
+            line(.written, central, Attribute(echo.characteristic), value: echo.value)
+            // A packet has room for the beginning of a long value (Core Vol 3 Part F, 3.4.7.1).
+            let value = Array(echo.value.prefix(central.maximumUpdateLength))
+            // A central that has not subscribed gets nothing, and one that takes nothing does not delay the others.
+            let isSent = try? await local.tryUpdate(
+                value, of: .uuid(echo.target, service: nil, index: 0), to: [central.id])
+            if isSent == false {
+                Console.warn("\(central.name.printable) takes no values now; what it has written is not sent back")
+            }
+        }
     }
 
     /// Sends the values of a plan while anybody has subscribed, until the task is cancelled.
@@ -353,9 +370,9 @@ extension Serve {
             if line.width > 0 { line.add("  ") }
             line.add(text.printable, style)
         }
-        add(Timestamp.localNow(), .dim)
+        add(Timestamp.localNow(), .background)
         add(central)
-        add(event.words, event.isFailure ? .red : .bold)
+        add(event.words, event.isFailure ? .defect : .title)
         if let attribute {
             add(CharacteristicReference.handle(attribute.handle).description)
             if let type = attribute.type { add("\(type)") }

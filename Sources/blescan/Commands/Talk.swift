@@ -49,6 +49,8 @@ struct Talk: AsyncParsableCommand {
 
     @OptionGroup var times: TimeOptions
 
+    @OptionGroup var color: ColorOptions
+
     @OptionGroup var options: OperationOptions
 
     var peer: PeerDesignation { target.peer }
@@ -60,7 +62,7 @@ struct Talk: AsyncParsableCommand {
     func run() async throws {
         let command = self
         // A mistake in a later operation is found before the first one is performed.
-        let operations = try lines()?.compactMap { line throws(Failure) in try TalkOperation(line) }
+        let operations = try operations()
         let peer = try await Connection.find(target.peer, options.connection)
         try await Connection.run(with: peer, options, changesPeer: true) { peripheral in
             let database = try await peripheral.discover(timeout: command.options.timeout?.duration)
@@ -71,7 +73,8 @@ struct Talk: AsyncParsableCommand {
                     peripheral: peripheral, peer: peer, timeout: command.options.valueTimeout,
                     isPaired: command.options.pair, findsTypes: false),
                 OperationOutput(
-                    peer: peer.description, form: command.options.json ? .json : .plain, namesOperations: true),
+                    peer: peer.description, form: command.options.json ? .json : .plain, look: command.color.look,
+                    namesOperations: true),
                 to: output)
             let result = await Result.of {
                 try await withTaskCancellationHandler {
@@ -86,6 +89,21 @@ struct Talk: AsyncParsableCommand {
     }
 
     /// Returns the operations of the arguments or of the file; `nil` for those of standard input.
+    private func operations() throws -> [TalkOperation]? {
+        guard let lines = try lines() else { return nil }
+        do {
+            return try lines.compactMap { line throws(Failure) in try TalkOperation(line) }
+        } catch let failure as Failure {
+            // One operation whose words the shell has taken apart.
+            let joined = operation.joined(separator: " ")
+            guard operation.count > 1, (try? TalkOperation(joined)) != nil else { throw failure }
+            throw Failure(
+                message: failure.message,
+                hint: "Put each operation in quotes: `blescan talk … \(TalkWords.quoted(joined))`.", status: .usage)
+        }
+    }
+
+    /// Returns the lines of the arguments or of the file; `nil` for those of standard input.
     private func lines() throws -> [String]? {
         if let file, file != "-" { return try OperationFile(file).lines }
         return operation.isEmpty ? nil : operation

@@ -53,9 +53,7 @@ struct Watch: AsyncParsableCommand {
             """)
 
     @Argument(
-        help: ArgumentHelp(
-            "The peer: AA:BB:CC:DD:EE:FF[/random|/public], name:NAME or service:UUID for a device that advertises it, "
-                + "unix:PATH or demo:NAME."),
+        help: ArgumentHelp(PeerOptions.help),
         completion: Completions.peer,
         transform: PeerDesignation.init(argument:))
     var peer: PeerDesignation?

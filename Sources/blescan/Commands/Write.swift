@@ -30,6 +30,8 @@ struct Write: AsyncParsableCommand {
     @Flag(help: "Do not request a response; at most MTU - 3 bytes.")
     var withoutResponse = false
 
+    @OptionGroup var color: ColorOptions
+
     @OptionGroup var options: OperationOptions
 
     var peer: PeerDesignation { target.peer }
@@ -53,7 +55,7 @@ struct Write: AsyncParsableCommand {
             return (handle, handle.flatMap { database?.type(at: $0) })
         }
         Console.out(
-            OperationOutput(peer: peer.description, form: options.json ? .json : .plain)
+            OperationOutput(peer: peer.description, form: options.json ? .json : .plain, look: color.look)
                 .line(ofWriting: bytes, to: attribute, at: handle, uuid, kind))
     }
 }

@@ -7,27 +7,44 @@ struct DoctorScreen {
     /// Whether it is the beginning of a report already.
     var isReport = false
 
-    var lines: [String] {
-        repairs.map { repair in
-            ((repair.failure == nil ? "fix" : "FAIL").padded(to: 6)
-                + [repair.adapter, repair.text].compactMap(\.self).joined(separator: ": ")).printable
-        } + diagnosis.lines.flatMap { Self.lines(of: $0.finding) } + [summary]
+    /// The lines, each with its level in colour.
+    var lines: [StyledText] {
+        repairs.map { Self.line(of: $0) } + diagnosis.lines.flatMap { Self.lines(of: $0.finding) } + [summary]
     }
 
-    private static func lines(of finding: Finding) -> [String] {
-        let level = finding.level == .fail ? "FAIL" : finding.level.rawValue
+    private static func line(of repair: Repair) -> StyledText {
+        let level: Finding.Level = repair.failure == nil ? .ok : .fail
+        var line = StyledText((level == .ok ? "fix" : word(level)).padded(to: 6), style(level))
+        line.add([repair.adapter, repair.text].compactMap(\.self).joined(separator: ": ").printable)
+        return line
+    }
+
+    private static func lines(of finding: Finding) -> [StyledText] {
+        var line = StyledText(word(finding.level).padded(to: 6), style(finding.level))
         let subject = finding.adapter.map { $0 + ": " } ?? ""
         // Other programs chose their own names.
-        let first = level.padded(to: 6) + (subject + finding.text).printable
-        return [first] + (finding.remedy.map { ["      → " + $0.printable] } ?? [])
+        line.add((subject + finding.text).printable)
+        return [line] + (finding.remedy.map { [StyledText("      → " + $0.printable)] } ?? [])
     }
 
-    private var summary: String {
+    private var summary: StyledText {
         let (failures, warnings) = (diagnosis.count(.fail), diagnosis.count(.warn))
-        let counts = "\(failures.counted("failure")), \(warnings.counted("warning"))."
-        return counts
-            + (failures + warnings == 0 || isReport
-                ? "" : "  For a bug: `blescan doctor --report` masks addresses and names.")
+        let worst: Finding.Level = failures > 0 ? .fail : warnings > 0 ? .warn : .ok
+        var line = StyledText(
+            "\(failures.counted("failure")), \(warnings.counted("warning")).", Self.style(worst))
+        if worst != .ok, !isReport { line.add("  For a bug: `blescan doctor --report` masks addresses and names.") }
+        return line
+    }
+
+    private static func word(_ level: Finding.Level) -> String { level == .fail ? "FAIL" : level.rawValue }
+
+    private static func style(_ level: Finding.Level) -> ScreenStyle {
+        switch level {
+        case .ok: .good
+        case .warn: .warning
+        case .fail: .failure
+        case .skip: .skipped
+        }
     }
 }
 

@@ -127,14 +127,31 @@ enum PeerDesignation: Hashable, Sendable {
     private static func badValue(_ text: String) -> BadValue {
         var near: [String] = []
         if VirtualPeer(named: text) != nil { near.append("demo:" + text) }
-        if AssignedNumbers.service(named: text) != nil { near.append("service:" + text) }
+        let uuid = BluetoothUUID(written: text)
+        if AssignedNumbers.service(named: text) != nil || uuid.flatMap({ AssignedNumbers.serviceName($0) }) != nil {
+            near.append("service:" + text)
+        }
         guard near.isEmpty else {
             return BadValue(
                 description: "did you mean \(NearNames.list((near + ["name:" + text]).map(\.shellQuoted)))?")
         }
+        if let address = address(meantBy: text) { return BadValue(description: "did you mean \(address)?") }
+        if text.hasPrefix("/") || text.hasPrefix("./") {
+            return BadValue(description: "did you mean \(("unix:" + text).shellQuoted)?")
+        }
+        if uuid != nil || AssignedNumbers.characteristic(named: text) != nil {
+            return BadValue(description: "that is an attribute; name the peer that has it before it.")
+        }
         return BadValue(
             description: "write AA:BB:CC:DD:EE:FF, with /random or /public where the type is known, name:NAME or "
                 + "service:UUID, unix:PATH or demo:NAME.")
+    }
+
+    /// Returns the address that is written with other separators, or with none.
+    private static func address(meantBy text: String) -> BluetoothAddress? {
+        let digits = text.filter { !"-_.: ".contains($0) }
+        guard digits.utf8.count == 12, digits.allSatisfy(\.isHexDigit) else { return nil }
+        return UInt64(digits, radix: 16).map { BluetoothAddress(rawValue: $0) }
     }
 
     /// Whether an adapter is needed to reach it.

@@ -3,9 +3,20 @@ import ArgumentParser
 /// When to use colours.
 enum ColorChoice: String, ExpressibleByArgument, CaseIterable {
     case auto, always, never
+
+    /// Returns the last choice in a command line, also in one that the parser refuses; `nil` if there is none.
+    init?(in arguments: ArraySlice<String>) {
+        let words = arguments.prefix { $0 != "--" }
+        var value: String?
+        for (word, next) in zip(words, words.dropFirst() + [""]) {
+            if word == "--color" { value = next } else if let text = word.dropped(prefix: "--color=") { value = text }
+        }
+        guard let choice = value.flatMap({ ColorChoice(rawValue: $0) }) else { return nil }
+        self = choice
+    }
 }
 
-/// `--color`, for every command with output for users.
+/// `--color`, for every command; for messages, `Console` looks for it.
 struct ColorOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(

@@ -58,7 +58,7 @@ struct CommandWords {
     /// Returns the failure that explains the line best; `nil` if all options are known and in their place.
     var failure: Failure? {
         var rest = words
-        var operands = 0
+        var operands: [String] = []
         while let word = rest.popFirst() {
             if word == "--" { return nil }
             guard let option = Self.option(word) else {
@@ -66,10 +66,11 @@ struct CommandWords {
                 if command.commandName == Scan._commandName, let peer = try? PeerDesignation(argument: word) {
                     return surplus(word, peer)
                 }
-                operands += 1
-                if command.commandName == Write._commandName, operands > 2, !hasForm {
+                operands.append(word)
+                if command.commandName == Write._commandName, operands.count > 2, !hasForm {
                     return formless(([word] + rest.prefix { Self.option($0) == nil }).joined(separator: " "))
                 }
+                if let failure = misunderstood(word) { return failure }
                 continue
             }
             guard let argument = argument(option.name) else {
@@ -83,7 +84,7 @@ struct CommandWords {
                 rest.removeFirst()
             }
         }
-        return nil
+        return missing(after: operands)
     }
 
     /// Returns a command line with joined short options apart, as getopt reads them: `-jn1` is `-j -n 1`.
@@ -149,9 +150,70 @@ struct CommandWords {
 
     private func unknown(_ option: String) -> Failure {
         let names = (command.arguments ?? []).flatMap { $0.names ?? [] }.filter { $0.kind == "long" }.map(\.name)
-        let near = NearNames.slips(String(option.drop { $0 == "-" }), in: names).map { "--" + $0 }
+        let word = String(option.drop { $0 == "-" })
+        let synonyms = Self.synonyms[word].map { [$0] } ?? []
+        let near = (synonyms.contains { names.contains($0) } ? synonyms : NearNames.slips(word, in: names))
+            .map { "--" + $0 }
         let hint = near.isEmpty ? "`\(help)` lists the options." : "Did you mean \(NearNames.list(near))?"
         return Failure(message: "unknown option \(option)", hint: hint, status: .usage)
+    }
+
+    /// The options that other tools have under another name.
+    private static let synonyms = [
+        "timeout": "for", "duration": "for", "time": "for", "seconds": "for", "limit": "count", "max": "count",
+        "interval": "every", "device": "adapter", "hci": "adapter", "interface": "adapter", "controller": "adapter",
+        "verbose": "trace", "debug": "trace", "uuid": "service", "mac": "address", "addr": "address",
+        "rssi": "min-rssi", "pin": "passkey", "filter": "name", "pcap": "record", "save": "record",
+    ]
+
+    /// Returns the failure for a word that is meant as an option, or as another command; `nil` for another one.
+    private func misunderstood(_ word: String) -> Failure? {
+        let hint: String
+        if let digits = word.dropped(prefix: "hci"), UInt16(digits) != nil, argument("--adapter") != nil {
+            return Failure(message: "\(word) is an adapter", hint: "Write `--adapter \(word)`.", status: .usage)
+        }
+        switch command.commandName {
+        case Scan._commandName:
+            guard (try? DurationArgument(argument: word)) != nil else { return nil }
+            hint = "Write `--for \(word)` for a time."
+        case Advertise._commandName: hint = "Write `--name \(word.shellQuoted)` for the device's name."
+        case Bonds._commandName: hint = "`blescan forget PEER` removes a bond."
+        default: return nil
+        }
+        return Failure(message: "unexpected argument '\(word)'", hint: hint, status: .usage)
+    }
+
+    /// Returns the failure for a line that ends before the peer, or before what to do with it; `nil` for another one.
+    private func missing(after operands: [String]) -> Failure? {
+        let command = name ?? ""
+        let attributes = [
+            Read._commandName: "<attribute> ...", Notify._commandName: "<attribute> ...",
+            Write._commandName: "<attribute>",
+        ]
+        let peers = [Explore._commandName, Browse._commandName, Talk._commandName, Pair._commandName]
+        guard let peer = operands.first else {
+            if peers.contains(command) || attributes[command] != nil {
+                let demo = command == Pair._commandName ? "demo:lock" : "demo:heart-rate"
+                return missing(
+                    "<peer>",
+                    "Name a device, by the address that `blescan scan` shows, or a virtual one, such as \(demo).")
+            }
+            switch command {
+            case Forget._commandName: return missing("<peer>", "`blescan bonds` lists the peers with a bond.")
+            case Serve._commandName:
+                return missing(
+                    "<device>", "Name a file with a declaration, or a virtual device: \(VirtualPeer.names).")
+            default: return nil
+            }
+        }
+        guard operands.count == 1, let attribute = attributes[command],
+            (try? PeerDesignation(argument: peer)) != nil
+        else { return nil }
+        return missing(attribute, "`blescan explore \(peer.shellQuoted)` lists what the peer has.")
+    }
+
+    private func missing(_ argument: String, _ hint: String) -> Failure {
+        Failure(message: "missing expected argument '\(argument)'", hint: hint, status: .usage)
     }
 
     private func misplaced(_ word: String) -> Failure {

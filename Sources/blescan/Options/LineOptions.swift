@@ -75,14 +75,15 @@ struct LineOptions: ParsableArguments {
     }
 
     /// Returns the lines that these options describe; with `onlySensors` those about measurements alone.
-    func lines(_ format: LineFormat, onlySensors: Bool) -> ScanLines {
+    func lines(_ format: LineFormat, onlySensors: Bool, look: ScreenLook) -> ScanLines {
         // Otherwise each line would identify the machine.
         let host = redact ? "(host)" : Self.cleaned(Self.hostName)
         return ScanLines(
             format: format, scanner: scanner.map(Self.cleaned) ?? (host.isEmpty ? "localhost" : host),
             fields: fields?.fields ?? CSVField.usual, redaction: redact ? AdvertisementRedaction() : nil,
             // An RSSI that is asked for is news by itself.
-            leavesOutRepetitions: each != .packet, comparesRSSI: fields != nil, onlySensors: onlySensors)
+            leavesOutRepetitions: each != .packet, comparesRSSI: fields != nil, onlySensors: onlySensors,
+            look: look)
     }
 
     /// The given options, in their spelling.

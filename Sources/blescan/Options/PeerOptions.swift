@@ -3,12 +3,15 @@ import ArgumentParser
 /// The peer, for every command that performs operations on it.
 struct PeerOptions: ParsableArguments {
     @Argument(
-        help: ArgumentHelp(
-            "The peer: AA:BB:CC:DD:EE:FF[/random|/public], name:NAME or service:UUID for a device that advertises it, "
-                + "unix:PATH or demo:NAME."),
+        help: ArgumentHelp(PeerOptions.help),
         completion: Completions.peer,
         transform: PeerDesignation.init(argument:))
     var peer: PeerDesignation
+
+    /// What a peer on the command line may be.
+    static let help =
+        "The peer: AA:BB:CC:DD:EE:FF[/random|/public], name:NAME or service:UUID for a device that advertises it, "
+        + "unix:PATH or demo:NAME."
 }
 
 /// The attributes to read, for `read`.

@@ -51,13 +51,27 @@ enum Console {
         let failure = besideProgress { write(bytes, to: STDOUT_FILENO) }
         if failure == EPIPE { return Interrupt.end(.done) }
         guard failure != 0 else { return }
-        note("blescan: could not write the results: \(unsafe String(cString: strerror(failure))) [errno \(failure)]")
+        let reason = unsafe String(cString: strerror(failure))
+        note(titled("could not write the results: \(reason) [errno \(failure)]", .failure))
         Interrupt.end(.linkLost)
     }
 
     /// If the results go to a file, they do not disturb the line.
     private static func besideProgress<Value>(_ body: () -> Value) -> Value {
         progress.isOn && isTerminal ? progress.makingRoom(for: body) : body()
+    }
+
+    /// How messages look. They may go to a terminal where the results do not, and the other way round.
+    private static let messageLook: ScreenLook = {
+        let choice = ColorChoice(in: Blescan.commandLine) ?? .auto
+        return ScreenLook(choice == .auto && isatty(STDERR_FILENO) != 1 ? .never : choice)
+    }()
+
+    /// Returns a message with the name of the program, which is in this style.
+    static func titled(_ message: String, _ style: ScreenStyle) -> String {
+        var line = StyledText("blescan:", style)
+        line.add(" " + message)
+        return line.painted(messageLook)
     }
 
     /// Writes a message for users.
@@ -74,7 +88,7 @@ enum Console {
     static func warn(_ message: String) {
         note(
             isJSONWanted
-                ? JSONLine.object(["v": 1, "warning": .string(message)]).text : "blescan: \(message.printable)")
+                ? JSONLine.object(["v": 1, "warning": .string(message)]).text : titled(message.printable, .warning))
     }
 
     /// Reports a failure that does not end the command.

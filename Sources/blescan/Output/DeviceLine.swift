@@ -11,17 +11,35 @@ struct DeviceLine {
     }
 
     var text: String {
-        let rssi = scanResult.averageRSSI.map { String(Int($0.rounded())) } ?? "?"
+        columns.map { $0.text + Self.spaces($0.width - $0.text.count) }.joined(separator: "  ")
+    }
+
+    /// The same in the styles of the live table.
+    var styled: StyledText {
+        var line = StyledText()
+        for column in columns {
+            if line.width > 0 { line.add("  ") }
+            line.add(column.text, column.style)
+            line.add(Self.spaces(column.width - column.text.count))
+        }
+        return line
+    }
+
+    private var columns: [(text: String, width: Int, style: ScreenStyle)] {
+        let strength = scanResult.averageRSSI.map { Int($0.rounded()) }
+        let rssi = strength.map(String.init) ?? "?"
+        let address = scanResult.id.peer?.address.description ?? "anonymous"
         let kind = scanResult.id.peer?.kind.short ?? "-"
-        let columns: [(String, Int)] = [
-            (Self.spaces(5 - rssi.count) + rssi, 5),
-            (scanResult.id.peer?.address.description ?? "anonymous", 17),
-            (kind, 8),
-            (scanResult.name.map { $0.printable } ?? "-", 16),
-            (DeviceData(scanResult).text, 42),
-            (scanResult.interval.map { Self.seconds($0) } ?? "", 0),
+        let name = scanResult.name.map { $0.printable } ?? "-"
+        let interval = scanResult.interval.map { Self.seconds($0) } ?? ""
+        return [
+            (Self.spaces(5 - rssi.count) + rssi, 5, ScreenStyle.strength(strength)),
+            (address, 17, []),
+            (kind, 8, []),
+            (name, 16, .title),
+            (DeviceData(scanResult).text, 42, []),
+            (interval, 0, []),
         ]
-        return columns.map { text, width in text + Self.spaces(width - text.count) }.joined(separator: "  ")
     }
 
     /// Returns a text such as `2.5 s` or `20 ms`.

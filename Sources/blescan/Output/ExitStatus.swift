@@ -163,7 +163,9 @@ extension Blescan {
 
     private static func noCommand(_ word: String) -> Failure {
         let names = configuration.subcommands.map { $0._commandName }
-        let near = synonyms[word].map { [$0] } ?? NearNames.slips(word, in: names)
+        let near =
+            synonyms[word].map { [$0] } ?? suggestion(meantBy: word).map { ["`\($0)`"] }
+            ?? NearNames.slips(word, in: names)
         return Failure(
             message: "there is no command '\(word)'",
             hint: near.isEmpty
@@ -172,11 +174,24 @@ extension Blescan {
             status: .usage)
     }
 
+    /// Returns the command line for a word that is no command, but what one is about; `nil` for another word.
+    private static func suggestion(meantBy word: String) -> String? {
+        let captures = [".btsnoop", ".pcap", ".pcapng", ".pklg", ".dialogue", ".cfa", ".gz"]
+        if captures.contains(where: { word.lowercased().hasSuffix($0) }) { return "blescan replay \(word.shellQuoted)" }
+        if VirtualPeer(named: word) != nil { return "blescan explore demo:\(word)" }
+        if let digits = word.dropped(prefix: "hci"), UInt16(digits) != nil { return "blescan scan --adapter \(word)" }
+        return nil
+    }
+
     /// The commands that other tools have under another name.
     private static let synonyms = [
         "connect": Explore._commandName, "info": Explore._commandName, "services": Explore._commandName,
         "discover": Explore._commandName, "subscribe": Notify._commandName, "poll": Watch._commandName,
-        "list": Scan._commandName,
+        "list": Scan._commandName, "devices": Scan._commandName, "get": Read._commandName, "set": Write._commandName,
+        "listen": Notify._commandName, "shell": Talk._commandName, "gatttool": Talk._commandName,
+        "parse": Decode._commandName, "play": Replay._commandName, "status": Doctor._commandName,
+        "check": Doctor._commandName, "peripheral": Serve._commandName, "beacon": Advertise._commandName,
+        "version": "--version",
         "monitor": Scan._commandName, "unpair": Forget._commandName, "remove": Forget._commandName,
         "bond": Pair._commandName, "server": Serve._commandName,
     ]
@@ -218,7 +233,7 @@ extension Console {
                 ]).text)
         } else {
             // A script may have passed on a device's name.
-            note("blescan: \(message.printable)")
+            note(titled(message.printable, .failure))
             if let hint = failure.hint { note("hint: \(hint.printable)") }
         }
     }

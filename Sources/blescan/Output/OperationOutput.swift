@@ -14,7 +14,7 @@ struct OperationOutput: Sendable {
 
     let peer: String
     let form: Form
-    var look = ScreenLook(isColoured: false, isUnicode: true)
+    var look = ScreenLook.plain
     /// Whether every object says which operation it is the result of.
     var namesOperations = false
 
@@ -72,10 +72,10 @@ struct OperationOutput: Sendable {
             ]).bytes
         case .plain, .hex:
             var line = StyledText()
-            line.add(Timestamp.localNow(), .dim)
-            if let label { line.add("  " + label, .bold) }
+            line.add(Timestamp.localNow(), .background)
+            if let label { line.add("  " + label, .title) }
             line.add("  ")
-            line.add("\(rssi) dBm", .green)
+            line.add("\(rssi) dBm", .meaning)
             return Array(Console.spelled(line.painted(look)).utf8)
         }
     }
@@ -105,8 +105,9 @@ struct OperationOutput: Sendable {
             let count = bytes.count.counted("byte")
             var target = attribute.text
             if case .uuid = attribute.reference, let handle { target += " (\(CharacteristicReference.handle(handle)))" }
-            let text = isConfirmed ? "wrote \(count) to \(target)" : "sent \(count) to \(target), no response expected"
-            return Array(Console.spelled(text).utf8)
+            var line = StyledText(isConfirmed ? "wrote" : "sent", .title)
+            line.add(" \(count) to \(target)\(isConfirmed ? "" : ", no response expected")")
+            return Array(Console.spelled(line.painted(look)).utf8)
         }
         return JSONLine.object([
             "v": 1, "operation": operation("write"), "peer": .string(peer), "attribute": .string(attribute.text),
@@ -139,14 +140,14 @@ struct OperationOutput: Sendable {
             if line.width > 0 { line.add("  ") }
             line.add(text, style)
         }
-        add(time, .dim)
-        add(label, .bold)
+        add(time, .background)
+        add(label, .title)
         // An empty value has its place too.
         if line.width > 0 { line.add("  ") }
         line.add(bytes)
         if let meaning {
             line.add("  ")
-            line.add(meaning.line, .green)
+            line.add(meaning.line, .meaning)
         }
         return line
     }

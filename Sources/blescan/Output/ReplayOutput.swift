@@ -6,6 +6,7 @@ import BLELinux
 struct ReplayOutput: ~Copyable {
     private let only: Replay.Layer?
     private let json: Bool
+    private let look: ScreenLook
     private var printer = PacketPrinter(keys: SensorKeys.all)
     private var devices = DeviceTable()
     private var advertisements = 0
@@ -15,9 +16,10 @@ struct ReplayOutput: ~Copyable {
     /// A sentence about a damaged end of the file.
     var warning: String?
 
-    init(only: Replay.Layer?, json: Bool) {
+    init(only: Replay.Layer?, json: Bool, look: ScreenLook) {
         self.only = only
         self.json = json
+        self.look = look
         printer.leavesOutAdvertisements = only.map { !$0.shows(.advertising) } ?? false
     }
 
@@ -50,20 +52,60 @@ struct ReplayOutput: ~Copyable {
         if json { return Console.out(JSONWriter.line(of: printed)) }
         let day = printed.timestamp.map { Timestamp.Day(of: $0) }
         if let day, day != self.day {
-            Console.out(day.text)
+            Console.out(StyledText(day.text, .background).painted(look))
             self.day = day
         }
-        Console.out(printed.text(offset: .seconds(day?.offset ?? 0)))
+        let offset = Duration.seconds(day?.offset ?? 0)
+        guard look.isColoured else { return Console.out(printed.text(offset: offset)) }
+        for line in printed.styled(offset: offset) { Console.out(line.painted(look)) }
     }
 
     private func showDevices() {
         let scanResults = devices.scanResults.sorted { ($0.averageRSSI ?? -200) > ($1.averageRSSI ?? -200) }
         guard !scanResults.isEmpty else { return }
         Console.out("")
-        Console.out("\(scanResults.count.counted("device")) in \(advertisements.counted("advertisement"))")
-        Console.out(DeviceLine.heading)
-        for scanResult in scanResults { Console.out(DeviceLine(scanResult).text) }
+        let counts = "\(scanResults.count.counted("device")) in \(advertisements.counted("advertisement"))"
+        Console.out(StyledText(counts, .title).painted(look))
+        Console.out(StyledText(DeviceLine.heading, .heading).painted(look))
+        for scanResult in scanResults {
+            let line = DeviceLine(scanResult)
+            Console.out(look.isColoured ? line.styled.painted(look) : line.text)
+        }
         Console.out("")
+    }
+}
+
+extension PrintedPacket {
+    /// Returns the lines of `text` in the styles of the live table.
+    func styled(offset: Duration) -> [StyledText] {
+        let lines = text(offset: offset).split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
+        return lines.enumerated().map { $0.offset == 0 ? styled(head: $0.element) : StyledText($0.element) }
+    }
+
+    /// Returns the first line, with its number and direction, its title, and its times.
+    private func styled(head: String) -> StyledText {
+        // A character at the border of two pieces could join them: the borders are counted in scalars.
+        let scalars = Array(head.unicodeScalars)
+        let markLength = "#\(number) < ".unicodeScalars.count
+        let titleLength = title.unicodeScalars.count
+        func text(_ scalars: ArraySlice<Unicode.Scalar>) -> String {
+            var text = String.UnicodeScalarView()
+            text.append(contentsOf: scalars)
+            return String(text)
+        }
+        var line = StyledText(text(scalars.prefix(markLength)), .background)
+        line.add(text(scalars.dropFirst(markLength).prefix(titleLength)), titleStyle)
+        line.add(text(scalars.dropFirst(markLength).dropFirst(titleLength)), .background)
+        return line
+    }
+
+    private var titleStyle: ScreenStyle {
+        switch layer {
+        case .att: bytes.first == ATTOpcode.errorResponse.rawValue ? .defect : .title
+        case .advertising: reports.contains { !$0.advertisingData.defects.isEmpty } ? .defect : .title
+        case .hci, .l2cap: .title
+        case .note: .background
+        }
     }
 }
 

@@ -73,10 +73,13 @@ enum Timestamp {
     }
 
     /// Returns the present time for users.
-    static func localNow() -> String {
+    static func localNow() -> String { local(sinceEpoch: sinceEpoch()) }
+
+    /// Returns the present time since 1970-01-01 00:00 UTC.
+    static func sinceEpoch() -> Duration {
         var time = timespec()
-        guard unsafe clock_gettime(CLOCK_REALTIME, &time) == 0 else { return now() }
-        return local(sinceEpoch: .seconds(time.tv_sec) + .nanoseconds(time.tv_nsec))
+        guard unsafe clock_gettime(CLOCK_REALTIME, &time) == 0 else { return .zero }
+        return .seconds(time.tv_sec) + .nanoseconds(time.tv_nsec)
     }
 
     /// Whether `--utc` is given.

@@ -27,7 +27,7 @@ struct ValueText: Hashable, Sendable {
         bytes = []
     }
 
-    var style: ScreenStyle { isRefusal ? .red : .green }
+    var style: ScreenStyle { isRefusal ? .defect : .meaning }
 
     /// The text without a limit, but for the number of bytes.
     var whole: String { [meaning, hex(in: Self.longestHex)].compactMap(\.self).joined(separator: "  ") }

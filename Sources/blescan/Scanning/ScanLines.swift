@@ -21,6 +21,7 @@ struct ScanLines {
 
     let format: LineFormat
     let scanner: String
+    private let look: ScreenLook
     private let fields: [CSVField]
     /// Those of `fields` in which a change is news.
     private let comparedFields: [CSVField]
@@ -45,11 +46,14 @@ struct ScanLines {
     ///     in time, event and RSSI alone. In objects everything is new that was.
     ///   - comparesRSSI: Whether a CSV line with another RSSI is no repetition.
     ///   - onlySensors: Whether a report without a measurement has no line.
+    ///   - look: How plain lines look.
     init(
         format: LineFormat, scanner: String, fields: [CSVField] = CSVField.usual,
         redaction: AdvertisementRedaction? = nil,
-        leavesOutRepetitions: Bool = false, comparesRSSI: Bool = false, onlySensors: Bool = false
+        leavesOutRepetitions: Bool = false, comparesRSSI: Bool = false, onlySensors: Bool = false,
+        look: ScreenLook = .plain
     ) {
+        self.look = look
         self.onlySensors = onlySensors
         said = leavesOutRepetitions && (format == .plain || format == .csv) ? [:] : nil
         self.format = format
@@ -75,7 +79,7 @@ struct ScanLines {
         case .plain:
             guard isNews(scanResult) else { return [] }
             count += 1
-            return [Array(Console.spelled(PlainLine.text(of: scanResult, at: Timestamp.local(sinceEpoch: time))).utf8)]
+            return [Array(Console.spelled(plain(scanResult, at: Timestamp.local(sinceEpoch: time))).utf8)]
         case .json:
             count += 1
             return [JSONLine(scanResult, event: event, origin: origin(adapter, time)).bytes]
@@ -89,6 +93,11 @@ struct ScanLines {
             count += lines.count
             return lines
         }
+    }
+
+    private func plain(_ scanResult: ScanResult, at time: String) -> String {
+        look.isColoured
+            ? PlainLine.styled(scanResult, at: time).painted(look) : PlainLine.text(of: scanResult, at: time)
     }
 
     /// Returns the event of a line about a device; `nil` for no line. The first measurement finds a sensor, also if
@@ -114,7 +123,11 @@ struct ScanLines {
     /// Returns the heartbeat line; `nil` if the format has none.
     mutating func line(of heartbeat: Heartbeat, adapter: String, at time: Duration) -> [UInt8]? {
         switch format {
-        case .plain: Array(heartbeat.text(lines: count, dropped: dropped, at: Timestamp.local(sinceEpoch: time)).utf8)
+        case .plain:
+            Array(
+                StyledText(
+                    heartbeat.text(lines: count, dropped: dropped, at: Timestamp.local(sinceEpoch: time)), .background
+                ).painted(look).utf8)
         case .json: JSONLine(heartbeat, lines: count, origin: origin(adapter, time)).bytes
         case .theengs, .csv: nil
         }
@@ -145,30 +158,57 @@ extension JSONLine {
 
 /// One report of a scan on one line, for users and for `grep`.
 enum PlainLine {
+    private typealias Part = (text: String, style: ScreenStyle)
+
     static func text(of scanResult: ScanResult, at time: String) -> String {
-        let rssi = scanResult.rssi.map(String.init) ?? "?"
-        let strength = String(repeating: " ", count: max(0, 4 - rssi.count)) + rssi
-        return "\(time)  \(strength)  \(contents(of: scanResult))"
+        "\(time)  \(strength(of: scanResult))  \(contents(of: scanResult))"
+    }
+
+    /// Returns the same in the styles of the live table.
+    static func styled(_ scanResult: ScanResult, at time: String) -> StyledText {
+        var line = StyledText(time, .background)
+        line.add("  ")
+        line.add(strength(of: scanResult), .strength(scanResult.rssi.map { Int($0) }))
+        for part in parts(of: scanResult) {
+            line.add("  ")
+            line.add(part.text, part.style)
+        }
+        return line
     }
 
     /// Returns the line without time and RSSI.
     static func contents(of scanResult: ScanResult) -> String {
-        var parts = [
-            (scanResult.peer?.address.description ?? "anonymous").padded(to: 17),
-            (scanResult.peer?.kind.short ?? "-").padded(to: 8), (scanResult.name?.printable ?? "-").padded(to: 16),
+        parts(of: scanResult).map(\.text).joined(separator: "  ")
+    }
+
+    private static func strength(of scanResult: ScanResult) -> String {
+        let rssi = scanResult.rssi.map(String.init) ?? "?"
+        return String(repeating: " ", count: max(0, 4 - rssi.count)) + rssi
+    }
+
+    /// Returns the columns and words, without characters that could control a terminal.
+    private static func parts(of scanResult: ScanResult) -> [Part] {
+        let address = scanResult.peer?.address.description ?? "anonymous"
+        let kind = scanResult.peer?.kind.short ?? "-"
+        let name = scanResult.name?.printable ?? "-"
+        var parts: [Part] = [
+            (address.padded(to: 17), []), (kind.padded(to: 8), []), (name.padded(to: 16), .title),
         ]
         let services = scanResult.serviceUUIDs.map(\.description)
-        if !services.isEmpty { parts.append("uuids=" + services.joined(separator: ",")) }
-        for data in scanResult.serviceData { parts.append("\(data.service)=\(Hex.encode(data.data))") }
-        for data in scanResult.manufacturerData {
-            parts.append("company-\(JSONLine.companyKey(data.company))=\(Hex.encode(data.data))")
+        if !services.isEmpty { parts.append(("uuids=" + services.joined(separator: ","), [])) }
+        for data in scanResult.serviceData {
+            parts.append(("\(data.service)=\(Hex.encode(data.data))", .background))
         }
-        if scanResult.isConnectable { parts.append("connectable") }
+        for data in scanResult.manufacturerData {
+            let key = JSONLine.companyKey(data.company)
+            parts.append(("company-\(key)=\(Hex.encode(data.data))", .background))
+        }
+        if scanResult.isConnectable { parts.append(("connectable", [])) }
         let reports = [scanResult.advertisement, scanResult.scanResponse].compactMap(\.self)
-        if reports.contains(where: { !$0.advertisingData.defects.isEmpty }) { parts.append("malformed") }
-        if let identity = scanResult.identity { parts.append("identity=\(identity)") }
-        for meaning in SensorKeys.decoded(scanResult) { parts.append(meaning.line) }
-        return parts.joined(separator: "  ")
+        if reports.contains(where: { !$0.advertisingData.defects.isEmpty }) { parts.append(("malformed", .defect)) }
+        if let identity = scanResult.identity { parts.append(("identity=\(identity)", [])) }
+        for meaning in SensorKeys.decoded(scanResult) { parts.append((meaning.line, .meaning)) }
+        return parts
     }
 }
 

@@ -71,7 +71,7 @@ struct ScanView {
             // The mark of the order may stand in the gap after a full column.
             line.skip(column.gap)
             let mark = column == screen.order.column ? orderMark : ""
-            line.add(column.heading + mark, .dim, column: width, isRightAligned: column.isRightAligned)
+            line.add(column.heading + mark, .heading, column: width, isRightAligned: column.isRightAligned)
         }
         return line
     }
@@ -96,7 +96,7 @@ struct ScanView {
             case .strength:
                 line.add(row.shownStrength.map(String.init) ?? "?", column: width, isRightAligned: true)
             case .bar:
-                line.add(bar(row.shownStrength), isSelected ? [] : Self.colour(row.shownStrength), column: 8)
+                line.add(bar(row.shownStrength), isSelected ? [] : .strength(row.shownStrength), column: 8)
                 line.skip(1)
                 line.add(mark(row.trend))
             case .address:
@@ -107,7 +107,7 @@ struct ScanView {
             case .kind: line.add(row.scanResult.id.peer?.kind.short ?? "-", column: width)
             case .name:
                 let name = row.name ?? (showsAddress ? "-" : ScreenText.clippedInFront(address, to: width, area.look))
-                line.add(name, .bold, column: width)
+                line.add(name, .title, column: width)
             case .data: line.add(row.data, column: width)
             case .interval:
                 line.add(
@@ -162,11 +162,6 @@ struct ScanView {
         case .falling: area.look.isUnicode ? "▾" : "-"
         case .steady: area.look.isUnicode ? "·" : "="
         }
-    }
-
-    private static func colour(_ strength: Int?) -> ScreenStyle {
-        guard let strength else { return [] }
-        return strength >= -60 ? .green : strength >= -80 ? .yellow : .red
     }
 
     // MARK: The heading

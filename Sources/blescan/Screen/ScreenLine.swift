@@ -1,23 +1,3 @@
-/// The style of a piece of a line.
-struct ScreenStyle: OptionSet, Hashable, Sendable {
-    let rawValue: UInt8
-
-    static let bold = ScreenStyle(rawValue: 1)
-    static let dim = ScreenStyle(rawValue: 2)
-    static let reverse = ScreenStyle(rawValue: 4)
-    static let red = ScreenStyle(rawValue: 8)
-    static let green = ScreenStyle(rawValue: 16)
-    static let yellow = ScreenStyle(rawValue: 32)
-
-    /// The sequence that switches from no style to this one.
-    var sequence: String {
-        let codes: [(ScreenStyle, String)] = [
-            (.bold, "1"), (.dim, "2"), (.reverse, "7"), (.red, "31"), (.green, "32"), (.yellow, "33"),
-        ]
-        return "\u{1B}[" + codes.filter { contains($0.0) }.map(\.1).joined(separator: ";") + "m"
-    }
-}
-
 /// One line of a screen: texts in columns, never wider than the limit.
 struct ScreenLine: Hashable, Sendable {
     private struct Piece: Hashable {

@@ -4,6 +4,9 @@ import Glibc
 struct ScreenLook: Hashable, Sendable {
     var isColoured: Bool
     var isUnicode: Bool
+
+    /// The look of lines without styles.
+    static let plain = ScreenLook(isColoured: false, isUnicode: true)
 }
 
 extension ScreenLook {

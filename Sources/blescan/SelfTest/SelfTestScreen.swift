@@ -55,11 +55,11 @@ struct SelfTestScreen {
 
     private static func style(_ verdict: SelfTestVerdict) -> ScreenStyle {
         switch verdict {
-        case .unfit: [.bold, .red]
-        case .remark: .yellow
-        case .fit: .green
+        case .unfit: .failure
+        case .remark: .warning
+        case .fit: .good
         case .note: []
-        case .notRun: .dim
+        case .notRun: .skipped
         }
     }
 

@@ -1,4 +1,5 @@
 import BLECore
+import BLELinux
 import BareBLE
 import BareBLETestKit
 
@@ -19,6 +20,8 @@ struct ServedDevice: Sendable {
     var plans: [Plan] = []
     /// The characteristics whose values the device itself takes: no event reports their writes.
     private(set) var takingWrites: Set<BluetoothUUID> = []
+    /// What is written to characteristics that send it back.
+    let echoes = ServedEchoes()
 
     /// A virtual device; its plans repeat.
     init(_ device: VirtualDevice) {
@@ -30,10 +33,10 @@ struct ServedDevice: Sendable {
             services.append(
                 LocalService(
                     service.uuid, isPrimary: service.isPrimary,
-                    service.characteristics.map { Self.characteristic(of: $0) })
+                    service.characteristics.map { Self.characteristic(of: $0, echoes) })
             )
             for characteristic in service.characteristics {
-                if !characteristic.isStored { takingWrites.insert(characteristic.uuid) }
+                if characteristic.takesWrites { takingWrites.insert(characteristic.uuid) }
                 guard let plan = characteristic.plan, !plan.values.isEmpty else { continue }
                 plans.append(
                     Plan(
@@ -174,25 +177,31 @@ extension ServedDevice {
         return structures.first { $0.type == .completeLocalName || $0.type == .shortenedLocalName }?.value.count
     }
 
-    private static func characteristic(of virtual: VirtualCharacteristic) -> LocalCharacteristic {
+    private static func characteristic(
+        of virtual: VirtualCharacteristic, _ echoes: ServedEchoes
+    ) -> LocalCharacteristic {
         let value: LocalValue
         if virtual.isStored {
             value = .stored(virtual.value)
         } else {
+            let last = Lock(virtual.value)
             let (read, write) = (virtual.onRead, virtual.onWrite)
             value = .handled(
                 read: { _ in
                     switch read {
                     case .refuse(let code)?: throw ATTRefusal(code)
                     case .compute(let body)?: return body()
-                    case nil: return virtual.value
+                    case nil: return last.withLock(\.self)
                     }
                 },
                 write: { request in
                     switch write {
                     case .refuse(let code)?: throw ATTRefusal(code)
                     case .call(let body)?: if let code = body(request.value) { throw ATTRefusal(code) }
-                    case .echo?, nil: break
+                    case .echo(let target)?:
+                        try echoes.add(request, to: target)
+                        last.withLock { $0 = request.value }
+                    case nil: break
                     }
                 })
         }
@@ -213,8 +222,14 @@ extension VirtualCharacteristic {
     /// Whether the database keeps what is written.
     fileprivate var isStored: Bool {
         switch (onRead, onWrite) {
-        case (nil, nil), (nil, .echo?): true
+        case (nil, nil): true
         default: false
         }
+    }
+
+    /// Whether a rule of the device alone takes what is written.
+    fileprivate var takesWrites: Bool {
+        if case .echo? = onWrite { return false }
+        return !isStored
     }
 }

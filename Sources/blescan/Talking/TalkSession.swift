@@ -163,7 +163,7 @@ actor TalkSession {
             try await print(tree.json(ofOperation: "explore").bytes)
         } else {
             for line in AttributeScreen(tree, width: Console.width).table {
-                try await print(Array(Console.spelled(line.plain).utf8))
+                try await print(Array(Console.spelled(line.painted(output.look)).utf8))
             }
         }
     }

@@ -213,6 +213,21 @@ struct PacketPrinterTests {
             ])
     }
 
+    @Test("A comment that ends with the packet's name, as in a trace, is printed without it")
+    func commentsDoNotRepeatTheName() throws {
+        var printer = PacketPrinter()
+        let dialogue = try Dialogue(
+            """
+            < 0a 0300 # 08:42:25.562  Read Request (0x0a) handle 0x0003
+            > 0b 41   # Read Response
+            < 0a 0300 # noRead Request (0x0a) handle 0x0003
+            """)
+        #expect(
+            dialogue.steps.map { printer.print($0).details } == [
+                ["# 08:42:25.562"], ["41"], ["# noRead Request (0x0a) handle 0x0003"],
+            ])
+    }
+
     @Test("Anybody may have written a dialogue: its comments cannot steer a terminal", .row("O37"))
     func commentsAreEscaped() throws {
         var printer = PacketPrinter()

@@ -108,7 +108,7 @@ def a_time_that_is_over_ends_the_table():
 @test
 def lines_are_printed_where_they_are_asked_for():
     for arguments in (("--plain",), ("--each", "change"), ("--count", "2"), ("--json",)):
-        lines = Terminal("scan", *arguments)
+        lines = Terminal("scan", *arguments, "--color", "never")
         lines.shows("connectable")
         lines.child.send_signal(signal.SIGINT)
         lines.end()

@@ -99,6 +99,23 @@ import Testing
         try Golden.expect(session, matches: "wrong-usage.txt")
     }
 
+    /// A newcomer's first word, and what is meant by it.
+    @Test(arguments: [
+        (["battery"], "Did you mean `blescan explore demo:battery`?"),
+        (["hci1"], "Did you mean `blescan scan --adapter hci1`?"),
+        (["street evening.btsnoop"], "Did you mean `blescan replay 'street evening.btsnoop'`?"),
+        (["gatttool"], "Did you mean talk?"), (["status"], "Did you mean doctor?"),
+        (["version"], "Did you mean --version?"),
+        (["talk", "demo:uart", "read", "2a00"], "Put each operation in quotes: `blescan talk … 'read 2a00'`."),
+        (["talk", "demo:uart", "reed", "2a00"], "Did you mean read?"),
+        (["explore", "hci0"], "Write `--adapter hci0`."),
+    ])
+    func whatIsMeantIsSuggested(_ arguments: [String], _ hint: String) async throws {
+        let outcome = try await BuiltProgram.run(arguments)
+        #expect(outcome.status == 64 && outcome.output.isEmpty)
+        #expect(outcome.errors.hasSuffix("hint: \(hint)\n"), "\(outcome.errors)")
+    }
+
     /// No adapter is used for these.
     @Test func impossibleAdvertisements() async throws {
         let identifier = "8b0ca750095477cb3e77/000000000007"

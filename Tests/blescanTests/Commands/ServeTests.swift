@@ -115,6 +115,62 @@ import Testing
         }
     }
 
+    private static let receive: BluetoothUUID = "6e400002-b5a3-f393-e0a9-e50e24dcca9e"
+    private static let send: BluetoothUUID = "6e400003-b5a3-f393-e0a9-e50e24dcca9e"
+
+    /// To the central that has written it alone, with and without a response, in order; a long one as far as it fits.
+    @Test func aSerialLineSendsBackWhatIsWritten() async throws {
+        try await VirtualTime.run { time in
+            let radio = VirtualRadio(time: time)
+            let command = try Serve.parse(["demo:uart", "--for", "60s", "--json"])
+            let central = Central(radio: radio)
+            let serving = time.task {
+                try await command.serve(
+                    ServedDevice(.uart), on: central, ServedRequests(), keepingSubscriptionsIn: nil)
+            }
+            let phones = [await radio.addCentral(), await radio.addCentral()]
+            for phone in phones {
+                try await phone.connect()
+                // Without a subscription nothing comes.
+                try await phone.write([0x00], to: Self.receive)
+                try await time.clock.sleep(for: .seconds(1))
+                try await phone.subscribe(to: Self.send)
+            }
+            let handle = try await phones[0].characteristic(Self.receive).value
+            try await phones[0].write([0x68, 0x69], to: Self.receive)
+            await phones[0].command([0x21], at: handle)
+            try await phones[0].write(Array(1...30 as ClosedRange<UInt8>), to: Self.receive)
+            var values: [[UInt8]] = []
+            for _ in 0..<3 { values.append(try await phones[0].nextValue().bytes) }
+            // 23 bytes of the usual MTU, of which three are no value.
+            #expect(values == [[0x68, 0x69], [0x21], Array(1...20 as ClosedRange<UInt8>)])
+            try await time.clock.sleep(for: .seconds(1))
+            #expect(await phones[0].unreadValues.isEmpty)
+            #expect(await phones[1].unreadValues.isEmpty)
+            try await serving.value
+        }
+    }
+
+    /// A newcomer's first session: what is written comes back, and each write is printed once.
+    @Test func talkGetsAnEcho() async throws {
+        let folder = try TestFolder()
+        let path = folder["socket"]
+        let server = try RunningProgram(["serve", "demo:uart", "--socket", path, "--json"])
+        defer { server.signal(SIGKILL) }
+        try await waited(for: "it serves") { FileManager.default.fileExists(atPath: path) }
+        let client = try await BuiltProgram.run([
+            "talk", "unix:\(path)", "notify nordic-uart-tx", "write nordic-uart-rx --text hi",
+            "write nordic-uart-rx --text ho --without-response", "wait 2 --for 20s", "--json",
+        ])
+        #expect(client.status == 0, "\(client.errors)")
+        let values = try client.objects().filter { $0["event"] as? String == "notification" }
+        #expect(values.map { $0["hex"] as? String } == ["6869", "686f"])
+        try await server.printed("disconnected")
+        server.signal(SIGINT)
+        let written = try await server.outcome().objects().filter { $0["event"] as? String == "written" }
+        #expect(written.map { $0["hex"] as? String } == ["6869", "686f"])
+    }
+
     @Test func aFileThatIsNoSocketStays() async throws {
         let folder = try TestFolder()
         try Data("precious".utf8).write(to: URL(fileURLWithPath: folder["file"]))

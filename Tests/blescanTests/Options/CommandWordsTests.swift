@@ -79,7 +79,58 @@ import Testing
             none?.hint
                 == "The virtual devices are demo:heart-rate, demo:battery, demo:uart, demo:long-value, demo:lock.")
         #expect(try failure("scan", "--address", "AA:BB:CC:DD:EE:FF") == nil, "that is the value of an option")
-        #expect(try failure("read", "demo:battery") == nil)
+        #expect(try failure("read", "demo:battery", "2a19") == nil)
+    }
+
+    @Test func aLineThatEndsTooEarlyNamesWhatIsNext() throws {
+        let peer = try failure("explore")
+        #expect(
+            peer?.message == "missing expected argument '<peer>'" && peer?.hint?.contains("demo:heart-rate") == true)
+        #expect(try failure("pair", "--json")?.hint?.contains("demo:lock") == true)
+        #expect(try failure("forget")?.hint == "`blescan bonds` lists the peers with a bond.")
+        #expect(try failure("serve")?.hint?.contains("demo:heart-rate") == true)
+        let attribute = try failure("read", "name:Therm*", "--timeout", "5")
+        #expect(attribute?.message == "missing expected argument '<attribute> ...'")
+        #expect(attribute?.hint == "`blescan explore 'name:Therm*'` lists what the peer has.")
+        #expect(try failure("write", "demo:uart", "--hex", "00")?.message == "missing expected argument '<attribute>'")
+        // What is wrong with the peer is more important.
+        #expect(try failure("read", "kitchen") == nil)
+        #expect(try failure("replay") == nil)
+        #expect(try failure("watch") == nil)
+        #expect(try failure("doctor", "--for", "soon") == nil)
+    }
+
+    @Test func aWordThatIsMeantAsAnOptionBecomesOne() throws {
+        for command in ["scan", "explore", "doctor"] {
+            let failure = try failure(command, "hci1")
+            #expect(failure?.message == "hci1 is an adapter" && failure?.hint == "Write `--adapter hci1`.")
+        }
+        #expect(try failure("scan", "10")?.hint == "Write `--for 10` for a time.")
+        #expect(try failure("scan", "1m30s", "--json")?.hint == "Write `--for 1m30s` for a time.")
+        #expect(try failure("scan", "kitchen") == nil)
+        #expect(try failure("advertise", "My lamp")?.hint == "Write `--name 'My lamp'` for the device's name.")
+        #expect(try failure("bonds", "remove")?.hint == "`blescan forget PEER` removes a bond.")
+    }
+
+    @Test func optionsOfOtherToolsAreKnown() throws {
+        #expect(try failure("scan", "--timeout", "5")?.hint == "Did you mean --for?")
+        #expect(try failure("scan", "--uuid", "180f")?.hint == "Did you mean --service?")
+        #expect(try failure("explore", "demo:battery", "--verbose")?.hint == "Did you mean --trace?")
+        // Where there is no such option, the list helps.
+        #expect(try failure("decode", "--verbose")?.hint == "`blescan decode --help` lists the options.")
+    }
+
+    @Test(arguments: [
+        ("aabbccddeeff", "did you mean AA:BB:CC:DD:EE:FF?"), ("AA-BB-CC-DD-EE-FF", "did you mean AA:BB:CC:DD:EE:FF?"),
+        ("/tmp/belt", "did you mean unix:/tmp/belt?"), ("2a19", "that is an attribute; name the peer"),
+        ("battery-level", "that is an attribute; name the peer"), ("180f", "did you mean service:180f or name:180f?"),
+        ("battery", "did you mean demo:battery, service:battery or name:battery?"),
+        ("kitchen", "write AA:BB:CC:DD:EE:FF"),
+        ("AA:BB:CC:DD:EE", "write AA:BB:CC:DD:EE:FF"),
+    ])
+    func whatIsMeantAsAPeerIsSuggested(_ text: String, _ words: String) throws {
+        let error = try #require(throws: BadValue.self) { try PeerDesignation(argument: text) }
+        #expect(error.description.hasPrefix(words), "\(error)")
     }
 
     @Test(arguments: [

@@ -31,7 +31,7 @@ import Testing
         let terminal = try PseudoTerminal(columns: 132)
         let name = "unix:\(peer.path)"
         let program = try RunningProgram(
-            command.map { $0 == "PEER" ? name : $0 } + ["--timeout", "5m"], errors: terminal)
+            command.map { $0 == "PEER" ? name : $0 } + ["--timeout", "5m", "--color", "never"], errors: terminal)
         try await terminal.shown("\(Self.erase)\(name): \(line)")
         peer.disconnect()
         #expect(try await program.outcome().status == 74)
@@ -52,7 +52,8 @@ import Testing
             return server.withLock { $0.received(packet).first.map { .answer($0) } ?? .silence }
         }
         let terminal = try PseudoTerminal(columns: 132)
-        let program = try RunningProgram(["explore", "unix:\(peer.path)", "--timeout", "5m"], errors: terminal)
+        let program = try RunningProgram(
+            ["explore", "unix:\(peer.path)", "--timeout", "5m", "--color", "never"], errors: terminal)
         try await terminal.shown("reading 0x0005, value 2 of 4, ")
         peer.disconnect()
         let outcome = try await program.outcome()

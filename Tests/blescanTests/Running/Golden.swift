@@ -49,5 +49,8 @@ enum Golden {
     static func masked(_ text: String) -> String {
         text.replacing(/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z/, with: "(time)")
             .replacing(/(connected|in) \d+ ms/) { "\($0.output.1) (n) ms" }
+            // Those of a trace, and its dates, of which there is one more at midnight.
+            .replacing(/#\ \d\d:\d\d:\d\d\.\d{3}(?=\ \ )/, with: "# (time)")
+            .replacing(/2>\ #\ \d{4}-\d\d-\d\d,\ UTC\n/, with: "")
     }
 }

@@ -1,4 +1,5 @@
 import BLECore
+import BLEProfiles
 import Foundation
 import Testing
 
@@ -162,6 +163,13 @@ import Testing
             text(lines.lines(of: scanResult("020106", rssi: rssi), .updated, adapter: "hci0", at: .zero))
         }
         #expect(printed == rows)
+    }
+
+    @Test(arguments: [LineFormat.plain, .json, .theengs, .csv])
+    func aRedactedLineHasNoAddress(_ format: LineFormat) {
+        var lines = ScanLines(format: format, scanner: "attic", redaction: AdvertisementRedaction())
+        let printed = text(lines.lines(of: scanResult("020106"), .found, adapter: "hci0", at: .zero)).joined()
+        #expect(printed.contains("A4:C1:38:00:00:01") && !printed.contains("56:53:84"), "\(printed)")
     }
 
     @Test func thereAreNoMoreLinesThanWanted() {

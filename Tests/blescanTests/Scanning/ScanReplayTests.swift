@@ -157,7 +157,7 @@ import Testing
         // A name with a letter beyond ASCII: "Küche".
         capture.add("07094bc3bc636865", from: "A4:C1:38:00:00:01")
         try capture.write(to: folder["air.btsnoop"])
-        let arguments = ["replay", folder["air.btsnoop"], "--as-scan"]
+        let arguments = ["replay", folder["air.btsnoop"], "--as-scan", "--color", "never"]
         let terminal = try PseudoTerminal(columns: 200)
         let program = try RunningProgram(arguments, output: .terminal(terminal), environment: ["LC_ALL": "C"])
         #expect(try await program.outcome().status == 0)

@@ -51,8 +51,11 @@ import Testing
         #expect(packets.count == 24)
         #expect(replayed.output.split(separator: "\n").filter { $0.hasPrefix("#") }.count == packets.count)
         for packet in packets {
-            let meaning = packet.split(separator: "# ").last ?? ""
-            #expect(replayed.output.contains(meaning))
+            let comment = packet.split(separator: "# ").last ?? ""
+            let (time, meaning) = (comment.prefix(12), comment.dropFirst(14))
+            #expect(time.contains(/^\d\d:\d\d:\d\d\.\d{3}$/), "\(packet)")
+            #expect(replayed.output.contains(" \(meaning)"))
+            #expect(replayed.output.contains("        # \(time)\n"), "the name is not repeated")
         }
     }
 

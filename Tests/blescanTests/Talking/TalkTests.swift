@@ -250,7 +250,8 @@ import Testing
         let peer = try SocketPeer(link: try await peripheral.connect())
         let terminal = try PseudoTerminal(columns: 200)
         let program = try RunningProgram(
-            ["talk", "unix:\(peer.path)"], output: .terminal(terminal), errors: terminal, keyboard: terminal)
+            ["talk", "unix:\(peer.path)", "--color", "never"], output: .terminal(terminal), errors: terminal,
+            keyboard: terminal)
         let prompt = "unix:\(peer.path)> "
         try await terminal.shown(prompt)
         terminal.type("notify battery-level\n")

@@ -1,0 +1,33 @@
+import BLECore
+import BareBLE
+
+/// The values that centrals write to characteristics of a virtual device that send them back, in the order of the
+/// writes.
+final class ServedEchoes: Sendable {
+    /// A value, and what sends it back.
+    struct Entry: Sendable {
+        let central: ConnectedCentral
+        let characteristic: PublishedCharacteristic
+        let value: [UInt8]
+        /// The first characteristic with this UUID sends it.
+        let target: BluetoothUUID
+    }
+
+    /// The values that are not taken yet.
+    let entries: AsyncStream<Entry>
+    private let continuation: AsyncStream<Entry>.Continuation
+
+    init() {
+        (entries, continuation) = AsyncStream.makeStream(of: Entry.self, bufferingPolicy: .bufferingOldest(256))
+    }
+
+    /// Adds a value.
+    ///
+    /// - Throws: `ATTRefusal` with Insufficient Resources if there is no room: the central writes faster than values are
+    ///   sent.
+    func add(_ request: LocalValue.WriteRequest, to target: BluetoothUUID) throws(ATTRefusal) {
+        let entry = Entry(
+            central: request.central, characteristic: request.characteristic, value: request.value, target: target)
+        if case .dropped = continuation.yield(entry) { throw ATTRefusal(.insufficientResources) }
+    }
+}

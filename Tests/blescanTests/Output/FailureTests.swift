@@ -1,0 +1,47 @@
+import BLECore
+import BareBLE
+import Glibc
+import Testing
+
+@testable import blescan
+
+/// The exit status of failures, without the program.
+@Suite struct FailureTests {
+    private static func error(
+        _ code: BLEError.Code, _ attError: ATTErrorCode? = nil, errno: Int32? = nil, origin: BLEError.Origin? = nil
+    ) -> BLEError {
+        BLEError(
+            code, subject: "lamp", during: "read 2a19", because: "it is dark", attError: attError, errorNumber: errno,
+            origin: origin)
+    }
+
+    @Test(
+        arguments: [
+            (error(.attributeNotFound), 1), (error(.ambiguous), 64), (error(.noAdapter), 69),
+            (error(.disconnected), 74),
+            (error(.timedOut), 75), (error(.connectFailed), 75), (error(.connectFailed, errno: ENOENT), 64),
+            (error(.refusedByPeer, .readNotPermitted), 76), (error(.refusedByPeer, .invalidHandle), 1),
+            (error(.tooLong), 64), (error(.tooLong, origin: .peer), 76), (error(.notPermitted), 77),
+            (error(.bondNotStored), 76), (error(.bondNotStored, errno: EACCES), 77),
+            (error(.bondNotStored, errno: ENOSPC), 74), (error(.unusableState), 65), (error(.cancelled), 130),
+        ] as [(BLEError, Int32)])
+    func aCodeHasItsStatus(_ error: BLEError, _ status: Int32) {
+        #expect(blescan.ExitStatus(error).rawValue == status)
+    }
+
+    @Test func theFirstOfSeveralFailuresDecides() throws {
+        let failures = [Self.error(.attributeNotFound), Self.error(.refusedByPeer, .readNotPermitted)]
+        let ended = try #require(throws: FailureAfterOthers.self) { try FailureAfterOthers.end(with: failures) }
+        #expect(ended.status == .notFound && ended.last.code == .refusedByPeer)
+        let interrupted = try #require(throws: BLEError.self) {
+            try FailureAfterOthers.end(with: [Self.error(.timedOut), Self.error(.cancelled)])
+        }
+        #expect(interrupted.code == .cancelled, "an interruption keeps its status")
+    }
+
+    @Test func aFailureOfThisMachinePointsToTheDoctor() {
+        #expect(Failure(Self.error(.noAdapter)).hint == "`blescan doctor` shows more.")
+        #expect(Failure(Self.error(.timedOut)).hint == nil)
+        #expect(Failure(Self.error(.timedOut)).message == "could not read 2a19 (lamp): it is dark")
+    }
+}
