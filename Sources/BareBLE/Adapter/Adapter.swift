@@ -180,7 +180,7 @@ extension Adapter {
             case .foreignCommand(let command): if let command { identification.received(command) }
             case .foreign(let opcode, let status): foreignCompletion(opcode, status)
             case .received(let event): received(event)
-            case .data(let handle): links.dataSeen(on: handle)
+            case .data(let data): links.dataSeen(on: data.handle, needsResponse: data.needsResponse)
             case .lost(let presence): lost(presence)
             }
         }
@@ -370,7 +370,7 @@ extension Adapter {
             case .received(.connectionUpdateComplete(let complete)): wake(links.updated(complete))
             case .received(.phyUpdateComplete(let complete)): wake(links.updated(complete))
             case .received: break
-            case .data(let handle): links.dataSeen(on: handle)
+            case .data(let data): links.dataSeen(on: data.handle, needsResponse: data.needsResponse)
             case .lost, .finished, .foreign, .foreignCommand: perform([event])
             }
         }

@@ -71,7 +71,7 @@ public struct AdapterStatistics: Hashable, Sendable {
     /// link. The kernel is then made to drop them.
     public var unreportedEnds = 0
     /// Packets that came ahead of the event that reports their link. The kernel drops them: a request of the peer among
-    /// them gets no response. Looked at while this program has no other link.
+    /// them gets no response, so that such a link is made again, once. Looked at while this program has no other link.
     public var packetsAheadOfLinks = 0
     /// Faults that the controller reported.
     public var hardwareErrors = 0
