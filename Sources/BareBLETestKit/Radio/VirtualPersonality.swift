@@ -71,6 +71,19 @@ public struct VirtualPersonality: Hashable, Sendable {
         case neverCompletes
     }
 
+    /// What becomes of the data on the links of a controller that loses some. Nothing reports it.
+    public enum DataLoss: Hashable, Sendable {
+        /// Nothing that peers send arrives.
+        case received
+        /// One packet of this number that a peer sends is lost.
+        case receivedEvery(Int)
+        /// One packet of this number that a peer sends comes 12 ms late, after what follows it.
+        case reordersEvery(Int)
+        /// Of the packets that this side sends within 10 ms, those beyond this number are lost: the controller announces
+        /// more buffers than it has.
+        case sentBeyond(Int)
+    }
+
     /// A Boolean value that indicates whether it lists the extended commands of Bluetooth 5, and the feature.
     public var listsExtendedCommands = true
     /// A Boolean value that indicates whether it uses one set of commands for scanning, connecting and advertising from
@@ -108,6 +121,8 @@ public struct VirtualPersonality: Hashable, Sendable {
     /// The time by which the first data of a link, which the kernel drops, comes ahead of the link's Connection
     /// Complete; `nil` for the right order.
     public var dataLead: Duration?
+    /// What becomes of the data on links to peripherals; `nil` where all of it arrives, in order.
+    public var losesData: DataLoss?
     /// The number of links, from the first on, whose Connection Complete is lost for the kernel too. The controller and
     /// the peer keep them until the adapter is switched off.
     public var hiddenLinks = 0

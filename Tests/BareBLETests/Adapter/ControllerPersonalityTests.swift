@@ -286,6 +286,68 @@ import Testing
         }
     }
 
+    /// Links come up, and nothing comes on them: the first request fails, and the error names what may be at fault.
+    @Test(.row("W54")) func aLinkOnWhichNothingArrivesNamesTheAdapter() async throws {
+        var personality = try personality("csr8510Clone")
+        personality.losesData = .received
+        try await run(personality) { time, radio, central in
+            let peer = try #require(await radio.id(of: radio.add(.battery)))
+            let first = await #expect(throws: BLEError.self) {
+                _ = try await central.connect(peer, ConnectOptions(timeout: .seconds(5)))
+            }
+            #expect(first?.code == .timedOut)
+            #expect(first?.hint?.contains("`blescan doctor`") == true)
+            // Without an exchange of the MTU, and with the time of the protocol.
+            let device = try await central.connect(peer, ConnectOptions(timeout: .seconds(5), mtu: 23))
+            let second = await #expect(throws: BLEError.self) {
+                _ = try await device.read(0x2A19, timeout: .seconds(60))
+            }
+            #expect(second?.code == .disconnected)
+            #expect(second?.hint?.contains("`blescan doctor`") == true)
+            #expect(await device.disconnected() == .attTimeout)
+        }
+    }
+
+    /// Beside another program's attempt, BCM43438 refuses with an error of the link layer: the connect has its turn
+    /// when that attempt is over.
+    @Test(.row("W38")) func aSecondAttemptWaitsForTheFirstHoweverItIsRefused() async throws {
+        try await run(personality("bcm43438")) { time, radio, central in
+            let peer = try #require(try await central.collect(for: .seconds(1)).first?.peer)
+            let absent = PeerID(address: BluetoothAddress(rawValue: 0xC000_0000_0777), type: .random)
+            await radio.foreign(HCICommandPacket(LECreateConnection(LEInitiation(peer: absent))))
+            // Its response is read.
+            try await time.clock.sleep(for: .seconds(1))
+            let error = await #expect(throws: BLEError.self) {
+                _ = try await central.connect(peer, ConnectOptions(timeout: .seconds(2)))
+            }
+            #expect(error?.code == .busy)
+            #expect(error?.reason.contains("another program") == true)
+            async let link = central.connect(peer, ConnectOptions(timeout: .seconds(8)))
+            try await time.clock.sleep(for: .seconds(3))
+            await radio.foreign(HCICommandPacket(LECreateConnectionCancel()))
+            #expect(try await link.read(0x2A38) == [1])
+        }
+    }
+
+    /// A clone of the CSR8510 does not advertise beside a link of this program to a peripheral either:
+    /// it does when that has ended.
+    @Test(.row("W40")) func anAdvertisementThatALinkPreventsContinuesAtItsEnd() async throws {
+        try await run(personality("csr8510Clone")) { time, radio, central in
+            let local = LocalPeripheral(on: central)
+            let advertisement = try await local.advertise([.localName("Clone")])
+            let (device, _) = try await central.connect(toFirst: .services(0x180D))
+            try await time.clock.sleep(for: .seconds(120))
+            #expect(await radio.advertisements().isEmpty)
+            #expect(await advertisement.state == .paused("the controller has no room for another link"))
+            await device.disconnect()
+            try await time.clock.sleep(for: .seconds(1))
+            #expect(await advertisement.state == .on)
+            #expect(await radio.advertisements().count == 1)
+            await advertisement.stop()
+            await local.stop()
+        }
+    }
+
     /// Events that come after what follows them end nothing, and are no links of others.
     @Test(.row("W34"), arguments: [1, 2, 3]) func eventsOutOfOrderAreTolerated(period: Int) async throws {
         var personality = VirtualPersonality.bluetooth5
