@@ -195,7 +195,11 @@ extension Adapter {
             case .fail(let waiter, let failure): wake(waiter, .failed(error(failure)))
             case .log(let event):
                 logger.debug("scan", metadata: ["adapter": "\(name)", "event": "\(event)"])
-                if case .stalled(_, let time) = event { perform(recovery.silent(for: time, at: loop.now())) }
+                if case .stalled(_, let time) = event {
+                    perform(recovery.silent(for: time, at: loop.now()))
+                    // No step follows that could end it.
+                    if !recovery.policy.permits(.rescan), !scan.hasHeard { log.reportSilence(of: name) }
+                }
                 logWarnings()
             }
         }
