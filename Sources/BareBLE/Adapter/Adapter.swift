@@ -255,7 +255,7 @@ extension Adapter {
         if opcode == .reset, status == .success {
             logger.debug("the controller was reset by another program", metadata: ["adapter": "\(name)"])
             // The kernel resets it as well when it switches it on.
-            if presence == .up { monitor.countLoss() }
+            if presence == .up { monitor.countReset() }
             // A kernel that did not reset it itself keeps links that the controller has dropped: nothing would ever
             // arrive on them again, and no event would end them.
             for handler in controllerReset() { handler(nil) }

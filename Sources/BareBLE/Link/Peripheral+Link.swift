@@ -76,10 +76,8 @@ extension Peripheral {
 
     /// What may be the case where nothing at all has come from the peer of a link by an adapter; `nil` for any other.
     var silenceHint: String? {
-        guard controls != nil, !link.hasReceived else { return nil }
-        return
-            "Nothing has come from the device on this link. If that is so with each device, the adapter passes no data on: "
-            + "`blescan doctor` names such adapters."
+        guard let controls, !link.hasReceived else { return nil }
+        return "Nothing has come from the device on this link. \(controls.silenceHint())"
     }
 
     /// Ends the link: pending calls fail, then the subscriptions and channels end, then the tasks that wait for the end

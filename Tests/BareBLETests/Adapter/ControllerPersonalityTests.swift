@@ -76,6 +76,35 @@ import Testing
         #expect(!sent.contains(0x1001))
     }
 
+    /// Commands that are listed and unknown are tried once after each power-up, and not again until the next one.
+    @Test(.row("W04")) func unknownCommandsAreTriedOnceAfterAPowerUp() async throws {
+        // LE Set Extended Scan Parameters, LE Set Extended Scan Enable and LE Extended Create Connection.
+        let opcodes = Lock<[UInt16]>([])
+        var configuration = Configuration()
+        configuration.traceHCI = { packet in
+            guard packet.type == .command, packet.bytes.count > 1 else { return }
+            let opcode = UInt16(packet.bytes[0]) | UInt16(packet.bytes[1]) << 8
+            if (0x2041...0x2043).contains(opcode) { opcodes.withLock { $0.append(opcode) } }
+        }
+        try await run(personality("ats2851"), configuration) { time, radio, central in
+            for _ in 1...2 {
+                for _ in 1...3 {
+                    let (device, _) = try await central.connect(toFirst: .services(0x180D))
+                    #expect(try await device.read(0x2A38) == [1])
+                    await device.disconnect()
+                }
+                // The first command of the scan has shown that the legacy ones are to be used, for connects too.
+                #expect(opcodes.withLock { $0 } == [0x2042])
+                await radio.powerOff()
+                // The adapter is looked at.
+                _ = try? await central.collect(for: .seconds(1))
+                opcodes.withLock { $0 = [] }
+                await radio.powerOn()
+                try await time.clock.sleep(for: .seconds(5))
+            }
+        }
+    }
+
     /// The adapter's public address is used, and a controller that demands another one is reported with its status.
     @Test(.row("W12")) func aRefusedOwnAddressIsReported() async throws {
         var personality = VirtualPersonality.bluetooth5
@@ -305,6 +334,32 @@ import Testing
             #expect(second?.code == .disconnected)
             #expect(second?.hint?.contains("`blescan doctor`") == true)
             #expect(await device.disconnected() == .attTimeout)
+        }
+    }
+
+    /// After a reset past the kernel, that sends no LE data before the adapter was off and on: the error of a link on
+    /// which nothing comes says so, as long as it may be the cause.
+    @Test(.row("W72")) func aResetAfterWhichNoDataComesIsNamed() async throws {
+        var personality = VirtualPersonality.bluetooth5
+        personality.losesData = .received
+        try await run(personality) { time, radio, central in
+            let peer = try #require(try await central.collect(for: .seconds(1)).first?.peer)
+            for isReset in [false, true, false] {
+                if isReset { await radio.reset() }
+                try await time.clock.sleep(for: .seconds(1))
+                let error = await #expect(throws: BLEError.self) {
+                    _ = try await central.connect(peer, ConnectOptions(timeout: .seconds(5)))
+                }
+                #expect(error?.code == .timedOut)
+                let hint = error?.hint ?? ""
+                #expect(hint.contains("`hciconfig hci0 down && hciconfig hci0 up`") == isReset)
+                #expect(hint.contains("`blescan doctor`") == !isReset)
+                await radio.powerOff()
+                // The adapter is looked at every two seconds while it is used.
+                _ = try? await central.collect(for: .seconds(1))
+                await radio.powerOn()
+                try await time.clock.sleep(for: .seconds(5))
+            }
         }
     }
 
