@@ -2,7 +2,6 @@ import BLECore
 import BareBLE
 import BareBLETestKit
 import Foundation
-import TestSupport
 import Testing
 
 /// Controllers made from reports of the self-test.
@@ -29,10 +28,11 @@ import Testing
 
     @Test func whatIsListedIsReturned() throws {
         let report = try Self.report(
-            capabilities:
-                #""features":"\#(Self.features)","commands":"\#(Self.commands)","states":"0x000003ffffffffff","#
-                + #""lists":{"accept":25,"resolving":null},"buffers":{"length":251,"count":4,"maxDataLength":251},"#
-                + #""advertisingSets":16,"maxAdvertisingData":1650"#)
+            capabilities: #"""
+                "features":"\#(Self.features)","commands":"\#(Self.commands)","states":"0x000003ffffffffff",
+                "lists":{"accept":25,"resolving":null},"buffers":{"length":251,"count":4,"maxDataLength":251},
+                "advertisingSets":16,"maxAdvertisingData":1650
+                """#)
         let personality = try VirtualPersonality(report: report)
         let known = personality.capabilities
         #expect(known.features == 0x0E_1F01_F9EF)
@@ -47,15 +47,16 @@ import Testing
     }
 
     @Test func whatWasRefusedEachTimeIsRefused() throws {
-        let personality = try VirtualPersonality(
-            report: Self.report(
-                checks: #"{"id":"S05","verdict":"remark","quirks":["W04"],"statuses":"#
-                    + #"{"0x2041":[1],"0x2042":[1,1],"0x200c":[0,12],"0x200b":[null,null],"0x2003":[0,null],"#
-                    + #""0x2001":[12]}},"#
-                    // What has to be refused.
-                    + #"{"id":"S13","verdict":"fit","quirks":[],"statuses":{"0x20ff":[1]}},"#
-                    + #"{"id":"S12","verdict":"remark","quirks":["W05","W38"],"#
-                    + #""statuses":{"0x2043":[1],"0x200d":[12,0,36]}}"#))
+        // What S13 sends has to be refused.
+        let report = try Self.report(
+            checks: #"""
+                {"id":"S05","verdict":"remark","quirks":["W04"],"statuses":{"0x2041":[1],"0x2042":[1,1],
+                "0x200c":[0,12],"0x200b":[null,null],"0x2003":[0,null],"0x2001":[12]}},
+                {"id":"S13","verdict":"fit","quirks":[],"statuses":{"0x20ff":[1]}},
+                {"id":"S12","verdict":"remark","quirks":["W05","W38"],
+                "statuses":{"0x2043":[1],"0x200d":[12,0,36]}}
+                """#)
+        let personality = try VirtualPersonality(report: report)
         #expect(
             personality.responses == [
                 0x2041: .status(.unknownCommand), 0x2042: .status(.unknownCommand), 0x2043: .status(.unknownCommand),
@@ -87,8 +88,10 @@ import Testing
     /// A report of such a dongle is enough to see that a daemon works with it.
     @Test func aReportIsAFixture() async throws {
         let report = try Self.report(
-            checks: #"{"id":"S05","verdict":"remark","quirks":["W04"],"statuses":{"0x2041":[1],"0x2042":[1]}},"#
-                + #"{"id":"S12","verdict":"remark","quirks":["W05"],"statuses":{"0x2043":[1],"0x200d":[0]}}"#,
+            checks: #"""
+                {"id":"S05","verdict":"remark","quirks":["W04"],"statuses":{"0x2041":[1],"0x2042":[1]}},
+                {"id":"S12","verdict":"remark","quirks":["W05"],"statuses":{"0x2043":[1],"0x200d":[0]}}
+                """#,
             limits: #""linksHeld":1,"linksRefusedWith":9"#)
         let personality = try VirtualPersonality(report: report)
         try await VirtualTime.run { time in
