@@ -400,6 +400,17 @@ import Testing
             #expect(await advertisement.state == .on)
             #expect(await radio.advertisements().count == 1)
             await advertisement.stop()
+            // One that begins beside a link is refused by name.
+            let again = try await central.connect(try #require(device.id))
+            let error = await #expect(throws: BLEError.self) {
+                _ = try await local.advertise([.localName("Clone")])
+            }
+            #expect(error?.code == .busy && error?.hciStatus == .commandDisallowed)
+            #expect(error?.reason.contains("with 1 link up") == true)
+            await again.disconnect()
+            let later = try await local.advertise([.localName("Clone")])
+            #expect(await radio.advertisements().count == 1)
+            await later.stop()
             await local.stop()
         }
     }
