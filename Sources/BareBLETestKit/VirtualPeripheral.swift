@@ -26,6 +26,8 @@ public actor VirtualPeripheral {
     private var server: AttributeServer
     private var device: VirtualDevice
     private var link: PeerLink?
+    /// What becomes of the data of the link; `nil` where all of it arrives.
+    private var dataPath: LinkDataPath?
     /// A link that the device forgot on reset, which the client does not know yet.
     private var forgottenLink: PeerLink?
     /// Called before the device ends its link.
@@ -90,6 +92,7 @@ public actor VirtualPeripheral {
     public func connect() throws(TestLinkError) -> Int32 {
         guard link == nil else { throw .connectedAlready }
         let (link, other) = try PeerLink.open(on: loop)
+        dataPath = nil
         begin(link)
         return other
     }
@@ -295,10 +298,12 @@ public actor VirtualPeripheral {
 
     // MARK: For the radio
 
-    /// Adopts one end of a link that a virtual radio has established.
+    /// Adopts one end of a link that a virtual radio has established, whose controller may lose data.
     package func connect(
-        over descriptor: Int32, hangingUp: @Sendable @escaping () -> Void, clientGone: @Sendable @escaping () -> Void
+        over descriptor: Int32, losing loss: VirtualPersonality.DataLoss? = nil,
+        hangingUp: @Sendable @escaping () -> Void, clientGone: @Sendable @escaping () -> Void
     ) {
+        dataPath = loss.map { LinkDataPath($0) }
         self.hangingUp = hangingUp
         self.clientGone = clientGone
         begin(PeerLink(adopting: descriptor, on: loop))
@@ -380,6 +385,7 @@ public actor VirtualPeripheral {
     }
 
     private func received(_ pdu: [UInt8]) {
+        if dataPath?.losesSent(at: loop.now()) == true { return }
         receivedCount += 1
         record(.sent(pdu))
         exchanged?(true)
@@ -426,6 +432,15 @@ public actor VirtualPeripheral {
     }
 
     private func send(_ pdu: [UInt8]) {
+        guard link != nil else { return }
+        switch dataPath?.received() ?? .arrives {
+        case .arrives: transmit(pdu)
+        case .comesLate(let delay): later(delay) { $0.transmit(pdu) }
+        case .isLost: break
+        }
+    }
+
+    private func transmit(_ pdu: [UInt8]) {
         guard let link else { return }
         record(.received(pdu))
         link.send(pdu)

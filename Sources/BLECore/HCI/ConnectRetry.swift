@@ -12,6 +12,9 @@
 //   otherwise find it.
 // - A bonded peer with private addresses may have changed its address since it was heard. It is initiated to for a
 //   limited time, twice as long each time, and then listened for again.
+// - A request of the peer that came ahead of its link was dropped by the kernel, and the peer ends the link 30 s later.
+//   Such a link is disconnected and made again: once in a connect, because it may happen each time, and only where the
+//   time allows it (row W44).
 // - The keys that the kernel did not have are loaded again once.
 // - Another program (bluetoothd) may be handed the channel of each link that comes up by command: nobody else can have
 //   it on a new link. Then the kernel connects: its socket has the channel from the start.
@@ -76,6 +79,8 @@ package struct ConnectRetry: ~Copyable {
         case initiating
         case attaching(ConnectionHandle?)
         case disconnecting(AttachFailure)
+        /// As `disconnecting`, to make the link again.
+        case repeating
         case pausing
         case byKernel(scanning: Bool)
     }
@@ -85,6 +90,7 @@ package struct ConnectRetry: ~Copyable {
     private var attempt = 1
     private var addressTimeout = Self.firstAddressTimeout
     private var hasReloadedKeys = false
+    private var hasRepeated = false
     /// When the turn ends.
     package private(set) var deadline: BootInstant
 
@@ -139,8 +145,17 @@ package struct ConnectRetry: ~Copyable {
     }
 
     /// The link is up.
-    package mutating func initiated(_ handle: ConnectionHandle, at now: BootInstant) -> Step {
-        attach(handle, at: now)
+    ///
+    /// - Parameter hasLostRequest: Whether a request of the peer came ahead of it.
+    package mutating func initiated(
+        _ handle: ConnectionHandle, hasLostRequest: Bool = false, at now: BootInstant
+    ) -> Step {
+        guard hasLostRequest, !hasRepeated, now + Self.repetitionTime <= deadline else {
+            return attach(handle, at: now)
+        }
+        hasRepeated = true
+        state = .repeating
+        return .disconnect(handle)
     }
 
     /// There is no new link: the attempt failed, or there was no need for one.
@@ -173,8 +188,12 @@ package struct ConnectRetry: ~Copyable {
 
     /// The link without a socket has ended, or was waited for long enough.
     package mutating func disconnected(at now: BootInstant) -> Step {
-        guard case .disconnecting(let failure) = state else { return .fail }
-        return retry(failure, failure.isTransient, isChannelTaken: failure == .busy, at: now)
+        switch state {
+        case .repeating: now < deadline ? initiate() : .peerNotHeard
+        case .disconnecting(let failure):
+            retry(failure, failure.isTransient, isChannelTaken: failure == .busy, at: now)
+        case .resting, .initiating, .attaching, .pausing, .byKernel: .fail
+        }
     }
 
     /// The kernel could not connect.
@@ -193,7 +212,7 @@ package struct ConnectRetry: ~Copyable {
         switch state {
         case .pausing: initiate()
         case .byKernel(let scanning): .connectByKernel(scanning: scanning)
-        case .resting, .initiating, .attaching, .disconnecting: .fail
+        case .resting, .initiating, .attaching, .disconnecting, .repeating: .fail
         }
     }
 
@@ -239,6 +258,8 @@ package struct ConnectRetry: ~Copyable {
     package static let attachTimeout: Duration = .seconds(2)
     /// The pause before the kernel is asked again; each further one is this much longer.
     package static let kernelPause: Duration = .milliseconds(200)
+    /// The time that must be left to make a link again.
+    package static let repetitionTime: Duration = .seconds(3)
     /// The time for which a private address is initiated to before the peer is listened for again;
     /// each time twice as long.
     package static let firstAddressTimeout: Duration = .seconds(5)

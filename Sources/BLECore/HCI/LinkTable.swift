@@ -142,9 +142,16 @@ package struct LinkTable: ~Copyable {
         var beginnings = 0
         /// Whether the end of the last link was concluded from a response, so that its report may still come.
         var isReportDue = false
-        /// Packets of data that came for the handle since the last connection attempt began,
-        /// while no link was known to have it.
-        var packetsAhead = 0
+        var dataAhead = DataAhead()
+        /// Whether a packet to which the peer needs a response came ahead of the last link with the handle.
+        var hasLostRequest = false
+    }
+
+    /// What came for a handle since the last connection attempt began, while no link was known to have it.
+    private struct DataAhead {
+        var packets = 0
+        /// How many of them need a response.
+        var requests = 0
     }
 
     private var entries: [ConnectionHandle: Entry] = [:]
@@ -331,7 +338,7 @@ extension LinkTable {
     /// A connection attempt begins: ends that nothing has claimed belong to no later link.
     package mutating func attemptBegins() {
         for (handle, entry) in entries {
-            entries[handle]?.packetsAhead = 0
+            entries[handle]?.dataAhead = DataAhead()
             if case .endedUnseen(let reason) = entry.state { entries[handle]?.state = .ended(reason) }
         }
     }
@@ -339,9 +346,11 @@ extension LinkTable {
     /// A Connection Complete was read. What waits at the socket for ends must have been read before.
     package mutating func began(_ complete: LEConnectionComplete) {
         guard complete.status.isSuccess else { return }
-        packetsAhead += entries[complete.handle]?.packetsAhead ?? 0
-        entries[complete.handle]?.packetsAhead = 0
+        let ahead = entries[complete.handle]?.dataAhead ?? DataAhead()
+        packetsAhead += ahead.packets
         entries[complete.handle, default: Entry()].beginnings += 1
+        entries[complete.handle]?.dataAhead = DataAhead()
+        entries[complete.handle]?.hasLostRequest = ahead.requests > 0
         entries[complete.handle]?.isReportDue = false
         entries[complete.handle]?.keySize = nil
         entries[complete.handle]?.encryptionFailure = nil
@@ -365,12 +374,20 @@ extension LinkTable {
     }
 
     /// Data came for a handle: ahead of the link's Connection Complete, where that follows.
-    package mutating func dataSeen(on handle: ConnectionHandle) {
+    ///
+    /// - Parameter needsResponse: Whether its sender waits for a response.
+    package mutating func dataSeen(on handle: ConnectionHandle, needsResponse: Bool = false) {
         switch entries[handle]?.state {
         case .registered, .seen: return
-        case .unknown, .ended, .endedUnseen, nil: entries[handle, default: Entry()].packetsAhead += 1
+        case .unknown, .ended, .endedUnseen, nil:
+            entries[handle, default: Entry()].dataAhead.packets += 1
+            if needsResponse { entries[handle]?.dataAhead.requests += 1 }
         }
     }
+
+    /// Returns a Boolean value that indicates whether the peer of the last link with a handle waits in vain for a
+    /// response, because its request came ahead of the link, and the kernel has dropped it.
+    package func hasLostRequest(on handle: ConnectionHandle) -> Bool { entries[handle]?.hasLostRequest ?? false }
 
     /// A Disconnection Complete was read.
     ///
@@ -388,7 +405,7 @@ extension LinkTable {
         entries[handle, default: Entry()].endTime = now
         encryptionEnded(handle)
         // They were data of the link that has ended.
-        entries[handle]?.packetsAhead = 0
+        entries[handle]?.dataAhead = DataAhead()
         switch entries[handle]?.state {
         case .registered(let link):
             // An owner that closes a link without asking leaves its reason here; the oldest goes.
@@ -434,7 +451,7 @@ extension LinkTable {
         var lost: [Link] = []
         for handle in entries.keys.sorted() {
             encryptionEnded(handle)
-            entries[handle]?.packetsAhead = 0
+            entries[handle]?.dataAhead = DataAhead()
             switch entries[handle]?.state {
             case .registered(let link):
                 lost.append(link)

@@ -180,7 +180,7 @@ extension Adapter {
             case .foreignCommand(let command): if let command { identification.received(command) }
             case .foreign(let opcode, let status): foreignCompletion(opcode, status)
             case .received(let event): received(event)
-            case .data(let handle): links.dataSeen(on: handle)
+            case .data(let data): links.dataSeen(on: data.handle, needsResponse: data.needsResponse)
             case .lost(let presence): lost(presence)
             }
         }
@@ -195,7 +195,11 @@ extension Adapter {
             case .fail(let waiter, let failure): wake(waiter, .failed(error(failure)))
             case .log(let event):
                 logger.debug("scan", metadata: ["adapter": "\(name)", "event": "\(event)"])
-                if case .stalled(_, let time) = event { perform(recovery.silent(for: time, at: loop.now())) }
+                if case .stalled(_, let time) = event {
+                    perform(recovery.silent(for: time, at: loop.now()))
+                    // No step follows that could end it.
+                    if !recovery.policy.permits(.rescan), !scan.hasHeard { log.reportSilence(of: name) }
+                }
                 logWarnings()
             }
         }
@@ -251,7 +255,7 @@ extension Adapter {
         if opcode == .reset, status == .success {
             logger.debug("the controller was reset by another program", metadata: ["adapter": "\(name)"])
             // The kernel resets it as well when it switches it on.
-            if presence == .up { monitor.countLoss() }
+            if presence == .up { monitor.countReset() }
             // A kernel that did not reset it itself keeps links that the controller has dropped: nothing would ever
             // arrive on them again, and no event would end them.
             for handler in controllerReset() { handler(nil) }
@@ -372,7 +376,7 @@ extension Adapter {
             case .received(.connectionUpdateComplete(let complete)): wake(links.updated(complete))
             case .received(.phyUpdateComplete(let complete)): wake(links.updated(complete))
             case .received: break
-            case .data(let handle): links.dataSeen(on: handle)
+            case .data(let data): links.dataSeen(on: data.handle, needsResponse: data.needsResponse)
             case .lost, .finished, .foreign, .foreignCommand: perform([event])
             }
         }

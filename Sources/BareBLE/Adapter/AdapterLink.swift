@@ -60,6 +60,7 @@ extension Adapter {
             encryptionBeginning: { self.assumeIsolated { $0.links.encryptionBeginning(of: link) } },
             readEvents: { self.assumeIsolated { $0.commandsReadable() } },
             isUp: { await self.kernelName(of: link) != nil },
+            silenceHint: { self.assumeIsolated { $0.silenceHint } },
             security: { descriptor in self.assumeIsolated { $0.linkSecurity(of: link, descriptor) } },
             bond: { self.assumeIsolated { $0.bond(of: link) } },
             isPeerBonded: { self.assumeIsolated { $0.isBonded(with: link.peer) } },

@@ -71,7 +71,7 @@ public struct AdapterStatistics: Hashable, Sendable {
     /// link. The kernel is then made to drop them.
     public var unreportedEnds = 0
     /// Packets that came ahead of the event that reports their link. The kernel drops them: a request of the peer among
-    /// them gets no response. Looked at while this program has no other link.
+    /// them gets no response, so that such a link is made again, once. Looked at while this program has no other link.
     public var packetsAheadOfLinks = 0
     /// Faults that the controller reported.
     public var hardwareErrors = 0
@@ -120,10 +120,15 @@ public struct AdapterStatistics: Hashable, Sendable {
     }
 }
 
-/// The log of an adapter, which has its problems at most once a minute.
+/// The log of an adapter, which has its problems at most once a minute, and once that it never heard anything.
 struct AdapterLog {
     let logger: Logger
     private var throttle = WarningThrottle()
+    private var hasReportedSilence = false
+    private static let causesOfSilence = """
+        no device advertises near it; the kernel masks its reports; firmware was not loaded; \
+        the antenna is missing or shielded
+        """
 
     init(_ logger: Logger) {
         self.logger = logger
@@ -134,6 +139,19 @@ struct AdapterLog {
         guard throttle.isDue(counts: counts, at: now) else { return }
         let text = WarningThrottle.text(counts)
         logger.warning("problems with the adapter", metadata: ["adapter": "\(adapter)", "so far": "\(text)"])
+    }
+
+    /// Logs that scans have heard nothing from the beginning, with what is known to cause that.
+    mutating func reportSilence(of adapter: String) {
+        guard !hasReportedSilence else { return }
+        hasReportedSilence = true
+        logger.warning(
+            "nothing was heard since this adapter is used, although the controller accepts each command",
+            metadata: [
+                "adapter": "\(adapter)",
+                "possible causes": "\(Self.causesOfSilence)",
+                "remedy": "`sudo blescan doctor` names the cause it finds, `sudo blescan selftest` tries the adapter",
+            ])
     }
 }
 

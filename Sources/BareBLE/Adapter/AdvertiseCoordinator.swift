@@ -238,7 +238,8 @@ extension Adapter {
         watchPresence()
         switch result {
         case .success(let started)?: return started
-        case .failure(let failure)?: throw BLEError(failure, adapter: name, during: operation)
+        case .failure(let failure)?:
+            throw BLEError(failure, adapter: name, links: linksUp.count, during: operation)
         case nil: throw cancelledError(during: operation)
         }
     }
@@ -264,7 +265,10 @@ extension Adapter {
 }
 
 extension BLEError {
-    fileprivate init(_ failure: AdvertiseSession.StartFailure, adapter: String, during operation: String) {
+    /// - Parameter links: The number of links that are up on the adapter.
+    fileprivate init(
+        _ failure: AdvertiseSession.StartFailure, adapter: String, links: Int, during operation: String
+    ) {
         switch failure {
         case .notSupported:
             self.init(
@@ -280,6 +284,14 @@ extension BLEError {
             self.init(
                 .adapterDown, subject: adapter, during: operation, because: "the adapter was switched off or reset",
                 hint: "Try again when it is on.")
+        case .command(let failure) where links > 0 && failure.saysBusy:
+            // Row W40.
+            self.init(
+                .busy, subject: adapter, during: operation,
+                because: "the controller does not begin to advertise with \(links) "
+                    + "\(links == 1 ? "link" : "links") up: \(failure)",
+                hint: "Disconnect a device first. An advertisement that began earlier waits for that by itself.",
+                hciStatus: failure.status, origin: .adapter)
         case .command(let failure):
             self.init(
                 .system, subject: adapter, during: operation, because: "the controller refused: \(failure)",
@@ -288,6 +300,14 @@ extension BLEError {
         case .stopped:
             self.init(.cancelled, subject: adapter, during: operation, because: "it was stopped")
         }
+    }
+}
+
+extension HCICommandFailure {
+    /// A Boolean value that indicates whether the controller may accept the command when it has less to do.
+    fileprivate var saysBusy: Bool {
+        guard let status else { return false }
+        return status == .commandDisallowed || status.saysTooManyLinks
     }
 }
 

@@ -275,6 +275,18 @@ extension Adapter {
         return error.hinting(error.hint.map { "\($0) \(hint)" } ?? hint)
     }
 
+    /// What may keep the adapter from passing any data of links on, as a hint.
+    var silenceHint: String {
+        guard monitor.wasReset else {
+            return
+                "If nothing comes from any device, the adapter passes no data on: `blescan doctor` names such adapters."
+        }
+        // Row W72: after HCIDEVRESET the kernel sends no LE data.
+        return
+            "Another program has reset the controller, after which the kernel may send no data until it was switched "
+            + "off and on as root: `hciconfig \(name) down && hciconfig \(name) up`."
+    }
+
     /// The error for a scan that could not begin.
     func error(_ failure: ScanCoordinator.StartFailure) -> BLEError {
         switch failure {

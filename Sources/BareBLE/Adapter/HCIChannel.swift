@@ -40,8 +40,8 @@ final class HCIChannel {
         case foreign(HCIOpcode, HCIStatus?)
         /// An event that is no response.
         case received(HCIEvent)
-        /// Data of the link with this handle passes, in either direction; only while `passData` asks for it.
-        case data(ConnectionHandle)
+        /// Data of a link passes, in either direction; only while `passData` asks for it.
+        case data(LinkData)
         /// The kernel says that the adapter is switched off or gone.
         case lost(Adapter.Presence)
     }
@@ -213,7 +213,7 @@ final class HCIChannel {
                 report(packet, isOutgoing: true)
                 return .foreignCommand(Self.eventMaskCommand(packet))
             }
-            if let handle = Self.dataHandle(packet) { return .data(handle) }
+            if let data = Self.data(packet) { return .data(data) }
             report(packet, isOutgoing: false)
             guard length == count, count > 1, inbound.first == HCIPacketType.event.rawValue,
                 let event = try? HCIEvent(packet.extracting(droppingFirst: 1))
@@ -231,12 +231,10 @@ final class HCIChannel {
         }
     }
 
-    /// Returns the handle of the link that a packet of data belongs to.
-    private static func dataHandle(_ packet: Span<UInt8>) -> ConnectionHandle? {
-        var reader = ByteReader(packet)
-        guard reader.u8() == HCIPacketType.asynchronousData.rawValue, let handle = reader.u16() else { return nil }
-        // The other bits are flags.
-        return handle & 0x0FFF
+    /// Returns what is known of a packet of data; `nil` for any other packet.
+    private static func data(_ packet: Span<UInt8>) -> LinkData? {
+        guard packet.count > 0, packet[0] == HCIPacketType.asynchronousData.rawValue else { return nil }
+        return LinkData(packet.extracting(droppingFirst: 1))
     }
 
     /// Returns a command that sets an event mask. All others may contain a key, of which no copy is made.

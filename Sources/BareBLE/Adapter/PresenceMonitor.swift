@@ -21,6 +21,8 @@ struct PresenceMonitor: ~Copyable {
     private(set) var info: ControllerInfo?
     /// How often the adapter went down or away, or was reset by another program.
     private(set) var losses = 0
+    /// Whether another program has reset the controller since the kernel has set it up last.
+    private(set) var wasReset = false
     /// Whether an adapter that comes back is to be switched on.
     private(set) var keepsPower = false
     /// Tasks that wait until the adapter is on.
@@ -59,9 +61,18 @@ struct PresenceMonitor: ~Copyable {
 
     mutating func update(_ info: ControllerInfo) { self.info = info }
 
-    mutating func update(_ presence: Adapter.Presence) { self.presence = presence }
+    mutating func update(_ presence: Adapter.Presence) {
+        self.presence = presence
+        if presence != .up { wasReset = false }
+    }
 
     mutating func countLoss() { losses += 1 }
+
+    /// Another program has reset the controller.
+    mutating func countReset() {
+        losses += 1
+        wasReset = true
+    }
 
     mutating func keepPower(_ keepsPower: Bool) { self.keepsPower = keepsPower }
 

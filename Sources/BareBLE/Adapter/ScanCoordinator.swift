@@ -41,6 +41,8 @@ final class ScanCoordinator {
     private var assembler = ReportAssembler()
     private var resolver = AddressResolver()
     private var counts = AdapterStatistics()
+    /// Whether a report with data has come since the central was made.
+    private(set) var hasHeard = false
     private var isPausedForConnect = false
     private var pauseWaiter: UInt64?
     private var stopWaiters: [UInt64] = []
@@ -259,6 +261,7 @@ final class ScanCoordinator {
 
     private func received(_ fragment: AdvertisingReport, at now: BootInstant) {
         counts.reports &+= 1
+        if !fragment.payload.isEmpty { hasHeard = true }
         session?.reportSeen(hasData: !fragment.payload.isEmpty, at: now)
         // Reports of another program's scan matter to no scan here.
         guard !subscriptions.isEmpty, let report = assembler.received(fragment, at: now) else { return }

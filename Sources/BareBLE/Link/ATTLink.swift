@@ -83,6 +83,8 @@ final class ATTLink {
     private var signal: (@Sendable (Signal) -> Void)?
     private var isEndReported = false
     private var isClosed = false
+    /// Whether the peer has sent anything on this link.
+    private(set) var hasReceived = false
     /// Whether the socket has been read to its end for the packet that is to be written next.
     private var isReadUp = false
     /// The number of packets that the kernel had dropped when the socket was closed.
@@ -318,6 +320,7 @@ extension ATTLink {
     @discardableResult
     private func take(_ count: Int, _ report: Report) -> ATTOpcode {
         let pdu = Array(inbound.prefix(count))
+        hasReceived = true
         let now = loop.now()
         trace(pdu, isOutgoing: false, at: now)
         let opcode = ATTOpcode(rawValue: pdu.first ?? 0)
@@ -480,6 +483,7 @@ extension ATTLink {
 
     /// Takes over the state that the link's last owner left; `resume` continues with it.
     func adopt(_ remains: GATTClient.Remains) {
+        hasReceived = true
         client = GATTClient(limits: client.limits, remains: remains, at: loop.now())
     }
 

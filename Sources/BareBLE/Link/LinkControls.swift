@@ -39,6 +39,9 @@ package struct LinkControls: Sendable {
     let readEvents: @Sendable () -> Void
     /// Returns a Boolean value that indicates whether the controller still has the link, as the kernel reports it.
     package let isUp: @Sendable () async -> Bool
+    /// What may keep the adapter from passing data on, as a hint for links on which nothing comes. To be called on the
+    /// loop.
+    let silenceHint: @Sendable () -> String
     /// The security of the link, by the descriptor of its socket. To be called on the loop.
     let security: @Sendable (Int32) -> LinkSecurity
     /// The bond with the peer, if there is one that is used on the link. To be called on the loop.

@@ -68,9 +68,16 @@ extension Peripheral {
     /// The error of a call that finds the link ended, or was pending when it ended.
     func endError(during operation: String) -> BLEError {
         let reason = end ?? .other(nil, errorNumber: nil)
+        let hint = reason == .attTimeout ? silenceHint : nil
         return BLEError(
-            .disconnected, subject: name, during: operation, because: "\(reason)", hint: reason.hint,
+            .disconnected, subject: name, during: operation, because: "\(reason)", hint: hint ?? reason.hint,
             hciStatus: reason.hciStatus, errorNumber: reason.errorNumber)
+    }
+
+    /// What may be the case where nothing at all has come from the peer of a link by an adapter; `nil` for any other.
+    var silenceHint: String? {
+        guard let controls, !link.hasReceived else { return nil }
+        return "Nothing has come from the device on this link. \(controls.silenceHint())"
     }
 
     /// Ends the link: pending calls fail, then the subscriptions and channels end, then the tasks that wait for the end

@@ -315,8 +315,9 @@ extension LocalPeripheral {
     ///
     /// - Throws: `BLEError` with `.notPermitted` without CAP_NET_RAW; `.invalidArgument` for data that does not fit,
     ///   with the number of bytes, for an interval or a PHY that is not permitted, and after `stop()`; `.notSupported`
-    ///   for what the controller cannot do; `.busy` if it has as many advertisements as it can; `.noAdapter`,
-    ///   `.adapterDown`, `.blocked`, `.unsupported`, `.cancelled`, and the codes of `acceptCentrals()`.
+    ///   for what the controller cannot do; `.busy` if it has as many advertisements as it can, or does not begin one
+    ///   beside the links that are up; `.noAdapter`, `.adapterDown`, `.blocked`, `.unsupported`, `.cancelled`, and the
+    ///   codes of `acceptCentrals()`.
     public func advertise(_ advertisement: Advertisement) async throws(BLEError) -> Advertisement.Lease {
         let operation = "advertise"
         try checkRuns(during: operation)

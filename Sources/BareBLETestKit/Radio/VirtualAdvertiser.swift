@@ -32,8 +32,11 @@ package struct VirtualAdvertiser: Sendable {
         package fileprivate(set) var scanResponse: [UInt8] = []
         package fileprivate(set) var isOnAir = false
 
+        /// How much data it can have with extended PDUs.
+        fileprivate var maximumDataLength = VirtualAdvertiser.maximumDataLength
+
         /// How much data it can have.
-        fileprivate var capacity: Int { isExtended ? VirtualAdvertiser.maximumDataLength : 31 }
+        fileprivate var capacity: Int { isExtended ? maximumDataLength : 31 }
         fileprivate var hasData: Bool { !(isExtended && isScannable) }
         fileprivate var hasScanResponse: Bool { isScannable }
     }
@@ -53,12 +56,14 @@ package struct VirtualAdvertiser: Sendable {
         case none, legacy, extended
     }
 
-    /// The number of sets of a controller that has them.
+    /// The usual number of sets of a controller that has them.
     package static let setLimit = 4
-    /// The number of bytes of data in a set.
+    /// The usual number of bytes of data in a set.
     package static let maximumDataLength = 251
 
     private let hasSets: Bool
+    private let setLimit: Int
+    private let maximumDataLength: Int
     private var received = Commands.none
     private var sets: [UInt8: AdvertisingSet] = [:]
     /// What the host has set for everything that uses a random address.
@@ -68,9 +73,13 @@ package struct VirtualAdvertiser: Sendable {
     /// The number of links that may be up.
     package private(set) var linkLimit: Int
 
-    init(hasSets: Bool, linkLimit: Int) {
+    init(
+        hasSets: Bool, linkLimit: Int, setLimit: Int = Self.setLimit, maximumDataLength: Int = Self.maximumDataLength
+    ) {
         self.hasSets = hasSets
         self.linkLimit = linkLimit
+        self.setLimit = setLimit
+        self.maximumDataLength = maximumDataLength
     }
 
     mutating func limitLinks(to count: Int) {
@@ -123,8 +132,8 @@ package struct VirtualAdvertiser: Sendable {
         case .leSetExtendedScanResponseData: return setFragment(&reader, isResponse: true)
         case .leSetExtendedAdvertisingEnable: return enableSets(&reader, links)
         case .leReadMaximumAdvertisingDataLength:
-            return Response(returned: UInt16(Self.maximumDataLength).littleEndianBytes)
-        case .leReadNumberOfSupportedAdvertisingSets: return Response(returned: [UInt8(Self.setLimit)])
+            return Response(returned: UInt16(clamping: maximumDataLength).littleEndianBytes)
+        case .leReadNumberOfSupportedAdvertisingSets: return Response(returned: [UInt8(clamping: setLimit)])
         case .leRemoveAdvertisingSet: return remove(&reader)
         default: return clear()
         }
@@ -239,8 +248,8 @@ extension VirtualAdvertiser {
         guard isExtended ? !(isConnectable && isScannable) : isScannable || !isConnectable else {
             return .failure(.invalidParameters)
         }
-        guard sets[handle] != nil || sets.count < Self.setLimit else { return .failure(.memoryCapacityExceeded) }
-        var set = sets[handle] ?? AdvertisingSet(handle: handle)
+        guard sets[handle] != nil || sets.count < setLimit else { return .failure(.memoryCapacityExceeded) }
+        var set = sets[handle] ?? AdvertisingSet(handle: handle, maximumDataLength: maximumDataLength)
         if set.isOnAir { return .failure(.commandDisallowed) }
         set.isConnectable = isConnectable
         set.isScannable = isScannable

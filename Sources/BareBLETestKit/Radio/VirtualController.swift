@@ -99,8 +99,12 @@ package struct VirtualController: Sendable {
     package init(address: BluetoothAddress, personality: VirtualPersonality) {
         self.address = address
         self.personality = personality
+        let capabilities = personality.capabilities
         advertiser = VirtualAdvertiser(
-            hasSets: personality.listsExtendedCommands, linkLimit: personality.linkLimit)
+            hasSets: personality.listsExtendedCommands, linkLimit: personality.linkLimit,
+            setLimit: capabilities.advertisingSets.map { Int($0) } ?? VirtualAdvertiser.setLimit,
+            maximumDataLength: capabilities.maximumAdvertisingData.map { Int($0) }
+                ?? VirtualAdvertiser.maximumDataLength)
         hiddenLinks = personality.hiddenLinks
     }
 
@@ -220,19 +224,35 @@ package struct VirtualController: Sendable {
 
     /// What queries about the controller itself return after the status; `nil` for other commands.
     private func sizes(_ opcode: HCIOpcode) -> [UInt8]? {
+        let known = personality.capabilities
+        var writer = ByteWriter()
         switch opcode.rawValue {
         // Versions and maker: Bluetooth 5.2 or 4.2 of a company that has no number.
-        case 0x1001: [isExtended ? 11 : 8, 0x01, 0x00, isExtended ? 11 : 8, 0xFF, 0xFF, 0x01, 0x00]
+        case 0x1001:
+            let version: UInt8 = isExtended ? 11 : 8
+            writer.u8(known.hciVersion ?? version)
+            writer.u16(known.hciRevision ?? 1)
+            writer.u8(known.linkVersion ?? version)
+            writer.u16(known.company ?? 0xFFFF)
+            writer.u16(known.linkSubversion ?? 1)
         // LE data buffers: 8 of 251 bytes.
-        case 0x2002: [251, 0, 8]
+        case 0x2002:
+            writer.u16(known.bufferLength ?? 251)
+            writer.u8(known.bufferCount ?? 8)
         // The sizes of the accept list and of the resolving list.
-        case 0x200F, 0x202A: [8]
+        case 0x200F: writer.u8(known.acceptListSize ?? 8)
+        case 0x202A: writer.u8(known.resolvingListSize ?? 8)
         // LE states: all that there are.
-        case 0x201C: [0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0x03, 0x00, 0x00]
+        case 0x201C: writer.u64(known.states ?? 0x3FF_FFFF_FFFF)
         // The longest data: 251 bytes in 17,040 µs, both ways.
-        case 0x202F: [0xFB, 0x00, 0x90, 0x42, 0xFB, 0x00, 0x90, 0x42]
-        default: nil
+        case 0x202F:
+            for _ in 1...2 {
+                writer.u16(known.maximumDataLength ?? 251)
+                writer.u16(17_040)
+            }
+        default: return nil
         }
+        return writer.bytes
     }
 
     private var features: [UInt8] {
@@ -242,11 +262,13 @@ package struct VirtualController: Sendable {
     }
 
     private var supportedFeatures: LEFeatures {
+        if let features = personality.capabilities.features { return LEFeatures(rawValue: features) }
         let legacy: LEFeatures = [.encryption, .connectionParametersRequest, .dataLengthExtension]
         return isExtended ? legacy.union([.le2M, .coded, .extendedAdvertising]) : legacy
     }
 
     private var supportedCommands: [UInt8] {
+        if let commands = personality.capabilities.commands { return commands }
         var octets = [UInt8](repeating: 0xFF, count: 64)
         // Octets 36 and 37 contain the commands of extended advertising.
         if !isExtended { for octet in 36...37 { octets[octet] = 0 } }

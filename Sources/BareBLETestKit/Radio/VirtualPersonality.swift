@@ -71,6 +71,58 @@ public struct VirtualPersonality: Hashable, Sendable {
         case neverCompletes
     }
 
+    /// What becomes of the data on the links of a controller that loses some. Nothing reports it.
+    public enum DataLoss: Hashable, Sendable {
+        /// Nothing that peers send arrives.
+        case received
+        /// One packet of this number that a peer sends is lost.
+        case receivedEvery(Int)
+        /// One packet of this number that a peer sends comes 12 ms late, after what follows it.
+        case reordersEvery(Int)
+        /// Of the packets that this side sends within 10 ms, those beyond this number are lost: the controller announces
+        /// more buffers than it has.
+        case sentBeyond(Int)
+    }
+
+    /// What a controller returns to queries about itself; `nil` for what follows from the rest of the personality.
+    public struct Capabilities: Hashable, Sendable {
+        /// The LE features.
+        public var features: UInt64?
+        /// The supported commands: 64 octets.
+        public var commands: [UInt8]?
+        /// The LE states.
+        public var states: UInt64?
+        /// The size of the filter accept list.
+        public var acceptListSize: UInt8?
+        /// The size of the resolving list.
+        public var resolvingListSize: UInt8?
+        /// The length of a buffer for LE data, in bytes.
+        public var bufferLength: UInt16?
+        /// The number of buffers for LE data.
+        public var bufferCount: UInt8?
+        /// The longest data of a packet on air, in bytes.
+        public var maximumDataLength: UInt16?
+        /// The number of advertising sets.
+        public var advertisingSets: UInt8?
+        /// The longest data of an advertising set, in bytes.
+        public var maximumAdvertisingData: UInt16?
+        /// The number of the maker.
+        public var company: UInt16?
+        /// The version of HCI.
+        public var hciVersion: UInt8?
+        /// The revision of HCI, which the maker assigns.
+        public var hciRevision: UInt16?
+        /// The version of the link layer.
+        public var linkVersion: UInt8?
+        /// The subversion of the link layer, which the maker assigns.
+        public var linkSubversion: UInt16?
+
+        /// Creates capabilities that follow from the rest of the personality.
+        public init() {}
+    }
+
+    /// What it returns to queries about itself.
+    public var capabilities = Capabilities()
     /// A Boolean value that indicates whether it lists the extended commands of Bluetooth 5, and the feature.
     public var listsExtendedCommands = true
     /// A Boolean value that indicates whether it uses one set of commands for scanning, connecting and advertising from
@@ -108,6 +160,8 @@ public struct VirtualPersonality: Hashable, Sendable {
     /// The time by which the first data of a link, which the kernel drops, comes ahead of the link's Connection
     /// Complete; `nil` for the right order.
     public var dataLead: Duration?
+    /// What becomes of the data on links to peripherals; `nil` where all of it arrives, in order.
+    public var losesData: DataLoss?
     /// The number of links, from the first on, whose Connection Complete is lost for the kernel too. The controller and
     /// the peer keep them until the adapter is switched off.
     public var hiddenLinks = 0

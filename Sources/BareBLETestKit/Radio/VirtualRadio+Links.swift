@@ -27,8 +27,9 @@ extension VirtualRadio {
             return _ = FarEnd(descriptor)
         }
         let isHeld = peripherals.isOutOfRange(peripheral)
+        let loss = adapters[name.adapter]?.personality.losesData
         peripheral.assumeIsolated { peripheral in
-            peripheral.connect(over: descriptor) { [weak self] in
+            peripheral.connect(over: descriptor, losing: loss) { [weak self] in
                 self?.assumeIsolated { $0.end(name, .remoteUserTerminated, reporting: true) }
             } clientGone: { [weak self] in
                 // The kernel keeps a link without a socket for a while.

@@ -2,21 +2,52 @@ import BLECore
 import BLELinux
 import BareBLE
 import BareBLETestKit
+import FoundationEssentials
 
-/// A virtual machine with one adapter that imitates a controller, and devices around it, for `--adapter demo:NAME`.
+/// A virtual machine with one adapter that imitates a controller, and devices around it, for `--adapter demo:NAME`. The
+/// name may be that of a file, `REPORT.json`, with a report of the self-test: the controller behaves as that says.
 enum SelfTestDemo {
     /// The imitations, as on the command line.
     static var allNames: [String] { VirtualPersonality.all.map { "demo:\($0.name)" } }
     /// The same in a sentence.
     static var names: String { allNames.joined(separator: ", ") }
 
+    /// Returns the imitation of this name, or of the controller of a report; `nil` if there is none.
+    ///
+    /// - Throws: `Failure` for a file that holds no report.
+    static func personality(_ name: String) throws(Failure) -> VirtualPersonality? {
+        if let known = VirtualPersonality.all.first(where: { $0.name == name }) { return known.personality }
+        guard name.hasSuffix(".json") else { return nil }
+        var file = try InputFile(name, advice: "Name a report of `blescan selftest --json`.")
+        var bytes: [UInt8] = []
+        while bytes.count <= longestReport {
+            let more = try file.next()
+            if more.isEmpty { break }
+            bytes += more
+        }
+        guard let report = try? JSONDecoder().decode(AdapterReport.self, from: Data(bytes)) else {
+            throw noReport(name, "it does not have the form of a report")
+        }
+        do throws(AdapterReport.Invalid) {
+            return try VirtualPersonality(report: report)
+        } catch {
+            throw noReport(name, error.description)
+        }
+    }
+
+    private static let longestReport = 1 << 24
+
+    private static func noReport(_ name: String, _ reason: String) -> Failure {
+        Failure(
+            message: "\(name.printable) cannot be used: \(reason)",
+            hint: "Name the output of `blescan selftest --json`.", status: .badData)
+    }
+
     /// Runs `body` with such a machine, in virtual time; `nil` if there is no imitation of this name.
     static func run<Value: Sendable>(
         _ name: String, _ body: @concurrent @Sendable @escaping (SelfTestMachine) async throws -> Value
     ) async throws -> Value? {
-        guard let personality = VirtualPersonality.all.first(where: { $0.name == name })?.personality else {
-            return nil
-        }
+        guard let personality = try Self.personality(name) else { return nil }
         return try await VirtualTime.run { time in
             let radio = VirtualRadio(time: time)
             await radio.setPersonality(personality)

@@ -37,7 +37,7 @@ struct SelfTestQuirk: Hashable, Sendable {
         case "W39": "BareBLE stops its advertisement before it connects"
         case "W40": "BareBLE advertises again when the link has ended"
         case "W41": "BareBLE tries again"
-        case "W44": "option enable_poll_sync of btusb"
+        case "W44": "BareBLE connects once more; option enable_poll_sync of btusb"
         case "W49": "set the number of links in the configuration"
         case "W61": "the udev rule that `blescan doctor` prints"
         default: "`blescan doctor` names it"

@@ -76,6 +76,29 @@ import Testing
         #expect(retry.notAttached(.notEstablished, end: .connectionFailedToBeEstablished, at: start) == .fail)
     }
 
+    /// Its peer waits for a response to what the kernel has dropped, and would end the link after 30 s.
+    @Test(.row("W44")) func aLinkThatLostARequestIsMadeAgainOnce() {
+        var retry = retry()
+        _ = retry.begin(mayCommand: true, at: start)
+        #expect(retry.initiated(handle, hasLostRequest: true, at: later(1)) == .disconnect(handle))
+        #expect(retry.disconnected(at: later(2)) == .initiate)
+        #expect(retry.attemptNumber == 1, "it has not failed")
+        #expect(retry.initiated(handle, hasLostRequest: true, at: later(3)) == .attach(handle, until: later(10)))
+        // Also in a later turn.
+        retry.beginTurn(at: later(4))
+        _ = retry.begin(mayCommand: true, at: later(4))
+        #expect(retry.initiated(handle, hasLostRequest: true, at: later(5)) == .attach(handle, until: later(10)))
+
+        var late = self.retry()
+        _ = late.begin(mayCommand: true, at: start)
+        #expect(late.initiated(handle, hasLostRequest: true, at: later(8)) == .attach(handle, until: later(10)))
+
+        var slow = self.retry()
+        _ = slow.begin(mayCommand: true, at: start)
+        #expect(slow.initiated(handle, hasLostRequest: true, at: later(7)) == .disconnect(handle))
+        #expect(slow.disconnected(at: later(10)) == .peerNotHeard)
+    }
+
     @Test(arguments: [
         (Initiator.Failure.busy, ConnectRetry.Step.fail), (.cancelled, .fail), (.adapterLost, .fail),
         (.timedOut, .peerNotHeard), (.cancelUnconfirmed(.timedOut), .fail), (.failed(.connectionLimitExceeded), .fail),

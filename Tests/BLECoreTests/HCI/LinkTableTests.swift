@@ -72,6 +72,29 @@ import Testing
         #expect(table.packetsAhead == 2)
     }
 
+    /// The peer of a link waits for a response to what the kernel has dropped; that of the next link does not.
+    @Test(.row("W44")) func aRequestAheadOfALinkIsKnownUntilTheNextLink() throws {
+        var table = LinkTable()
+        table.dataSeen(on: handle)
+        table.began(try connection())
+        #expect(table.hasLostRequest(on: handle) == false)
+        _ = try table.ended(disconnection(), at: start)
+        table.attemptBegins()
+        table.dataSeen(on: handle, needsResponse: true)
+        #expect(table.hasLostRequest(on: handle) == false, "there is no link yet")
+        table.began(try connection())
+        #expect(table.packetsAhead == 2)
+        #expect(table.hasLostRequest(on: handle) == true)
+        #expect(table.hasLostRequest(on: handle + 1) == false)
+        // The link responds to what comes later.
+        table.dataSeen(on: handle, needsResponse: true)
+        _ = try table.ended(disconnection(), at: start)
+        table.attemptBegins()
+        table.began(try connection())
+        #expect(table.hasLostRequest(on: handle) == false)
+        #expect(table.packetsAhead == 2)
+    }
+
     @Test func theReasonOfAnEndIsKeptForItsOwnerOnce() throws {
         var table = LinkTable()
         let first = table.register(handle, peer)

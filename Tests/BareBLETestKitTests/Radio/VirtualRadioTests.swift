@@ -252,6 +252,86 @@ struct VirtualRadioTests {
         }
     }
 
+    @Test("A controller that loses each so many packets ends its links by the time-out of the protocol", .row("T06"))
+    func lostResponses() async throws {
+        try await Self.run(losing: .receivedEvery(5)) { _, _, central in
+            let device = try await central.connect(toFirst: .any).peripheral
+            var failure: BLEError?
+            var reads = 0
+            while failure == nil, reads < 10 {
+                do throws(BLEError) {
+                    let value = try await device.read(0x2A19, timeout: .seconds(60))
+                    #expect(value == [64])
+                    reads += 1
+                } catch {
+                    failure = error
+                }
+            }
+            #expect((1..<10).contains(reads))
+            #expect(failure?.code == .disconnected)
+            #expect(failure?.hint?.contains("blescan doctor") == false, "something has come")
+            #expect(await device.disconnected() == .attTimeout)
+        }
+    }
+
+    @Test("What a controller reorders is passed on as it comes, and is no violation of the protocol")
+    func reorderedValues() async throws {
+        let sent: [[UInt8]] = [[1], [2], [3], [4], [5], [6], [7], [8]]
+        let plan = NotifyPlan(sent, every: .milliseconds(5), count: sent.count)
+        let device = VirtualDevice(
+            name: "Counter", services: [VirtualService(0xFFF0, [VirtualCharacteristic(0xFFF1, .notify, plan: plan)])])
+        try await Self.run(device, losing: .reordersEvery(3)) { _, _, central in
+            let device = try await central.connect(toFirst: .any).peripheral
+            var received: [[UInt8]] = []
+            for try await value in try await device.subscribe(to: 0xFFF1) {
+                received.append(value.bytes)
+                if received.count == sent.count { break }
+            }
+            #expect(Set(received) == Set(sent))
+            #expect(received != sent)
+            #expect(await device.isConnected)
+            #expect(await device.statistics.unexplainedResponses == 0)
+        }
+    }
+
+    @Test("A controller that announces more buffers than it has loses what this side sends beyond them")
+    func lostWrites() async throws {
+        let sink = VirtualDevice(
+            name: "Sink",
+            services: [VirtualService(0xFFF0, [VirtualCharacteristic(0xFFF1, [.write, .writeWithoutResponse])])])
+        try await Self.run(sink, losing: .sentBeyond(4)) { time, peripheral, central in
+            let device = try await central.connect(toFirst: .any).peripheral
+            try await device.write([0], to: 0xFFF1)
+            for _ in 1...3 {
+                try await time.clock.sleep(for: .seconds(1))
+                let before = await peripheral.receivedCount
+                for number: UInt8 in 1...10 { try await device.write([number], to: 0xFFF1, .withoutResponse) }
+                try await time.clock.sleep(for: .seconds(1))
+                #expect(await peripheral.receivedCount - before == 4)
+                // With a pause between them all arrive.
+                for number: UInt8 in 1...10 {
+                    try await device.write([number], to: 0xFFF1, .withoutResponse)
+                    try await time.clock.sleep(for: .milliseconds(10))
+                }
+                #expect(await peripheral.receivedCount - before == 14)
+            }
+        }
+    }
+
+    private static func run(
+        _ device: VirtualDevice = .battery, losing loss: VirtualPersonality.DataLoss,
+        _ body: @escaping @Sendable (VirtualTime, VirtualPeripheral, Central) async throws -> Void
+    ) async throws {
+        try await VirtualTime.run { time in
+            let radio = VirtualRadio(time: time)
+            var personality = VirtualPersonality.bluetooth5
+            personality.losesData = loss
+            await radio.setPersonality(personality)
+            let peripheral = await radio.add(device)
+            try await body(time, peripheral, Central(radio: radio))
+        }
+    }
+
     @Test("Ten idle links cost no wake-up in an hour")
     func idleLinks() async throws {
         try await VirtualTime.run { time in

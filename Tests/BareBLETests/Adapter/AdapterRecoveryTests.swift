@@ -341,6 +341,23 @@ import Testing
         #expect(line.contains("the power of its port or of the machine") == (policy == .usb))
     }
 
+    /// Who plugs an adapter in and hears nothing reads once what may be the case, and which commands find it. One that
+    /// has heard something may be at a place that is silent now.
+    @Test(.row("W19"), arguments: [0, 5], [RecoveryPolicy.none, .rescan, .power])
+    func anAdapterThatNeverHeardAnythingIsLoggedOnce(reports: Int, policy: RecoveryPolicy) async throws {
+        var personality = VirtualPersonality.bluetooth5
+        personality.deafness = VirtualPersonality.Deafness(afterReports: reports, recovery: .driver)
+        let log = KeptLog(detail: "remedy")
+        try await run(personality, policy, log: log) { time, _, central in
+            let scan = time.task { for try await _ in central.scan(.any, .passive.duplicates(.all)) {} }
+            try await time.clock.sleep(for: .seconds(600))
+            scan.cancel()
+        }
+        let lines = log.all.filter { $0.hasPrefix("nothing was heard") }
+        #expect(lines.count == (reports == 0 ? 1 : 0))
+        #expect(lines.allSatisfy { $0.contains("`sudo blescan doctor`") && $0.contains("`sudo blescan selftest`") })
+    }
+
     /// An adapter that is unplugged in the middle of a step is one error, and hears again when it is back: one that
     /// comes back off is switched on, because the step has found it on.
     @Test(arguments: [true, false]) func anAdapterThatGoesDuringAStepIsLookedFor(isUp: Bool) async throws {

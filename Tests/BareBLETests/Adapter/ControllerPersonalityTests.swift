@@ -76,6 +76,35 @@ import Testing
         #expect(!sent.contains(0x1001))
     }
 
+    /// Commands that are listed and unknown are tried once after each power-up, and not again until the next one.
+    @Test(.row("W04")) func unknownCommandsAreTriedOnceAfterAPowerUp() async throws {
+        // LE Set Extended Scan Parameters, LE Set Extended Scan Enable and LE Extended Create Connection.
+        let opcodes = Lock<[UInt16]>([])
+        var configuration = Configuration()
+        configuration.traceHCI = { packet in
+            guard packet.type == .command, packet.bytes.count > 1 else { return }
+            let opcode = UInt16(packet.bytes[0]) | UInt16(packet.bytes[1]) << 8
+            if (0x2041...0x2043).contains(opcode) { opcodes.withLock { $0.append(opcode) } }
+        }
+        try await run(personality("ats2851"), configuration) { time, radio, central in
+            for _ in 1...2 {
+                for _ in 1...3 {
+                    let (device, _) = try await central.connect(toFirst: .services(0x180D))
+                    #expect(try await device.read(0x2A38) == [1])
+                    await device.disconnect()
+                }
+                // The first command of the scan has shown that the legacy ones are to be used, for connects too.
+                #expect(opcodes.withLock { $0 } == [0x2042])
+                await radio.powerOff()
+                // The adapter is looked at.
+                _ = try? await central.collect(for: .seconds(1))
+                opcodes.withLock { $0 = [] }
+                await radio.powerOn()
+                try await time.clock.sleep(for: .seconds(5))
+            }
+        }
+    }
+
     /// The adapter's public address is used, and a controller that demands another one is reported with its status.
     @Test(.row("W12")) func aRefusedOwnAddressIsReported() async throws {
         var personality = VirtualPersonality.bluetooth5
@@ -250,20 +279,139 @@ import Testing
         }
     }
 
-    /// The kernel drops what comes ahead of the link: it is counted, and looked at for the first link alone.
-    @Test(.row("W44")) func dataAheadOfItsLinkIsCounted() async throws {
-        try await run(try personality("intelAX210")) { time, radio, central in
-            for _ in 1...2 {
-                let peer = try #require(await radio.id(of: radio.add(.battery)))
-                let link = try await central.connect(peer)
-                #expect(try await link.read(0x2A19).count == 1)
+    /// The kernel drops what comes ahead of the link. Its peer waits for a response: the link is made again, once,
+    /// because the next one may lose its request too.
+    @Test(.row("W44")) func aLinkWhosePeerHasLostItsRequestIsMadeAgainOnce() async throws {
+        for (name, isEarly) in [("intelAX210", true), ("bluetooth5", false)] {
+            // LE Extended Create Connection, and Disconnect.
+            let opcodes = Lock<[UInt16]>([])
+            var configuration = Configuration()
+            configuration.traceHCI = { packet in
+                guard packet.type == .command, packet.bytes.count > 1 else { return }
+                let opcode = UInt16(packet.bytes[0]) | UInt16(packet.bytes[1]) << 8
+                if opcode == 0x2043 || opcode == 0x0406 { opcodes.withLock { $0.append(opcode) } }
             }
-            #expect(await central.statistics.packetsAheadOfLinks == 2)
+            try await run(try personality(name), configuration) { time, radio, central in
+                let battery = await radio.add(.battery)
+                let link = try await central.connect(try #require(await radio.id(of: battery)))
+                #expect(opcodes.withLock { $0 } == (isEarly ? [0x2043, 0x0406, 0x2043] : [0x2043]))
+                #expect(await central.statistics.packetsAheadOfLinks == (isEarly ? 2 : 0))
+                #expect(try await link.read(0x2A19).count == 1)
+                try await time.clock.sleep(for: .seconds(60))
+                #expect(await link.isConnected)
+                #expect(await central.statistics.suspectedLinks == 0)
+                await link.disconnect()
+            }
         }
-        try await run(.bluetooth5) { _, radio, central in
+    }
+
+    /// Without the time for another link, this one is used.
+    @Test(.row("W44")) func aLinkIsNotMadeAgainAtTheEndOfTheTime() async throws {
+        try await run(try personality("intelAX210")) { time, radio, central in
             let peer = try #require(await radio.id(of: radio.add(.battery)))
-            _ = try await central.connect(peer)
-            #expect(await central.statistics.packetsAheadOfLinks == 0)
+            let link = try await central.connect(peer, ConnectOptions(timeout: .seconds(3)))
+            #expect(await central.statistics.packetsAheadOfLinks == 1)
+            #expect(try await link.read(0x2A19).count == 1)
+        }
+    }
+
+    /// Links come up, and nothing comes on them: the first request fails, and the error names what may be at fault.
+    @Test(.row("W54")) func aLinkOnWhichNothingArrivesNamesTheAdapter() async throws {
+        var personality = try personality("csr8510Clone")
+        personality.losesData = .received
+        try await run(personality) { time, radio, central in
+            let peer = try #require(await radio.id(of: radio.add(.battery)))
+            let first = await #expect(throws: BLEError.self) {
+                _ = try await central.connect(peer, ConnectOptions(timeout: .seconds(5)))
+            }
+            #expect(first?.code == .timedOut)
+            #expect(first?.hint?.contains("`blescan doctor`") == true)
+            // Without an exchange of the MTU, and with the time of the protocol.
+            let device = try await central.connect(peer, ConnectOptions(timeout: .seconds(5), mtu: 23))
+            let second = await #expect(throws: BLEError.self) {
+                _ = try await device.read(0x2A19, timeout: .seconds(60))
+            }
+            #expect(second?.code == .disconnected)
+            #expect(second?.hint?.contains("`blescan doctor`") == true)
+            #expect(await device.disconnected() == .attTimeout)
+        }
+    }
+
+    /// After a reset past the kernel, that sends no LE data before the adapter was off and on: the error of a link on
+    /// which nothing comes says so, as long as it may be the cause.
+    @Test(.row("W72")) func aResetAfterWhichNoDataComesIsNamed() async throws {
+        var personality = VirtualPersonality.bluetooth5
+        personality.losesData = .received
+        try await run(personality) { time, radio, central in
+            let peer = try #require(try await central.collect(for: .seconds(1)).first?.peer)
+            for isReset in [false, true, false] {
+                if isReset { await radio.reset() }
+                try await time.clock.sleep(for: .seconds(1))
+                let error = await #expect(throws: BLEError.self) {
+                    _ = try await central.connect(peer, ConnectOptions(timeout: .seconds(5)))
+                }
+                #expect(error?.code == .timedOut)
+                let hint = error?.hint ?? ""
+                #expect(hint.contains("`hciconfig hci0 down && hciconfig hci0 up`") == isReset)
+                #expect(hint.contains("`blescan doctor`") == !isReset)
+                await radio.powerOff()
+                // The adapter is looked at every two seconds while it is used.
+                _ = try? await central.collect(for: .seconds(1))
+                await radio.powerOn()
+                try await central.ready()
+            }
+        }
+    }
+
+    /// Beside another program's attempt, BCM43438 refuses with an error of the link layer: the connect has its turn
+    /// when that attempt is over.
+    @Test(.row("W38")) func aSecondAttemptWaitsForTheFirstHoweverItIsRefused() async throws {
+        try await run(personality("bcm43438")) { time, radio, central in
+            let peer = try #require(try await central.collect(for: .seconds(1)).first?.peer)
+            let absent = PeerID(address: BluetoothAddress(rawValue: 0xC000_0000_0777), type: .random)
+            await radio.foreign(HCICommandPacket(LECreateConnection(LEInitiation(peer: absent))))
+            // Its response is read.
+            try await time.clock.sleep(for: .seconds(1))
+            let error = await #expect(throws: BLEError.self) {
+                _ = try await central.connect(peer, ConnectOptions(timeout: .seconds(2)))
+            }
+            #expect(error?.code == .busy)
+            #expect(error?.reason.contains("another program") == true)
+            async let link = central.connect(peer, ConnectOptions(timeout: .seconds(8)))
+            try await time.clock.sleep(for: .seconds(3))
+            await radio.foreign(HCICommandPacket(LECreateConnectionCancel()))
+            let device = try await link
+            #expect(try await device.read(0x2A38) == [1])
+        }
+    }
+
+    /// A clone of the CSR8510 does not advertise beside a link of this program to a peripheral either:
+    /// it does when that has ended.
+    @Test(.row("W40")) func anAdvertisementThatALinkPreventsContinuesAtItsEnd() async throws {
+        try await run(personality("csr8510Clone")) { time, radio, central in
+            let local = LocalPeripheral(on: central)
+            let advertisement = try await local.advertise([.localName("Clone")])
+            let (device, _) = try await central.connect(toFirst: .services(0x180D))
+            try await time.clock.sleep(for: .seconds(120))
+            #expect(await radio.advertisements().isEmpty)
+            #expect(await advertisement.state == .paused("the controller has no room for another link"))
+            await device.disconnect()
+            try await time.clock.sleep(for: .seconds(1))
+            #expect(await advertisement.state == .on)
+            #expect(await radio.advertisements().count == 1)
+            await advertisement.stop()
+            // One that begins beside a link is refused by name.
+            let again = try await central.connect(try #require(device.id))
+            let error = await #expect(throws: BLEError.self) {
+                _ = try await local.advertise([.localName("Clone")])
+            }
+            #expect(error?.code == .busy && error?.hciStatus == .commandDisallowed)
+            #expect(error?.reason.contains("with 1 link up") == true)
+            await again.disconnect()
+            let later = try await local.advertise([.localName("Clone")])
+            #expect(await radio.advertisements().count == 1)
+            await later.stop()
+            await local.stop()
         }
     }
 

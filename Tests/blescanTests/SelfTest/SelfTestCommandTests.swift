@@ -36,6 +36,30 @@ import Testing
         #expect(scanned.output.split(separator: "\n").count == 3)
     }
 
+    /// A report is a virtual adapter that behaves as it says; any other file is named in one line.
+    @Test func aReportIsAnAdapter() async throws {
+        let file = FileManager.default.temporaryDirectory.appending(path: "selftest-\(UUID().uuidString).json")
+        defer { try? FileManager.default.removeItem(at: file) }
+        let first = try await BuiltProgram.run(["selftest", "--adapter", "demo:ats2851", "--json", "--redact"])
+        try Data(first.output.utf8).write(to: file)
+        let adapter = "demo:\(file.path)"
+        let second = try await BuiltProgram.run(["selftest", "--adapter", adapter, "--json", "--redact"])
+        #expect(second.status == first.status && second.errors.isEmpty)
+        let object = try #require(try second.objects().first)
+        let rows = (object["quirks"] as? [[String: Any]] ?? []).compactMap { $0["id"] as? String }
+        #expect(rows.contains("W04") && rows.contains("W05"))
+        for (text, reason) in [
+            ("[]", "it does not have the form of a report"), ("{}", "it is not a report of the self-test"),
+            (#"{"schema":2,"checks":[]}"#, "its schema is 2"),
+            (#"{"schema":1,"checks":[]}"#, "the self-test ended before"),
+        ] {
+            try Data(text.utf8).write(to: file)
+            let outcome = try await BuiltProgram.run(["selftest", "--adapter", adapter])
+            #expect(outcome.status == 65 && outcome.output.isEmpty)
+            #expect(outcome.errors.contains(reason), "\(outcome.errors)")
+        }
+    }
+
     @Test func wrongUsagePrintsAsRecorded() async throws {
         let session = try await Golden.session([
             ["selftest", "--adapter", "usb0"], ["selftest", "--adapter", "demo:toaster"],

@@ -1,5 +1,6 @@
 import BLECore
 import Foundation
+import TestSupport
 import Testing
 
 @testable import blescan
@@ -221,9 +222,11 @@ import Testing
     }
 
     /// The three advertisements of the second adapter, of which one or all are missing.
-    @Test(arguments: [
-        ([1, 2, 3], []), ([1, 2], ["W23"]), ([2, 3], ["W28"]), ([1], ["W23", "W28"]), ([], ["W23", "W28"]),
-    ])
+    @Test(
+        .row("W23", "W28"),
+        arguments: [
+            ([1, 2, 3], []), ([1, 2], ["W23"]), ([2, 3], ["W28"]), ([1], ["W23", "W28"]), ([], ["W23", "W28"]),
+        ])
     func advertisementsThatAreNotHeardAreRemarks(_ marks: [UInt8], _ quirks: [String]) {
         var heard = Self.heard()
         for mark in marks {

@@ -2,6 +2,7 @@ import BLECore
 import BLELinux
 import BareBLE
 import BareBLETestKit
+import Foundation
 import Testing
 
 @testable import blescan
@@ -64,6 +65,26 @@ import Testing
         #expect(found == quirks)
         #expect(report.results.map(\.check) == SelfTestCheck.allCases)
         #expect(report.status == (verdict == .fit ? 0 : verdict == .remark ? 1 : 2))
+    }
+
+    /// The self-test finds of a controller made from a report what that says.
+    @Test(arguments: [
+        "bluetooth5", "bluetooth4", "ats2851", "wcn3990", "bcm43438", "rtl8761bOnKernel72", "bcm4378", "rtl8723bu",
+        "raspberryPiGoneDeaf",
+    ])
+    func aReportImitatesItsController(_ name: String) async throws {
+        let original = try #require(VirtualPersonality.all.first { $0.name == name }).personality
+        let first = try await Self.report(original)
+        let data = Data(first.json(redacted: true).bytes)
+        let read = try JSONDecoder().decode(AdapterReport.self, from: data)
+        let second = try await Self.report(try VirtualPersonality(report: read))
+        #expect(second.verdict == first.verdict, "\(second.remarks)")
+        #expect(second.capabilities == first.capabilities)
+        #expect(second.adapter.version == first.adapter.version)
+        #expect(second.kernelChoice == first.kernelChoice)
+        // The memory of the filter of duplicates is not known.
+        let found = [first, second].map { report in Self.quirks(report).filter { $0.key != "S09" } }
+        #expect(found[0] == found[1])
     }
 
     private static func with(_ change: (inout VirtualPersonality) -> Void) -> VirtualPersonality {
