@@ -91,7 +91,7 @@ mutations: ## Reintroduce faults of other Bluetooth stacks in copies of the sour
 docs: ## Build the DocC documentation of the public modules
 	@$(TOOLS)/require libbluetooth-dev
 	swift package --disable-sandbox generate-documentation \
-		--target BLECore --target BLEProfiles --target BLECapture --target BareBLE --target BareBLECrypto --target BareBLEFoundation --target BareBLETestKit --target CoreBluetooth --warnings-as-errors
+		--target BLECore --target BLEProfiles --target BLECapture --target BareBLE --target BareBLECrypto --target BareBLEFoundation --target BareBLETestKit --target CoreBluetooth --target CoreBluetoothTestKit --warnings-as-errors
 
 deb: build ## Build a Debian package of blescan in .build/deb
 	@$(TOOLS)/require dpkg-dev

@@ -20,6 +20,7 @@ let package = Package(
         .library(name: "BareBLEFoundation", targets: ["BareBLEFoundation"]),
         .library(name: "BareBLETestKit", targets: ["BareBLETestKit"]),
         .library(name: "CoreBluetooth", targets: ["CoreBluetooth"]),
+        .library(name: "CoreBluetoothTestKit", targets: ["CoreBluetoothTestKit"]),
         .executable(name: "blescan", targets: ["blescan"]),
         .executable(name: "bareble-recover", targets: ["bareble-recover"]),
     ],
@@ -80,6 +81,13 @@ let package = Package(
             dependencies: [
                 "BareBLE", "BareBLECrypto", "BLECore", "BLELinux", "CoreBluetoothHeaders",
                 .product(name: "Logging", package: "swift-log"),
+            ],
+            swiftSettings: strict
+        ),
+        .target(
+            name: "CoreBluetoothTestKit",
+            dependencies: [
+                "BareBLE", "BareBLETestKit", "CoreBluetooth", .product(name: "Logging", package: "swift-log"),
             ],
             swiftSettings: strict
         ),
@@ -216,8 +224,8 @@ let package = Package(
         .testTarget(
             name: "CoreBluetoothTests",
             dependencies: [
-                "CoreBluetooth", "ClientInSwift5", "ClientInSwift6", "BareBLE", "BareBLETestKit", "BLECore", "BLELinux",
-                "TestSupport",
+                "CoreBluetooth", "CoreBluetoothTestKit", "ClientInSwift5", "ClientInSwift6", "BareBLE",
+                "BareBLETestKit", "BLECore", "BLELinux", "TestSupport",
                 .product(name: "Logging", package: "swift-log"),
             ],
             swiftSettings: strict

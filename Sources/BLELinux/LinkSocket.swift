@@ -253,6 +253,19 @@ package struct LinkSocket: ~Copyable, Sendable {
     /// what arrived before may still be read.
     package var isHungUp: Bool { ble_poll(descriptor) & BLE_HANG_UP != 0 }
 
+    /// Returns a Boolean value that indicates whether the link has ended, and no packet arrived before.
+    package mutating func hasEndedUnused() -> Bool {
+        guard isHungUp else { return false }
+        var length = ble_peek(descriptor)
+        if length == -Int(EAGAIN) { return false }
+        if length < 0 {
+            // The reason comes first; what arrived before it can still be read.
+            if endReason == nil { endReason = Int32(truncatingIfNeeded: -length) }
+            length = ble_peek(descriptor)
+        }
+        return length <= 0
+    }
+
     // MARK: Inside
 
     private mutating func receiveOnce(_ buffer: inout [UInt8]) -> Int {

@@ -110,6 +110,8 @@ package struct ListeningSocket: ~Copyable, Sendable {
     package private(set) var psm: UInt16 = 0
     /// The next link of a simulated radio, whose packets at the descriptor each announce one.
     private var nextLink: (@Sendable () -> AnnouncedLink?)?
+    /// The controller's number for the link of the next channel of a simulated radio, whose sockets have no link.
+    private var nextHandle: (@Sendable () -> ConnectionHandle?)?
     private var isGivenAway = false
 
     private init(_ descriptor: Int32) {
@@ -193,26 +195,29 @@ package struct ListeningSocket: ~Copyable, Sendable {
         return socket
     }
 
-    /// Stands in for a listener for channels, to which nobody connects: a PSM has one for each name.
+    /// Stands in for a listener for channels, to which `LinkSocket.connectedStandIn` connects: a PSM has one for each
+    /// name.
     ///
+    /// - Parameters:
+    ///   - psm: 0x0001 to 0x00FF; 0 to choose one.
+    ///   - name: The name, which processes share.
+    ///   - nextHandle: Returns the links of the channels, in the order in which they were connected; `nil` for a channel
+    ///     without a link, which is closed.
     /// - Throws: `SystemCallError` as `channels(psm:of:receiveMTU:security:)` does.
-    package static func standIn(psm: UInt16, named name: String) throws(SystemCallError) -> ListeningSocket {
+    package static func standIn(
+        psm: UInt16, named name: String, _ nextHandle: @escaping @Sendable () -> ConnectionHandle?
+    ) throws(SystemCallError) -> ListeningSocket {
         for candidate in psm == 0 ? 0x0080...0x00FF : psm...psm {
             var socket = ListeningSocket(
                 try SystemCallError.check("socket", ble_socket(AF_UNIX, Int32(SOCK_SEQPACKET.rawValue), 0)))
-            var address = sockaddr_un()
-            address.sun_family = sa_family_t(AF_UNIX)
-            // A name that begins with a zero byte needs no file.
-            let bytes = Array("\(name)-\(candidate)".utf8.prefix(100))
-            unsafe withUnsafeMutableBytes(of: &address.sun_path) { path in
-                for (index, byte) in bytes.enumerated() { unsafe path[index + 1] = byte }
-            }
-            let size = UInt32(MemoryLayout<sa_family_t>.size + 1 + bytes.count)
-            let result = unsafe ble_bind(socket.descriptor, &address, size)
+            let place = StandInPlace(psm: candidate, name: name)
+            var address = place.address
+            let result = unsafe ble_bind(socket.descriptor, &address, place.size)
             if psm == 0, result == -EADDRINUSE { continue }
             try SystemCallError.check("bind", result)
             try SystemCallError.check("listen", ble_listen(socket.descriptor, backlog))
             socket.psm = candidate
+            socket.nextHandle = nextHandle
             return socket
         }
         throw SystemCallError(call: "bind", errno: EINVAL)
@@ -278,8 +283,10 @@ package struct ListeningSocket: ~Copyable, Sendable {
             if result == -EAGAIN { return nil }
             try SystemCallError.check("accept4", result)
             let socket = LinkSocket(adopting: result)
+            let known: ConnectionHandle?
+            if let nextHandle { known = nextHandle() } else { known = try? socket.hciHandle() }
             // One without a link has ended meanwhile.
-            guard let handle = try? socket.hciHandle() else { continue }
+            guard let handle = known else { continue }
             return AcceptedChannel(socket: socket, handle: handle)
         }
     }
@@ -315,5 +322,37 @@ package struct ListeningSocket: ~Copyable, Sendable {
         guard let link else { return nil }
         let socket = LinkSocket(adopting: link.descriptor, reportedReason: link.reportedReason)
         return AcceptedLink(socket: socket, peer: link.peer, handle: link.handle)
+    }
+}
+
+extension LinkSocket {
+    /// Connects to a listener of `ListeningSocket.standIn`, and returns the descriptor, which the caller owns.
+    ///
+    /// - Throws: `SystemCallError`, with `ECONNREFUSED` if there is no listener, and `EAGAIN` if too many wait there.
+    package static func connectedStandIn(psm: UInt16, named name: String) throws(SystemCallError) -> Int32 {
+        let socket = LinkSocket(
+            adopting: try SystemCallError.check("socket", ble_socket(AF_UNIX, Int32(SOCK_SEQPACKET.rawValue), 0)))
+        let place = StandInPlace(psm: psm, name: name)
+        var address = place.address
+        try SystemCallError.check("connect", unsafe ble_connect(socket.descriptor, &address, place.size))
+        return socket.release()
+    }
+}
+
+/// The address of a stand-in for a listener for channels.
+private struct StandInPlace {
+    let address: sockaddr_un
+    let size: UInt32
+
+    init(psm: UInt16, name: String) {
+        var address = sockaddr_un()
+        address.sun_family = sa_family_t(AF_UNIX)
+        // A name that begins with a zero byte needs no file.
+        let bytes = Array("\(name)-\(psm)".utf8.prefix(100))
+        unsafe withUnsafeMutableBytes(of: &address.sun_path) { path in
+            for (index, byte) in bytes.enumerated() { unsafe path[index + 1] = byte }
+        }
+        self.address = address
+        size = UInt32(MemoryLayout<sa_family_t>.size + 1 + bytes.count)
     }
 }

@@ -25,8 +25,10 @@ package final class PeerLink {
     }
 
     /// Adopts this end of a link, connected or connecting, with whatever has already arrived.
-    package convenience init(adopting descriptor: Int32, on loop: EventLoop) {
-        self.init(loop: loop, socket: LinkSocket(adopting: descriptor))
+    package convenience init(
+        adopting descriptor: Int32, on loop: EventLoop, bufferSize: Int = LinkSocket.bufferSize
+    ) {
+        self.init(loop: loop, socket: LinkSocket(adopting: descriptor), bufferSize: bufferSize)
         while case .packet = socket.receive(into: &buffer) {}
     }
 

@@ -39,6 +39,7 @@ public actor VirtualCentral {
     private var wishes: [Wish] = []
     private var isConfirming = true
     private var isHeld = false
+    private let channels: VirtualChannels
     /// Links that were forgotten on a reset, which the server does not know yet.
     private var forgotten: [PeerLink] = []
     private var received: [Value] = []
@@ -86,6 +87,7 @@ public actor VirtualCentral {
         self.loop = loop
         self.radio = radio
         self.address = address
+        channels = VirtualChannels(on: loop)
         hearing = Waiters(on: loop)
         responses = Waiters(on: loop)
         values = Waiters(on: loop)
@@ -199,6 +201,21 @@ extension VirtualCentral {
         return lastReason ?? .unknownConnection
     }
 
+    /// Opens an L2CAP channel to a PSM of the program under test, on a virtual radio. It ends with the link.
+    ///
+    /// The program may close it at once: then `isOpen` becomes `false`, and there are no packets.
+    ///
+    /// - Throws: `VirtualCentralError.noRadio`, `.notConnected`; `.channelRefused` if no program listens to that PSM, the
+    ///   link lacks the security that the listener demands, or 16 channels wait to be accepted; `.noSockets`.
+    public func openChannel(psm: UInt16) throws(VirtualCentralError) -> VirtualChannel {
+        guard let radio else { throw .noRadio }
+        guard link != nil else { throw .notConnected }
+        let descriptor = try radio.assumeIsolated { $0.openChannel(of: self, psm) }.get()
+        let channel = VirtualChannel.adopt(descriptor, psm: psm, on: loop)
+        channels.add(channel)
+        return channel
+    }
+
     /// Stops the link in both directions until `resume()`: nothing is read, and what is sent waits.
     ///
     /// The link stays up. Use `VirtualRadio.move(_:to:)` for a central that is lost after its supervision timeout.
@@ -248,6 +265,7 @@ extension VirtualCentral {
 
     func hold(_ isOut: Bool) {
         if isOut || isHeld { link?.hold() } else { link?.release() }
+        channels.hold(isOut)
     }
 
     /// The link has ended; what the adapter's controller reports is the other side's view.
@@ -302,6 +320,7 @@ extension VirtualCentral {
     private func ended(_ reason: HCIStatus) {
         guard link != nil else { return }
         link = nil
+        channels.endAll()
         (ending, clientGone) = (nil, nil)
         lastReason = reason
         record(.linkLost)
@@ -455,6 +474,8 @@ public enum VirtualCentralError: Error, Hashable, Sendable, CustomStringConverti
     case malformed([UInt8])
     /// The server has no characteristic, or no client configuration, with this UUID.
     case noSuchAttribute(BluetoothUUID)
+    /// The server accepts no channel to this PSM on this link.
+    case channelRefused(psm: UInt16)
     /// Nothing came in time.
     case timedOut
     /// The link ended, for the reason that this side's controller reports.
@@ -476,6 +497,7 @@ public enum VirtualCentralError: Error, Hashable, Sendable, CustomStringConverti
             "the server refused request 0x\(Hex.encode([opcode])) for handle \(handle): \(code)"
         case .malformed(let pdu): "\(Hex.encode(pdu)) is no response to the request"
         case .noSuchAttribute(let uuid): "the server has no such attribute: \(uuid)"
+        case .channelRefused(let psm): "the server accepts no channel to PSM 0x\(String(psm, radix: 16)) on this link"
         case .timedOut: "nothing came from the server in time"
         case .disconnected(let reason): "the link ended: \(reason)"
         case .cancelled: "the task was cancelled"

@@ -38,6 +38,7 @@ public actor VirtualPeripheral {
     /// Called when the device sends a Security Request.
     private var requestingSecurity: (@Sendable (VirtualSecurityRequest) -> Void)?
     private var bonds = VirtualBonds()
+    private let channels: VirtualChannels
     private var plans: [AttributeHandle: RunningPlan] = [:]
     private var steps: [Dialogue.Step] = []
     private var keepsTranscript = true
@@ -75,6 +76,7 @@ public actor VirtualPeripheral {
         self.latency = latency
         self.loop = loop
         self.device = device
+        channels = VirtualChannels(on: loop)
         server = AttributeServer(device)
     }
 
@@ -122,6 +124,7 @@ public actor VirtualPeripheral {
         guard self.link != nil else { return }
         link.close()
         self.link = nil
+        channels.endAll()
         endPlans()
         endSecurity()
         renewServer()
@@ -217,6 +220,37 @@ public actor VirtualPeripheral {
     /// Sends any PDU unchecked, for peers that violate the protocol.
     public func send(raw pdu: [UInt8]) {
         send(pdu)
+    }
+
+    // MARK: Channels
+
+    /// Sets what the device does with the L2CAP channels that a central opens to a PSM; `nil` to refuse them, as it
+    /// does for every PSM at first. It has an effect on a virtual radio only, and for channels that are opened later.
+    ///
+    /// - Parameters:
+    ///   - psm: The PSM, 0x0080 to 0x00FF, or one that the Bluetooth SIG has assigned.
+    ///   - reaction: The reaction, which is kept over links and resets.
+    public func setReaction(toChannels psm: UInt16, _ reaction: VirtualChannelReaction?) {
+        channels.react(to: psm, reaction)
+    }
+
+    /// Returns the next channel that the device has accepted; `nil` if there is none in time, and when the task was
+    /// cancelled. Channels wait here, also such as have ended meanwhile.
+    public func nextChannel(within timeout: Duration = .seconds(30)) async -> VirtualChannel? {
+        await channels.next(until: loop.now() + timeout)
+    }
+
+    /// A central opens a channel. Returns its end, and whether it waits for the device; `nil` if the device refuses it.
+    ///
+    /// - Parameter isHeard: Whether the device receives the request.
+    func channelRequested(
+        _ psm: UInt16, isHeard: Bool
+    ) -> Result<(descriptor: Int32, isConnecting: Bool)?, TestLinkError> {
+        do throws(TestLinkError) {
+            return .success(try channels.requested(psm, isHeard: isHeard && link != nil))
+        } catch {
+            return .failure(error)
+        }
     }
 
     // MARK: Statistics
@@ -328,6 +362,7 @@ public actor VirtualPeripheral {
     /// Suspends the link because the peripheral is out of range, or resumes it.
     package func hold(_ isHeld: Bool) {
         if isHeld { link?.hold() } else { link?.release() }
+        channels.hold(isHeld)
     }
 
     /// Loses all state but the description, as without a battery: the link is dead but not disconnected.
@@ -337,6 +372,7 @@ public actor VirtualPeripheral {
         forgottenLink?.close()
         forgottenLink = link.take()
         forgottenLink?.hold()
+        channels.endAll()
         endPlans()
         endSecurity()
         server.restart(device)

@@ -70,6 +70,24 @@ import Testing
         #expect(receiver.receive(into: &buffer) == .packet(count: 1, length: 1))
     }
 
+    @Test(.row("L05"), arguments: [[], [[7]], [[7], [8]]] as [[[UInt8]]])
+    func aLinkHasEndedUnusedIfNothingWasSent(_ packets: [[UInt8]]) throws {
+        let (near, far) = try LinkSocket.pair()
+        var receiver = LinkSocket(adopting: far)
+        var hasEnded = receiver.hasEndedUnused()
+        #expect(!hasEnded, "the other end is open")
+        do {
+            var sender = LinkSocket(adopting: near)
+            for packet in packets { #expect(sender.send(packet) == .sent) }
+        }
+        hasEnded = receiver.hasEndedUnused()
+        #expect(hasEnded == packets.isEmpty)
+        // Nothing was taken.
+        for packet in packets { #expect(receiver.receivePacket() == packet) }
+        hasEnded = receiver.hasEndedUnused()
+        #expect(hasEnded)
+    }
+
     @Test(.row("L05")) func whatWasSentBeforeTheEndIsStillRead() throws {
         let (near, far) = try LinkSocket.pair()
         var receiver = LinkSocket(adopting: far)

@@ -212,6 +212,30 @@ import Testing
         }
     }
 
+    @Test func aDeviceAcceptsAChannelOrClosesItAtOnce() async throws {
+        try await Bench.run { bench in
+            let device = await bench.radio.add(.battery)
+            await device.setReaction(toChannels: 0x80, .accept)
+            let (manager, recorder) = try await bench.manager()
+            let peripheral = try await bench.connect(manager, recorder)
+            peripheral.openL2CAPChannel(0x80)
+            try await recorder.wait(for: "didOpen 128 nil")
+            let channel = try #require(recorder.channels.first)
+            let far = try #require(await device.nextChannel())
+            for stream in [channel.inputStream, channel.outputStream] as [Stream?] { stream?.open() }
+            #expect(write([1, 2, 3], to: channel.outputStream) == 3)
+            #expect(await far.nextPacket() == [1, 2, 3])
+            await far.send([4])
+            await bench.time.settle()
+            #expect(channel.inputStream.hasBytesAvailable)
+            await device.setReaction(toChannels: 0x80, .close)
+            peripheral.openL2CAPChannel(0x80)
+            try await recorder.wait(for: "didOpen 0 CB 0")
+            #expect(recorder.channels.count == 1)
+            #expect(peripheral.state == .connected)
+        }
+    }
+
     /// Reads of one byte: each makes room, but not for a packet.
     @Test func whatWaitsToBeReadIsBounded() async throws {
         let line = try await Line()

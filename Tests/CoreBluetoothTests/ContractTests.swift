@@ -566,6 +566,40 @@ import Testing
         #expect(ends.withLock { $0.count } == 1)
     }
 
+    /// The device has agreed to the channel, and closes it before anything was sent.
+    @Test func s9AChannelThatTheDeviceClosesAtOnceIsRefused() async throws {
+        try await Bench.run(openingChannels: { () throws(SystemCallError) in
+            let (ours, theirs) = try LinkSocket.pair()
+            _ = LinkSocket(adopting: theirs)
+            return LinkSocket(adopting: ours)
+        }) { bench in
+            _ = await bench.radio.add(.heartRate)
+            let (manager, recorder) = try await bench.manager()
+            let peripheral = try await bench.connect(manager, recorder)
+            peripheral.openL2CAPChannel(0x80)
+            try await recorder.wait(for: "didOpen")
+            #expect(recorder.count(of: "didOpen 0 CB 0") == 1)
+            let text = try #require(recorder.errors.first).localizedDescription
+            #expect(text.contains("the peer closed it as soon as it was open"), "\(text)")
+            #expect(recorder.channels.isEmpty)
+            #expect(peripheral.state == .connected)
+        }
+    }
+
+    /// The kernel has ended the channel alone: no other callback would come.
+    @Test func s9AChannelThatEndsWithoutItsLinkIsReported() async throws {
+        try await Bench.run(openingChannels: { () throws(SystemCallError) in
+            // Connection reset by peer.
+            throw SystemCallError(call: "connect", errno: 104)
+        }) { bench in
+            _ = await bench.radio.add(.heartRate)
+            let (manager, recorder) = try await bench.manager()
+            let peripheral = try await bench.connect(manager, recorder)
+            peripheral.openL2CAPChannel(0x80)
+            try await recorder.wait(for: "didOpen 0 CB 3")
+        }
+    }
+
     @Test func s9DescriptorsHaveTheirTypes() async throws {
         try await Bench.run { bench in
             var device = VirtualDevice.uart

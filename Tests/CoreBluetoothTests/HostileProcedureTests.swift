@@ -320,6 +320,70 @@ import Testing
         }
     }
 
+    /// Refuses the first reads as out of sync, although nothing has changed; `count` are the reads that came.
+    private func refuse(_ refusals: Int, _ device: VirtualPeripheral, counting count: Lock<Int>) async {
+        await device.behave { pdu, respond in
+            let isRefused =
+                pdu.first == 0x0A
+                && count.withLock { count in
+                    count += 1
+                    return count <= refusals
+                }
+            let responses = isRefused ? [[0x01, 0x0A, pdu[1], pdu[2], 0x12]] : respond(pdu)
+            return responses.map { (delay: .milliseconds(10), pdu: $0) }
+        }
+    }
+
+    /// How often the peer refuses, and what is reported.
+    @Test(.row("G21"), arguments: [(1, "didUpdateValueFor FFF1 [7]"), (2, "didUpdateValueFor FFF1 ATT 18")])
+    func aReadThatIsOutOfSyncIsRepeatedOnce(_ refusals: Int, _ report: String) async throws {
+        try await Bench.run { bench in
+            let (link, _) = try await announcer(bench)
+            let reads = Lock(0)
+            await refuse(refusals, link.device, counting: reads)
+            link.peripheral.readValue(for: try link.characteristic(Self.one))
+            try await bench.time.clock.sleep(for: .seconds(30))
+            #expect(link.recorder.lines.sorted() == ["didModifyServices [\"FFF0\"]", report])
+            #expect(reads.withLock { $0 } == 2)
+        }
+    }
+
+    /// The reads that wait when the first one is refused; with and without a Database Hash.
+    @Test(.row("G21"), arguments: [false, true]) func readsThatWaitAreRepeatedToo(_ hasHash: Bool) async throws {
+        try await Bench.run { bench in
+            let link =
+                if hasHash { try await announcer(bench).0 } else { try await connect(bench, Self.device([[7]])) }
+            let reads = Lock(0)
+            await refuse(1, link.device, counting: reads)
+            let value = try link.characteristic(Self.one)
+            for _ in 0..<3 { link.peripheral.readValue(for: value) }
+            try await bench.time.clock.sleep(for: .seconds(30))
+            #expect(link.recorder.count(of: "didUpdateValueFor") == 3)
+            #expect(link.recorder.count(of: "didUpdateValueFor FFF1 [7]") == 3)
+            #expect(reads.withLock { $0 } == 4)
+        }
+    }
+
+    @Test(.row("G21")) func aReadThatIsOutOfSyncIsNotRepeatedOnAnotherCharacteristic() async throws {
+        try await Bench.run { bench in
+            let (link, _) = try await announcer(bench)
+            let changed = VirtualDevice(
+                name: "Changing",
+                services: [
+                    .genericAccess(name: "Changing", appearance: 0), .genericAttribute(databaseHash: nil),
+                    VirtualService(0xFFE0, [VirtualCharacteristic(0xFFE1, [.read, .write], value: [9])]),
+                ], maximumMTU: 23)
+            await link.device.changeServices(to: changed, isAnnounced: false)
+            let reads = Lock(0)
+            await refuse(1, link.device, counting: reads)
+            link.peripheral.readValue(for: try link.characteristic(Self.one))
+            try await bench.time.clock.sleep(for: .seconds(30))
+            #expect(
+                link.recorder.lines.sorted() == ["didModifyServices [\"FFF0\"]", "didUpdateValueFor FFF1 CB 2"])
+            #expect(reads.withLock { $0 } == 1)
+        }
+    }
+
     /// The peer refuses the first write as out of sync, although it has changed nothing.
     @Test(.row("G21")) func aWriteThatIsOutOfSyncIsNotRepeated() async throws {
         try await Bench.run { bench in

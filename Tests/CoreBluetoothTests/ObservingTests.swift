@@ -171,7 +171,7 @@ import Testing
             try await recorder.wait(for: "didCompleteChannelSoundingSession CB 13")
             #expect(!CBCentralManager.supports(.channelSounding))
             #expect(CBCentralManager.supports(.extendedScanAndConnect))
-            // No virtual peripheral accepts channels.
+            // The device offers no channels.
             peripheral.openL2CAPChannel(0x80)
             try await recorder.wait(for: "didOpen 0 CB")
         }

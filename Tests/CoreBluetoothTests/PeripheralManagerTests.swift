@@ -600,6 +600,25 @@ import Testing
             try await recorder.wait(for: "didUnpublish nil 128")
         }
     }
+
+    @Test func aCentralOpensAPublishedChannel() async throws {
+        try await Bench.run { bench in
+            let (manager, recorder, _, _) = try await offer(bench)
+            manager.publishL2CAPChannel(withEncryption: false)
+            try await recorder.wait(for: "didPublish nil 128")
+            let phone = await bench.radio.addCentral()
+            try await phone.connect()
+            let far = try await phone.openChannel(psm: 128)
+            try await recorder.wait(for: "didOpen 128 nil")
+            let channel = try #require(recorder.channels.first)
+            channel.inputStream.open()
+            await far.send([7])
+            await bench.time.settle()
+            #expect(channel.inputStream.hasBytesAvailable)
+            await phone.disconnect()
+            #expect(await far.nextPacket() == nil)
+        }
+    }
 }
 
 /// A delegate that implements what it has to, and nothing else.

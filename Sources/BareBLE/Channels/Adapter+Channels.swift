@@ -1,5 +1,6 @@
 internal import BLECore
 internal import BLELinux
+internal import Glibc
 
 extension Adapter {
     /// Listens for channels; in `request` a PSM of 0 has the kernel choose one.
@@ -19,7 +20,8 @@ extension Adapter {
 
     /// Opens a channel beside a link; it takes no turn, because the controller initiates no connection for it.
     ///
-    /// If the old link has just ended, the kernel makes a new one, so the channel's link is compared with ours.
+    /// If the old link has just ended, the kernel makes a new one, so the channel's link is compared with ours. A
+    /// channel that the peer closes before anything was received is refused: some peers accept each channel first.
     func openChannel(
         _ request: ChannelRequest, on link: LinkIdentity
     ) async throws(BLEError) -> LinkSocket {
@@ -40,7 +42,7 @@ extension Adapter {
             let progress = socket.finishConnect()
             switch (progress, wake) {
             case (.failed(let errno), _):
-                throw BLEError(openingChannel: errno, psm: request.psm, peer: peer, adapter: name)
+                throw openingFailure(errno, psm: request.psm, on: link)
             case (_, .cancelled):
                 throw BLEError(
                     .cancelled, subject: "\(peer)", during: BLEError.opening(request.psm),
@@ -58,6 +60,17 @@ extension Adapter {
         guard links.isCurrent(link), actual == nil || link.handle == nil || actual == link.handle else {
             throw BLEError(openingChannel: SystemCallError.notConnected, psm: request.psm, peer: peer, adapter: name)
         }
+        if socket.hasEndedUnused() { throw openingFailure(ECONNRESET, psm: request.psm, on: link) }
         return socket
+    }
+
+    /// Returns why a channel that was being opened has failed: if it has ended, and its link is up, the peer has closed
+    /// it.
+    private func openingFailure(_ errno: Int32, psm: UInt16, on link: LinkIdentity) -> BLEError {
+        let ends: [Int32] = [ECONNRESET, ECONNABORTED, ENOTCONN, EPIPE]
+        guard ends.contains(errno), links.isCurrent(link), kernelName(of: link) != nil else {
+            return BLEError(openingChannel: errno, psm: psm, peer: link.peer, adapter: name)
+        }
+        return BLEError(channelClosedByPeer: errno, psm: psm, peer: link.peer)
     }
 }

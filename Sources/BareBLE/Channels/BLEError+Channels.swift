@@ -46,11 +46,7 @@ extension BLEError {
         let (code, reason, hint): (Code, String, String?) =
             switch errno {
             case ECONNREFUSED:
-                (
-                    .refusedByPeer, "the peer refused it",
-                    "The peer does not offer that PSM, lacks resources, or requires a paired link: "
-                        + "check the PSM in the device's documentation, and pair with it."
-                )
+                (.refusedByPeer, "the peer refused it", Self.channelRefusalHint)
             case EACCES, EBADE:
                 (
                     .insufficientSecurity, "the peer requires a more secure link than this one",
@@ -72,6 +68,17 @@ extension BLEError {
         self.init(
             code, subject: "\(peer)", during: BLEError.opening(psm), because: reason, hint: hint, errorNumber: errno)
     }
+
+    /// Describes the refusal of a channel by a peer that has accepted it, and closed it before it was used.
+    init(channelClosedByPeer errno: Int32, psm: UInt16, peer: PeerID) {
+        self.init(
+            .refusedByPeer, subject: "\(peer)", during: BLEError.opening(psm),
+            because: "the peer closed it as soon as it was open", hint: Self.channelRefusalHint, errorNumber: errno)
+    }
+
+    private static let channelRefusalHint =
+        "The peer does not offer that PSM, lacks resources, or requires a paired link: "
+        + "check the PSM in the device's documentation, and pair with it."
 
     /// Describes why the kernel does not accept channels to a PSM; 0 if it was to choose one.
     init(_ error: SystemCallError, listeningTo psm: UInt16, adapter: String, during operation: String) {

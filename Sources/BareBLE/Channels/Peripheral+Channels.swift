@@ -12,7 +12,7 @@ extension Peripheral {
     /// peripheral does. If the call throws, no channel is left open on this side.
     ///
     /// - Throws: `BLEError` with `.notSupported` for a link without a radio, `.refusedByPeer` if the peer does not
-    ///   offer the PSM or has no resources, `.insufficientSecurity`, `.invalidArgument`, `.timedOut`, `.disconnected`,
+    ///   offer the PSM, has no resources, or closes the channel as soon as it is open, `.insufficientSecurity`, `.invalidArgument`, `.timedOut`, `.disconnected`,
     ///   `.cancelled`.
     ///
     /// Spec: LE credit based connection, Core Vol 3 Part A, 4.22.
@@ -93,7 +93,7 @@ extension Peripheral {
     }
 
     /// Whether the link is still up at the controller, as far as is known.
-    func isLinkUp() async -> Bool {
+    package func isLinkUp() async -> Bool {
         guard link.isUsable else { return false }
         return await controls?.isUp() ?? true
     }

@@ -31,6 +31,8 @@ final class PeerDatabase {
     private let waiters: Waiters<Bool>
     /// Whether a call is rediscovering the services because the peer contradicts the known ones.
     private var isResynchronizing = false
+    /// The number of such rediscoveries that have succeeded.
+    private(set) var resynchronizationCount: UInt64 = 0
     private var rediscoveryTimer = DeadlineTimer()
     private var observers: [UInt64: StreamBuffer<Peripheral.ServiceChange>] = [:]
     private var lastObserver: UInt64 = 0
@@ -98,7 +100,16 @@ extension PeerDatabase {
     }
 
     /// Whether a call that relied on `old`, the database known before, may be retried.
-    func allows(_ rule: RetryRule, since old: GATTDatabase) -> Bool { state.allows(rule, since: old) }
+    func allows(
+        _ rule: RetryRule, since old: GATTDatabase, types: [AttributeHandle: BluetoothUUID]
+    ) -> Bool {
+        state.allows(rule, since: old, types: types)
+    }
+
+    /// The handles of a call that relied on `old` whose types the peer must be asked for before it may be retried.
+    func undecidedHandles(_ rule: RetryRule, since old: GATTDatabase) -> [AttributeHandle] {
+        state.undecidedHandles(rule, since: old)
+    }
 
     /// Returns the one characteristic that `reference` means, if the known database is enough to decide.
     ///
@@ -320,6 +331,8 @@ extension PeerDatabase {
     var isBeingResynchronized: Bool { isResynchronizing }
 
     func resynchronizationBegan() { isResynchronizing = true }
+
+    func resynchronized() { resynchronizationCount &+= 1 }
 
     func resynchronizationEnded() { isResynchronizing = false }
 

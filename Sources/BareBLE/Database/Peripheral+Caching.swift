@@ -80,6 +80,7 @@ extension Peripheral {
     func resynchronize(
         _ contradiction: CallRecovery.Contradiction, knowing known: GATTDatabase?, in context: CallContext
     ) async throws(BLEError) -> Bool {
+        let before = peerDatabase.resynchronizationCount
         while peerDatabase.isBeingResynchronized {
             try await awaitDatabase(in: context) { !peerDatabase.isBeingResynchronized }
         }
@@ -92,19 +93,25 @@ extension Peripheral {
             let reading = try await databaseHash(in: context)
             if peerDatabase.isConfirmed(by: reading) {
                 guard let known, known != peerDatabase.database else { return true }
-                return try mayRetry(known, in: context)
+                return try await mayRetry(known, in: context)
+            }
+            // Of the calls that were refused together, the first one discovers; a peer without a hash cannot confirm
+            // that for the others.
+            if let known, before != peerDatabase.resynchronizationCount, !reading.isValue {
+                return try await mayRetry(known, in: context)
             }
             guard let old = peerDatabase.database else {
                 peerDatabase.hashRead(reading)
+                if let known { return try await mayRetry(known, in: context) }
                 if case .never = context.retryRule { throw changed(during: context.operation) }
                 return true
             }
             try await discoverAgain(after: reading, old, in: context)
-            return try mayRetry(old, in: context)
+            return try await mayRetry(old, in: context)
         }
         guard let old = peerDatabase.database else { return false }
         try await discoverAgain(after: nil, old, in: context)
-        return try mayRetry(old, in: context)
+        return try await mayRetry(old, in: context)
     }
 
     private func discoverAgain(
@@ -142,14 +149,27 @@ extension Peripheral {
         where new?.characteristic(valueHandle: characteristic.valueHandle) != characteristic {
             endSubscriptions(in: characteristic.valueHandle...characteristic.valueHandle)
         }
+        peerDatabase.resynchronized()
         // The subscription to announcements may have ended with the others.
         peerDatabase.databaseDidChange()
         peerDatabase.reportChange(of: old.services)
         enableServiceChangedAgain()
     }
 
-    private func mayRetry(_ old: GATTDatabase, in context: CallContext) throws(BLEError) -> Bool {
-        guard peerDatabase.allows(context.retryRule, since: old) else { throw changed(during: context.operation) }
+    /// Returns `true` for a call whose handles have the same meaning as in `old`. What was listed by hand was not
+    /// discovered again: of that, the types of these handles are requested.
+    private func mayRetry(_ old: GATTDatabase, in context: CallContext) async throws(BLEError) -> Bool {
+        var types: [AttributeHandle: BluetoothUUID] = [:]
+        for handle in peerDatabase.undecidedHandles(context.retryRule, since: old) {
+            do throws(BLEError) {
+                types[handle] = try await lookUpType(at: handle, in: context)
+            } catch {
+                guard error.attError == .attributeNotFound || error.attError == .invalidHandle else { throw error }
+            }
+        }
+        guard peerDatabase.allows(context.retryRule, since: old, types: types) else {
+            throw changed(during: context.operation)
+        }
         return true
     }
 
@@ -159,6 +179,11 @@ extension Peripheral {
             because: "the peer has changed its services since they were discovered",
             hint: "Nothing was read or written. Look the characteristic up again, and try again.")
     }
+}
+
+extension DatabaseState.HashReading {
+    /// Whether the peer has returned a value.
+    fileprivate var isValue: Bool { if case .value = self { true } else { false } }
 }
 
 extension RetryRule {

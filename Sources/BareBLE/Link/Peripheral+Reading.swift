@@ -123,16 +123,21 @@ extension Peripheral {
             .read(.handle(handle)), within: timeout ?? Self.valueTimeout,
             retrying: RetryRule(reading: .handle(handle)))
         return try await recovering(context) { () async throws(BLEError) in
-            let outcome = try await run(in: context) { client, id, deadline, now in
-                client.start(AttributeTypeLookup(handle), id: id, deadline: deadline, at: now) { type in
-                    .descriptors([GATTDescriptor(handle: handle, uuid: type)])
-                }
-            }
-            guard case .descriptors(let found) = outcome, let attribute = found.first else {
-                throw unexpected(outcome, in: context)
-            }
-            return attribute.uuid
+            try await lookUpType(at: handle, in: context)
         }
+    }
+
+    /// Requests the type of the attribute at a handle.
+    func lookUpType(at handle: AttributeHandle, in context: CallContext) async throws(BLEError) -> BluetoothUUID {
+        let outcome = try await run(in: context) { client, id, deadline, now in
+            client.start(AttributeTypeLookup(handle), id: id, deadline: deadline, at: now) { type in
+                .descriptors([GATTDescriptor(handle: handle, uuid: type)])
+            }
+        }
+        guard case .descriptors(let found) = outcome, let attribute = found.first else {
+            throw unexpected(outcome, in: context)
+        }
+        return attribute.uuid
     }
 
     @inline(__always)

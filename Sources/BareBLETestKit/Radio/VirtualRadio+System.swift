@@ -59,15 +59,26 @@ extension VirtualRadio {
         system.openManagement = { () throws(SystemCallError) in try self.managementSocket() }
         system.hardware = { adapter in self.machine.withLock { $0.hardware(of: adapter.name) } }
         system.runsBluetoothd = { self.machine.withLock { $0.runsBluetoothd } }
-        system.openChannel = { _, _, _, _ throws(SystemCallError) in
-            // No peripheral here accepts L2CAP channels.
-            throw SystemCallError(call: "connect", errno: ECONNREFUSED)
+        system.openChannel = { own, _, peer, request throws(SystemCallError) in
+            let opening = try self.assumeIsolated {
+                $0.openChannel(from: own, to: peer.address, request.psm)
+            }.get()
+            var socket = LinkSocket(adopting: opening.descriptor, isConnecting: opening.isConnecting)
+            // A full socket polls like one that is connecting.
+            while opening.isConnecting, socket.send([UInt8](repeating: 0, count: 1000)) == .sent {}
+            return socket
         }
         system.listenForChannels = { own, request throws(SystemCallError) in
             // The process has no capability for the PSMs that the Bluetooth SIG assigns.
             guard request.psm == 0 || request.psm >= 0x0080 else { throw SystemCallError(call: "bind", errno: EACCES) }
-            let radio = UInt(bitPattern: ObjectIdentifier(self).hashValue)
-            return try ListeningSocket.standIn(psm: request.psm, named: "bareble-\(getpid())-\(radio)-\(own)")
+            let waiting = Lock<[ConnectionHandle]>([])
+            let socket = try ListeningSocket.standIn(psm: request.psm, named: self.channelName(of: own)) {
+                waiting.withLock { $0.isEmpty ? nil : $0.removeFirst() }
+            }
+            let listener = RadioChannelListeners.Listener(waiting: waiting, security: request.security)
+            let psm = socket.psm
+            self.assumeIsolated { $0.channelListeners[own, psm] = listener }
+            return socket
         }
         system.linkHandle = { index, address in
             self.assumeIsolated { radio in

@@ -8,6 +8,7 @@
 // | `RadioAdapters`, `RadioAdapter` | the adapters; of each its controller, programs, and times of advertising |
 // | `RadioLinks` | the links, the sockets and the timers that they have |
 // | `RadioListeners` | the listening sockets, and the links that wait there |
+// | `RadioChannelListeners` | the listeners for channels, and the links of the channels that wait there |
 // | `PlacedPeripherals`, `PlacedCentrals` | the devices in the air, and when they are heard or hear |
 // | `AdapterAnnouncements` | the sockets on which changes of adapters are announced |
 // | `VirtualManagement`, `ManagementSockets`, `SecurityTimers` | the kernel's Security Manager, its sockets and times |
@@ -55,6 +56,7 @@ public actor VirtualRadio {
     let adapters: RadioAdapters
     let links: RadioLinks
     let listeners = RadioListeners()
+    let channelListeners = RadioChannelListeners()
     let peripherals: PlacedPeripherals
     let centrals: PlacedCentrals
     let announcements = AdapterAnnouncements()

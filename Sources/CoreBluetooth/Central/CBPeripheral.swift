@@ -193,6 +193,10 @@ open class CBPeripheral: CBPeer, @unchecked Sendable {
     // MARK: Values
 
     /// Reads the whole value of a characteristic, also a long one.
+    ///
+    /// If the device refuses it because its services have changed (Database Out Of Sync), they are discovered again, and
+    /// the read is repeated once, unless the handle belongs to something else by now: then it fails with
+    /// `CBError.invalidHandle`.
     open func readValue(for characteristic: CBCharacteristic) {
         guard let remote = remote(of: characteristic) else { return }
         perform(with: characteristic) { peripheral, _ in
@@ -311,7 +315,8 @@ open class CBPeripheral: CBPeer, @unchecked Sendable {
 
     /// Opens an L2CAP channel to a service of the device.
     ///
-    /// No other call waits for the device's response, so calls that are made later may be reported earlier. A channel
+    /// No other call waits for the device's response, so calls that are made later may be reported earlier. A device
+    /// that closes the channel as soon as it is open has refused it: there is no channel, but an error. A channel
     /// that demands encryption does not make the device pair: read a protected characteristic first.
     open func openL2CAPChannel(_ psm: CBL2CAPPSM) {
         let peer = self
@@ -320,9 +325,16 @@ open class CBPeripheral: CBPeer, @unchecked Sendable {
                 try await peripheral.openChannel(psm: psm, CBL2CAPChannel.options)
             }
             guard let peer else { return nil }
-            let channel = (try? result.get()).map { CBL2CAPChannel($0, to: peer, loop: link.host.hub.loop) }
-            return Self.report(result) { peripheral, error in
-                peripheral.delegate?.peripheral(peripheral, didOpen: channel, error: error)
+            switch result {
+            case .success(let opened):
+                let channel = CBL2CAPChannel(opened, to: peer, loop: link.host.hub.loop)
+                return { $0.delegate?.peripheral($0, didOpen: channel, error: nil) }
+            case .failure(let error):
+                if error.code == .disconnecting { return nil }
+                // The end of the link is reported by the link; that of a channel alone has no other callback.
+                if error.code == .disconnected, await !peripheral.isLinkUp() { return nil }
+                let translated = error.translated
+                return { $0.delegate?.peripheral($0, didOpen: nil, error: translated) }
             }
         }
     }

@@ -90,8 +90,13 @@ public final class CoreBluetoothHost: Sendable {
     }
 
     /// Has all managers that are created later use this central.
-    package static func use(_ central: Central) {
-        shared.withLock { $0.host = CoreBluetoothHost(central) }
+    package static func use(_ central: Central, _ settings: Settings = Settings(environment: [:])) {
+        let host = CoreBluetoothHost(central, settings)
+        // The one before ends outside the lock.
+        _ = shared.withLock { shared in
+            defer { shared.host = host }
+            return shared.host
+        }
     }
 
     /// The host, if there is one already.

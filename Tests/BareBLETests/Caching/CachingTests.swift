@@ -1,3 +1,4 @@
+import BLELinux
 import BareBLE
 import BareBLETestKit
 import TestSupport
@@ -164,6 +165,30 @@ import Testing
         // Refused, the hash, and again.
         #expect(await peripheral.requestCount - before == 3)
         #expect(await device.database == cache.database)
+    }
+
+    /// What was listed by hand is not discovered again: the type of the handle is requested.
+    @Test(.row("G21")) func aReadOfAListedHandleThatIsOutOfSyncIsRepeated() async throws {
+        let peripheral = VirtualPeripheral(VirtualDevice(name: "Listed", services: [.battery(level: 50)]))
+        let device = try await central.attach(to: peripheral, ConnectOptions(observesServiceChanges: false))
+        let service = try #require(try await device.discoverServices([0x180F]).first)
+        let level = try #require(try await device.discoverCharacteristics(of: service).first)
+        let isRefused = Lock(false)
+        await peripheral.behave { pdu, respond in
+            let isFirst =
+                pdu.first == 0x0A
+                && isRefused.withLock { isRefused in
+                    defer { isRefused = true }
+                    return !isRefused
+                }
+            // Error Response: Read Request, Database Out Of Sync.
+            let responses = isFirst ? [[0x01, 0x0A, pdu[1], pdu[2], 0x12]] : respond(pdu)
+            return responses.map { (delay: .zero, pdu: $0) }
+        }
+        let before = await peripheral.transcript.requests.count
+        #expect(try await device.read(.handle(level.valueHandle)) == [50])
+        // Refused; the hash, which the peer lacks; the type of the handle; and again.
+        #expect(await peripheral.transcript.requests.dropFirst(before) == ["0a", "08", "04", "0a"])
     }
 
     @Test func aWriteByHandleIsNotMadeAgainAfterAChange() async throws {

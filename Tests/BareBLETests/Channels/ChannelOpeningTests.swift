@@ -78,8 +78,33 @@ import Testing
             return socket.isConnecting
         }
         await bench.until { bench.kernel.withLock { $0.channelEnd != nil } }
+        // The link ends first, and the channel with it.
+        bench.kernel.withLock { $0.isLinked = false }
         bench.kernel.withLock { $0.channelEnd = nil }
         await #expect(throws: error(.disconnected)) { try await refused.value }
+    }
+
+    /// Before the connect was seen to succeed.
+    @Test func aChannelThatThePeerClosesWhileItOpensIsRefused() async throws {
+        let (bench, controls) = try await connected()
+        bench.kernel.withLock { $0.holdsChannels = true }
+        let opening = testTask {
+            let socket = try await controls.openChannel(request)
+            return socket.isConnecting
+        }
+        await bench.until { bench.kernel.withLock { $0.channelEnd != nil } }
+        bench.kernel.withLock { $0.channelEnd = nil }
+        await #expect(throws: error(.refusedByPeer)) { try await opening.value }
+    }
+
+    /// After the connect; but one that has brought a packet is a channel.
+    @Test(arguments: [false, true]) func aChannelThatThePeerClosesUnusedIsRefused(_ hasPacket: Bool) async throws {
+        let (bench, controls) = try await connected()
+        bench.kernel.withLock { $0.channelFarewells = [hasPacket ? [7] : []] }
+        guard hasPacket else { return await fails(.refusedByPeer, controls, request, errno: 104) }
+        var channel = try await controls.openChannel(request)
+        let packets = [channel.receivePacket(), channel.receivePacket()]
+        #expect(packets == [[7], nil])
     }
 
     private func connected() async throws -> (AdapterBench, LinkControls) {

@@ -61,7 +61,7 @@ struct KernelChannelListenerTests {
                 Issue.record("\(packet.count) bytes")
             }
         } catch {
-            #expect(error.code == .disconnected)
+            #expect(error.code == .refusedByPeer)
         }
         #expect(bed.listener.refusedChannels == 1)
         try await withThrowingTaskGroup(of: Void.self) { group in

@@ -41,6 +41,22 @@ import Testing
         }
     }
 
+    @Test func theSampleOfChannelsWorks() async throws {
+        try await VirtualTime.run { time in
+            let radio = VirtualRadio(time: time)
+            let belt = await radio.add(.heartRate)
+            let device = try await Central(radio: radio).connect(toFirst: .any).peripheral
+            // in: Sources/BareBLETestKit/BareBLETestKit.docc/TestingAWholeDaemon.md
+            await belt.setReaction(toChannels: 0x80, .accept)
+            let channel = try await device.openChannel(psm: 0x80)
+            let far = try #require(await belt.nextChannel())
+            try await channel.send([1, 2])
+            #expect(await far.nextPacket() == [1, 2])
+            // out
+            await device.disconnect()
+        }
+    }
+
     @Test func theSampleOfPairingWorks() async throws {
         try await VirtualTime.run { time in
             let radio = VirtualRadio(time: time)

@@ -526,17 +526,37 @@ package enum RetryRule: Hashable, Sendable {
 extension DatabaseState {
     /// Returns a Boolean value that indicates whether a call that relied on `old`, the database known before,
     /// may be retried.
-    package func allows(_ rule: RetryRule, since old: GATTDatabase) -> Bool {
+    ///
+    /// - Parameter types: The types that the peer has returned for the handles of `undecidedHandles(_:since:)`.
+    package func allows(
+        _ rule: RetryRule, since old: GATTDatabase, types: [AttributeHandle: BluetoothUUID] = [:]
+    ) -> Bool {
         switch rule {
         case .always: true
         case .never: false
-        case .sameHandle(let handle): isSame(handle, since: old)
-        case .sameHandles(let handles): handles.allSatisfy { isSame($0, since: old) }
+        case .sameHandle(let handle): isSame(handle, since: old, types)
+        case .sameHandles(let handles): handles.allSatisfy { isSame($0, since: old, types) }
         }
     }
 
-    private func isSame(_ handle: AttributeHandle, since old: GATTDatabase) -> Bool {
-        old.type(at: handle) == database?.type(at: handle)
+    /// Returns the handles of a call that relied on `old` whose types were known, and have not been discovered since.
+    ///
+    /// A discovery repeats what its coverage states. What was listed by hand is not part of that.
+    package func undecidedHandles(_ rule: RetryRule, since old: GATTDatabase) -> [AttributeHandle] {
+        let handles: [AttributeHandle]
+        switch rule {
+        case .always, .never: return []
+        case .sameHandle(let handle): handles = [handle]
+        case .sameHandles(let several): handles = several
+        }
+        if coverage.includesAll(to: .full) { return [] }
+        return handles.filter { old.type(at: $0) != nil && database?.type(at: $0) == nil }
+    }
+
+    private func isSame(
+        _ handle: AttributeHandle, since old: GATTDatabase, _ types: [AttributeHandle: BluetoothUUID]
+    ) -> Bool {
+        old.type(at: handle) == (database?.type(at: handle) ?? types[handle])
     }
 }
 

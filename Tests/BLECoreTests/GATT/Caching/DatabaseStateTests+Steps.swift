@@ -109,4 +109,20 @@ extension DatabaseStateTests {
         try state.found(Self.database([0x1800]), services: nil, level: .subscribable)
         #expect(state.allows(rule, since: old) == isAllowed)
     }
+
+    @Test(arguments: [(DiscoveryLevel.subscribable, true), (.full, false)])
+    func handlesThatWereNotDiscoveredAgainAreUndecided(level: DiscoveryLevel, isUndecided: Bool) throws {
+        let old = Self.database()
+        var state = DatabaseState()
+        state.discoveryBegan()
+        // Those of a discovery of everything are decided at the level that finds everything.
+        try state.found(Self.database([0x1800]), services: level == .full ? nil : [0x1800], level: level)
+        #expect(state.undecidedHandles(.sameHandles([3, 13, 0x7777]), since: old) == (isUndecided ? [13] : []))
+        #expect(state.undecidedHandles(.sameHandle(3), since: old).isEmpty)
+        #expect(state.undecidedHandles(.always, since: old).isEmpty)
+        #expect(state.undecidedHandles(.never, since: old).isEmpty)
+        #expect(state.allows(.sameHandle(13), since: old, types: [13: 0x2A19]))
+        #expect(!state.allows(.sameHandle(13), since: old, types: [13: 0x2A1A]))
+        #expect(!state.allows(.sameHandle(13), since: old))
+    }
 }
