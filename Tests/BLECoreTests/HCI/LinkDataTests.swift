@@ -23,7 +23,8 @@ import Testing
     ])
     func whatNeedsAResponseIsKnownByItsChannelAndOpcode(hex: String, needsResponse: Bool) throws {
         let packet = bytes(hex)
-        let data = try #require(LinkData(packet.span))
+        let parsed = LinkData(packet.span)
+        let data = try #require(parsed)
         #expect(data.handle == 0x0040)
         #expect(data.needsResponse == needsResponse)
         // Cut anywhere, it needs none before its opcode is there.

@@ -107,7 +107,8 @@ extension DatabaseStateTests {
         var state = DatabaseState()
         state.discoveryBegan()
         try state.found(Self.database([0x1800]), services: nil, level: .subscribable)
-        #expect(state.allows(rule, since: old) == isAllowed)
+        let isRetried = state.allows(rule, since: old)
+        #expect(isRetried == isAllowed)
     }
 
     @Test(arguments: [(DiscoveryLevel.subscribable, true), (.full, false)])
@@ -117,12 +118,17 @@ extension DatabaseStateTests {
         state.discoveryBegan()
         // Those of a discovery of everything are decided at the level that finds everything.
         try state.found(Self.database([0x1800]), services: level == .full ? nil : [0x1800], level: level)
-        #expect(state.undecidedHandles(.sameHandles([3, 13, 0x7777]), since: old) == (isUndecided ? [13] : []))
-        #expect(state.undecidedHandles(.sameHandle(3), since: old).isEmpty)
-        #expect(state.undecidedHandles(.always, since: old).isEmpty)
-        #expect(state.undecidedHandles(.never, since: old).isEmpty)
-        #expect(state.allows(.sameHandle(13), since: old, types: [13: 0x2A19]))
-        #expect(!state.allows(.sameHandle(13), since: old, types: [13: 0x2A1A]))
-        #expect(!state.allows(.sameHandle(13), since: old))
+        let undecided = state.undecidedHandles(.sameHandles([3, 13, 0x7777]), since: old)
+        #expect(undecided == (isUndecided ? [13] : []))
+        for rule in [RetryRule.sameHandle(3), .always, .never] {
+            let others = state.undecidedHandles(rule, since: old)
+            #expect(others.isEmpty)
+        }
+        let isAllowedByType = state.allows(.sameHandle(13), since: old, types: [13: 0x2A19])
+        let isAllowedByOtherType = state.allows(.sameHandle(13), since: old, types: [13: 0x2A1A])
+        let isAllowedUnseen = state.allows(.sameHandle(13), since: old)
+        #expect(isAllowedByType)
+        #expect(!isAllowedByOtherType)
+        #expect(!isAllowedUnseen)
     }
 }
