@@ -85,7 +85,7 @@ fuzz: ## Fuzz every parser of foreign bytes and whole sessions, each for SECONDS
 coverage: ## Print the line coverage of the core's folders; at least 95 % of each with parsers or state machines
 	@$(TOOLS)/coverage
 
-mutations: ## Reintroduce faults of other Bluetooth stacks in copies of the sources; the tests have to catch at least 85 %
+mutations: ## Put faults, such as those of other Bluetooth stacks, into copies of the sources; the tests have to catch at least 85 %
 	@Tests/Mutations/run
 
 docs: ## Build the DocC documentation of the public modules

@@ -264,7 +264,7 @@ extension Adapter {
             if presence == .up {
                 setUpController(traits)
                 perform(scan.adapterUp(at: now))
-                // Else the end of that has the sets on air again.
+                // Otherwise the sets are on air again when that has ended.
                 if !security.isManagingForCentrals { perform(advertiser.adapterUp()) }
             }
             return

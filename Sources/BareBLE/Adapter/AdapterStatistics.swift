@@ -120,7 +120,7 @@ public struct AdapterStatistics: Hashable, Sendable {
     }
 }
 
-/// The log of an adapter, which has its problems at most once a minute, and once that it never heard anything.
+/// The log of an adapter: its problems, at most once a minute, and once that it never heard anything.
 struct AdapterLog {
     let logger: Logger
     private var throttle = WarningThrottle()
@@ -146,7 +146,7 @@ struct AdapterLog {
         guard !hasReportedSilence else { return }
         hasReportedSilence = true
         logger.warning(
-            "nothing was heard since this adapter is used, although the controller accepts each command",
+            "nothing was ever heard by this adapter, although the controller accepts each command",
             metadata: [
                 "adapter": "\(adapter)",
                 "possible causes": "\(Self.causesOfSilence)",

@@ -223,7 +223,8 @@ extension Adapter {
     /// Puts a set on air, and keeps it there until `stopAdvertising`.
     ///
     /// - Throws: `BLEError` with `.notPermitted` without CAP_NET_RAW, `.invalidArgument` for data that does not fit,
-    ///   `.notSupported`, `.busy` (no advertising set is free), `.cancelled`, and the codes of `prepare`.
+    ///   `.notSupported`, `.busy` (no advertising set is free, or the controller does not begin one beside links),
+    ///   `.cancelled`, and the codes of `prepare`.
     func advertise(_ advertisement: Advertisement, during operation: String) async throws(BLEError)
         -> AdvertiseCoordinator.Started
     {
@@ -231,7 +232,7 @@ extension Adapter {
         guard mayCommand else { throw notPermittedError(during: operation) }
         if advertiser.controller == nil { try await askAboutSets(during: operation) }
         guard let controller = advertiser.controller else { throw downError(during: operation) }
-        // Its return may not have had the sets on air again yet.
+        // Where it has just come back, its sets may still wait for the management.
         if presence == .up { perform(advertiser.adapterUp()) }
         let plan = try advertisement.plan(on: controller, traits.ownAddressType, address, name, during: operation)
         let result = await advertiser.start(plan, of: address) { perform($0) }

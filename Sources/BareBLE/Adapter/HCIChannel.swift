@@ -233,7 +233,8 @@ final class HCIChannel {
 
     /// Returns what is known of a packet of data; `nil` for any other packet.
     private static func data(_ packet: Span<UInt8>) -> LinkData? {
-        guard packet.count > 0, packet[0] == HCIPacketType.asynchronousData.rawValue else { return nil }
+        var reader = ByteReader(packet)
+        guard reader.u8() == HCIPacketType.asynchronousData.rawValue else { return nil }
         return LinkData(packet.extracting(droppingFirst: 1))
     }
 

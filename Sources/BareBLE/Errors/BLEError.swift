@@ -24,7 +24,7 @@ public struct BLEError: Error, Sendable {
         public static let lowEnergyOff = Code("lowEnergyOff")
         /// This process lacks a permission; the hint names the capability.
         public static let notPermitted = Code("notPermitted")
-        /// Another program or task uses the adapter, the link or the channel.
+        /// Another program or task uses the adapter, the link or the channel, or the controller has no room for more.
         public static let busy = Code("busy")
         /// No response came, or no device matched, before the deadline.
         public static let timedOut = Code("timedOut")

@@ -48,8 +48,8 @@ package struct LinkControls: Sendable {
     let bond: @Sendable () -> BondID?
     /// Whether there is a bond with the peer, also where it is not used on the link. To be called on the loop.
     let isPeerBonded: @Sendable () -> Bool
-    /// The error for an operation, the second text, that needs a bond with the peer, the first one, and has none. To be
-    /// called on the loop.
+    /// Returns the error for an operation that needs a bond with the peer where none is used on the link, by the names
+    /// of the peer and of the operation. To be called on the loop.
     let missingBond: @Sendable (String, String) -> BLEError
     /// Makes sure that a write can be signed with the key of the bond, by codes that the closure computes.
     let prepareSignature: @Sendable (String, @escaping BondSigners.Code) async throws(BLEError) -> Void

@@ -125,13 +125,13 @@ extension Adapter {
     func advertiseAgain() {
         guard servesBondedCentrals, !coordinator.isManaged else { return perform(advertiser.adapterUp()) }
         guard !security.isManagingForCentrals else { return }
-        security.managesForCentrals(true)
+        security.setManagingForCentrals(true)
         Task(executorPreference: loop) { [weak self] in await self?.manageAndAdvertise() }
     }
 
     private func manageAndAdvertise() async {
         await manageOrWarn(during: "serve centrals")
-        security.managesForCentrals(false)
+        security.setManagingForCentrals(false)
         if presence == .up { perform(advertiser.adapterUp()) }
     }
 

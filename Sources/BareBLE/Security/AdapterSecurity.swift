@@ -13,8 +13,8 @@ internal import Logging
 // | `CommandEncryption` | the link that a command encrypts, and the task that waits for that |
 //
 // Duties: hold these together, let the coordinator and the encryption read the bonds as they are stored, report the
-// events of bonds and security, and keep what belongs to none of them: why the adapter is not under management, and
-// counts.
+// events of bonds and security, and keep what belongs to none of them: why the adapter is not under management, whether
+// one that came back is being put under it, and counts.
 //
 // Invariants
 // - All state belongs to the event loop's thread. The events alone are for any thread.
@@ -63,7 +63,8 @@ final class AdapterSecurity: @unchecked Sendable {
     /// Putting the adapter under management before its use has failed, or has succeeded since.
     func setUpEnded(_ failure: BLEError?) { setUpFailure = failure }
 
-    func managesForCentrals(_ isManaging: Bool) { isManagingForCentrals = isManaging }
+    /// Putting an adapter that came back under management for the centrals begins, or has ended.
+    func setManagingForCentrals(_ isManaging: Bool) { isManagingForCentrals = isManaging }
 
     // MARK: Counts
 

@@ -17,7 +17,7 @@ public struct AdapterReport: Hashable, Sendable, Decodable {
         case malformed(String)
     }
 
-    /// What the controller says that it can do. Bit fields are hexadecimal.
+    /// The capabilities that the controller lists. Bit fields are hexadecimal.
     public struct Capabilities: Hashable, Sendable, Decodable {
         /// The numbers of entries in the controller's lists.
         public struct Lists: Hashable, Sendable, Decodable {
@@ -79,7 +79,7 @@ public struct AdapterReport: Hashable, Sendable, Decodable {
         public var link: Link?
     }
 
-    /// Which commands the kernel scans with.
+    /// The set of commands with which the kernel scans.
     public struct KernelChoice: Hashable, Sendable, Decodable {
         /// `extended` or `legacy`.
         public var set: String?
@@ -109,9 +109,9 @@ public struct AdapterReport: Hashable, Sendable, Decodable {
     public var schema: Int?
     /// The versions of the controller.
     public var adapter: Adapter?
-    /// What the controller says that it can do.
+    /// The capabilities that the controller lists.
     public var capabilities: Capabilities?
-    /// Which commands the kernel scans with.
+    /// The set of commands with which the kernel scans.
     public var kernelChoice: KernelChoice?
     /// The checks, in their order.
     public var checks: [Check]?

@@ -1,8 +1,8 @@
 internal import BLECore
 
 // A controller that behaves as a report of the self-test says: what it lists, which commands it has refused or not
-// responded to, and the rows of the catalogue that a check has seen. Rows that follow from what the controller is, and
-// those that concern the air or the machine, change nothing here.
+// responded to, and the rows of the catalogue that a check has seen, where a personality has a property for them. Rows
+// that follow from what the controller is, and those that concern the air or the machine, change nothing here.
 
 extension VirtualPersonality {
     /// Creates the personality of a controller on which `blescan selftest` was run.

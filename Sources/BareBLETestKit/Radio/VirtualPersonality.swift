@@ -75,9 +75,10 @@ public struct VirtualPersonality: Hashable, Sendable {
     public enum DataLoss: Hashable, Sendable {
         /// Nothing that peers send arrives.
         case received
-        /// One packet of this number that a peer sends is lost.
+        /// Of the packets that a peer sends, the last of each group of this many is lost.
         case receivedEvery(Int)
-        /// One packet of this number that a peer sends comes 12 ms late, after what follows it.
+        /// Of the packets that a peer sends, the last of each group of this many comes 12 ms late, after those that
+        /// follow it.
         case reordersEvery(Int)
         /// Of the packets that this side sends within 10 ms, those beyond this number are lost: the controller announces
         /// more buffers than it has.

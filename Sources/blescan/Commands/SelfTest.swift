@@ -39,7 +39,9 @@ struct SelfTest: AsyncParsableCommand {
 
     @Option(
         name: [.long, .customShort("i")],
-        help: ArgumentHelp("The adapter: hci0, or its address; demo:NAME for a virtual one.", valueName: "hciN"),
+        help: ArgumentHelp(
+            "The adapter: hci0, or its address; demo:NAME for a virtual one, demo:FILE.json for one that behaves as a "
+                + "report says.", valueName: "hciN"),
         completion: Completions.testedAdapter,
         transform: SelfTestAdapterArgument.init(argument:))
     var adapter: SelfTestAdapterArgument?

@@ -341,8 +341,8 @@ import Testing
         #expect(line.contains("the power of its port or of the machine") == (policy == .usb))
     }
 
-    /// Who plugs an adapter in and hears nothing reads once what may be the case, and which commands find it. One that
-    /// has heard something may be at a place that is silent now.
+    /// The log of a new adapter that hears nothing has the possible causes once, and the commands that find them. One
+    /// that has heard something may be at a place that is silent now.
     @Test(.row("W19"), arguments: [0, 5], [RecoveryPolicy.none, .rescan, .power])
     func anAdapterThatNeverHeardAnythingIsLoggedOnce(reports: Int, policy: RecoveryPolicy) async throws {
         var personality = VirtualPersonality.bluetooth5
@@ -353,7 +353,7 @@ import Testing
             try await time.clock.sleep(for: .seconds(600))
             scan.cancel()
         }
-        let lines = log.all.filter { $0.hasPrefix("nothing was heard") }
+        let lines = log.all.filter { $0.hasPrefix("nothing was ever heard") }
         #expect(lines.count == (reports == 0 ? 1 : 0))
         #expect(lines.allSatisfy { $0.contains("`sudo blescan doctor`") && $0.contains("`sudo blescan selftest`") })
     }

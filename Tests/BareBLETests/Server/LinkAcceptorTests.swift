@@ -12,7 +12,7 @@ import Testing
     /// After a reset the controller uses the numbers of earlier links again. The event of the new link may be lost.
     @Test(arguments: [true, false]) func aResetEndsWhatWasInitiated(isReset: Bool) async throws {
         try await VirtualTime.run { time in
-            let peer = PeerID(address: BluetoothAddress(rawValue: 0x27_45DE_A104), type: .public)
+            let peer = PeerID(address: BluetoothAddress(rawValue: 0x45DE_A104_152D), type: .public)
             let (listening, announcing) = try LinkSocket.pair()
             let (near, far) = try LinkSocket.pair()
             var announcements = LinkSocket(adopting: announcing)

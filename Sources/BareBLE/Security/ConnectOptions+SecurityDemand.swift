@@ -6,9 +6,11 @@ extension ConnectOptions {
     /// With every demand but `.none` the link to a bonded peer is encrypted before its first byte; what arrives before
     /// that is discarded, because nothing proves who sent it.
     public enum SecurityDemand: Sendable {
-        /// A bonded peer's link is encrypted; any other is not encrypted. A session demands `.bonded` once a link of it
-        /// was to a bonded peer, also after a restart from its restoration state: without the bond it ends with
-        /// `.notBonded`.
+        /// A bonded peer's link is encrypted; any other is not encrypted. Where such a peer is connected as a central,
+        /// its link is used if the key of the bond encrypts it; otherwise the connect fails with `.notBonded`.
+        ///
+        /// A session demands `.bonded` once a link of it was to a bonded peer, also after a restart from its
+        /// restoration state: without the bond it ends with `.notBonded`.
         case asBonded
         /// Nothing is encrypted, although the peer may be bonded: a device that uses its address may be at the other
         /// end.
