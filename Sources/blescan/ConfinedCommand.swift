@@ -211,7 +211,7 @@ extension SelfTest: ConfinedCommand {
         if case .demo? = adapter { return nil }
         return adapter?.selector ?? .first
     }
-    var namesFiles: Bool { recording.record != nil }
+    var namesFiles: Bool { recording.record != nil || adapter?.isFile == true }
     /// It switches the adapter itself, in the middle.
     var switchesAdapterOn: Bool { false }
 

@@ -30,8 +30,12 @@ extension VirtualPersonality {
             duplicateCache = Self.usualDuplicateCache
         }
         if let held = report.limits?.linksHeld, let refusal = report.limits?.linksRefusedWith {
+            let path = "limits.linksRefusedWith"
+            let status = HCIStatus(rawValue: try UInt8(reported: refusal, path))
+            // Success would be a link that is not there.
+            guard !status.isSuccess else { throw .malformed(path) }
             linkLimit = Int(try UInt8(reported: held, "limits.linksHeld"))
-            beyondLimit = .fails(HCIStatus(rawValue: try UInt8(reported: refusal, "limits.linksRefusedWith")))
+            beyondLimit = .fails(status)
         }
     }
 

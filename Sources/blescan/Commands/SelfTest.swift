@@ -198,4 +198,10 @@ enum SelfTestAdapterArgument: Hashable, Sendable {
         if case .kernel(let selector) = self { return selector }
         return nil
     }
+
+    /// Whether it is the controller of a report in a file.
+    var isFile: Bool {
+        if case .demo(let name) = self { return SelfTestDemo.isFile(name) }
+        return false
+    }
 }

@@ -96,7 +96,9 @@ struct Talk: AsyncParsableCommand {
         } catch let failure as Failure {
             // One operation whose words the shell has taken apart.
             let joined = operation.joined(separator: " ")
-            guard operation.count > 1, (try? TalkOperation(joined)) != nil else { throw failure }
+            guard operation.count > 1, !operation.contains(where: { $0.contains(where: \.isWhitespace) }),
+                (try? TalkOperation(joined)) != nil
+            else { throw failure }
             throw Failure(
                 message: failure.message,
                 hint: "Put each operation in quotes: `blescan talk … \(TalkWords.quoted(joined))`.", status: .usage)

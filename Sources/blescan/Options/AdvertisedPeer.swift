@@ -136,11 +136,18 @@ enum PeerDesignation: Hashable, Sendable {
                 description: "did you mean \(NearNames.list((near + ["name:" + text]).map(\.shellQuoted)))?")
         }
         if let address = address(meantBy: text) { return BadValue(description: "did you mean \(address)?") }
+        if Blescan.isCapture(text) { return BadValue(description: "that is a recording; `blescan replay` reads it.") }
         if text.hasPrefix("/") || text.hasPrefix("./") {
             return BadValue(description: "did you mean \(("unix:" + text).shellQuoted)?")
         }
-        if uuid != nil || AssignedNumbers.characteristic(named: text) != nil {
+        if AssignedNumbers.characteristic(named: text) != nil
+            || uuid.flatMap({ AssignedNumbers.characteristicName($0) }) != nil
+        {
             return BadValue(description: "that is an attribute; name the peer that has it before it.")
+        }
+        if uuid != nil {
+            return BadValue(
+                description: "did you mean service:\(text) or name:\(text)? An attribute comes after its peer.")
         }
         return BadValue(
             description: "write AA:BB:CC:DD:EE:FF, with /random or /public where the type is known, name:NAME or "

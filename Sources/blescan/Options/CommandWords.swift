@@ -59,6 +59,8 @@ struct CommandWords {
     var failure: Failure? {
         var rest = words
         var operands: [String] = []
+        // What is in the place of the value is more important than a peer that is missing then.
+        var isPeerTaken = false
         while let word = rest.popFirst() {
             if word == "--" { return nil }
             guard let option = Self.option(word) else {
@@ -70,7 +72,7 @@ struct CommandWords {
                 if command.commandName == Write._commandName, operands.count > 2, !hasForm {
                     return formless(([word] + rest.prefix { Self.option($0) == nil }).joined(separator: " "))
                 }
-                if let failure = misunderstood(word) { return failure }
+                if let failure = misunderstood(word, before: rest) { return failure }
                 continue
             }
             guard let argument = argument(option.name) else {
@@ -81,10 +83,11 @@ struct CommandWords {
             if argument.takesValue, !option.hasValue, let next = rest.first,
                 argument.takesAnyWord || Self.option(next) == nil
             {
+                isPeerTaken = isPeerTaken || (try? PeerDesignation(argument: next)) != nil
                 rest.removeFirst()
             }
         }
-        return missing(after: operands)
+        return isPeerTaken ? nil : missing(after: operands)
     }
 
     /// Returns a command line with joined short options apart, as getopt reads them: `-jn1` is `-j -n 1`.
@@ -158,26 +161,43 @@ struct CommandWords {
         return Failure(message: "unknown option \(option)", hint: hint, status: .usage)
     }
 
-    /// The options that other tools have under another name.
+    /// The options that other tools have under another name. A device is the adapter of some, and the peer of others.
     private static let synonyms = [
         "timeout": "for", "duration": "for", "time": "for", "seconds": "for", "limit": "count", "max": "count",
-        "interval": "every", "device": "adapter", "hci": "adapter", "interface": "adapter", "controller": "adapter",
+        "interval": "every", "hci": "adapter", "interface": "adapter", "controller": "adapter",
         "verbose": "trace", "debug": "trace", "uuid": "service", "mac": "address", "addr": "address",
         "rssi": "min-rssi", "pin": "passkey", "filter": "name", "pcap": "record", "save": "record",
     ]
 
     /// Returns the failure for a word that is meant as an option, or as another command; `nil` for another one.
-    private func misunderstood(_ word: String) -> Failure? {
+    private func misunderstood(_ word: String, before rest: ArraySlice<String>) -> Failure? {
         let hint: String
         if let digits = word.dropped(prefix: "hci"), UInt16(digits) != nil, argument("--adapter") != nil {
             return Failure(message: "\(word) is an adapter", hint: "Write `--adapter \(word)`.", status: .usage)
         }
         switch command.commandName {
         case Scan._commandName:
-            guard (try? DurationArgument(argument: word)) != nil else { return nil }
-            hint = "Write `--for \(word)` for a time."
-        case Advertise._commandName: hint = "Write `--name \(word.shellQuoted)` for the device's name."
-        case Bonds._commandName: hint = "`blescan forget PEER` removes a bond."
+            // 180d is 180 days as well; 1800 is a time more often than Generic Access.
+            if word.contains(where: \.isLetter), let uuid = BluetoothUUID(written: word),
+                AssignedNumbers.serviceName(uuid) != nil
+            {
+                hint = "Write `--service \(word)` for the devices that advertise it."
+            } else {
+                guard (try? DurationArgument(argument: word)) != nil else { return nil }
+                hint = "Write `--for \(word)` for a time."
+            }
+        case Advertise._commandName:
+            if let name = word.dropped(prefix: "demo:"), VirtualPeer(named: name) != nil {
+                hint = "`blescan serve \(word)` serves a virtual device."
+            } else {
+                // After an option it may be the end of that one's value.
+                guard words.first == word else { return nil }
+                let name = ([word] + rest.prefix { Self.option($0) == nil }).joined(separator: " ")
+                hint = "Write `--name \(name.shellQuoted)` for the device's name."
+            }
+        case Bonds._commandName:
+            guard ["delete", "forget", "remove", "rm", "unpair"].contains(word) else { return nil }
+            hint = "`blescan forget PEER` removes a bond."
         default: return nil
         }
         return Failure(message: "unexpected argument '\(word)'", hint: hint, status: .usage)

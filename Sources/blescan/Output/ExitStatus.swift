@@ -176,11 +176,16 @@ extension Blescan {
 
     /// Returns the command line for a word that is no command, but what one is about; `nil` for another word.
     private static func suggestion(meantBy word: String) -> String? {
-        let captures = [".btsnoop", ".pcap", ".pcapng", ".pklg", ".dialogue", ".cfa", ".gz"]
-        if captures.contains(where: { word.lowercased().hasSuffix($0) }) { return "blescan replay \(word.shellQuoted)" }
+        if isCapture(word) { return "blescan replay \(word.shellQuoted)" }
         if VirtualPeer(named: word) != nil { return "blescan explore demo:\(word)" }
         if let digits = word.dropped(prefix: "hci"), UInt16(digits) != nil { return "blescan scan --adapter \(word)" }
         return nil
+    }
+
+    /// Returns whether a word is the name of a recording.
+    static func isCapture(_ word: String) -> Bool {
+        let endings = [".btsnoop", ".pcap", ".pcapng", ".pklg", ".dialogue", ".cfa", ".gz"]
+        return endings.contains { word.lowercased().hasSuffix($0) }
     }
 
     /// The commands that other tools have under another name.

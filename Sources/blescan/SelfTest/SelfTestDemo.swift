@@ -17,7 +17,7 @@ enum SelfTestDemo {
     /// - Throws: `Failure` for a file that holds no report.
     static func personality(_ name: String) throws(Failure) -> VirtualPersonality? {
         if let known = VirtualPersonality.all.first(where: { $0.name == name }) { return known.personality }
-        guard name.hasSuffix(".json") else { return nil }
+        guard isFile(name) else { return nil }
         var file = try InputFile(name, advice: "Name a report of `blescan selftest --json`.")
         var bytes: [UInt8] = []
         while bytes.count <= longestReport {
@@ -34,6 +34,9 @@ enum SelfTestDemo {
             throw noReport(name, error.description)
         }
     }
+
+    /// Returns whether a name is that of a file with a report.
+    static func isFile(_ name: String) -> Bool { name.hasSuffix(".json") }
 
     private static let longestReport = 1 << 24
 

@@ -21,7 +21,8 @@ struct SelfTestScreen {
 
     /// Returns the verdict and the remarks.
     ///
-    /// - Parameter name: The adapter as its user calls it; `nil` for the kernel's name.
+    /// - Parameter name: The adapter as its user calls it, which may be the name of a file that somebody else has named;
+    ///   `nil` for the kernel's name.
     func lines(of report: SelfTestReport, named name: String? = nil) -> [String] {
         let remarks = report.remarks
         let verdict =
@@ -30,7 +31,7 @@ struct SelfTestScreen {
             case .remark: "fit with \(remarks.count.counted("remark"))"
             case .notRun, .note, .fit: "fit"
             }
-        return ["\(name ?? report.adapter.name): \(verdict)"]
+        return ["\((name ?? report.adapter.name).printable): \(verdict)"]
             + remarks.flatMap { wrapped(words(of: $0), after: "  ", to: 7) }
             + report.quirks.flatMap { wrapped(words(of: "\($0.row): \($0.workaround)"), after: "  → ", to: 7) }
     }

@@ -199,8 +199,12 @@ extension ServedDevice {
                     case .refuse(let code)?: throw ATTRefusal(code)
                     case .call(let body)?: if let code = body(request.value) { throw ATTRefusal(code) }
                     case .echo(let target)?:
-                        try echoes.add(request, to: target)
-                        last.withLock { $0 = request.value }
+                        // A long write may continue the value that is there (Core Vol 3 Part F, 3.4.6.1).
+                        let start = last.withLock(\.self).prefix(request.offset)
+                        guard start.count == request.offset else { throw ATTRefusal(.invalidOffset) }
+                        let value = Array(start) + request.value
+                        try echoes.add(value, of: request, to: target)
+                        last.withLock { $0 = value }
                     case nil: break
                     }
                 })

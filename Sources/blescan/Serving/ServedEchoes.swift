@@ -21,13 +21,15 @@ final class ServedEchoes: Sendable {
         (entries, continuation) = AsyncStream.makeStream(of: Entry.self, bufferingPolicy: .bufferingOldest(256))
     }
 
-    /// Adds a value.
+    /// Adds the value that a characteristic has after a request.
     ///
     /// - Throws: `ATTRefusal` with Insufficient Resources if there is no room: the central writes faster than values are
     ///   sent.
-    func add(_ request: LocalValue.WriteRequest, to target: BluetoothUUID) throws(ATTRefusal) {
+    func add(
+        _ value: [UInt8], of request: LocalValue.WriteRequest, to target: BluetoothUUID
+    ) throws(ATTRefusal) {
         let entry = Entry(
-            central: request.central, characteristic: request.characteristic, value: request.value, target: target)
+            central: request.central, characteristic: request.characteristic, value: value, target: target)
         if case .dropped = continuation.yield(entry) { throw ATTRefusal(.insufficientResources) }
     }
 }

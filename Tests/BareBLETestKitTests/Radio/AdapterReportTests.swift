@@ -133,6 +133,10 @@ import Testing
         }
         let limits = #""linksHeld":-1,"linksRefusedWith":9"#
         expect(.malformed("limits.linksHeld"), of: try Self.report(limits: limits))
+        for status in [0, 256, -1] {
+            let limits = #""linksHeld":1,"linksRefusedWith":\#(status)"#
+            expect(.malformed("limits.linksRefusedWith"), of: try Self.report(limits: limits))
+        }
         #expect(
             AdapterReport.Invalid.malformed("limits.linksHeld").description
                 == "the value of limits.linksHeld is malformed")

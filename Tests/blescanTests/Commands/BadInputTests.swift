@@ -108,6 +108,11 @@ import Testing
         (["version"], "Did you mean --version?"),
         (["talk", "demo:uart", "read", "2a00"], "Put each operation in quotes: `blescan talk … 'read 2a00'`."),
         (["talk", "demo:uart", "reed", "2a00"], "Did you mean read?"),
+        // Only the second one is wrong, and both are in quotes.
+        (
+            ["talk", "demo:uart", "read 2a00", "2a01"],
+            "The operations are read, write, notify, stop, wait, explore, help, quit."
+        ),
         (["explore", "hci0"], "Write `--adapter hci0`."),
     ])
     func whatIsMeantIsSuggested(_ arguments: [String], _ hint: String) async throws {

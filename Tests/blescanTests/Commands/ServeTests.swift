@@ -151,6 +151,36 @@ import Testing
         }
     }
 
+    /// A part that is written alone continues the value, as of the virtual device itself, and leaves no gap.
+    @Test func aSerialLineTakesPartsOfValues() async throws {
+        try await VirtualTime.run { time in
+            let radio = VirtualRadio(time: time)
+            let command = try Serve.parse(["demo:uart", "--for", "60s", "--json"])
+            let central = Central(radio: radio)
+            let serving = time.task {
+                try await command.serve(
+                    ServedDevice(.uart), on: central, ServedRequests(), keepingSubscriptionsIn: nil)
+            }
+            let phone = await radio.addCentral()
+            try await phone.connect()
+            let handle = try await phone.characteristic(Self.receive).value
+            try await phone.subscribe(to: Self.send)
+            try await phone.write([0x68, 0x69], at: handle)
+            try await phone.prepare([0x21], at: handle, from: 2)
+            try await phone.execute()
+            try await phone.prepare([0x21], at: handle, from: 4)
+            await #expect(throws: VirtualCentralError.refused(opcode: 0x18, handle: handle, code: .invalidOffset)) {
+                try await phone.execute()
+            }
+            var values: [[UInt8]] = []
+            for _ in 0..<2 { values.append(try await phone.nextValue().bytes) }
+            #expect(values == [[0x68, 0x69], [0x68, 0x69, 0x21]])
+            try await time.clock.sleep(for: .seconds(1))
+            #expect(await phone.unreadValues.isEmpty)
+            try await serving.value
+        }
+    }
+
     /// A newcomer's first session: what is written comes back, and each write is printed once.
     @Test func talkGetsAnEcho() async throws {
         let folder = try TestFolder()
@@ -160,7 +190,7 @@ import Testing
         try await waited(for: "it serves") { FileManager.default.fileExists(atPath: path) }
         let client = try await BuiltProgram.run([
             "talk", "unix:\(path)", "notify nordic-uart-tx", "write nordic-uart-rx --text hi",
-            "write nordic-uart-rx --text ho --without-response", "wait 2 --for 20s", "--json",
+            "write nordic-uart-rx --text ho --without-response", "wait 2", "--json",
         ])
         #expect(client.status == 0, "\(client.errors)")
         let values = try client.objects().filter { $0["event"] as? String == "notification" }

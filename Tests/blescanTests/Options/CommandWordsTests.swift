@@ -98,6 +98,9 @@ import Testing
         #expect(try failure("replay") == nil)
         #expect(try failure("watch") == nil)
         #expect(try failure("doctor", "--for", "soon") == nil)
+        // And so is the value of an option that has taken the peer in its place.
+        #expect(try failure("explore", "--timeout", "demo:battery") == nil)
+        #expect(try failure("explore", "--timeout", "5")?.message == "missing expected argument '<peer>'")
     }
 
     @Test func aWordThatIsMeantAsAnOptionBecomesOne() throws {
@@ -109,7 +112,24 @@ import Testing
         #expect(try failure("scan", "1m30s", "--json")?.hint == "Write `--for 1m30s` for a time.")
         #expect(try failure("scan", "kitchen") == nil)
         #expect(try failure("advertise", "My lamp")?.hint == "Write `--name 'My lamp'` for the device's name.")
+        #expect(try failure("advertise", "My", "lamp", "--json")?.hint?.hasPrefix("Write `--name 'My lamp'` ") == true)
         #expect(try failure("bonds", "remove")?.hint == "`blescan forget PEER` removes a bond.")
+    }
+
+    /// A wrong suggestion is worse than none.
+    @Test func aWordThatIsMeantOtherwiseIsNotForced() throws {
+        let service = try failure("scan", "180d")
+        #expect(service?.hint == "Write `--service 180d` for the devices that advertise it.", "and not for 180 days")
+        #expect(try failure("scan", "1800")?.hint == "Write `--for 1800` for a time.")
+        #expect(
+            try failure("advertise", "demo:uart")?.hint == "`blescan serve demo:uart` serves a virtual device.")
+        #expect(try failure("advertise", "--name", "My", "lamp") == nil)
+        #expect(try failure("advertise", "--service", "180d", "180f") == nil)
+        #expect(try failure("bonds", "list") == nil)
+        #expect(try failure("bonds", "AA:BB:CC:DD:EE:FF") == nil)
+        #expect(
+            try failure("read", "--device", "AA:BB:CC:DD:EE:FF", "2a19")?.hint
+                == "`blescan read --help` lists the options.")
     }
 
     @Test func optionsOfOtherToolsAreKnown() throws {
@@ -125,6 +145,9 @@ import Testing
         ("/tmp/belt", "did you mean unix:/tmp/belt?"), ("2a19", "that is an attribute; name the peer"),
         ("battery-level", "that is an attribute; name the peer"), ("180f", "did you mean service:180f or name:180f?"),
         ("battery", "did you mean demo:battery, service:battery or name:battery?"),
+        ("beef", "did you mean service:beef or name:beef? An attribute comes after its peer."),
+        ("6e400003-b5a3-f393-e0a9-e50e24dcca9e", "that is an attribute; name the peer"),
+        ("./street.btsnoop", "that is a recording; `blescan replay` reads it."),
         ("kitchen", "write AA:BB:CC:DD:EE:FF"),
         ("AA:BB:CC:DD:EE", "write AA:BB:CC:DD:EE:FF"),
     ])

@@ -1,5 +1,8 @@
+import ArgumentParser
 import Foundation
 import Testing
+
+@testable import blescan
 
 /// `blescan selftest` as its users run it, on virtual adapters.
 @Suite struct SelfTestCommandTests {
@@ -58,6 +61,12 @@ import Testing
             #expect(outcome.status == 65 && outcome.output.isEmpty)
             #expect(outcome.errors.contains(reason), "\(outcome.errors)")
         }
+    }
+
+    /// Root keeps its way to the file, as for each file that the user names.
+    @Test(arguments: [("demo:report.json", true), ("demo:bluetooth5", false), ("hci0", false)])
+    func onlyAReportIsAFile(_ adapter: String, _ isFile: Bool) throws {
+        #expect(try SelfTest.parse(["--adapter", adapter]).namesFiles == isFile)
     }
 
     @Test func wrongUsagePrintsAsRecorded() async throws {

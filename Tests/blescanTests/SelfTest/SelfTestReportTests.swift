@@ -117,6 +117,9 @@ import Testing
             let lines = SelfTestScreen(width: width).lines(of: result)
             #expect(lines.allSatisfy { !$0.contains("\u{1B}") })
         }
+        // A virtual adapter may be the file of a stranger.
+        let verdict = SelfTestScreen(width: nil).lines(of: Self.report { _ in }, named: "demo:\u{1B}[2J.json").first
+        #expect(verdict?.hasPrefix("demo:\\u{1b}[2J.json: ") == true)
     }
 
     @Test func percentilesAreThoseOfAllTimes() {
