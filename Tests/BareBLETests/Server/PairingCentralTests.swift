@@ -100,6 +100,29 @@ import Testing
         }
     }
 
+    /// The return of an adapter that is pulled out while it is being managed is managed too, before it advertises.
+    @Test func anAdapterThatComesBackWhileItIsManagedIsManagedAgain() async throws {
+        try await PairingBench.run { bench in
+            try await bench.local.allowPairing(.justWorks)
+            let phone = try await bench.connect()
+            try await bench.pair(phone)
+            await bench.radio.unplug()
+            try await bench.sleep(.seconds(5))
+            await bench.radio.ignoreManagementPacket([4, 0, 0, 0, 0, 0])
+            await bench.radio.plugIn(isUp: true)
+            try await bench.sleep(.seconds(3))
+            await bench.radio.ignoreManagementPacket(nil)
+            await bench.radio.unplug()
+            await bench.radio.plugIn(isUp: true)
+            for _ in 0..<6_000 {
+                if await !bench.radio.advertisements().isEmpty { break }
+                try await bench.sleep(.milliseconds(10))
+            }
+            #expect(await bench.radio.advertisements().count == 1)
+            #expect(await bench.radio.longTermKeys().count == 1)
+        }
+    }
+
     /// Another program may advertise, so that nothing of this one looks at the adapter.
     @Test(arguments: [true, false]) func anAdapterThatComesBackIsManagedWithoutAnAdvertisement(
         _ announcesChanges: Bool
