@@ -617,6 +617,25 @@ import Testing
         }
     }
 
+    /// Anybody may make a link with the address of a bonded central, and that itself encrypts its link a moment later.
+    @Test func aLinkWithoutTheKeyOfTheBondDoesNotEndASession() async throws {
+        try await PairingBench.run { bench in
+            try await bench.local.allowPairing(.justWorks)
+            let phone = try await bench.connect()
+            try await bench.pair(phone)
+            let peer = try #require(await bench.paired().first).peer
+            await phone.disconnect()
+            try await bench.reconnect(phone)
+            let session = try await bench.central.session(with: peer)
+            let early = await #expect(throws: BLEError.self) { _ = try await session.ready(within: .seconds(10)) }
+            #expect(early?.code == .timedOut)
+            await bench.radio.encrypt(phone)
+            let link = try await session.ready(within: .seconds(120))
+            #expect(await link.security.isEncrypted)
+            await session.disconnect()
+        }
+    }
+
     /// Whoever uses the identity of a central first keeps that one away. It could not be told from it otherwise.
     @Test(.row("P18")) func noCentralGetsABondWithTheIdentityOfAnotherConnectedOne() async throws {
         try await PairingBench.run { bench in
