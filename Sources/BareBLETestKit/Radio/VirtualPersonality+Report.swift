@@ -31,7 +31,10 @@ extension VirtualPersonality {
         }
         if let held = report.limits?.linksHeld, let refusal = report.limits?.linksRefusedWith {
             linkLimit = Int(try UInt8(reported: held, "limits.linksHeld"))
-            beyondLimit = .fails(HCIStatus(rawValue: try UInt8(reported: refusal, "limits.linksRefusedWith")))
+            let status = HCIStatus(rawValue: try UInt8(reported: refusal, "limits.linksRefusedWith"))
+            // The event of a link that is up would follow, without one.
+            guard !status.isSuccess else { throw .malformed("limits.linksRefusedWith") }
+            beyondLimit = .fails(status)
         }
     }
 

@@ -131,8 +131,12 @@ import Testing
             let check = #"{"id":"S05","statuses":\#(statuses)}"#
             expect(.malformed("checks.S05.statuses.\(path)"), of: try Self.report(checks: check))
         }
-        let limits = #""linksHeld":-1,"linksRefusedWith":9"#
-        expect(.malformed("limits.linksHeld"), of: try Self.report(limits: limits))
+        for (limits, name) in [
+            (#""linksHeld":-1,"linksRefusedWith":9"#, "linksHeld"),
+            (#""linksHeld":1,"linksRefusedWith":0"#, "linksRefusedWith"),
+        ] {
+            expect(.malformed("limits.\(name)"), of: try Self.report(limits: limits))
+        }
         #expect(
             AdapterReport.Invalid.malformed("limits.linksHeld").description
                 == "the value of limits.linksHeld is malformed")
