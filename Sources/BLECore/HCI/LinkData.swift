@@ -11,6 +11,8 @@ package struct LinkData: Hashable, Sendable {
     /// A Boolean value that indicates whether its sender waits for a response, without which it ends the link after
     /// 30 s: an ATT request, an indication or a Security Request.
     package let needsResponse: Bool
+    /// A Boolean value that indicates whether encrypting the link is that response: it is a Security Request.
+    package let needsEncryption: Bool
 
     /// Reads the beginning of a packet, without its packet type; `nil` where that is cut.
     package init?(_ packet: Span<UInt8>) {
@@ -20,8 +22,10 @@ package struct LinkData: Hashable, Sendable {
         let isContinued = (word >> 12) & 0b11 == Self.continuation
         guard !isContinued, reader.skip(2), let channel = reader.u16(), let opcode = reader.u8() else {
             needsResponse = false
+            needsEncryption = false
             return
         }
+        needsEncryption = channel == Self.securityChannel && opcode == Self.securityRequest
         needsResponse =
             switch channel {
             case Self.attributeChannel:
@@ -29,8 +33,7 @@ package struct LinkData: Hashable, Sendable {
                 case .request, .indication: true
                 case .response, .command, .notification, .confirmation: false
                 }
-            case Self.securityChannel: opcode == Self.securityRequest
-            default: false
+            default: needsEncryption
             }
     }
 

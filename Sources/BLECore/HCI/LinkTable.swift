@@ -143,15 +143,17 @@ package struct LinkTable: ~Copyable {
         /// Whether the end of the last link was concluded from a response, so that its report may still come.
         var isReportDue = false
         var dataAhead = DataAhead()
-        /// Whether a packet to which the peer needs a response came ahead of the last link with the handle.
-        var hasLostRequest = false
+        /// What came ahead of the last link with the handle.
+        var lost = DataAhead()
     }
 
     /// What came for a handle since the last connection attempt began, while no link was known to have it.
     private struct DataAhead {
         var packets = 0
-        /// How many of them need a response.
+        /// How many of them need a response, other than that the link is encrypted.
         var requests = 0
+        /// How many of them are Security Requests.
+        var securityRequests = 0
     }
 
     private var entries: [ConnectionHandle: Entry] = [:]
@@ -350,7 +352,7 @@ extension LinkTable {
         packetsAhead += ahead.packets
         entries[complete.handle, default: Entry()].beginnings += 1
         entries[complete.handle]?.dataAhead = DataAhead()
-        entries[complete.handle]?.hasLostRequest = ahead.requests > 0
+        entries[complete.handle]?.lost = ahead
         entries[complete.handle]?.isReportDue = false
         entries[complete.handle]?.keySize = nil
         entries[complete.handle]?.encryptionFailure = nil
@@ -375,19 +377,32 @@ extension LinkTable {
 
     /// Data came for a handle: ahead of the link's Connection Complete, where that follows.
     ///
-    /// - Parameter needsResponse: Whether its sender waits for a response.
-    package mutating func dataSeen(on handle: ConnectionHandle, needsResponse: Bool = false) {
+    /// - Parameters:
+    ///   - needsResponse: Whether its sender waits for a response.
+    ///   - needsEncryption: Whether encrypting the link is that response.
+    package mutating func dataSeen(
+        on handle: ConnectionHandle, needsResponse: Bool = false, needsEncryption: Bool = false
+    ) {
         switch entries[handle]?.state {
         case .registered, .seen: return
         case .unknown, .ended, .endedUnseen, nil:
             entries[handle, default: Entry()].dataAhead.packets += 1
-            if needsResponse { entries[handle]?.dataAhead.requests += 1 }
+            if needsEncryption {
+                entries[handle]?.dataAhead.securityRequests += 1
+            } else if needsResponse {
+                entries[handle]?.dataAhead.requests += 1
+            }
         }
     }
 
     /// Returns a Boolean value that indicates whether the peer of the last link with a handle waits in vain for a
     /// response, because its request came ahead of the link, and the kernel has dropped it.
-    package func hasLostRequest(on handle: ConnectionHandle) -> Bool { entries[handle]?.hasLostRequest ?? false }
+    ///
+    /// - Parameter isEncrypted: Whether the link is encrypted next, which is what a Security Request asks for.
+    package func hasLostRequest(on handle: ConnectionHandle, isEncrypted: Bool = false) -> Bool {
+        guard let lost = entries[handle]?.lost else { return false }
+        return lost.requests > 0 || !isEncrypted && lost.securityRequests > 0
+    }
 
     /// A Disconnection Complete was read.
     ///

@@ -162,8 +162,8 @@ extension Adapter {
                 let limit = retry.attemptDeadline(mayChangeAddress: mayChangeAddress(target), at: loop.now())
                 switch await initiate(target, parameters, until: limit) {
                 case .success(let complete)?:
-                    step = retry.initiated(
-                        complete.handle, hasLostRequest: links.hasLostRequest(on: complete.handle), at: loop.now())
+                    let hasLost = links.hasLostRequest(on: complete.handle, isEncrypted: target.required != nil)
+                    step = retry.initiated(complete.handle, hasLostRequest: hasLost, at: loop.now())
                     continue
                 case .failure(let reason)?:
                     error = self.error(reason, peer)

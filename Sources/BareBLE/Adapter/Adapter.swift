@@ -180,7 +180,7 @@ extension Adapter {
             case .foreignCommand(let command): if let command { identification.received(command) }
             case .foreign(let opcode, let status): foreignCompletion(opcode, status)
             case .received(let event): received(event)
-            case .data(let data): links.dataSeen(on: data.handle, needsResponse: data.needsResponse)
+            case .data(let data): dataSeen(data)
             case .lost(let presence): lost(presence)
             }
         }
@@ -376,11 +376,15 @@ extension Adapter {
             case .received(.connectionUpdateComplete(let complete)): wake(links.updated(complete))
             case .received(.phyUpdateComplete(let complete)): wake(links.updated(complete))
             case .received: break
-            case .data(let data): links.dataSeen(on: data.handle, needsResponse: data.needsResponse)
+            case .data(let data): dataSeen(data)
             case .lost, .finished, .foreign, .foreignCommand: perform([event])
             }
         }
         logWarnings()
+    }
+
+    private func dataSeen(_ data: LinkData) {
+        links.dataSeen(on: data.handle, needsResponse: data.needsResponse, needsEncryption: data.needsEncryption)
     }
 
     /// The controller has no link with this handle any more; its peer, if it was one of this program.

@@ -8,7 +8,8 @@ internal import Logging
 // that connect claims its link here. Any other goes to the server.
 //
 // Invariants
-// - A link of the central role is kept until its connect claims it, or `claimTime` is over. Then it is closed.
+// - A link of the central role is kept until its connect claims it, until the next link with its handle begins, or
+//   `claimTime` is over. Then it is closed.
 // - The controller's event about a link is read before the link is routed, because it has its role.
 // - Only the adapter uses it, on its event loop.
 
@@ -83,6 +84,9 @@ final class LinkAcceptor {
 
     /// The controller has reported a link.
     func began(_ complete: LEConnectionComplete) {
+        // The socket of an earlier link with this handle, which ended before its connect claimed it. The kernel hands on
+        // the new one later.
+        drop(complete.handle)
         if complete.isCentral { initiated.insert(complete.handle) } else { initiated.remove(complete.handle) }
     }
 

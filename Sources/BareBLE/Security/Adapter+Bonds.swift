@@ -73,7 +73,7 @@ extension Adapter {
         guard bond(with: link.peer) != nil else { return missingBondError(subject, during: operation) }
         return BLEError(
             .notBonded, subject: subject, during: operation, because: "its bond is not used on this link",
-            hint: "Connect again.")
+            hint: "Connect again.", origin: .peer)
     }
 
     /// What `forgetBond` is, for messages.

@@ -130,7 +130,13 @@ extension Adapter {
     }
 
     private func manageAndAdvertise() async {
+        let losses = monitor.losses
         await manageOrWarn(during: "serve centrals")
+        // It may have gone and come back meanwhile, and what has failed was the setup of the adapter as it was before.
+        // Once: a setup may switch the adapter off by itself.
+        if !coordinator.isManaged, presence == .up, monitor.losses != losses {
+            await manageOrWarn(during: "serve centrals")
+        }
         security.setManagingForCentrals(false)
         if presence == .up { perform(advertiser.adapterUp()) }
     }

@@ -90,7 +90,8 @@ extension Peripheral {
         guard !security.isEncrypted else { return nil }
         return BLEError(
             .notBonded, subject: name, during: operation,
-            because: "there is a bond, and this link is not encrypted with its key", hint: "Connect again.")
+            because: "there is a bond, and this link is not encrypted with its key", hint: "Connect again.",
+            origin: .peer)
     }
 
     /// Follows the encryption of the link from its beginning.

@@ -95,6 +95,8 @@ extension SessionFailures {
         if waitsForAdapter, Self.adapterCodes.contains(error.code) { return .adapterLost }
         // A user who refuses is not asked again; a peer may be put into its pairing mode.
         if error.code == .pairingRefused, error.origin != .peer { return .final }
+        // The bond is there: a link that does not use it, such as one that a central has just made, will end.
+        if error.code == .notBonded, error.origin == .peer { return .passing }
         return Self.finalCodes.contains(error.code) ? .final : .passing
     }
 

@@ -27,6 +27,8 @@ import Testing
         let data = try #require(parsed)
         #expect(data.handle == 0x0040)
         #expect(data.needsResponse == needsResponse)
+        // SMP_SECURITY_REQUEST.
+        #expect(data.needsEncryption == hex.hasSuffix("06000b05"))
         // Cut anywhere, it needs none before its opcode is there.
         for count in packet.indices {
             let cut = LinkData(packet.span.extracting(first: count))

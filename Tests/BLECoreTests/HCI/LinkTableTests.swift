@@ -95,6 +95,17 @@ import Testing
         #expect(table.packetsAhead == 2)
     }
 
+    /// Encrypting the link is what a Security Request asks for; a request of ATT needs its own response.
+    @Test(.row("W44")) func aSecurityRequestAheadOfALinkThatIsEncryptedIsNotLost() throws {
+        for (isSecurityRequest, isLost) in [(true, false), (false, true)] {
+            var table = LinkTable()
+            table.dataSeen(on: handle, needsResponse: true, needsEncryption: isSecurityRequest)
+            table.began(try connection())
+            #expect(table.hasLostRequest(on: handle) == true)
+            #expect(table.hasLostRequest(on: handle, isEncrypted: true) == isLost)
+        }
+    }
+
     @Test func theReasonOfAnEndIsKeptForItsOwnerOnce() throws {
         var table = LinkTable()
         let first = table.register(handle, peer)

@@ -36,6 +36,36 @@ import Testing
         }
     }
 
+    /// A link that is made again often has the handle of the one before, whose socket no connect has claimed.
+    @Test func theNextLinkWithAHandleDoesNotGetTheSocketOfTheOneBefore() async throws {
+        try await VirtualTime.run { time in
+            let peer = PeerID(address: BluetoothAddress(rawValue: 0x27_45DE_A104), type: .public)
+            let (listening, announcing) = try LinkSocket.pair()
+            let (near, far) = try LinkSocket.pair()
+            var announcements = LinkSocket(adopting: announcing)
+            var earlier = LinkSocket(adopting: far)
+            let acceptor = LinkAcceptor(
+                on: time.loop, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+            let socket = ListeningSocket(simulatedBy: listening) {
+                ListeningSocket.AnnouncedLink(descriptor: near, peer: peer, handle: 0x0040) { nil }
+            }
+            try acceptor.begin(socket, of: "hci0", for: ObjectIdentifier(acceptor), readable: {}) { _, _, _ in }
+            acceptor.began(try Self.ownLink())
+            let sent = announcements.send([0])
+            #expect(sent == .sent)
+            acceptor.acceptAll()
+            var buffer = [UInt8](repeating: 0, count: LinkSocket.bufferSize)
+            let before = earlier.receive(into: &buffer)
+            #expect(before == .wouldBlock, "it waits for its connect")
+            acceptor.ended(0x0040)
+            acceptor.began(try Self.ownLink())
+            let after = earlier.receive(into: &buffer)
+            let isClosed = if case .ended = after { true } else { false }
+            #expect(isClosed)
+            acceptor.end()
+        }
+    }
+
     /// The beginning of a link of the central role with the handle 0x0040.
     private static func ownLink() throws -> LEConnectionComplete {
         let bytes = try Hex.decode("3e130100400000002d1504a1de4527000000d00705")

@@ -100,6 +100,29 @@ import Testing
         }
     }
 
+    /// The return of an adapter that is pulled out while it is being managed is managed too, before it advertises.
+    @Test func anAdapterThatComesBackWhileItIsManagedIsManagedAgain() async throws {
+        try await PairingBench.run { bench in
+            try await bench.local.allowPairing(.justWorks)
+            let phone = try await bench.connect()
+            try await bench.pair(phone)
+            await bench.radio.unplug()
+            try await bench.sleep(.seconds(5))
+            await bench.radio.ignoreManagementPacket([4, 0, 0, 0, 0, 0])
+            await bench.radio.plugIn(isUp: true)
+            try await bench.sleep(.seconds(3))
+            await bench.radio.ignoreManagementPacket(nil)
+            await bench.radio.unplug()
+            await bench.radio.plugIn(isUp: true)
+            for _ in 0..<6_000 {
+                if await !bench.radio.advertisements().isEmpty { break }
+                try await bench.sleep(.milliseconds(10))
+            }
+            #expect(await bench.radio.advertisements().count == 1)
+            #expect(await bench.radio.longTermKeys().count == 1)
+        }
+    }
+
     /// Another program may advertise, so that nothing of this one looks at the adapter.
     @Test(arguments: [true, false]) func anAdapterThatComesBackIsManagedWithoutAnAdvertisement(
         _ announcesChanges: Bool
@@ -591,6 +614,25 @@ import Testing
             let device = try await bench.central.connect(peer)
             #expect(await device.security.isEncrypted)
             await device.disconnect()
+        }
+    }
+
+    /// Anybody may make a link with the address of a bonded central, and that itself encrypts its link a moment later.
+    @Test func aLinkWithoutTheKeyOfTheBondDoesNotEndASession() async throws {
+        try await PairingBench.run { bench in
+            try await bench.local.allowPairing(.justWorks)
+            let phone = try await bench.connect()
+            try await bench.pair(phone)
+            let peer = try #require(await bench.paired().first).peer
+            await phone.disconnect()
+            try await bench.reconnect(phone)
+            let session = try await bench.central.session(with: peer)
+            let early = await #expect(throws: BLEError.self) { _ = try await session.ready(within: .seconds(10)) }
+            #expect(early?.code == .timedOut)
+            await bench.radio.encrypt(phone)
+            let link = try await session.ready(within: .seconds(120))
+            #expect(await link.security.isEncrypted)
+            await session.disconnect()
         }
     }
 
