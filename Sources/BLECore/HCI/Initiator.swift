@@ -181,6 +181,9 @@ package struct Initiator: ~Copyable {
     private var retries = 0
     /// Whether an attempt of another program, or of the kernel, is pending, as far as that was seen.
     private var hasForeignAttempt = false
+    /// Whether such an attempt was cancelled, and its Connection Complete was not seen yet: that may come after
+    /// the confirmation of an attempt of this machine, because another socket carries it.
+    private var awaitsForeignEnd = false
     private var turns = Turns.free
 
     package init() {}
@@ -282,6 +285,7 @@ package struct Initiator: ~Copyable {
             hasForeignAttempt = true
             return []
         case (.leCreateConnectionCancel, .success?):
+            awaitsForeignEnd = hasForeignAttempt
             hasForeignAttempt = false
             return []
         case (.leCreateConnectionCancel, .commandDisallowed?):
@@ -296,7 +300,8 @@ package struct Initiator: ~Copyable {
     /// A Connection Complete was read.
     package mutating func received(_ complete: LEConnectionComplete, at now: BootInstant) -> [Action] {
         // A controller makes one attempt at a time.
-        if complete.isCentral { hasForeignAttempt = false }
+        let isForeignEnd = awaitsForeignEnd && complete.status == .unknownConnection
+        if complete.isCentral { (hasForeignAttempt, awaitsForeignEnd) = (false, false) }
         if case .cancelUnconfirmed(let pending) = state { return ended(pending, complete) }
         guard let peer = attempt?.peer, complete.mayEndAttempt(to: peer) else { return [] }
         switch state {
@@ -312,6 +317,7 @@ package struct Initiator: ~Copyable {
         case .unwanted(_, let reason, _):
             return complete.status.isSuccess ? disconnect(complete, reason) : []
         case .pending:
+            if isForeignEnd { return [] }
             return finish(complete.status.isSuccess ? .success(complete) : .failure(.failed(complete.status)))
         case .cancelling(_, let reason, _, _), .ending(_, .endUnreported(let reason), _), .ending(_, let reason, _):
             return complete.status.isSuccess ? disconnect(complete, reason) : finish(.failure(reason))
@@ -344,7 +350,7 @@ package struct Initiator: ~Copyable {
 
     /// The adapter was unplugged, switched off or reset.
     package mutating func adapterLost() -> [Action] {
-        hasForeignAttempt = false
+        (hasForeignAttempt, awaitsForeignEnd) = (false, false)
         switch state {
         case .idle: return []
         case .cancelUnconfirmed(let pending):

@@ -154,7 +154,7 @@ enum PeerDesignation: Hashable, Sendable {
                 + "service:UUID, unix:PATH or demo:NAME.")
     }
 
-    /// Returns the address that is written with other separators, or with none.
+    /// Returns the address that is written with separators that are not taken.
     private static func address(meantBy text: String) -> BluetoothAddress? {
         let digits = text.filter { !"-_.: ".contains($0) }
         guard digits.utf8.count == 12, digits.allSatisfy(\.isHexDigit) else { return nil }

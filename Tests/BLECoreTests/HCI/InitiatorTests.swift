@@ -409,6 +409,20 @@ import Testing
         }
     }
 
+    /// Its end is on the socket of LE events, which may be after that of confirmations.
+    @Test(.row("W38")) func theEndOfAnotherProgramsAttemptDoesNotEndTheNextOne() throws {
+        let cancelled = try complete(status: "02", peer: "000000000000")
+        var next = Initiator()
+        _ = next.foreignCompletion(.leCreateConnection, .success)
+        _ = next.foreignCompletion(.leCreateConnectionCancel, .success)
+        _ = try next.begin(attempt(), at: start)
+        #expect(next.commandFinished(create, nil, at: start) == [])
+        #expect(next.received(cancelled, at: start) == [])
+        // Once: another program may cancel this attempt too.
+        _ = next.foreignCompletion(.leCreateConnectionCancel, .success)
+        #expect(next.received(cancelled, at: start) == [.finish(.failure(.failed(.unknownConnection)))])
+    }
+
     @Test func connectsTakeTurnsInOrder() {
         var initiator = Initiator()
         #expect(initiator.takeTurn() == true)

@@ -141,7 +141,7 @@ import Testing
     }
 
     @Test(arguments: [
-        ("aabbccddeeff", "did you mean AA:BB:CC:DD:EE:FF?"), ("AA-BB-CC-DD-EE-FF", "did you mean AA:BB:CC:DD:EE:FF?"),
+        ("aabb.ccdd.eeff", "did you mean AA:BB:CC:DD:EE:FF?"), ("AA_BB_CC_DD_EE_FF", "did you mean AA:BB:CC:DD:EE:FF?"),
         ("/tmp/belt", "did you mean unix:/tmp/belt?"), ("2a19", "that is an attribute; name the peer"),
         ("battery-level", "that is an attribute; name the peer"), ("180f", "did you mean service:180f or name:180f?"),
         ("battery", "did you mean demo:battery, service:battery or name:battery?"),
