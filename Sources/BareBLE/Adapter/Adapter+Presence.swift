@@ -183,7 +183,8 @@ extension Adapter {
     /// Looks at the adapter every two seconds while it is used, and while it is followed and the kernel announces
     /// nothing.
     func watchPresence() {
-        guard scan.hasScans || initiator.isBusy || advertiser.setCount > 0 || followsByLooking() else {
+        let isAdvertising = advertiser.setCount > 0 || instances.count > 0
+        guard scan.hasScans || initiator.isBusy || isAdvertising || followsByLooking() else {
             return monitor.stopTimer(loop)
         }
         monitor.startTimer(loop) { [weak self] in self?.assumeIsolated { $0.lookAgain() } }
@@ -260,6 +261,7 @@ extension Adapter {
         // What failed before it was pulled out need not fail again.
         security.setUpEnded(nil)
         useManagement(of: found.index)
+        useInstances(of: found.index)
         // An adapter that is there was switched off on purpose; one that comes back is off by itself.
         if !found.isUp { restorePower() }
         if monitor.keepsPower {
@@ -280,6 +282,7 @@ extension Adapter {
         setUpController(traits)
         perform(scan.adapterUp(at: loop.now()))
         perform(advertiser.adapterUp())
+        instances.adapterUp()
         manageForCentrals()
     }
 

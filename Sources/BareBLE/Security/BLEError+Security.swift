@@ -3,7 +3,7 @@ internal import BLELinux
 internal import Glibc
 
 extension BLEError {
-    private static let managementCapability =
+    static let managementCapability =
         "Run as root, or give the program the capability: `setcap cap_net_raw,cap_net_admin+ep PROGRAM`."
     private static let examination = "`blescan doctor` examines the adapter; `dmesg` shows what the kernel reports."
     private static let powerCycle = "Disconnect all peers and try again: the adapter is then switched off and on."
