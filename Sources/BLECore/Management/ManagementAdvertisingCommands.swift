@@ -2,8 +2,8 @@
 // shared by all programs, and outlive the sockets that have added them.
 //
 // An instance is added in two steps: its parameters, then its data, which puts it on air. Adding a number again
-// replaces the instance. The older Add Advertising (0x003E) has no use here: it cannot set the interval. Set Advertising
-// (0x0029) must not be used: with it, the kernel cannot connect.
+// replaces the instance. The older Add Advertising (0x003E) has no use here: it cannot set the interval. Set
+// Advertising (0x0029) must not be used: with it, the kernel cannot connect.
 
 /// What an advertising instance is to be, and what a kernel supports, one bit each.
 ///

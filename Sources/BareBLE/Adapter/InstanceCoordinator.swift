@@ -379,6 +379,12 @@ extension BLEError {
             self.init(
                 .adapterDown, subject: adapter, during: operation, because: "the adapter was switched off or reset",
                 hint: "Try again when it is on.")
+        case .command(let failure) where failure.status == .permissionDenied:
+            // The right to the interface has been shown by then.
+            self.init(
+                .busy, subject: adapter, during: operation,
+                because: "the controller does not advertise so beside the links that are up",
+                hint: "Disconnect a central first.")
         case .command(let failure): self.init(failure, advertisingOn: adapter, during: operation)
         case .stopped:
             self.init(.cancelled, subject: adapter, during: operation, because: "it was stopped")

@@ -31,8 +31,8 @@ public struct Advertisement: Hashable, Sendable, ExpressibleByArrayLiteral {
         /// for several advertisements on a controller with one advertiser, which the kernel puts on air in turn; and
         /// beside bluetoothd, whose instances and these share the controller. On a controller with one advertiser, one
         /// back end is in use at a time. An instance that is not connectable has a random address, another one each
-        /// time that it is added. If another program has made the adapter connectable, every instance is. The adapter is
-        /// under management from then on: the kernel lets no central bond before
+        /// time that it is added. If another program has made the adapter connectable, every instance is. The adapter
+        /// is under management from then on: the kernel lets no central bond before
         /// ``LocalPeripheral/allowPairing(_:for:)``.
         ///
         /// A killed program leaves its instances to the kernel. The next one that advertises in this way removes them,

@@ -1,6 +1,6 @@
 internal import BLECore
 
-// The advertising instances of one adapter in the virtual kernel, and the commands by which the kernel puts them on air.
+// The advertising instances of one adapter in the virtual kernel, and the commands by which it puts them on air.
 //
 // Invariants
 // - On a controller with advertising sets, each instance has the set of its number. Without sets the newest instance is

@@ -83,9 +83,9 @@ struct Advertise: AsyncParsableCommand {
     var extended = false
 
     @Flag(
-        help:
-            "Have the kernel advertise, beside other programs and under an address of its choice. It needs CAP_NET_ADMIN."
-    )
+        help: ArgumentHelp(
+            "Have the kernel advertise, beside other programs and under an address of its choice. It needs "
+                + "CAP_NET_ADMIN."))
     var management = false
 
     @Option(

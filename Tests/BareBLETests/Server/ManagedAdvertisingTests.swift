@@ -16,7 +16,10 @@ import Testing
     /// Sends packets as another program does, which then ends.
     private static func send(_ packets: [[UInt8]], _ radio: VirtualRadio, _ time: VirtualTime) async throws {
         var socket = LinkSocket(adopting: try await radio.openManagement().get())
-        for packet in packets { #expect(socket.send(packet) == .sent) }
+        for packet in packets {
+            let outcome = socket.send(packet)
+            #expect(outcome == .sent)
+        }
         await time.settle()
         while socket.receivePacket() != nil {}
     }
