@@ -729,7 +729,7 @@ _blescan_serve() {
 
 _blescan_advertise() {
     repeating_flags=()
-    non_repeating_flags=(--extended --json -j --version -h --help)
+    non_repeating_flags=(--extended --management --json -j --version -h --help)
     repeating_options=(--service)
     non_repeating_options=(--name --manufacturer --ibeacon --url --eddystone-uid --eddystone-tlm --measured-power --interval --adapter -i --for --color)
     __blescan_offer_flags_options 0

@@ -158,6 +158,8 @@ extension Serve: ConfinedCommand {
 extension Advertise: ConfinedCommand {
     var radio: AdapterSelector? { adapter?.selector ?? .first }
     var namesFiles: Bool { false }
+    /// The kernel checks CAP_NET_ADMIN where the management interface is opened, which a lost one is again.
+    var keptForRadio: [Privileges.Capability] { management ? [.netRaw, .netAdmin] : [.netRaw] }
 }
 
 extension Bonds: ConfinedCommand {

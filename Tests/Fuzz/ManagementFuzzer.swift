@@ -29,6 +29,11 @@ private func readManagement(_ input: [UInt8]) {
     use(try? ManagementSetPowered.response(from: returned.span))
     use(try? ManagementPairDevice.response(from: returned.span))
     use(try? ManagementLoadLongTermKeys.response(from: returned.span))
+    use(try? ManagementAddExtendedAdvertisingParameters.response(from: returned.span))
+    use(try? ManagementRemoveAdvertising.response(from: returned.span))
+    if let features = try? ManagementReadAdvertisingFeatures.response(from: returned.span) {
+        require(features.instances.count + 8 == returned.count, "no instance is made up")
+    }
     if let peers = try? ManagementGetConnections.response(from: returned.span) {
         require(peers.count * 7 + 2 == returned.count, "no peer is made up")
     }

@@ -14,6 +14,7 @@ import Glibc
 ///     link-trials rights PEER PSM             says which features of a link it may use
 ///     link-trials roles PEER...               `idle`, `serve` and a scan in one process
 ///     link-trials serve                       is a peripheral that does what its central writes to it
+///     link-trials serve management            the same, and the kernel advertises
 ///     link-trials serve BONDS HOW             the same, and its centrals may pair
 ///
 /// `execute` and `store` continue with the link that they are handed. Each line that they write says one thing; the
@@ -46,6 +47,8 @@ enum LinkTrials {
             try await RightsTrial(peer: peer(words[1]), psm: UInt16(clamping: number(words[2]))).run()
         case ("roles", 2...): try await RolesTrial(peers: words.dropFirst().map(peer)).run(central)
         case ("serve", 1): try await ServeTrial(central: central).run()
+        case ("serve", 2) where words[1] == "management":
+            try await ServeTrial(central: central, backEnd: .management).run()
         case ("serve", 3):
             guard let pairing = ServeTrial.pairing(words[2]) else { fail("not so paired: \(words[2])", 64) }
             var configuration = Configuration()

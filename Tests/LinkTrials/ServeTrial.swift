@@ -18,6 +18,7 @@ import BareBLE
 struct ServeTrial {
     let central: Central
     var pairing: CentralPairingOptions?
+    var backEnd = Advertisement.BackEnd.automatic
 
     /// How centrals may pair, by its name.
     static func pairing(_ name: String) -> CentralPairingOptions? {
@@ -67,7 +68,9 @@ struct ServeTrial {
                 ]))
         let events = local.events
         if let pairing { try await local.allowPairing(pairing) }
-        let advertisement = try await local.advertise([.flags(.generalDiscoverable), .localName("Workbench")])
+        var contents = Advertisement([.flags(.generalDiscoverable), .localName("Workbench")])
+        contents.backEnd = backEnd
+        let advertisement = try await local.advertise(contents)
         LinkTrials.say("serving")
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask { for try await event in events { report(event) } }

@@ -58,10 +58,18 @@ package struct ManagementCommandCode: RawRepresentable, Hashable, Sendable {
     package static let readConfigurationInformation = ManagementCommandCode(rawValue: 0x0037)
     /// Read Local Out Of Band Extended Data.
     package static let readLocalOutOfBandData = ManagementCommandCode(rawValue: 0x003B)
+    /// Read Advertising Features.
+    package static let readAdvertisingFeatures = ManagementCommandCode(rawValue: 0x003D)
+    /// Remove Advertising.
+    package static let removeAdvertising = ManagementCommandCode(rawValue: 0x003F)
     /// Set Blocked Keys.
     package static let setBlockedKeys = ManagementCommandCode(rawValue: 0x0046)
     /// Read Controller Capabilities.
     package static let readControllerCapabilities = ManagementCommandCode(rawValue: 0x0048)
+    /// Add Extended Advertising Parameters.
+    package static let addExtendedAdvertisingParameters = ManagementCommandCode(rawValue: 0x0054)
+    /// Add Extended Advertising Data.
+    package static let addExtendedAdvertisingData = ManagementCommandCode(rawValue: 0x0055)
 }
 
 /// A command to the kernel's management interface.

@@ -38,6 +38,10 @@ package struct ManagementEvent: Hashable, Sendable {
         case newIdentityResolvingKey(ManagementNewIdentityResolvingKey)
         /// 0x0019: a pairing has made a key for signed commands.
         case newSignatureKey(ManagementNewSignatureKey)
+        /// 0x0023: another program has added the advertising instance with this number.
+        case advertisingAdded(UInt8)
+        /// 0x0024: another program, or the kernel itself, has removed the advertising instance with this number.
+        case advertisingRemoved(UInt8)
         /// Any other event.
         case unknown(code: UInt16, parameters: [UInt8])
     }
@@ -73,6 +77,8 @@ package struct ManagementEvent: Hashable, Sendable {
             case 0x0017: .passkeyNotify(try ManagementPasskeyNotify(parameters))
             case 0x0018: .newIdentityResolvingKey(try ManagementNewIdentityResolvingKey(parameters))
             case 0x0019: .newSignatureKey(try ManagementNewSignatureKey(parameters))
+            case 0x0023: .advertisingAdded(try Self.instance("mgmt_ev_advertising_added", parameters))
+            case 0x0024: .advertisingRemoved(try Self.instance("mgmt_ev_advertising_removed", parameters))
             default: .unknown(code: packet.code, parameters: packet.parameters)
             }
     }

@@ -138,6 +138,8 @@ extension Adapter {
         // Many controllers do not initiate while they advertise.
         await advertiser.pause(until: min(retry.deadline, loop.now() + .seconds(3))) { perform($0) }
         defer { perform(advertiser.resume()) }
+        await instances.pause(until: min(retry.deadline, loop.now() + .seconds(3)))
+        defer { instances.resume() }
         try await awaitDisconnection(from: target.peer, until: retry.deadline)
         try await confirmCancel(for: target.peer, until: retry.deadline)
         return try await connect(target, parameters, &retry)

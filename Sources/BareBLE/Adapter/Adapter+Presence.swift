@@ -184,7 +184,8 @@ extension Adapter {
     /// nothing.
     func watchPresence() {
         let isLookedFor = followsByLooking()
-        guard scan.hasScans || initiator.isBusy || advertiser.setCount > 0 || isLookedFor else {
+        let isAdvertising = advertiser.setCount > 0 || instances.count > 0
+        guard scan.hasScans || initiator.isBusy || isAdvertising || isLookedFor else {
             return monitor.stopTimer(loop)
         }
         monitor.startTimer(loop) { [weak self] in self?.assumeIsolated { $0.lookAgain() } }
@@ -265,6 +266,7 @@ extension Adapter {
         // What failed before it was pulled out need not fail again.
         security.setUpEnded(nil)
         useManagement(of: found.index)
+        useInstances(of: found.index)
         // An adapter that is there was switched off on purpose; one that comes back is off by itself.
         if !found.isUp { restorePower() }
         if monitor.keepsPower {

@@ -56,6 +56,6 @@ extension Adapter {
     /// Tasks that wait for this adapter, and commands that are out.
     package var outstanding: Int {
         waiting.count + hci.unfinishedCommands + initiator.outstanding + identification.waitingTasks
-            + coordinator.outstanding + advertiser.outstanding + links.encryptionWaiters.count
+            + coordinator.outstanding + advertiser.outstanding + instances.outstanding + links.encryptionWaiters.count
     }
 }

@@ -15,6 +15,7 @@ package import Logging
 // | `LinkTable` (BLECore) | one entry for each connection handle |
 // | `RecoveryCoordinator` | the steps that make a silent adapter receive again, and the sequences that report them |
 // | `AdvertiseCoordinator` | the advertising session, and the tasks that start and stop its sets |
+// | `InstanceCoordinator` | the advertising instances in the kernel, a management socket for them, and the tasks that start and stop them |
 // | `LinkAcceptor` | the listening socket, and the accepted links that a connect has to claim |
 // | `AdapterSecurity` | the bonds, the pairings, the management interface, the keys that the kernel has, and their events |
 // | `PresenceMonitor` | which adapter this is, how it is, what follows that, and the kernel's announcements of changes |
@@ -55,6 +56,7 @@ package actor Adapter {
     let identification: ControllerIdentification
     let acceptor: LinkAcceptor
     let advertiser: AdvertiseCoordinator
+    let instances: InstanceCoordinator
     let recovery: RecoveryCoordinator
     var links = LinkTable()
     var monitor: PresenceMonitor
@@ -85,6 +87,7 @@ package actor Adapter {
         identification = ControllerIdentification(on: loop, preferring: preferredPHYs)
         acceptor = LinkAcceptor(on: loop, logger: logger)
         advertiser = AdvertiseCoordinator(on: loop, reservingBy: system.reserveHandle)
+        instances = InstanceCoordinator(on: loop, reservingBy: system.reserveHandle)
         self.recovery = RecoveryCoordinator(recovery)
         hci = HCIChannel(trace: trace) { loop.now() }
         self.security = AdapterSecurity(security, addressHash: addressHash, on: loop, logger: logger)
@@ -103,6 +106,7 @@ package actor Adapter {
         acceptor.end()
         closeSockets()
         closeManagement()
+        closeInstances()
     }
 
     /// The adapter's name in messages.
@@ -145,7 +149,7 @@ extension Adapter {
     func armTimer() {
         let deadlines = [
             hci.nextDeadline, scan.nextDeadline, initiator.nextDeadline, coordinator.nextDeadline,
-            security.encryption.nextDeadline, advertiser.nextDeadline, recovery.nextDeadline,
+            security.encryption.nextDeadline, advertiser.nextDeadline, instances.nextDeadline, recovery.nextDeadline,
         ]
         timer.arm(for: deadlines.compactMap(\.self).min(), on: loop) { deadline in
             loop.schedule(at: deadline) { [weak self] in
@@ -163,6 +167,7 @@ extension Adapter {
         perform(coordinator.timePassed())
         perform(security.encryption.timePassed())
         perform(advertiser.timePassed())
+        instances.timePassed()
         // An adapter that a step has left off does not listen before the next run: nothing makes way then.
         let isListening = presence != .up || scan.isListening && !initiator.isBusy
         perform(recovery.timePassed(now, isListening: isListening))
@@ -264,8 +269,8 @@ extension Adapter {
             if presence == .up {
                 setUpController(traits)
                 perform(scan.adapterUp(at: now))
-                // Otherwise the sets are on air again when that has ended.
-                if !security.isManagingForCentrals { perform(advertiser.adapterUp()) }
+                // Otherwise the advertisements are on air again when that has ended.
+                if !security.isManagingForCentrals { resumeAdvertising() }
             }
             return
         }
@@ -299,6 +304,7 @@ extension Adapter {
         perform(hci.adapterLost())
         perform(scan.adapterDown(at: loop.now()))
         perform(advertiser.adapterDown())
+        instances.adapterDown()
         perform(initiator.adapterLost())
         acceptor.controllerReset()
         // The controller has no link any more.

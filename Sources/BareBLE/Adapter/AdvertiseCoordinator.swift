@@ -27,7 +27,7 @@ final class AdvertiseCoordinator {
     }
 
     /// The number of states that wait for one listener; beyond it the oldest is dropped.
-    private static let stateCapacity = 64
+    static let stateCapacity = 64
 
     private let loop: EventLoop
     private var machine: AdvertiseSession?
@@ -95,10 +95,11 @@ final class AdvertiseCoordinator {
         _ perform: ([Action]) -> Void
     ) async -> Result<Started, AdvertiseSession.StartFailure>? {
         var started: SetID?
-        let states = States(capacity: Self.stateCapacity, beginningWith: Advertisement.State(.starting))
+        let states = States(
+            capacity: Self.stateCapacity, beginningWith: Advertisement.State(AdvertiseSession.Status.starting))
         defer { releaseHandles() }
         let end = await starts.wait(isolation: isolation) { number in
-            let others = adapter.map { handles.reserveAll(of: $0) } ?? []
+            let others = adapter.map { handles.reserve(AdvertiseSession.handles, of: $0) } ?? []
             guard let (id, actions) = machine?.start(plan, avoiding: others, at: loop.now()) else {
                 return .adapterDown
             }
@@ -220,18 +221,52 @@ extension Adapter {
         armTimer()
     }
 
-    /// Puts a set on air, and keeps it there until `stopAdvertising`.
+    /// Puts an advertisement on air, and keeps it there until `stopAdvertising`.
+    ///
+    /// - Throws: `BLEError` with the codes of `addSet` or `addInstance`.
+    func advertise(
+        _ advertisement: Advertisement, during operation: String
+    ) async throws(BLEError) -> StartedAdvertisement {
+        try await prepare(during: operation)
+        switch advertisement.backEnd {
+        case .automatic, .controller:
+            let started = try await addSet(advertisement, during: operation)
+            return StartedAdvertisement(id: .set(started.id), states: started.states)
+        case .management:
+            let started = try await addInstance(advertisement, during: operation)
+            return StartedAdvertisement(id: .instance(started.id), states: started.states)
+        }
+    }
+
+    /// Takes an advertisement off air.
+    func stopAdvertising(_ id: StartedAdvertisement.ID) async {
+        switch id {
+        case .set(let setID):
+            await advertiser.stop(setID) { perform($0) }
+            watchPresence()
+        case .instance(let instance): await removeInstance(instance)
+        }
+    }
+
+    func advertisingState(of id: StartedAdvertisement.ID) -> Advertisement.State {
+        switch id {
+        case .set(let setID): Advertisement.State(advertiser.status(of: setID))
+        case .instance(let instance): Advertisement.State(instances.status(of: instance))
+        }
+    }
+
+    /// Puts an advertising set on air by commands to the controller.
     ///
     /// - Throws: `BLEError` with `.notPermitted` without CAP_NET_RAW, `.invalidArgument` for data that does not fit,
     ///   `.notSupported`, `.busy` (no advertising set is free, or the controller does not begin one beside links),
-    ///   `.cancelled`, and the codes of `prepare`.
-    func advertise(_ advertisement: Advertisement, during operation: String) async throws(BLEError)
-        -> AdvertiseCoordinator.Started
-    {
-        try await prepare(during: operation)
+    ///   `.cancelled`.
+    private func addSet(
+        _ advertisement: Advertisement, during operation: String
+    ) async throws(BLEError) -> AdvertiseCoordinator.Started {
         guard mayCommand else { throw notPermittedError(during: operation) }
         if advertiser.controller == nil { try await askAboutSets(during: operation) }
         guard let controller = advertiser.controller else { throw downError(during: operation) }
+        if !controller.hasSets, instances.count > 0 { throw BLEError(oneAdvertiserOf: name, during: operation) }
         // Where it has just come back, its sets may still wait for the management.
         if presence == .up { perform(advertiser.adapterUp()) }
         let plan = try advertisement.plan(on: controller, traits.ownAddressType, address, name, during: operation)
@@ -244,14 +279,6 @@ extension Adapter {
         case nil: throw cancelledError(during: operation)
         }
     }
-
-    /// Takes a set off air.
-    func stopAdvertising(_ id: AdvertiseSession.SetID) async {
-        await advertiser.stop(id) { perform($0) }
-        watchPresence()
-    }
-
-    func advertisingStatus(of id: AdvertiseSession.SetID) -> AdvertiseSession.Status { advertiser.status(of: id) }
 
     private func askAboutSets(during operation: String) async throws(BLEError) {
         var sets: UInt8?
@@ -312,7 +339,18 @@ extension HCICommandFailure {
     }
 }
 
-/// The advertising handles that this process has reserved on an adapter.
+/// An advertisement that was started, by either back end.
+struct StartedAdvertisement {
+    enum ID: Hashable, Sendable {
+        case set(AdvertiseSession.SetID)
+        case instance(InstanceSession.InstanceID)
+    }
+
+    let id: ID
+    let states: AdvertiseCoordinator.States
+}
+
+/// The advertising handles, or numbers of instances, that this process has reserved on an adapter.
 final class AdvertisingHandles {
     typealias Reserve = @Sendable (UInt8, BluetoothAddress) -> HandleClaim
 
@@ -323,10 +361,10 @@ final class AdvertisingHandles {
         self.reserve = reserve
     }
 
-    /// Reserves all handles that no other process has; returns the others.
-    func reserveAll(of adapter: BluetoothAddress) -> Set<UInt8> {
+    /// Reserves those handles that no other process has; returns the others.
+    func reserve(_ handles: some Sequence<UInt8>, of adapter: BluetoothAddress) -> Set<UInt8> {
         var others: Set<UInt8> = []
-        for handle in AdvertiseSession.handles where reserved[handle] == nil {
+        for handle in handles where reserved[handle] == nil {
             switch reserve(handle, adapter) {
             case .reserved(let reservation): reserved[handle] = reservation
             case .taken: others.insert(handle)

@@ -119,11 +119,11 @@ extension Adapter {
     /// kernel has no keys for their links, and nothing that this program calls looks for it.
     var awaitsReturnForCentrals: Bool { servesBondedCentrals && presence != .up }
 
-    /// Has the advertising sets of an adapter that came back on air again. Where centrals with bonds are served, that
+    /// Has the advertisements of an adapter that came back on air again. Where centrals with bonds are served, that
     /// waits until the adapter is under management, or cannot be: a central that finds its key missing may forget its
     /// bond.
     func advertiseAgain() {
-        guard servesBondedCentrals, !coordinator.isManaged else { return perform(advertiser.adapterUp()) }
+        guard servesBondedCentrals, !coordinator.isManaged else { return resumeAdvertising() }
         guard !security.isManagingForCentrals else { return }
         security.setManagingForCentrals(true)
         Task(executorPreference: loop) { [weak self] in await self?.manageAndAdvertise() }
@@ -138,7 +138,13 @@ extension Adapter {
             await manageOrWarn(during: "serve centrals")
         }
         security.setManagingForCentrals(false)
-        if presence == .up { perform(advertiser.adapterUp()) }
+        if presence == .up { resumeAdvertising() }
+    }
+
+    /// Has the advertisements of both back ends on air again.
+    func resumeAdvertising() {
+        perform(advertiser.adapterUp())
+        instances.adapterUp()
     }
 
     private func manageOrWarn(during operation: String) async {

@@ -3,7 +3,7 @@ internal import BLELinux
 internal import Glibc
 
 extension BLEError {
-    private static let managementCapability =
+    static let managementCapability =
         "Run as root, or give the program the capability: `setcap cap_net_raw,cap_net_admin+ep PROGRAM`."
     /// Where a bond may be that was not found.
     static let whereBondsAre = "A bond belongs to the address of one adapter: `blescan bonds` lists those of all."

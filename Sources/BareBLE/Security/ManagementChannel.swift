@@ -24,6 +24,8 @@ final class ManagementChannel {
         case setup
         /// A pairing; each of its commands has a number.
         case pairing(UInt64)
+        /// An advertising instance; one command of this purpose is out at a time.
+        case instance
         /// A task waits for the response.
         case task(UInt64)
         case none

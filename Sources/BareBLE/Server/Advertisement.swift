@@ -19,6 +19,27 @@ public struct Advertisement: Hashable, Sendable, ExpressibleByArrayLiteral {
         case nonconnectable
     }
 
+    /// The way in which an adapter is made to advertise.
+    public enum BackEnd: Hashable, Sendable {
+        /// As ``Advertisement/BackEnd/controller``.
+        case automatic
+        /// By commands to the controller. It requires CAP_NET_RAW.
+        case controller
+        /// By an advertising instance of the kernel's management interface. It requires CAP_NET_ADMIN.
+        ///
+        /// Use it where the kernel gives the adapter private addresses, which a connectable advertisement has then too;
+        /// for several advertisements on a controller with one advertiser, which the kernel puts on air in turn; and
+        /// beside bluetoothd, whose instances and these share the controller. On a controller with one advertiser, one
+        /// back end is in use at a time. An instance that is not connectable has a random address, another one each
+        /// time that it is added. If another program has made the adapter connectable, every instance is. The adapter
+        /// is under management from then on: the kernel lets no central bond before
+        /// ``LocalPeripheral/allowPairing(_:for:)``.
+        ///
+        /// A killed program leaves its instances to the kernel. The next one that advertises in this way removes them,
+        /// unless bluetoothd runs: it takes what it finds in the upper half of the numbers, 16 at most, for left over.
+        case management
+    }
+
     /// The data, in the order of priority.
     public var data: AdvertisementData
     /// The requests that devices which hear it may send.
@@ -35,6 +56,8 @@ public struct Advertisement: Hashable, Sendable, ExpressibleByArrayLiteral {
     /// The greatest transmit power, -127 to 20 dBm, which the controller may lower; `nil` leaves it to the controller,
     /// as does one without advertising sets.
     public var txPower: Int8?
+    /// The way in which the adapter is made to advertise.
+    public var backEnd = BackEnd.automatic
 
     /// Creates an advertisement.
     public init(
@@ -58,15 +81,35 @@ public struct Advertisement: Hashable, Sendable, ExpressibleByArrayLiteral {
         on controller: AdvertiseSession.Controller, _ ownAddressType: AddressType, _ own: BluetoothAddress?,
         _ adapter: String, during operation: String
     ) throws(BLEError) -> AdvertisingPlan {
-        let kind: AdvertisingPlan.Kind =
-            switch self.kind {
-            case .connectable: .connectable
-            case .scannable: .scannable
-            case .nonconnectable: .nonconnectable
-            }
+        try plan(
+            fitting: controller.limits(plannedKind, usesExtendedPDUs: usesExtendedPDUs),
+            randomAddress: ownAddressType == .random ? own : nil, adapter, during: operation)
+    }
+
+    /// - Throws: `BLEError` with `.invalidArgument`, as for a controller.
+    func plan(
+        on kernel: ManagementAdvertisingFeatures, _ adapter: String, during operation: String
+    ) throws(BLEError) -> AdvertisingPlan {
+        let limits = AdvertisingPlan.limits(
+            plannedKind, usesExtendedPDUs: usesExtendedPDUs, maximum: Int(kernel.maximumDataLength))
+        return try plan(fitting: limits, randomAddress: nil, adapter, during: operation)
+    }
+
+    private var plannedKind: AdvertisingPlan.Kind {
+        switch kind {
+        case .connectable: .connectable
+        case .scannable: .scannable
+        case .nonconnectable: .nonconnectable
+        }
+    }
+
+    private func plan(
+        fitting limits: AdvertisementData.Limits, randomAddress: BluetoothAddress?, _ adapter: String,
+        during operation: String
+    ) throws(BLEError) -> AdvertisingPlan {
         let payload: AdvertisementData.Payload
         do throws(AdvertisementData.Invalid) {
-            payload = try data.payload(fitting: controller.limits(kind, usesExtendedPDUs: usesExtendedPDUs))
+            payload = try data.payload(fitting: limits)
         } catch {
             throw BLEError(
                 .invalidArgument, subject: adapter, during: operation, because: "\(error)",
@@ -74,8 +117,8 @@ public struct Advertisement: Hashable, Sendable, ExpressibleByArrayLiteral {
         }
         do throws(AdvertisingPlan.Invalid) {
             return try AdvertisingPlan(
-                payload, kind: kind, usesExtendedPDUs: usesExtendedPDUs, interval: interval, primaryPHY: primaryPHY,
-                secondaryPHY: secondaryPHY, txPower: txPower, randomAddress: ownAddressType == .random ? own : nil)
+                payload, kind: plannedKind, usesExtendedPDUs: usesExtendedPDUs, interval: interval,
+                primaryPHY: primaryPHY, secondaryPHY: secondaryPHY, txPower: txPower, randomAddress: randomAddress)
         } catch {
             throw BLEError(.invalidArgument, subject: adapter, during: operation, because: reason(error))
         }
@@ -121,10 +164,10 @@ extension Advertisement {
         private let changes: AdvertiseCoordinator.States
         private let token: LifetimeToken
 
-        init(_ set: AdvertiseCoordinator.Started, on adapter: Adapter) {
-            let id = set.id
-            changes = set.states
-            readState = { State(await adapter.advertisingStatus(of: id)) }
+        init(_ started: StartedAdvertisement, on adapter: Adapter) {
+            let id = started.id
+            changes = started.states
+            readState = { await adapter.advertisingState(of: id) }
             let end: @Sendable () async -> Void = { await adapter.stopAdvertising(id) }
             self.end = end
             token = LifetimeToken {
@@ -156,6 +199,29 @@ extension Advertisement.State {
         case .starting: self = .paused("it is being started")
         case .stopped: self = .stopped
         case .paused(let pause): self = .paused(pause.sentence)
+        }
+    }
+}
+
+extension Advertisement.State {
+    init(_ status: InstanceSession.Status) {
+        switch status {
+        case .on: self = .on
+        case .starting: self = .paused("it is being started")
+        case .stopped: self = .stopped
+        case .paused(let pause): self = .paused(pause.sentence)
+        }
+    }
+}
+
+extension InstanceSession.Pause {
+    fileprivate var sentence: String {
+        switch self {
+        case .adapterDown: "the adapter is off"
+        case .requested: "this program is connecting to a peer"
+        case .connected: "a central has just connected"
+        case .removed: "another program has taken it off air"
+        case .failed(let failure): "a command failed: \(failure)"
         }
     }
 }

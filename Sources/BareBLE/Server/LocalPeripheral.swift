@@ -313,17 +313,18 @@ extension LocalPeripheral {
     /// The advertisement comes back by itself: after a central has connected, after another program has disturbed it,
     /// and after the adapter was off. ``Advertisement/Lease/states`` reports that.
     ///
-    /// - Throws: `BLEError` with `.notPermitted` without CAP_NET_RAW; `.invalidArgument` for data that does not fit,
-    ///   with the number of bytes, for an interval or a PHY that is not permitted, and after `stop()`; `.notSupported`
-    ///   for what the controller cannot do; `.busy` if it has as many advertisements as it can, or does not begin one
-    ///   beside the links that are up; `.noAdapter`, `.adapterDown`, `.blocked`, `.unsupported`, `.cancelled`, and the
-    ///   codes of `acceptCentrals()`.
+    /// - Throws: `BLEError` with `.notPermitted` without CAP_NET_RAW, or with ``Advertisement/BackEnd/management``
+    ///   without CAP_NET_ADMIN; `.invalidArgument` for data that does not fit, with the number of bytes, for an
+    ///   interval or a PHY that is not permitted, and after `stop()`; `.notSupported` for what the controller or the
+    ///   kernel cannot do; `.busy` if there are as many advertisements as it can have, if the controller does not begin one
+    ///   beside the links that are up, or if its only advertiser is in use by the other back end; `.noAdapter`,
+    ///   `.adapterDown`, `.blocked`, `.unsupported`, `.timedOut`, `.cancelled`, and the codes of `acceptCentrals()`.
     public func advertise(_ advertisement: Advertisement) async throws(BLEError) -> Advertisement.Lease {
         let operation = "advertise"
         try checkRuns(during: operation)
         if advertisement.kind == .connectable { try await acceptCentrals() }
-        let set = try await central.adapter.advertise(advertisement, during: operation)
-        let lease = Advertisement.Lease(set, on: central.adapter)
+        let started = try await central.adapter.advertise(advertisement, during: operation)
+        let lease = Advertisement.Lease(started, on: central.adapter)
         do throws(BLEError) {
             try checkRuns(during: operation)
         } catch {

@@ -212,6 +212,7 @@ extension VirtualRadio {
         let link = RadioLink(.central(placed.central), placed.peer, isAttached: true)
         links.begin(name, link)
         perform(actions, adapter.index)
+        management.centralConnected(adapter.index, by: heard.set)
         perform(management.linkBegan(name, placed.peer) { nil })
         placed.central.assumeIsolated { central in
             central.begin(

@@ -133,6 +133,7 @@ extension VirtualRadio {
     private func giveUp(_ connect: KernelConnect, _ adapter: UInt16) {
         connect.fate.withLock { $0 = $0 ?? ECONNREFUSED }
         adapters[adapter]?.end(connect)
+        perform(management.initiatingEnded(adapter))
         scheduleAdvertisements()
     }
 

@@ -7,13 +7,14 @@
 // | `VirtualManagementOutbox` | the sockets, the packets for them, and the actions that follow |
 // | `VirtualAdapterSettings`, one for each adapter | its settings, its power, whether it has a Security Manager |
 // | `VirtualKernelKeys`, one for each adapter | the keys of its peers |
+// | `VirtualInstances`, one for each adapter | its advertising instances |
 // | `VirtualKernelLink`, one for each link | its encryption, the commands and the socket that wait for it |
 // | `VirtualPairing`, on a link | the association model, the phase, the keys that it makes |
 //
 // What is left here: it responds to every command once, connects the owners, and decides which key encrypts a link.
 //
 // Invariants:
-// - Settings and keys outlive sockets and power, but not unplugging.
+// - Settings, keys and instances outlive sockets and power, but not unplugging.
 // - A link has one pairing at a time. It ends once: with keys, a failure, or the end of the link.
 // - A Pair Device command is completed once, by whatever ends its pairing. Without a link it waits for one, until it is
 //   cancelled.
@@ -65,6 +66,8 @@ package final class VirtualManagement {
         /// Switch the adapter, and call `powerChanged`.
         case setPower(UInt16, Bool)
         case enableLowEnergy(UInt16)
+        /// Have the controller execute a command of the kernel.
+        case command(UInt16, HCICommandPacket)
         /// Encrypt the link with this key, and call `encryptionEnded`.
         case encrypt(LinkName, ManagementLongTermKey)
         case disconnect(LinkName)
@@ -130,6 +133,7 @@ package final class VirtualManagement {
     private struct Host {
         var settings: VirtualAdapterSettings
         var keys = VirtualKernelKeys()
+        var instances = VirtualInstances()
         var links: [ConnectionHandle: VirtualKernelLink] = [:]
         /// Pair Device commands whose peers have no link yet.
         var dials: [ManagementPeer: Dial] = [:]
@@ -216,6 +220,7 @@ extension VirtualManagement {
     package func powerChanged(_ adapter: UInt16, _ isUp: Bool) -> [Action] {
         guard let (isChange, requester) = hosts[adapter]?.settings.powerChanged(isUp) else { return [] }
         if !isUp { endDials(adapter, .notPowered) }
+        if isChange { command(hosts[adapter]?.instances.powerChanged(isUp) ?? [], adapter) }
         guard let settings = hosts[adapter]?.settings else { return outbox.flush() }
         if let requester { outbox.complete(.setPowered, .success, settings.flagBytes, adapter, requester) }
         if isChange, settings.isManaged { outbox.announce(.newSettings(settings.flags), adapter, except: requester) }
@@ -246,8 +251,10 @@ extension VirtualManagement {
 // MARK: - Commands
 
 extension VirtualManagement {
-    /// Processes a packet of a socket.
-    package func received(_ packet: [UInt8], from socket: UInt64) -> [Action] {
+    /// Processes a packet of a socket. The closure returns whether the controller of an adapter has advertising sets.
+    package func received(
+        _ packet: [UInt8], from socket: UInt64, hasSets: (UInt16) -> Bool = { _ in true }
+    ) -> [Action] {
         guard let isTrusted = outbox.isTrusted(socket), let command = VirtualManagementCommand(packet) else {
             return []
         }
@@ -255,6 +262,7 @@ extension VirtualManagement {
             outbox.status(command.code, refusal, command.adapter, socket)
         } else if let adapter = command.adapter {
             hosts[adapter]?.settings.manage()
+            hosts[adapter]?.instances.use(hasSets: hasSets(adapter))
             execute(command.code, command.parameters, adapter, socket)
         } else {
             executeGeneral(command.code, socket)
@@ -311,6 +319,10 @@ extension VirtualManagement {
             hosts[adapter] = host
             outbox.complete(code, .success, [], adapter, socket)
         case .getConnections: getConnections(adapter, socket)
+        case .readAdvertisingFeatures: outbox.complete(code, .success, host.instances.features, adapter, socket)
+        case .removeAdvertising: removeInstance(first, adapter, socket)
+        case .addExtendedAdvertisingParameters, .addExtendedAdvertisingData:
+            addInstance(code, parameters, adapter, socket)
         default: executeForPeer(code, parameters, adapter, socket)
         }
     }
@@ -344,6 +356,61 @@ extension VirtualManagement {
         writer.u16(UInt16(truncatingIfNeeded: host.links.count))
         for (_, link) in host.links.sorted(by: { $0.key < $1.key }) { writer.managementPeer(link.peer) }
         outbox.complete(.getConnections, .success, writer.bytes, adapter, socket)
+    }
+}
+
+// MARK: - Advertising instances
+
+extension VirtualManagement {
+    /// The numbers of the instances of an adapter, in the order in which they were added.
+    package func instances(of adapter: UInt16) -> [UInt8] { hosts[adapter]?.instances.numbers ?? [] }
+
+    /// Sets how many instances an adapter can have; `nil` for as many as its controller allows.
+    package func limitInstances(to count: UInt8?, _ adapter: UInt16) { hosts[adapter]?.instances.limit(to: count) }
+
+    private func addInstance(
+        _ code: ManagementCommandCode, _ parameters: [UInt8], _ adapter: UInt16, _ socket: UInt64
+    ) {
+        guard var host = hosts[adapter] else { return }
+        let isUp = host.settings.isUp
+        let outcome =
+            code == .addExtendedAdvertisingParameters
+            ? host.instances.setParameters(parameters, isUp: isUp) : host.instances.setData(parameters, isUp: isUp)
+        hosts[adapter] = host
+        guard outcome.status == .success else { return outbox.status(code, outcome.status, adapter, socket) }
+        command(outcome.commands, adapter)
+        if outcome.isNew, let number = parameters.first {
+            outbox.tell(.advertisingAdded(number), adapter, except: [socket])
+        }
+        outbox.complete(code, .success, outcome.returned, adapter, socket)
+    }
+
+    private func removeInstance(_ number: UInt8, _ adapter: UInt16, _ socket: UInt64) {
+        guard let (commands, removed) = hosts[adapter]?.instances.remove(number), !removed.isEmpty else {
+            return outbox.status(.removeAdvertising, .invalidParameters, adapter, socket)
+        }
+        command(commands, adapter)
+        for number in removed { outbox.tell(.advertisingRemoved(number), adapter, except: [socket]) }
+        outbox.complete(.removeAdvertising, .success, [number], adapter, socket)
+    }
+
+    private func command(_ commands: [HCICommandPacket], _ adapter: UInt16) {
+        for command in commands { outbox.append(.command(adapter, command)) }
+    }
+
+    /// A central has connected by an advertising set. `linkBegan` follows.
+    package func centralConnected(_ adapter: UInt16, by handle: UInt8) {
+        hosts[adapter]?.instances.centralConnected(by: handle)
+    }
+
+    /// The kernel does not initiate any more, for which it has taken everything off air.
+    package func initiatingEnded(_ adapter: UInt16) -> [Action] {
+        resumeInstances(adapter)
+        return outbox.flush()
+    }
+
+    private func resumeInstances(_ adapter: UInt16) {
+        command(hosts[adapter]?.instances.resuming() ?? [], adapter)
     }
 }
 
@@ -656,6 +723,7 @@ extension VirtualManagement {
         if let dial = hosts[name.adapter]?.dials.removeValue(forKey: known) {
             begin(name, dial.capability, needed: .medium, requester: dial.requester)
         }
+        resumeInstances(name.adapter)
         return outbox.flush()
     }
 
@@ -716,6 +784,8 @@ extension VirtualManagement {
         if let requester = link.pairing?.requester {
             outbox.complete(.pairDevice, .failed, link.peer, name.adapter, requester)
         }
+        hosts[name.adapter]?.instances.linkEnded()
+        resumeInstances(name.adapter)
         return outbox.flush()
     }
 

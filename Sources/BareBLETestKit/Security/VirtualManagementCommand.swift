@@ -22,7 +22,8 @@ struct VirtualManagementCommand {
         .userConfirmationNegativeReply: 7, .userPasskeyReply: 11, .userPasskeyNegativeReply: 7,
         .addRemoteOutOfBandData: -39, setClassic: 1, .setSecureConnections: 1, .setPrivacy: 17,
         .loadIdentityResolvingKeys: -2, .readLocalOutOfBandData: 1, .setBlockedKeys: -2,
-        .readControllerCapabilities: 0,
+        .readControllerCapabilities: 0, .readAdvertisingFeatures: 0, .removeAdvertising: 1,
+        .addExtendedAdvertisingParameters: -18, .addExtendedAdvertisingData: -3,
     ]
 
     let code: ManagementCommandCode

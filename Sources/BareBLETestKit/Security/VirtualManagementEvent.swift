@@ -22,6 +22,8 @@ package enum VirtualManagementEvent: Hashable, Sendable {
         isForStorage: Bool, privateAddress: BluetoothAddress, ManagementIdentityResolvingKey)
     /// The kind has bit 0 for the peer's key, and bit 1 for an authenticated one.
     case newSignatureKey(isForStorage: Bool, ManagementPeer, kind: UInt8, Secret128)
+    case advertisingAdded(UInt8)
+    case advertisingRemoved(UInt8)
 
     /// Returns the packet for the adapter with this index.
     package func packet(adapter: UInt16?) -> [UInt8] {
@@ -45,6 +47,8 @@ package enum VirtualManagementEvent: Hashable, Sendable {
         case .passkeyNotify: 0x0017
         case .newIdentityResolvingKey: 0x0018
         case .newSignatureKey: 0x0019
+        case .advertisingAdded: 0x0023
+        case .advertisingRemoved: 0x0024
         }
     }
 
@@ -99,6 +103,7 @@ package enum VirtualManagementEvent: Hashable, Sendable {
             writer.managementPeer(peer)
             writer.u8(kind)
             writer.secret(key)
+        case .advertisingAdded(let number), .advertisingRemoved(let number): writer.u8(number)
         }
         return writer.bytes
     }

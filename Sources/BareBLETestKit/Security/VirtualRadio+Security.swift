@@ -27,7 +27,10 @@ extension VirtualRadio {
                     self?.assumeIsolated { radio in
                         radio.managementSockets.countPacket()
                         guard !radio.managementSockets.ignores(packet) else { return }
-                        radio.perform(radio.management.received(packet, from: number))
+                        let actions = radio.management.received(packet, from: number) { adapter in
+                            radio.adapters[adapter]?.personality.listsExtendedCommands ?? true
+                        }
+                        radio.perform(actions)
                     }
                 },
                 ended: { [weak self] in
@@ -63,6 +66,17 @@ extension VirtualRadio {
     /// Returns the Long Term Keys that the kernel has for an adapter.
     package func longTermKeys(_ name: String = "hci0") -> [ManagementLongTermKey] {
         index(of: name).map { management.keys(of: $0) } ?? []
+    }
+
+    /// Returns the numbers of the advertising instances that the kernel has for an adapter, of all programs.
+    package func instances(_ name: String = "hci0") -> [UInt8] {
+        index(of: name).map { management.instances(of: $0) } ?? []
+    }
+
+    /// Sets how many advertising instances the kernel can have for an adapter; `nil` for as many as its controller
+    /// allows.
+    package func limitInstances(to count: UInt8?, _ name: String = "hci0") {
+        if let index = index(of: name) { management.limitInstances(to: count, index) }
     }
 
     /// Sets the order in which programs see the results of a pairing; `nil` for a random one.
@@ -101,6 +115,9 @@ extension VirtualRadio {
             case .send(let packet, let socket): managementSockets.send(packet, to: socket)
             case .setPower(let adapter, let isUp): setPower(adapter, isUp)
             case .enableLowEnergy(let adapter): machine.withLock { $0.setLowEnergy(of: adapter, true) }
+            case .command(let index, let command):
+                guard isUp(index), let adapter = adapters[index] else { continue }
+                perform(adapter.execute(command, of: nil), index)
             case .encrypt(let name, let key): encrypt(name, with: VirtualKey(key), isKernels: true)
             case .disconnect(let name): end(name, .localHostTerminated, reporting: true)
             case .encrypted(let name, let security, let bond): paired(name, security, bond)

@@ -82,6 +82,12 @@ struct Advertise: AsyncParsableCommand {
     @Flag(help: "Send extended PDUs, which have more room, and which older devices do not receive.")
     var extended = false
 
+    @Flag(
+        help: ArgumentHelp(
+            "Have the kernel advertise, beside other programs and under an address of its choice. It needs "
+                + "CAP_NET_ADMIN."))
+    var management = false
+
     @Option(
         name: [.long, .customShort("i")],
         help: ArgumentHelp("Adapter to use: hci0, or its address.", valueName: "hciN"),
@@ -180,12 +186,14 @@ struct Advertise: AsyncParsableCommand {
         if let manufacturer { elements.append(.manufacturerData(manufacturer.data, company: manufacturer.company)) }
         for frame in frames { elements.append(try frame.element(power: measuredPower)) }
         let time = interval?.duration ?? .milliseconds(100)
-        return Advertisement(
+        var advertisement = Advertisement(
             AdvertisementData(elements), kind: extended ? .nonconnectable : .scannable,
             interval:
                 time...(time + time / 2 > .milliseconds(10_240)
                 ? max(time, .milliseconds(10_240)) : time + time / 2),
             usesExtendedPDUs: extended)
+        if management { advertisement.backEnd = .management }
+        return advertisement
     }
 }
 

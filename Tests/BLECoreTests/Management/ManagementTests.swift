@@ -68,7 +68,7 @@ import Testing
         #expect(
             try event(ManagementPackets.newSettings).content
                 == .newSettings([.bondable, .secureSimplePairing, .classic, .lowEnergy, .secureConnections]))
-        #expect(try event(bytes("24000000 0100 01")).content == .unknown(code: 0x24, parameters: [1]))
+        #expect(try event(bytes("26000000 0400 01020000")).content == .unknown(code: 0x26, parameters: [1, 2, 0, 0]))
         guard case .commandComplete(let complete) = try event(ManagementPackets.version).content,
             case .commandStatus(let status) = try event(ManagementPackets.refusal).content
         else {

@@ -64,6 +64,8 @@ struct VirtualManagementEventTests {
             .newSignatureKey(isForStorage: false, peer, kind: 2, secret("0f")),
             "19000100 1900 00 \(name) 02 0f000000000000000000000000000000"
         ),
+        (.advertisingAdded(3), "23000100 0100 03"),
+        (.advertisingRemoved(3), "24000100 0100 03"),
     ]
 
     @Test("An event has the layout of the kernel's header", arguments: events)

@@ -232,6 +232,7 @@ class Management:
     """The kernel's management interface, as another program uses it."""
 
     CHANNEL, NO_DEVICE, COMPLETE, STATUS = 3, 0xFFFF, 1, 2
+    READ_ADVERTISING_FEATURES, REMOVE_ADVERTISING = 0x3D, 0x3F
 
     def __init__(self):
         self.socket = socket.socket(31, socket.SOCK_RAW | socket.SOCK_CLOEXEC, 1)
@@ -243,9 +244,20 @@ class Management:
         self.socket.send(struct.pack("<HHH", code, index, len(parameters)) + parameters)
         while True:
             event = self.socket.recv(4096)
+            if len(event) < 9:  # an event about an advertising instance, or about an adapter
+                continue
             kind, _, _, command = struct.unpack_from("<HHHH", event)
             if kind in (self.COMPLETE, self.STATUS) and command == code:
                 return event[8], event[9:]
+
+    def instances(self, index=0):
+        """Returns the numbers of the advertising instances that the kernel has, of all programs."""
+        status, features = self.command(self.READ_ADVERTISING_FEATURES, index=index)
+        same(status, 0, "status of the features")
+        return sorted(features[8:])
+
+    def remove_instance(self, number, index=0):
+        same(self.command(self.REMOVE_ADVERTISING, bytes([number]), index)[0], 0, "status of the removal")
 
     def events(self):
         """Returns the events that wait, each as its code and its parameters."""

@@ -651,6 +651,29 @@ def centrals_that_wait_to_be_accepted_are_served():
             same(do(caller, "read", uuid="FFF1"), LONG.hex(), f"value of {caller}")
 
 
+@row("P29", "P33")
+@test
+def the_kernels_advertisement_is_on_air_again_after_each_central():
+    """While a link lasts that a central has made by it, the kernel leaves it off air; and a killed program leaves it there."""
+    management = Management()
+    with workbench("management"):
+        number, = management.instances()
+        for caller in (FIRST, SECOND_ONE):
+            do(caller, "connect", peer=OWN)
+        do(SECOND_ONE, "discover")
+        same(do(SECOND_ONE, "read", uuid="FFF1"), LONG.hex(), "value")
+        for caller in (FIRST, SECOND_ONE):
+            do(caller, "drop")
+        do(THIRD, "connect", peer=OWN)
+    same(management.instances(), [number], "instances after the program was killed")
+    quiet()
+    with workbench("management"):
+        same(management.instances(), [number], "instances of the next one")
+        do(FIRST, "connect", peer=OWN)
+    quiet()
+    management.remove_instance(number)
+
+
 @row("P29")
 @test
 def it_is_on_air_again_after_another_program_has_removed_its_set():

@@ -39,6 +39,24 @@ def two_programs_advertise_on_one_adapter():
 
 
 @test
+def the_kernel_advertises_until_the_program_ends():
+    def is_heard():
+        # An advertisement of the kernel that is not connectable has an address of its own.
+        outcome = blescan("scan", "--each", "packet", "--for", "1s", "--adapter", "hci1", "--json").must(DONE)
+        return any(o.get("localName") == "Gamma" for o in outcome.objects)
+    management = Management()
+    same(management.instances(), [], "instances before")
+    program = Program("advertise", "--name", "Gamma", "--management", "--adapter", "hci0")
+    until(is_heard, "it is not heard")
+    number, = management.instances()
+    management.remove_instance(number)
+    until(lambda: management.instances() == [number], "it is not added again")
+    until(is_heard, "it is not heard again")
+    program.interrupt().must(DONE)
+    same(management.instances(), [], "instances after the program has ended")
+
+
+@test
 def scan_joins_extended_advertising_data():
     filling = bytes(range(220)).hex()
     wanted = "localName", "manufacturerData", "serviceData"

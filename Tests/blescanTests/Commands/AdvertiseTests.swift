@@ -1,5 +1,6 @@
 import ArgumentParser
 import BLECore
+import BLELinux
 import BareBLE
 import Testing
 
@@ -57,6 +58,13 @@ import Testing
     ])
     func theLimitsAreAllowed(_ arguments: [String]) throws {
         _ = try Advertise.parse(arguments)
+    }
+
+    @Test func theKernelAdvertisesOnlyIfItIsAskedTo() throws {
+        let asked = try Advertise.parse(["--name", "x", "--management"])
+        #expect(try asked.advertisement().backEnd == .management && asked.keptForRadio == [.netRaw, .netAdmin])
+        let other = try Advertise.parse(["--name", "x"])
+        #expect(try other.advertisement().backEnd == .automatic && other.keptForRadio == [.netRaw])
     }
 
     /// The identifier takes 28 of the 31 bytes, and a name goes into the scan response.

@@ -1,0 +1,429 @@
+internal import BLECore
+internal import BLELinux
+internal import Logging
+
+// The advertising instances of an adapter in the kernel's management interface, and the tasks that start and stop them:
+// the owner of the machine `InstanceSession`, and of a socket of its own for it.
+//
+// Duties: open the socket with the first use; resume each task that starts or stops an instance exactly once; report
+// the states of each instance to its listeners; reserve the numbers of instances among processes with this library.
+//
+// Invariants
+// - The socket is not that of `SecurityCoordinator`, which an adapter without security does not have, and which may be
+//   closed while instances are on air.
+// - A task that starts an instance is in `starting` until the machine has acknowledged the start; one that stops it is
+//   in `stopping` until then.
+// - Only the adapter uses it, on its event loop. The adapter watches the descriptor, and serves the deadline.
+
+/// The advertising instances of an adapter.
+final class InstanceCoordinator {
+    typealias InstanceID = InstanceSession.InstanceID
+    typealias States = AdvertiseCoordinator.States
+
+    /// An instance that was started.
+    struct Started {
+        let id: InstanceID
+        let states: States
+    }
+
+    private let loop: EventLoop
+    private let channel: ManagementChannel
+    private var machine = InstanceSession()
+    private let reads: Waiters<Result<ManagementAdvertisingFeatures, ManagementCommandFailure>>
+    private let starts: Waiters<InstanceSession.StartFailure?>
+    private var starting: [InstanceID: UInt64] = [:]
+    private let stops: Waiters<Void>
+    private var stopping: [InstanceID: [UInt64]] = [:]
+    private let pauses: Waiters<Void>
+    private var states: [InstanceID: States] = [:]
+    private let numbers: AdvertisingHandles
+    private var deadlineChanged: @Sendable () -> Void = {}
+    /// The instances that are started or being started.
+    private(set) var count = 0
+
+    init(on loop: EventLoop, reservingBy reserve: @escaping AdvertisingHandles.Reserve) {
+        self.loop = loop
+        channel = ManagementChannel { loop.now() }
+        numbers = AdvertisingHandles(reserve)
+        reads = Waiters(on: loop)
+        starts = Waiters(on: loop)
+        stops = Waiters(on: loop)
+        pauses = Waiters(on: loop)
+    }
+
+    /// Calls a closure whenever `nextDeadline` may have changed.
+    func onDeadlineChange(_ body: @escaping @Sendable () -> Void) { deadlineChanged = body }
+
+    var isOpen: Bool { channel.isOpen }
+    /// The descriptor, to be watched while the socket is open.
+    var descriptor: Int32? { channel.descriptor }
+
+    var nextDeadline: BootInstant? {
+        [machine.nextDeadline, channel.nextDeadline].compactMap(\.self).min()
+    }
+
+    /// Tasks that wait, and commands that are out.
+    var outstanding: Int {
+        reads.count + starts.count + stops.count + pauses.count + channel.unfinishedCommands
+    }
+
+    /// The status of an instance.
+    func status(of id: InstanceID) -> InstanceSession.Status { machine.status(of: id) }
+
+    // MARK: The socket
+
+    /// Opens the socket for the adapter with this index.
+    func open(_ socket: consuming ManagementSocket, adapter: UInt16) {
+        channel.open(socket, adapter: adapter)
+    }
+
+    /// Closes the socket, which must not be watched any more. Instances stay, and are added again once it is open.
+    func close() {
+        let events = channel.close()
+        machine.interfaceLost(at: loop.now())
+        perform(events)
+        deadlineChanged()
+    }
+
+    /// The adapter is there again, perhaps with another index.
+    func use(adapter index: UInt16) {
+        guard channel.isOpen, channel.adapter != index else { return }
+        let events = channel.use(adapter: index)
+        perform(machine.adapterGone())
+        perform(events)
+    }
+
+    /// Reads what waits at the socket.
+    ///
+    /// - Returns: Whether the socket is lost: stop watching it, and close it.
+    func read() -> Bool {
+        var isLost = false
+        channel.read { events in
+            for event in events {
+                if case .lost = event { isLost = true }
+            }
+            perform(events)
+        }
+        return isLost
+    }
+
+    // MARK: Tasks
+
+    /// Reads what instances the kernel can have, and which it has.
+    ///
+    /// - Returns: `nil` for a task that was cancelled.
+    func readFeatures(
+        isolation: isolated (any Actor)? = #isolation
+    ) async -> Result<ManagementAdvertisingFeatures, ManagementCommandFailure>? {
+        let end = await reads.wait(isolation: isolation) { number in
+            perform(channel.send(ManagementReadAdvertisingFeatures(), for: .task(number)).events)
+            deadlineChanged()
+            return nil
+        }
+        switch end {
+        case .resumed(let result): return result
+        case .timedOut, .cancelled: return nil
+        }
+    }
+
+    /// Starts an instance, and waits until it is on air.
+    ///
+    /// - Parameters:
+    ///   - plan: The advertisement.
+    ///   - kernel: What the kernel can have, as it was just read.
+    ///   - adapter: The adapter's address.
+    ///   - reclaims: Whether what killed programs have left is removed.
+    /// - Returns: The instance; `nil` for a task that was cancelled.
+    func start(
+        _ plan: AdvertisingPlan, on kernel: ManagementAdvertisingFeatures, of adapter: BluetoothAddress?,
+        reclaims: Bool,
+        isolation: isolated (any Actor)? = #isolation
+    ) async -> Result<Started, InstanceSession.StartFailure>? {
+        var started: InstanceID?
+        let states = States(
+            capacity: AdvertiseCoordinator.stateCapacity,
+            beginningWith: Advertisement.State(InstanceSession.Status.starting))
+        defer { releaseNumbers() }
+        let end = await starts.wait(isolation: isolation) { number in
+            let own = InstanceSession.ownNumbers(of: kernel)
+            let others = adapter.map { numbers.reserve(own, of: $0) } ?? []
+            let (id, actions) = machine.start(plan, on: kernel, avoiding: others, reclaims: reclaims, at: loop.now())
+            started = id
+            starting[id] = number
+            self.states[id] = states
+            count += 1
+            perform(actions)
+            return nil
+        }
+        guard let started else { return nil }
+        starting[started] = nil
+        switch end {
+        case .resumed(nil): return .success(Started(id: started, states: states))
+        case .resumed(let failure?):
+            count -= 1
+            self.states[started] = nil
+            return .failure(failure)
+        case .timedOut, .cancelled:
+            count -= 1
+            self.states[started] = nil
+            perform(machine.stop(started, at: loop.now()))
+            return nil
+        }
+    }
+
+    /// Stops an instance, and waits until it is removed, also in a cancelled task.
+    func stop(_ id: InstanceID, isolation: isolated (any Actor)? = #isolation) async {
+        guard machine.status(of: id) != .stopped else { return }
+        count -= 1
+        if let states = states.removeValue(forKey: id) {
+            states.report(.stopped)
+            states.finish()
+        }
+        _ = await stops.wait(
+            until: loop.now() + .seconds(10), interruption: .ignoresCancellation, isolation: isolation
+        ) { number in
+            stopping[id, default: []].append(number)
+            perform(machine.stop(id, at: loop.now()))
+            return nil
+        }
+        stopping[id] = nil
+        releaseNumbers()
+    }
+
+    /// Removes all instances for a connection attempt, and waits for that.
+    func pause(until deadline: BootInstant, isolation: isolated (any Actor)? = #isolation) async {
+        guard count > 0 else { return }
+        _ = await pauses.wait(until: deadline, isolation: isolation) { _ in
+            perform(machine.pause(at: loop.now()))
+            return nil
+        }
+    }
+
+    func resume() { perform(machine.resume(at: loop.now())) }
+
+    /// Releases the numbers that no instance uses, once none is being started: until then what killed programs have
+    /// left is being removed.
+    private func releaseNumbers() {
+        if starting.isEmpty { numbers.release(except: machine.usedNumbers) }
+    }
+
+    // MARK: What happens
+
+    func adapterDown() { perform(machine.adapterDown(at: loop.now())) }
+
+    func adapterUp() { perform(machine.adapterUp(at: loop.now())) }
+
+    func timePassed() {
+        perform(channel.timePassed())
+        perform(machine.timePassed(loop.now()))
+    }
+
+    private func perform(_ events: [ManagementChannel.Event]) {
+        for event in events {
+            switch event {
+            case .finished(.instance, _, let result):
+                if case .failure(let failure) = result {
+                    perform(machine.commandFinished(failure, at: loop.now()))
+                } else {
+                    perform(machine.commandFinished(nil, at: loop.now()))
+                }
+            case .finished(.task(let number), _, let result): reads.resume(number, Self.features(result))
+            case .finished: break
+            case .received(let content): perform(machine.received(content, at: loop.now()))
+            case .removed: perform(machine.adapterGone())
+            // The adapter looks for its own by the address, and closes what is lost.
+            case .added, .lost: break
+            }
+        }
+    }
+
+    private func perform(_ actions: [InstanceSession.Action]) {
+        for action in actions {
+            switch action {
+            case .send(.remove(let command)): perform(channel.send(command, for: .instance).events)
+            case .send(.setParameters(let command)): perform(channel.send(command, for: .instance).events)
+            case .send(.setData(let command)): perform(channel.send(command, for: .instance).events)
+            case .notify(let event): happened(event)
+            }
+        }
+        deadlineChanged()
+    }
+
+    private func happened(_ event: InstanceSession.Event) {
+        switch event {
+        case .started(let id):
+            states[id]?.report(.on)
+            if let number = starting[id] { starts.resume(number, nil) }
+        case .failed(let id, let failure): if let number = starting[id] { starts.resume(number, failure) }
+        case .stopped(let id, _): for number in stopping.removeValue(forKey: id) ?? [] { stops.resume(number, ()) }
+        case .paused: pauses.resumeAll()
+        case .interrupted(let id, let pause):
+            states[id]?.report(Advertisement.State(InstanceSession.Status.paused(pause)))
+        case .resumed(let id): states[id]?.report(.on)
+        }
+    }
+
+    private static func features(
+        _ result: Result<ManagementCommandComplete, ManagementCommandFailure>
+    ) -> Result<ManagementAdvertisingFeatures, ManagementCommandFailure> {
+        do throws(ManagementCommandFailure) {
+            return .success(try result.get().response(to: ManagementReadAdvertisingFeatures.self))
+        } catch {
+            return .failure(error)
+        }
+    }
+}
+
+// MARK: - The adapter
+
+extension Adapter {
+    /// Has the kernel advertise until `stopAdvertising`.
+    ///
+    /// - Throws: `BLEError` with `.notPermitted` without CAP_NET_ADMIN, `.invalidArgument` for data that does not fit,
+    ///   `.notSupported`, `.busy` (no instance is free), `.cancelled`, and the codes of `prepare`.
+    func addInstance(
+        _ advertisement: Advertisement, during operation: String
+    ) async throws(BLEError) -> InstanceCoordinator.Started {
+        try openInstances(during: operation)
+        let features = await instances.readFeatures()
+        let kernel: ManagementAdvertisingFeatures
+        switch features {
+        case .success(let found)?: kernel = found
+        case .failure(let failure)?: throw BLEError(failure, advertisingOn: name, during: operation)
+        case nil: throw cancelledError(during: operation)
+        }
+        if !kernel.hasSets, advertiser.setCount > 0 { throw BLEError(oneAdvertiserOf: name, during: operation) }
+        let plan = try advertisement.plan(on: kernel, name, during: operation)
+        let result = await instances.start(plan, on: kernel, of: address, reclaims: !system.runsBluetoothd())
+        watchPresence()
+        switch result {
+        case .success(let started)?: return started
+        case .failure(let failure)?: throw BLEError(failure, adapter: name, during: operation)
+        case nil: throw cancelledError(during: operation)
+        }
+    }
+
+    /// Removes an instance.
+    func removeInstance(_ id: InstanceSession.InstanceID) async {
+        // A socket that was lost would fail the removal.
+        try? openInstances(during: "stop advertising")
+        await instances.stop(id)
+        watchPresence()
+    }
+
+    private func openInstances(during operation: String) throws(BLEError) {
+        guard let index = info?.index else { throw downError(during: operation) }
+        if instances.isOpen { return useInstances(of: index) }
+        instances.onDeadlineChange { [weak self] in self?.assumeIsolated { $0.armTimer() } }
+        do throws(SystemCallError) {
+            instances.open(try system.openManagement(), adapter: index)
+            guard let descriptor = instances.descriptor else { return }
+            let failure = loop.onReadable(descriptor) { [weak self] in
+                self?.assumeIsolated { $0.instancesReadable() }
+            }
+            if let failure {
+                instances.close()
+                throw failure
+            }
+        } catch {
+            throw BLEError(error, subject: name, during: operation)
+        }
+    }
+
+    /// The adapter is there again, perhaps with another index.
+    func useInstances(of index: UInt16) {
+        // That it was away may not be read yet.
+        instancesReadable()
+        instances.use(adapter: index)
+    }
+
+    private func instancesReadable() {
+        if instances.read() {
+            closeInstances()
+            logger.warning("the management interface was lost: it is opened again", metadata: ["adapter": "\(name)"])
+            if instances.count > 0 { try? openInstances(during: "advertise") }
+        }
+    }
+
+    /// Closes the socket; the instances stay.
+    func closeInstances() {
+        if let descriptor = instances.descriptor { loop.unregister(descriptor) }
+        instances.close()
+    }
+}
+
+extension BLEError {
+    /// The controller has one advertiser, and the other back end uses it.
+    init(oneAdvertiserOf adapter: String, during operation: String) {
+        self.init(
+            .busy, subject: adapter, during: operation,
+            because: "the controller has one advertiser, which an advertisement with another back end uses",
+            hint: "Give all advertisements the same `Advertisement.backEnd`.")
+    }
+
+    fileprivate init(_ failure: InstanceSession.StartFailure, adapter: String, during operation: String) {
+        switch failure {
+        case .notSupported:
+            self.init(
+                .notSupported, subject: adapter, during: operation,
+                because: "the kernel cannot advertise so with this controller",
+                hint:
+                    "The kernel may be too old, or the controller lacks extended PDUs or the PHY. Where one PHY is LE "
+                    + "Coded, both must be.")
+        case .noFreeInstance(let limit):
+            self.init(
+                .busy, subject: adapter, during: operation,
+                because: "the kernel can have \(limit) advertising instances, and all are in use",
+                hint: "Stop one first. `btmgmt clr-adv` removes those of all programs.")
+        case .adapterDown:
+            self.init(
+                .adapterDown, subject: adapter, during: operation, because: "the adapter was switched off or reset",
+                hint: "Try again when it is on.")
+        case .command(let failure) where failure.status == .permissionDenied:
+            // The right to the interface has been shown by then.
+            self.init(
+                .busy, subject: adapter, during: operation,
+                because: "the controller does not advertise so beside the links that are up",
+                hint: "Disconnect a central first.")
+        case .command(let failure): self.init(failure, advertisingOn: adapter, during: operation)
+        case .stopped:
+            self.init(.cancelled, subject: adapter, during: operation, because: "it was stopped")
+        }
+    }
+
+    fileprivate init(_ failure: ManagementCommandFailure, advertisingOn adapter: String, during operation: String) {
+        let (code, reason, hint): (Code, String, String?) =
+            switch failure.status {
+            case .permissionDenied:
+                (
+                    .notPermitted,
+                    "this process lacks CAP_NET_ADMIN, which the kernel demands for its advertising instances",
+                    Self.managementCapability
+                )
+            case .unknownCommand, .notSupported:
+                (
+                    .notSupported, "the kernel does not advertise with this adapter: \(failure)",
+                    "Use `Advertisement.BackEnd.controller`."
+                )
+            case .notPowered, .rejected:
+                (.adapterDown, "the adapter or its Low Energy is switched off: \(failure)", "Try again when it is on.")
+            case .blocked:
+                (.blocked, "the adapter is blocked by rfkill", "Unblock it: `rfkill unblock bluetooth`.")
+            case .invalidIndex:
+                (.noAdapter, "the adapter is not there any more", "Plug it in again, or choose another one.")
+            default:
+                switch failure.reason {
+                case .timeout:
+                    (.timedOut, "the kernel did not respond in time", "Unplug the adapter and plug it in again.")
+                case .adapterLost:
+                    (.noAdapter, "the adapter is not there any more", "Plug it in again, or choose another one.")
+                default:
+                    (
+                        .system, "the kernel refused to advertise: \(failure)",
+                        "`blescan doctor` examines the adapter; `dmesg` shows what the kernel reports."
+                    )
+                }
+            }
+        self.init(code, subject: adapter, during: operation, because: reason, hint: hint, origin: .adapter)
+    }
+}
