@@ -544,7 +544,7 @@ package struct PairingExchange: ~Copyable {
             guard let pairing, !pairing.demand.followsEncryption, pairing.concerns(end.peer) else { return nil }
             return linkEnded(at: now)
         case .commandComplete, .commandStatus, .indexAdded, .indexRemoved, .newSettings, .deviceConnected,
-            .authenticationFailed, .deviceUnblocked, .deviceUnpaired, .unknown:
+            .authenticationFailed, .deviceUnblocked, .deviceUnpaired, .advertisingAdded, .advertisingRemoved, .unknown:
             return nil
         }
     }

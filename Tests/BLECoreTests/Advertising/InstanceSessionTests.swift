@@ -127,7 +127,8 @@ import Testing
             run.respond(status)
             #expect(run.events == [.failed(id, .command(run.failure(.addExtendedAdvertisingParameters, status)))])
             run.respondAll()
-            #expect(run.session.isResting)
+            let isResting = run.session.isResting
+            #expect(isResting)
         }
         let full = extendedRun()
         _ = full.started(try Self.plan())

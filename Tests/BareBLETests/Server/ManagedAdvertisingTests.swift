@@ -201,8 +201,8 @@ import Testing
         }
     }
 
-    @Test func whatCannotBeAdvertisedIsATypedError() async throws {
-        try await VirtualTime.run { time in
+    @Test func whatCannotBeAdvertisedIsATypedError() async {
+        await VirtualTime.run { time in
             let radio = VirtualRadio(time: time)
             await radio.setPersonality(.bluetooth4)
             let local = LocalPeripheral(on: Central(radio: radio))
@@ -255,8 +255,8 @@ import Testing
         }
     }
 
-    @Test func aSilentKernelIsATimeout() async throws {
-        try await VirtualTime.run { time in
+    @Test func aSilentKernelIsATimeout() async {
+        await VirtualTime.run { time in
             let radio = VirtualRadio(time: time)
             await radio.ignoreManagementPacket([0x3D, 0, 0, 0, 0, 0])
             let local = LocalPeripheral(on: Central(radio: radio))
