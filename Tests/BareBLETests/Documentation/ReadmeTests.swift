@@ -31,10 +31,11 @@ import Testing
         let peripheral = LocalPeripheral(.init(name: "Lamp"), on: central)
         let switches = LocalCharacteristic(0xFFF1, [.read, .write, .notify], value: .stored([0]))
         try await peripheral.publish(LocalService(0xFFF0, [switches]))
+        let events = peripheral.events
         let advertising = try await peripheral.advertise([
             .flags([.generalDiscoverable, .classicNotSupported]), .services([0xFFF0]), .localName("Lamp"),
         ])
-        for try await case .written in peripheral.events {
+        for try await case .written in events {
             try await peripheral.update(peripheral.value(of: 0xFFF1), of: 0xFFF1)
         }
         await advertising.stop()
@@ -46,7 +47,6 @@ import Testing
             let radio = VirtualRadio(time: time)
             let program = time.task { try await serve(Central(radio: radio)) }
             let phone = await radio.addCentral()
-            try await time.clock.sleep(for: .seconds(1))
             try await phone.connect()
             #expect(try await phone.read(0xFFF1) == [0])
             try await phone.subscribe(to: 0xFFF1)
