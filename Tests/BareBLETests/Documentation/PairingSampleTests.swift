@@ -50,9 +50,10 @@ import Testing
     private func allowPairing(_ peripheral: LocalPeripheral) async throws {
         // in: Sources/BareBLE/BareBLE.docc/PeripheralRole.md
         let agent = PairingAgent(show: { central, passkey in print("Enter \(passkey) at \(central).") })
+        let events = peripheral.events
         try await peripheral.allowPairing(
             CentralPairingOptions(agent: agent, require: .authenticated), for: .seconds(60))
-        for try await event in peripheral.events {
+        for try await event in events {
             if case .paired(_, let bond) = event { print("bonded with \(bond.peer)") }
         }
         // out
@@ -73,7 +74,11 @@ import Testing
             let bench = try await SecurityBench(time)
             try await bench.pair()
             await bench.device.forgetBonds()
-            await #expect(throws: error(.bondRejected)) { _ = try await bench.central.connect(bench.id) }
+            let rejected = await #expect(throws: BLEError.self) { _ = try await bench.central.connect(bench.id) }
+            #expect(rejected?.code == .bondRejected)
+            for remedy in ["Central.forgetBond(with:)", "PairingOptions(replacing: .lostByPeer)"] {
+                #expect(rejected?.hint?.contains(remedy) == true)
+            }
             let lock = try await replace(bench.central, bench.id)
             #expect(try await lock.read(0xFFF1) == [7])
             #expect(try await bench.central.bonds().first?.rejectedSince == nil)
