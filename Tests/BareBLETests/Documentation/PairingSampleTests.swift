@@ -59,6 +59,43 @@ import Testing
         // out
     }
 
+    @Test func theVirtualLockOfThePageIsPairedWith() async throws {
+        try await VirtualTime.run { _ in
+            var configuration = Configuration()
+            configuration.security = SecurityConfiguration(bonds: .inMemory)
+            // in: Sources/BareBLE/BareBLE.docc/Pairing.md
+            let radio = VirtualRadio()
+            await radio.add(.lock)
+            let central = Central(configuration, radio: radio)
+            let lock = try await central.connect(toFirst: .any).peripheral
+            // out
+            try await pair(lock) { _ in "123456" }
+            #expect(await lock.security.isAuthenticated)
+            await lock.disconnect()
+        }
+    }
+
+    /// Two runs of a program with one directory of bonds, each with a radio of its own.
+    @Test func aNewRadiosLockRejectsTheBondOfAnEarlierRun() async throws {
+        try await VirtualTime.run { _ in
+            var configuration = Configuration()
+            configuration.security = SecurityConfiguration(bonds: .inMemory)
+            for isFirst in [true, false] {
+                let radio = VirtualRadio()
+                await radio.add(.lock)
+                let central = Central(configuration, radio: radio)
+                do {
+                    let lock = try await central.connect(toFirst: .any).peripheral
+                    #expect(isFirst)
+                    try await pair(lock) { _ in "123456" }
+                    await lock.disconnect()
+                } catch {
+                    #expect(!isFirst && (error as? BLEError)?.code == .bondRejected)
+                }
+            }
+        }
+    }
+
     @Test func theAgentOfThePageAuthenticates() async throws {
         try await VirtualTime.run { time in
             let bench = try await SecurityBench(time, VirtualSecurity(capability: .displayOnly, passkey: 123_456))

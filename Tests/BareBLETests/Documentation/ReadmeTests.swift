@@ -42,6 +42,19 @@ import Testing
         // out
     }
 
+    private func serveOnASocket(_ central: Central) async throws {
+        // in: Sources/BareBLE/BareBLE.docc/PeripheralRole.md
+        let peripheral = LocalPeripheral(.init(name: "Lamp"), on: central)
+        let switches = LocalCharacteristic(0xFFF1, [.read, .write, .notify], value: .stored([0]))
+        try await peripheral.publish(LocalService(0xFFF0, [switches]))
+        let events = peripheral.events
+        try await peripheral.acceptCentrals(atSocket: "/tmp/lamp")
+        for try await case .written(let central, _) in events {
+            try await print(central.name, "wrote", peripheral.value(of: 0xFFF1))
+        }
+        // out
+    }
+
     @Test func theSampleOfAStoredValueServesACentral() async throws {
         try await VirtualTime.run { time in
             let radio = VirtualRadio(time: time)
@@ -100,6 +113,28 @@ import Testing
             }
         }
         // out
+    }
+
+    private func withoutRadio() async throws {
+        // in: Sources/BareBLE/BareBLE.docc/GettingStarted.md
+        let radio = VirtualRadio()
+        await radio.add(.heartRate)
+        let central = Central(radio: radio)
+        let belt = try await central.connect(toFirst: .services(0x180D)).peripheral
+        for try await beat in try await belt.subscribe(to: .heartRateMeasurement) {
+            print(beat.beatsPerMinute)
+        }
+        // out
+    }
+
+    @Test func theSampleWithoutARadioRuns() async throws {
+        try await VirtualTime.run { time in
+            let program = time.task { try await withoutRadio() }
+            try await time.clock.sleep(for: .seconds(10))
+            program.cancel()
+            // Only its cancellation ends it, without an error.
+            try await program.value
+        }
     }
 
     private func addressAlone(_ central: Central) async throws -> UInt8 {
