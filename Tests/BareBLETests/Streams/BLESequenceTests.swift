@@ -75,9 +75,9 @@ import Testing
             latest = payloads.last
             for payload in payloads { broadcaster.report(payload) }
         }
-        #expect(oldest == nil)
-        #expect(latest != nil)
-        #expect(sequence != nil)
+        let (isOldestKept, isLatestKept) = (oldest != nil, latest != nil)
+        #expect(!isOldestKept && isLatestKept)
+        withExtendedLifetime(sequence) {}
         sequence = nil
         #expect(latest == nil)
     }
@@ -92,7 +92,9 @@ import Testing
             broadcaster.report(payload)
         }
         var iterator: BLESequence<Payload>.AsyncIterator? = sequence.makeAsyncIterator()
-        #expect(iterator != nil && latest != nil)
+        let isKept = latest != nil
+        #expect(isKept)
+        withExtendedLifetime(iterator) {}
         iterator = nil
         #expect(latest == nil)
         withExtendedLifetime(sequence) {}
