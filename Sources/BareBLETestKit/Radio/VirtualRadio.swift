@@ -69,8 +69,8 @@ public actor VirtualRadio {
     private var lastAddress: UInt64 = 0
     private var lastPrivateAddress: UInt32 = 0
 
-    /// Creates a radio with one adapter: inside `VirtualTime.run` in that time, elsewhere on the library's own thread and
-    /// in real time.
+    /// Creates a radio with one adapter: inside `VirtualTime.run` in that time, elsewhere on the library's own thread
+    /// and in real time.
     public init() {
         if let time = VirtualTime.current {
             self.init(loop: time.loop)
