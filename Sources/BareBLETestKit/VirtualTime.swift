@@ -24,6 +24,9 @@ public struct VirtualTime: Sendable {
     /// The clock of this time, for waiting. A central's own `clock` is the same.
     public let clock: CentralClock
 
+    /// The time of the `run` that the current task belongs to; `nil` in real time.
+    @TaskLocal static var current: VirtualTime?
+
     private init() {
         loop = EventLoop(time: .virtual)
         clock = CentralClock(loop: loop)
@@ -41,7 +44,9 @@ public struct VirtualTime: Sendable {
         let time = VirtualTime()
         time.loop.start()
         do {
-            let value = try await withTaskExecutorPreference(time.loop) { try await body(time) }
+            let value = try await withTaskExecutorPreference(time.loop) {
+                try await Self.$current.withValue(time) { try await body(time) }
+            }
             await time.loop.end()
             return value
         } catch {

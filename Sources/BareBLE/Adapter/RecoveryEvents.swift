@@ -22,15 +22,17 @@ public enum RecoveryEvent: Hashable, Sendable {
     case dropped(Int)
 }
 
-/// The events of recovery, from the creation of the iterator on.
+/// The events of recovery, from the moment when `Central.recoveryEvents` was read.
 ///
-/// At most 64 wait for one iterator; beyond that the oldest are dropped, and `.dropped` counts them. `next()` throws
+/// Events that come before the iteration wait for the first iterator; a further one of the same sequence begins at its
+/// creation. At most 64 wait; beyond that the oldest are dropped, and `.dropped` counts them. `next()` throws
 /// `BLEError` with `.busy` while another task waits for the next event of this iterator. The sequence does not end by
 /// itself.
 public typealias RecoveryEventSequence = BLESequence<RecoveryEvent>
 
 extension Central {
-    /// The events of recovery. What is done is decided by `Configuration.recovery`.
+    /// The events of recovery, from now on, when the property is read. What is done is decided by
+    /// `Configuration.recovery`.
     public nonisolated var recoveryEvents: RecoveryEventSequence {
         adapter.recovery.events.events(losses: .before { .dropped($0) })
     }

@@ -78,6 +78,18 @@ public enum DisconnectReason: Hashable, Sendable, CustomStringConvertible {
         case .other: "Connect again."
         }
     }
+
+    /// What to do next, as a sentence, where a session makes the next link by itself.
+    var hintInSession: String? {
+        switch self {
+        case .byPeer: "It may have been switched off, or no longer need the link."
+        case .supervisionTimeout: "Move closer, or check its battery."
+        case .attTimeout, .protocolViolation: "The peer's software is at fault."
+        case .other(.micFailure?, _), .other(.keyMissing?, _), .other(.authenticationFailure?, _): hint
+        case .requested, .detached, .other: nil
+        case .adapterLost: hint
+        }
+    }
 }
 
 extension DisconnectReason {

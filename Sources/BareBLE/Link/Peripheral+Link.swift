@@ -66,11 +66,14 @@ extension Peripheral {
     // MARK: The end
 
     /// The error of a call that finds the link ended, or was pending when it ended.
-    func endError(during operation: String) -> BLEError {
+    ///
+    /// - Parameter isReplaced: Whether a session replaces the link, so that the hint does not ask for that.
+    func endError(during operation: String, isReplaced: Bool = false) -> BLEError {
         let reason = end ?? .other(nil, errorNumber: nil)
-        let hint = reason == .attTimeout ? silenceHint : nil
+        let silence = reason == .attTimeout ? silenceHint : nil
+        let hint = silence ?? (isReplaced ? reason.hintInSession : reason.hint)
         return BLEError(
-            .disconnected, subject: name, during: operation, because: "\(reason)", hint: hint ?? reason.hint,
+            .disconnected, subject: name, during: operation, because: "\(reason)", hint: hint,
             hciStatus: reason.hciStatus, errorNumber: reason.errorNumber)
     }
 

@@ -311,7 +311,9 @@ extension BLEError {
         self.init(
             .bondRejected, subject: "\(peer)", during: operation,
             because: "it has lost the key of its bond, or another device uses its address",
-            hint: "The bond is kept. If it is the right device, forget the bond and pair again.",
+            hint:
+                "The bond is kept. If it is the right device, call `Central.forgetBond(with:)` and pair again, or have "
+                + "`PairingOptions(replacing: .lostByPeer)` in the security of `ConnectOptions` replace the bond.",
             hciStatus: status)
     }
 }

@@ -24,15 +24,16 @@ public enum SecurityEvent: Hashable, Sendable {
     case dropped(Int)
 }
 
-/// The events of bonds and security, from the creation of the iterator on.
+/// The events of bonds and security, from the moment when `Central.securityEvents` was read.
 ///
-/// At most 64 wait for one iterator; beyond that the oldest are dropped, and `.dropped` counts them. `next()` throws
+/// Events that come before the iteration wait for the first iterator; a further one of the same sequence begins at its
+/// creation. At most 64 wait; beyond that the oldest are dropped, and `.dropped` counts them. `next()` throws
 /// `BLEError` with `.busy` while another task waits for the next event of this iterator. The sequence does not end by
 /// itself.
 public typealias SecurityEventSequence = BLESequence<SecurityEvent>
 
 extension Central {
-    /// The events of bonds and security.
+    /// The events of bonds and security, from now on, when the property is read.
     public nonisolated var securityEvents: SecurityEventSequence {
         adapter.securityEvents.events(losses: .before { .dropped($0) })
     }

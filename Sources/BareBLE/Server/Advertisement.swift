@@ -147,7 +147,7 @@ extension Advertisement {
     }
 }
 
-/// The states of an advertisement.
+/// The states of an advertisement: first the one when `Advertisement.Lease.states` was read, then each change.
 ///
 /// At most 64 wait for one iterator; beyond that the oldest are dropped. It ends after `.stopped`. `next()` throws
 /// `BLEError` with `.busy` while another task waits for the next state of this iterator.

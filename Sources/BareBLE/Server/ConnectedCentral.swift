@@ -124,9 +124,10 @@ extension LocalPeripheral {
     }
 }
 
-/// The events of a local peripheral, from the creation of the iterator on.
+/// The events of a local peripheral, from the moment when `LocalPeripheral.events` was read.
 ///
-/// At most 256 wait for one iterator; beyond that the oldest are dropped, and `.dropped` counts them. It ends with
+/// Events that come before the iteration wait for the first iterator; a further one of the same sequence begins at its
+/// creation. At most 256 wait; beyond that the oldest are dropped, and `.dropped` counts them. It ends with
 /// `LocalPeripheral.stop()`. `next()` throws `BLEError` with `.busy` while another task waits for the next event of
 /// this iterator.
 public typealias LocalPeripheralEventSequence = BLESequence<LocalPeripheral.Event>

@@ -4,6 +4,7 @@ internal import BLECore
 //
 // Invariants
 // - Events are reported in the order in which they happen; each listener has a bounded buffer of its own.
+// - A listener is added when the property is read, so that what happens before the iteration is not lost.
 // - After `finish()` every sequence ends, also one that begins later.
 
 /// The events of a local peripheral, and when its centrals have room for updates.
@@ -11,7 +12,7 @@ final class ServerEvents: Sendable {
     private let broadcaster = EventBroadcaster<LocalPeripheral.Event>(capacity: 256)
     private let room = EventBroadcaster<Void>(capacity: 1)
 
-    /// What happens from the creation of each iterator on.
+    /// What happens from now on.
     var all: LocalPeripheralEventSequence { broadcaster.events(losses: .before { .dropped($0) }) }
 
     /// When an update may find room: at once, and each time that a central has room again.

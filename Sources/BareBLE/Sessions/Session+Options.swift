@@ -96,10 +96,11 @@ extension Session {
 
 /// The events of a session's links, in order: first the present state, then each change.
 ///
-/// Each iterator has a buffer of its own and listens from its creation on, so several tasks may listen. At most 64
-/// events wait for one; beyond that the oldest are dropped, and `.missed` counts them. The sequence ends after
-/// `.ended`. `next()` throws `BLEError` with `.busy` while another task waits for the next event of this iterator. The
-/// sequence is a reference to the session, and keeps it alive.
+/// It begins when `Session.events` is read: events that come before the iteration wait. Each reading of the property
+/// has a buffer of its own, so several tasks may listen; an iterator after the first one of a sequence begins at its
+/// creation. At most 64 events wait; beyond that the oldest are dropped, and `.missed` counts them. The sequence ends
+/// after `.ended`. `next()` throws `BLEError` with `.busy` while another task waits for the next event of this
+/// iterator. The sequence is a reference to the session, and keeps it alive.
 public typealias ConnectionEventSequence = BLESequence<Session.Event>
 
 /// The former name of `ConnectionEventSequence`.

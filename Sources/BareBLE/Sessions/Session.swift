@@ -103,13 +103,12 @@ extension Session {
     /// A Boolean value that indicates whether this program is ending the session and it has not ended yet.
     public nonisolated var isDisconnecting: Bool { state == .disconnecting }
 
-    /// The events from now on, in order; the first one is the present state.
+    /// The events from now on, when the property is read, in order; the first one is the present state.
     public nonisolated var events: ConnectionEventSequence {
-        BLESequence { [self] in
+        BLESequence(losses: .before { .missed($0) }) { [self] in
             let (buffer, number) = broadcaster.addListener(to: name)
             // It also keeps the session alive.
-            let token = LifetimeToken { self.broadcaster.removeListener(number) }
-            return BLESequence<Event>.AsyncIterator(buffer, until: token, losses: .before { .missed($0) })
+            return StreamListener(buffer: buffer, token: LifetimeToken { self.broadcaster.removeListener(number) })
         }
     }
 
@@ -657,7 +656,7 @@ extension Session {
 
     private func linkEnded(_ link: Peripheral, _ reason: DisconnectReason) {
         guard link === current?.link else { return }
-        let error = link.assumeIsolated { $0.endError(during: "keep the link") }
+        let error = link.assumeIsolated { $0.endError(during: "keep the link", isReplaced: true) }
         fail(failures.kind(ofEnd: reason), error, reason)
     }
 

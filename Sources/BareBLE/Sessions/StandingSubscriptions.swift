@@ -167,7 +167,7 @@ extension StandingSubscription {
                     try? await sequence.unsubscribe()
                     return .untilNextLink
                 }
-                let error = await link.endError(during: "continue a subscription")
+                let error = await link.endError(during: "continue a subscription", isReplaced: true)
                 return buffer.yield(.interrupted(error, epoch), after: losses()) ? .untilNextLink : .over(nil)
             } catch {
                 if Task.isCancelled { return .untilNextLink }
@@ -183,10 +183,13 @@ extension StandingSubscription {
                     buffer.lost(losses())
                     return .over(error)
                 case .awaitLink:
-                    guard begun == nil || buffer.yield(.interrupted(error, epoch), after: losses()) else {
-                        return .over(nil)
+                    guard begun != nil else { return .untilNextLink }
+                    // The session makes the next link, so that no hint asks for it.
+                    var mark = error
+                    if error.code == .disconnected, !isLinkUp {
+                        mark = await link.endError(during: error.operation, isReplaced: true)
                     }
-                    return .untilNextLink
+                    return buffer.yield(.interrupted(mark, epoch), after: losses()) ? .untilNextLink : .over(nil)
                 case .subscribe(let pause):
                     guard begun == nil || buffer.yield(.interrupted(error, epoch), after: losses()) else {
                         return .over(nil)

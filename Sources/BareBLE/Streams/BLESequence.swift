@@ -14,6 +14,11 @@
 /// `SecurityEventSequence` and `ServiceChangeSequence`.
 /// What each delivers, and how it ends, is described there. Leaving the loop, and cancelling its task, ends the
 /// iteration.
+///
+/// A sequence of events, such as `LocalPeripheral.events`, has the events from the moment when its property was read,
+/// also before it is iterated. They wait in a bounded buffer, for the first iterator; each further iterator of the same
+/// sequence has the events from its own creation on. The buffer is released with the sequence. A sequence of states
+/// begins with the present one.
 public struct BLESequence<Element: Sendable>: AsyncSequence, Sendable {
     /// The error that the sequence may end with.
     public typealias Failure = BLEError
@@ -28,6 +33,19 @@ public struct BLESequence<Element: Sendable>: AsyncSequence, Sendable {
     /// Creates a sequence of what a buffer holds and receives, for one consumer.
     init(_ buffer: StreamBuffer<Element>, until token: LifetimeToken) {
         self.init { AsyncIterator(buffer, until: token) }
+    }
+
+    /// Creates a sequence of events from now on; of an iterator after the first one, from its creation on.
+    ///
+    /// - Parameters:
+    ///   - losses: How dropped events are reported.
+    ///   - listen: Adds a listener.
+    init(losses: LossReport<Element>, _ listen: @escaping @Sendable () -> StreamListener<Element>) {
+        let listeners = SequenceListeners(listen)
+        self.init {
+            let listener = listeners.next()
+            return AsyncIterator(listener.buffer, until: listener.token, losses: losses)
+        }
     }
 
     /// Returns an iterator over the elements.

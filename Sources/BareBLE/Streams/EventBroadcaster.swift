@@ -38,17 +38,16 @@ final class EventBroadcaster<Event: Sendable>: Sendable {
         }
     }
 
-    /// Returns a sequence of the events from the creation of each iterator on.
+    /// Returns a sequence of the events from now on; of an iterator after the first one, from its creation on.
     ///
     /// - Parameters:
     ///   - losses: How dropped events are reported.
     ///   - first: The first event of each iterator; `nil` for none.
     func events(losses: LossReport<Event>, beginningWith first: Event? = nil) -> BLESequence<Event> {
-        BLESequence { [self] in
+        BLESequence(losses: losses) { [self] in
             let (buffer, number) = addListener()
             if let first { buffer.yield(first) }
-            let token = LifetimeToken { self.removeListener(number) }
-            return BLESequence<Event>.AsyncIterator(buffer, until: token, losses: losses)
+            return StreamListener(buffer: buffer, token: LifetimeToken { self.removeListener(number) })
         }
     }
 

@@ -69,10 +69,15 @@ public actor VirtualRadio {
     private var lastAddress: UInt64 = 0
     private var lastPrivateAddress: UInt32 = 0
 
-    /// Creates a radio with one adapter, on the library's own thread and in real time.
+    /// Creates a radio with one adapter: inside `VirtualTime.run` in that time, elsewhere on the library's own thread
+    /// and in real time.
     public init() {
-        self.init(loop: .shared)
-        loop.start()
+        if let time = VirtualTime.current {
+            self.init(loop: time.loop)
+        } else {
+            self.init(loop: .shared)
+            loop.start()
+        }
     }
 
     /// Creates a radio with one adapter in a virtual time.

@@ -349,6 +349,21 @@ struct VirtualRadioTests {
             for device in devices { await device.disconnect() }
         }
     }
+
+    @Test("A radio that is made without a time inside a virtual time is in that time")
+    func currentTime() async throws {
+        try await VirtualTime.run { time in
+            let radio = VirtualRadio()
+            #expect(radio.loop === time.loop)
+            await radio.add(.battery)
+            let device = try await Central(radio: radio).connect(toFirst: .any).peripheral
+            try await time.clock.sleep(for: .seconds(3600))
+            #expect(try await device.read(0x2A19) == [64])
+            let made = try await time.task { VirtualRadio() }.value
+            #expect(made.loop === time.loop)
+            await device.disconnect()
+        }
+    }
 }
 
 /// A controller's commands have two seconds in real time: not beside hundreds of tests on the same thread.

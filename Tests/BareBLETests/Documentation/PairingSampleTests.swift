@@ -50,12 +50,50 @@ import Testing
     private func allowPairing(_ peripheral: LocalPeripheral) async throws {
         // in: Sources/BareBLE/BareBLE.docc/PeripheralRole.md
         let agent = PairingAgent(show: { central, passkey in print("Enter \(passkey) at \(central).") })
+        let events = peripheral.events
         try await peripheral.allowPairing(
             CentralPairingOptions(agent: agent, require: .authenticated), for: .seconds(60))
-        for try await event in peripheral.events {
+        for try await event in events {
             if case .paired(_, let bond) = event { print("bonded with \(bond.peer)") }
         }
         // out
+    }
+
+    @Test func theVirtualLockOfThePageIsPairedWith() async throws {
+        try await VirtualTime.run { _ in
+            var configuration = Configuration()
+            configuration.security = SecurityConfiguration(bonds: .inMemory)
+            // in: Sources/BareBLE/BareBLE.docc/Pairing.md
+            let radio = VirtualRadio()
+            await radio.add(.lock)
+            let central = Central(configuration, radio: radio)
+            let lock = try await central.connect(toFirst: .any).peripheral
+            // out
+            try await pair(lock) { _ in "123456" }
+            #expect(await lock.security.isAuthenticated)
+            await lock.disconnect()
+        }
+    }
+
+    /// Two runs of a program with one directory of bonds, each with a radio of its own.
+    @Test func aNewRadiosLockRejectsTheBondOfAnEarlierRun() async throws {
+        try await VirtualTime.run { _ in
+            var configuration = Configuration()
+            configuration.security = SecurityConfiguration(bonds: .inMemory)
+            for isFirst in [true, false] {
+                let radio = VirtualRadio()
+                await radio.add(.lock)
+                let central = Central(configuration, radio: radio)
+                do {
+                    let lock = try await central.connect(toFirst: .any).peripheral
+                    #expect(isFirst)
+                    try await pair(lock) { _ in "123456" }
+                    await lock.disconnect()
+                } catch {
+                    #expect(!isFirst && (error as? BLEError)?.code == .bondRejected)
+                }
+            }
+        }
     }
 
     @Test func theAgentOfThePageAuthenticates() async throws {
@@ -73,7 +111,11 @@ import Testing
             let bench = try await SecurityBench(time)
             try await bench.pair()
             await bench.device.forgetBonds()
-            await #expect(throws: error(.bondRejected)) { _ = try await bench.central.connect(bench.id) }
+            let rejected = await #expect(throws: BLEError.self) { _ = try await bench.central.connect(bench.id) }
+            #expect(rejected?.code == .bondRejected)
+            for remedy in ["Central.forgetBond(with:)", "PairingOptions(replacing: .lostByPeer)"] {
+                #expect(rejected?.hint?.contains(remedy) == true)
+            }
             let lock = try await replace(bench.central, bench.id)
             #expect(try await lock.read(0xFFF1) == [7])
             #expect(try await bench.central.bonds().first?.rejectedSince == nil)

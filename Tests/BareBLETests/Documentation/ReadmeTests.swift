@@ -31,13 +31,27 @@ import Testing
         let peripheral = LocalPeripheral(.init(name: "Lamp"), on: central)
         let switches = LocalCharacteristic(0xFFF1, [.read, .write, .notify], value: .stored([0]))
         try await peripheral.publish(LocalService(0xFFF0, [switches]))
+        let events = peripheral.events
         let advertising = try await peripheral.advertise([
             .flags([.generalDiscoverable, .classicNotSupported]), .services([0xFFF0]), .localName("Lamp"),
         ])
-        for try await case .written in peripheral.events {
+        for try await case .written in events {
             try await peripheral.update(peripheral.value(of: 0xFFF1), of: 0xFFF1)
         }
         await advertising.stop()
+        // out
+    }
+
+    private func serveOnASocket(_ central: Central) async throws {
+        // in: Sources/BareBLE/BareBLE.docc/PeripheralRole.md
+        let peripheral = LocalPeripheral(.init(name: "Lamp"), on: central)
+        let switches = LocalCharacteristic(0xFFF1, [.read, .write, .notify], value: .stored([0]))
+        try await peripheral.publish(LocalService(0xFFF0, [switches]))
+        let events = peripheral.events
+        try await peripheral.acceptCentrals(atSocket: "/tmp/lamp")
+        for try await case .written(let central, _) in events {
+            try await print(central.name, "wrote", peripheral.value(of: 0xFFF1))
+        }
         // out
     }
 
@@ -46,7 +60,6 @@ import Testing
             let radio = VirtualRadio(time: time)
             let program = time.task { try await serve(Central(radio: radio)) }
             let phone = await radio.addCentral()
-            try await time.clock.sleep(for: .seconds(1))
             try await phone.connect()
             #expect(try await phone.read(0xFFF1) == [0])
             try await phone.subscribe(to: 0xFFF1)
@@ -100,6 +113,28 @@ import Testing
             }
         }
         // out
+    }
+
+    private func withoutRadio() async throws {
+        // in: Sources/BareBLE/BareBLE.docc/GettingStarted.md
+        let radio = VirtualRadio()
+        await radio.add(.heartRate)
+        let central = Central(radio: radio)
+        let belt = try await central.connect(toFirst: .services(0x180D)).peripheral
+        for try await beat in try await belt.subscribe(to: .heartRateMeasurement) {
+            print(beat.beatsPerMinute)
+        }
+        // out
+    }
+
+    @Test func theSampleWithoutARadioRuns() async throws {
+        try await VirtualTime.run { time in
+            let program = time.task { try await withoutRadio() }
+            try await time.clock.sleep(for: .seconds(10))
+            program.cancel()
+            // Only its cancellation ends it, without an error.
+            try await program.value
+        }
     }
 
     private func addressAlone(_ central: Central) async throws -> UInt8 {

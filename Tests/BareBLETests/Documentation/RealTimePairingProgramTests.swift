@@ -15,6 +15,8 @@ import Testing
     private let address = Lock("")
     private let typed = Lock<[String]>([])
     private let printed = Lock<[String]>([])
+    private let failure = Lock<BLEError.Code?>(nil)
+    private let status = Lock<Int32>(0)
 
     init() throws {
         folder = try Folder()
@@ -42,26 +44,35 @@ import Testing
     private func print(_ items: Any...) {
         let line = items.map { "\($0)" }.joined(separator: " ")
         printed.withLock { $0.append(line) }
+        if let error = items.first as? BLEError { failure.withLock { $0 = error.code } }
+    }
+
+    private func exit(_ status: Int32) {
+        self.status.withLock { $0 = status }
     }
 
     private func readLine() -> String? {
         typed.withLock { $0.isEmpty ? nil : $0.removeFirst() }
     }
 
-    private func program() async throws {
+    private func program() async {
         // in: Sources/BareBLE/BareBLE.docc/Pairing.md
-        var configuration = Configuration()
-        configuration.security = SecurityConfiguration(bonds: try BondStore(directory: "/var/lib/door"))
-        let central = Central(configuration)
-        try await central.ready(powerOn: true)
-        let agent = PairingAgent(
-            show: { peer, passkey in print("Enter \(passkey) at \(peer).") },
-            compare: { peer, number in await ask("Does \(peer) show \(number)? (y/n)") == "y" },
-            enter: { peer in Passkey(await ask("Passkey of \(peer):")) })
-        let lock = try await central.connect(CommandLine.arguments[1])
-        print("Paired:", try await lock.pair(PairingOptions(agent: agent, require: .authenticated)).peer)
+        do {
+            var configuration = Configuration()
+            configuration.security = SecurityConfiguration(bonds: try BondStore(directory: "/var/lib/door"))
+            let central = Central(configuration)
+            try await central.ready(powerOn: true)
+            let agent = PairingAgent(
+                show: { peer, passkey in print("Enter \(passkey) at \(peer).") },
+                compare: { peer, number in await ask("Does \(peer) show \(number)? (y/n)") == "y" },
+                enter: { peer in Passkey(await ask("Passkey of \(peer):")) })
+            let lock = try await central.connect(CommandLine.arguments[1])
+            print("Paired:", try await lock.pair(PairingOptions(agent: agent, require: .authenticated)).peer)
+        } catch {
+            print(error)
+            exit(1)
+        }
         // out
-        await lock.disconnect()
     }
 
     // in: Sources/BareBLE/BareBLE.docc/Pairing.md
@@ -76,27 +87,36 @@ import Testing
         let id = try #require(await radio.id(of: device))
         address.withLock { $0 = "\(id)" }
         typed.withLock { $0 = lines }
-        try await program()
-        #expect(printed.withLock { $0.last } == "Paired: \(id)")
+        await program()
         return device
+    }
+
+    private func expectPaired() {
+        #expect(printed.withLock { $0.last } == "Paired: \(address.withLock { $0 })")
+        #expect(status.withLock { $0 } == 0)
     }
 
     @Test func thePasskeyOfALockIsTyped() async throws {
         let lock = try await run(VirtualSecurity(capability: .displayOnly, passkey: 12_345), typing: ["012345"])
+        expectPaired()
         #expect(await lock.isBonded)
         #expect(printed.withLock { $0.first } == "Passkey of \(address.withLock { $0 }):")
     }
 
     @Test func aComparisonIsConfirmed() async throws {
         let lock = try await run(VirtualSecurity(capability: .displayYesNo), typing: ["y"])
+        expectPaired()
         #expect(await lock.isBonded)
         #expect(printed.withLock { $0.first }?.hasSuffix("? (y/n)") == true)
     }
 
     @Test func aWrongPasskeyIsNotPairedWith() async throws {
         let security = VirtualSecurity(capability: .displayOnly, passkey: 12_345)
-        let error = await #expect(throws: BLEError.self) { _ = try await run(security, typing: ["54321"]) }
-        #expect(error?.code == .wrongPasskey)
-        #expect(printed.withLock { $0.count } == 1)
+        let lock = try await run(security, typing: ["54321"])
+        #expect(failure.withLock { $0 } == .wrongPasskey)
+        #expect(status.withLock { $0 } == 1)
+        // The question and the error.
+        #expect(printed.withLock { $0.count } == 2)
+        #expect(await !lock.isBonded)
     }
 }

@@ -53,4 +53,15 @@ import Testing
         }
         // out
     }
+
+    private func times(_ session: Session, _ central: Central) async throws {
+        // in: Sources/BareBLE/BareBLE.docc/Sessions.md
+        let start = central.clock.now
+        var beats = await session.subscribe(to: .heartRateMeasurement).makeAsyncIterator()
+        while let element = try await beats.next() {
+            guard case .value(let beat) = element, let time = beats.last?.time else { continue }
+            print("after", time - start, beat.beatsPerMinute)
+        }
+        // out
+    }
 }

@@ -70,6 +70,7 @@ import Testing
             await #expect(throws: error(.insufficientSecurity)) {
                 try await device.read(0xFFF1)
             }
+            await #expect(throws: error(.notSupported)) { try await device.pair() }
             // in: Sources/BareBLETestKit/BareBLETestKit.docc/TestingAWholeDaemon.md
             await door.forgetBonds()
             await door.replaceBondKeys()
@@ -77,6 +78,26 @@ import Testing
             await radio.rotateAddress(of: door)
             // out
             #expect(await !door.isBonded)
+            await device.disconnect()
+        }
+    }
+
+    @Test func theSampleOfACentralThatPairsWorks() async throws {
+        try await VirtualTime.run { time in
+            let radio = VirtualRadio(time: time)
+            let bolt = VirtualCharacteristic(0xFFF1, .read, value: [1], protection: .authenticated)
+            var lock = VirtualDevice(name: "Lock", services: [VirtualService(0xFFF0, [bolt])])
+            lock.security = VirtualSecurity(capability: .displayOnly, passkey: 123_456)
+            await radio.add(lock)
+            // in: Sources/BareBLETestKit/BareBLETestKit.docc/TestingAWholeDaemon.md
+            var configuration = Configuration()
+            configuration.security = SecurityConfiguration(bonds: .inMemory)
+            let central = Central(configuration, radio: radio)
+            let device = try await central.connect(toFirst: .any).peripheral
+            let agent = PairingAgent(enter: { _ in Passkey(123_456) })
+            try await device.pair(PairingOptions(agent: agent, require: .authenticated))
+            #expect(try await device.read(0xFFF1) == [1])
+            // out
             await device.disconnect()
         }
     }

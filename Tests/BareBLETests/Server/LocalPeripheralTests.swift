@@ -213,6 +213,23 @@ import Testing
         }
     }
 
+    @Test func whatHappensBeforeTheIterationIsReported() async throws {
+        try await ServerBench.run { bench in
+            try await bench.local.publish(
+                LocalService(0xFFF0, [LocalCharacteristic(0xFFF1, [.read, .write], value: .stored([0]))]))
+            let events = bench.local.events
+            let device = try await bench.connect()
+            try await device.write([7], to: 0xFFF1)
+            // It ends the sequence, which delivers what waits.
+            await bench.local.stop()
+            var written: [BluetoothUUID] = []
+            for try await event in events {
+                if case .written(_, let characteristic) = event { written.append(characteristic.uuid) }
+            }
+            #expect(written == [0xFFF1])
+        }
+    }
+
     @Test func aCentralWritesTheName() async throws {
         try await ServerBench.run(isNameWritable: true) { bench in
             let device = try await bench.connect()

@@ -36,6 +36,18 @@ import Testing
         #expect(try await behind.words(upTo: "") == ["ended"])
     }
 
+    @Test func theEventsBeginWhenThePropertyIsRead() async throws {
+        let bench = try SessionBench()
+        await bench.door.close()
+        let session = try await bench.session()
+        let events = session.events
+        await bench.door.open()
+        _ = try await session.ready()
+        var iterator = events.makeAsyncIterator()
+        #expect(try await iterator.words(upTo: "ready") == ["connecting 1", "connected", "ready"])
+        await session.disconnect()
+    }
+
     @Test func aLostLinkIsMadeAgain() async throws {
         let bench = try SessionBench()
         let session = try await bench.session()
@@ -66,6 +78,7 @@ import Testing
             return
         }
         #expect(loss.reason == .byPeer(nil))
+        #expect(loss.error.hint?.contains("onnect") == false, "the session connects")
         #expect(loss.next == .after(.seconds(3600)) && loss.delay == .seconds(3600))
         #expect(session.state == .waiting(loss))
         // The pause is overtaken by a wish.

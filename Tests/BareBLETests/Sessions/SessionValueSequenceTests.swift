@@ -23,6 +23,18 @@ import Testing
         while let word = try await values.word() { #expect(word.hasPrefix("interrupted")) }
     }
 
+    @Test func theHintOfAnInterruptionAsksForNoConnect() async throws {
+        let bench = try SessionBench()
+        let session = try await bench.session()
+        var values = await session.subscribe(to: 0x2A19).makeAsyncIterator()
+        #expect(try await values.word() == "began")
+        await bench.peripheral.disconnect()
+        guard case .interrupted(let failure)? = try await values.next() else { throw error(.cancelled) }
+        #expect(failure.code == .disconnected)
+        #expect(failure.hint?.contains("onnect") == false, "the session connects")
+        await session.disconnect()
+    }
+
     @Test func typedValuesAreDecoded() async throws {
         let bench = try SessionBench()
         let session = try await bench.session()

@@ -38,6 +38,68 @@ import Testing
         #expect(try await all(iterator) == ["c after 2", "d"])
     }
 
+    // MARK: Sequences of events
+
+    @Test func eventsWaitFromTheCreationOfTheSequenceOn() async throws {
+        let broadcaster = EventBroadcaster<String>(capacity: 2)
+        broadcaster.report("before")
+        let sequence = broadcaster.events(losses: .before { "\($0) lost" })
+        for event in ["a", "b", "c"] { broadcaster.report(event) }
+        let first = sequence.makeAsyncIterator()
+        let second = sequence.makeAsyncIterator()
+        broadcaster.report("d")
+        broadcaster.finish()
+        #expect(try await all(first) == ["2 lost", "c", "d"])
+        #expect(try await all(second) == ["d"], "it begins at its own creation")
+        #expect(try await all(sequence.makeAsyncIterator()).isEmpty)
+    }
+
+    @Test func theEndIsKnownToASequenceThatIsIteratedAfterIt() async throws {
+        let broadcaster = EventBroadcaster<String>(capacity: 2)
+        let sequence = broadcaster.events(losses: .none)
+        broadcaster.report("a")
+        broadcaster.finish()
+        #expect(try await all(sequence.makeAsyncIterator()) == ["a"])
+    }
+
+    private final class Payload: Sendable {}
+
+    @Test func aSequenceThatIsNeverIteratedKeepsFewEventsAndReleasesThem() {
+        let broadcaster = EventBroadcaster<Payload>(capacity: 2)
+        var sequence: BLESequence<Payload>? = broadcaster.events(losses: .none)
+        weak var oldest: Payload?
+        weak var latest: Payload?
+        do {
+            let payloads = [Payload(), Payload(), Payload()]
+            oldest = payloads.first
+            latest = payloads.last
+            for payload in payloads { broadcaster.report(payload) }
+        }
+        let (isOldestKept, isLatestKept) = (oldest != nil, latest != nil)
+        #expect(!isOldestKept && isLatestKept)
+        withExtendedLifetime(sequence) {}
+        sequence = nil
+        #expect(latest == nil)
+    }
+
+    @Test func anIteratorTakesTheWaitingEventsOverFromItsSequence() {
+        let broadcaster = EventBroadcaster<Payload>(capacity: 2)
+        let sequence = broadcaster.events(losses: .none)
+        weak var latest: Payload?
+        do {
+            let payload = Payload()
+            latest = payload
+            broadcaster.report(payload)
+        }
+        var iterator: BLESequence<Payload>.AsyncIterator? = sequence.makeAsyncIterator()
+        let isKept = latest != nil
+        #expect(isKept)
+        withExtendedLifetime(iterator) {}
+        iterator = nil
+        #expect(latest == nil)
+        withExtendedLifetime(sequence) {}
+    }
+
     /// The excluded devices of a scan may change while results wait.
     @Test func anElementIsLeftOutWhenItsTurnHasCome() async throws {
         let buffer = overrun()
