@@ -111,6 +111,18 @@ import Testing
         }
     }
 
+    @Test func whatTheKernelDoesNotListIsRemovedAsWell() throws {
+        let run = legacyRun()
+        run.kernel = [4, 5]
+        run.listsAll = false
+        let id = run.start(try Self.plan(), reclaims: true)
+        #expect(run.session.usedNumbers == [5] && run.session.claimedNumbers == [3, 4, 5])
+        run.respondAll()
+        #expect(run.sent.prefix(3) == ["3f000000010005", "3f000000010004", "3f000000010003"])
+        #expect(run.events == [.started(id)] && run.kernel == [5])
+        #expect(run.session.counts.staleInstances == 2 && run.session.claimedNumbers == [5])
+    }
+
     @Test func theNumbersOfThisLibraryAreTheUpperHalfAndSixteenAtMost() {
         func own(_ maximum: UInt8) -> [UInt8] {
             InstanceSession.ownNumbers(of: InstanceRun.features(flags: 0, maximum: maximum, instances: []))
@@ -133,7 +145,8 @@ import Testing
         _ = full.started(try Self.plan())
         let second = full.start(try Self.plan())
         full.respond(.noResources)
-        #expect(full.events.last == .failed(second, .noFreeInstance(limit: 1)))
+        let failure = full.failure(.addExtendedAdvertisingParameters, .noResources)
+        #expect(full.events.last == .failed(second, .command(failure)))
     }
 
     @Test func aStartIsRetriedWhereAnotherProgramIsBusyAndFailsAtLast() throws {
@@ -277,6 +290,21 @@ import Testing
         #expect(run.events.last == .failed(second, .adapterDown))
     }
 
+    @Test func whatTheKernelDoesNotRemoveWhileTheAdapterIsOffIsRemovedOnceItIsOn() throws {
+        let run = legacyRun()
+        let id = run.started(try Self.plan())
+        run.perform(run.session.adapterDown(at: run.now))
+        run.perform(run.session.stop(id, at: run.now))
+        // ENETDOWN.
+        run.respond(.notSent(errno: 100))
+        let failure = ManagementCommandFailure(code: .removeAdvertising, reason: .notSent(errno: 100))
+        #expect(run.events.last == .stopped(id, failure))
+        #expect(run.kernel == [5] && run.out == nil && run.session.nextDeadline == nil)
+        run.perform(run.session.adapterUp(at: run.now))
+        run.respondAll()
+        #expect(run.kernel.isEmpty && run.session.isResting)
+    }
+
     @Test func anAdapterThatWasUnpluggedHasForgottenItsInstances() throws {
         let run = legacyRun()
         let (id, other) = (run.started(try Self.plan()), run.started(try Self.plan()))
@@ -299,6 +327,26 @@ import Testing
         run.settle()
         #expect(run.sent.dropFirst(count).map { String($0.prefix(4)) } == ["3f00", "5400", "5500"])
         #expect(run.session.status(of: id) == .on)
+    }
+
+    @Test func afterALongTimeOnAirPausesAreShortAgain() throws {
+        let run = extendedRun()
+        _ = run.started(try Self.plan())
+        func disturb() {
+            for _ in 0..<3 {
+                run.remove(3)
+                run.settle()
+            }
+            run.advance(by: InstanceSession.healthy)
+        }
+        disturb()
+        run.session.interfaceLost(at: run.now)
+        #expect(run.session.nextDeadline == run.now + .milliseconds(500))
+        run.settle()
+        disturb()
+        try run.connect()
+        run.respond(.busy)
+        #expect(run.session.nextDeadline == run.now + .milliseconds(500))
     }
 
     @Test func aConnectionAttemptPausesAllInstances() throws {
@@ -366,6 +414,8 @@ final class InstanceRun {
     var session = InstanceSession()
     /// The numbers of the instances that the kernel has.
     var kernel: Set<UInt8> = []
+    /// Whether the kernel lists all of them; since 6.1 only those whose numbers are not greater than their number.
+    var listsAll = true
     private let flags: UInt32
     private let maximum: UInt8
     private(set) var now: BootInstant
@@ -391,7 +441,8 @@ final class InstanceRun {
     func start(
         _ plan: AdvertisingPlan, avoiding others: Set<UInt8> = [], reclaims: Bool = false
     ) -> InstanceSession.InstanceID {
-        let features = Self.features(flags: flags, maximum: maximum, instances: kernel.sorted())
+        let listed = kernel.filter { listsAll || Int($0) <= kernel.count }
+        let features = Self.features(flags: flags, maximum: maximum, instances: listed.sorted())
         let (id, actions) = session.start(plan, on: features, avoiding: others, reclaims: reclaims, at: now)
         perform(actions)
         return id
