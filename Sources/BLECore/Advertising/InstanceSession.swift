@@ -338,7 +338,7 @@ extension InstanceSession {
             if failure == nil { counts.staleInstances &+= 1 }
         case .entry(let id, let step, let disturbance):
             guard let index = index(of: id) else { break }
-            actions = finish(step, index, failure, at: now)
+            actions = finish(step, index, failure, wasRemoved: disturbance == .removed, at: now)
             switch disturbance {
             case .removed: actions += removed(index, at: now)
             case .connected: actions += centralConnected(index, at: now)
@@ -519,7 +519,7 @@ extension InstanceSession {
 
 extension InstanceSession {
     private mutating func finish(
-        _ step: Step, _ index: Int, _ failure: ManagementCommandFailure?, at now: BootInstant
+        _ step: Step, _ index: Int, _ failure: ManagementCommandFailure?, wasRemoved: Bool, at now: BootInstant
     ) -> [Action] {
         countTimeOnAir(index, at: now)
         switch step {
@@ -543,11 +543,12 @@ extension InstanceSession {
                 return []
             }
             entries[index].position = .unknown
-            return retry(index, failure, at: now)
+            return retry(index, failure, isFinal: Self.isFinal(failure), at: now)
         case .setData:
             guard let failure else { return added(index, at: now) }
             entries[index].position = .unknown
-            return retry(index, failure, at: now)
+            // One that was removed meanwhile may be added again.
+            return retry(index, failure, isFinal: !wasRemoved && Self.isFinal(failure), at: now)
         }
     }
 
@@ -619,13 +620,13 @@ extension InstanceSession {
 
     /// Waits before the next attempt, or gives up a start.
     private mutating func retry(
-        _ index: Int, _ failure: ManagementCommandFailure, at now: BootInstant
+        _ index: Int, _ failure: ManagementCommandFailure, isFinal: Bool, at now: BootInstant
     ) -> [Action] {
         let id = entries[index].id
         switch entries[index].goal {
         case .start:
             entries[index].notBefore = now + nextPause(index)
-            guard Self.isFinal(failure) || entries[index].attempts >= Self.startAttempts else { return [] }
+            guard isFinal || entries[index].attempts >= Self.startAttempts else { return [] }
             entries[index].goal = .cleanUp
             entries[index].notBefore = nil
             entries[index].attempts = 0
@@ -644,7 +645,7 @@ extension InstanceSession {
     private mutating func endingFailed(
         _ index: Int, _ failure: ManagementCommandFailure, at now: BootInstant
     ) -> [Action] {
-        if entries[index].isWanted { return retry(index, failure, at: now) }
+        if entries[index].isWanted { return retry(index, failure, isFinal: Self.isFinal(failure), at: now) }
         entries[index].notBefore = now + nextPause(index)
         guard case .stop = entries[index].goal else { return [] }
         entries[index].goal = .cleanUp

@@ -37,9 +37,9 @@ public struct Advertisement: Hashable, Sendable, ExpressibleByArrayLiteral {
         ///
         /// Data without Flags have 3 bytes less room: the kernel adds Flags on an adapter without BR/EDR.
         ///
-        /// A killed program leaves its instances to the kernel. The next one that advertises in this way removes them,
+        /// A killed program leaves its instances to the kernel, and one that ends while the adapter is off may do so:
+        /// some kernels remove an instance only while it is on. The next one that advertises in this way removes them,
         /// unless bluetoothd runs: it takes what it finds in the upper half of the numbers, 16 at most, for left over.
-        /// So does a program that ends while the adapter is off: a kernel may remove instances only while it is on.
         case management
     }
 

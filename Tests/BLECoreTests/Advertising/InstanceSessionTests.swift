@@ -231,6 +231,17 @@ import Testing
         #expect(run.events.last == .resumed(id))
     }
 
+    @Test func aStartContinuesIfAnotherProgramRemovesTheInstanceMeanwhile() throws {
+        let run = legacyRun()
+        let id = run.start(try Self.plan())
+        run.respond()
+        run.remove(5)
+        run.respond(.invalidParameters)
+        #expect(run.events.isEmpty && run.session.status(of: id) == .starting)
+        run.settle()
+        #expect(run.events == [.started(id)] && run.kernel == [5])
+    }
+
     @Test(.row("P29")) func aConnectableInstanceIsAddedAgainAtOnceAfterACentralHasConnected() throws {
         let run = extendedRun()
         let id = run.started(try Self.plan())

@@ -302,6 +302,26 @@ import Testing
         }
     }
 
+    @Test func aLostSocketThatCannotBeOpenedIsTriedAgain() async throws {
+        try await VirtualTime.run { time in
+            let radio = VirtualRadio(time: time)
+            let local = LocalPeripheral(on: Central(radio: radio))
+            let lease = try await local.advertise(Self.managed())
+            await radio.refuseManagement(true)
+            await radio.closeManagement()
+            try await time.clock.sleep(for: .seconds(5))
+            await radio.refuseManagement(false)
+            try await time.clock.sleep(for: .seconds(60))
+            // What other programs do is noticed again.
+            try await Self.send([[0x3F, 0, 0, 0, 1, 0, 4]], radio, time)
+            try await time.clock.sleep(for: .seconds(5))
+            #expect(await radio.instances() == [4])
+            #expect(await lease.state == .on)
+            await lease.stop()
+            await local.stop()
+        }
+    }
+
     @Test func aLostSocketIsOpenedAgainAndTheInstanceStays() async throws {
         try await VirtualTime.run { time in
             let radio = VirtualRadio(time: time)
