@@ -104,14 +104,6 @@ package struct InstanceSession: ~Copyable {
         case notify(Event)
     }
 
-    /// Counts since the session began.
-    package struct Counts: Hashable, Sendable {
-        /// The number of times that another program removed an instance.
-        package var removals = 0
-        /// Instances of a killed program that were removed.
-        package var staleInstances = 0
-    }
-
     /// What the kernel has of an instance.
     private enum Position {
         /// Unknown; there may be one with this number.
@@ -197,7 +189,6 @@ package struct InstanceSession: ~Copyable {
     /// The numbers to be removed at which killed programs may have left instances.
     private var stale: [UInt8] = []
     private var hasSets = false
-    package private(set) var counts = Counts()
 
     package init() {}
 
@@ -335,7 +326,6 @@ extension InstanceSession {
         case .none: break
         case .stale(let number):
             stale.removeAll { $0 == number }
-            if failure == nil { counts.staleInstances &+= 1 }
         case .entry(let id, let step, let disturbance):
             guard let index = index(of: id) else { break }
             actions = finish(step, index, failure, wasRemoved: disturbance == .removed, at: now)
@@ -591,7 +581,6 @@ extension InstanceSession {
         }
         countTimeOnAir(index, at: now)
         entries[index].position = .absent
-        counts.removals &+= 1
         guard case .run = entries[index].goal else { return [] }
         entries[index].notBefore = now + nextPause(index)
         return interrupt(index, .removed)

@@ -106,7 +106,6 @@ import Testing
             run.respondAll()
             #expect(run.events == [.started(id)])
             #expect(run.kernel == (reclaims ? [1, 4, 5] : [1, 2, 3, 4, 5]))
-            #expect(run.session.counts.staleInstances == (reclaims ? 2 : 0))
             #expect(run.session.usedNumbers == (reclaims ? [5] : [2]))
         }
     }
@@ -120,7 +119,7 @@ import Testing
         run.respondAll()
         #expect(run.sent.prefix(3) == ["3f000000010005", "3f000000010004", "3f000000010003"])
         #expect(run.events == [.started(id)] && run.kernel == [5])
-        #expect(run.session.counts.staleInstances == 2 && run.session.claimedNumbers == [5])
+        #expect(run.session.claimedNumbers == [5])
     }
 
     @Test func theNumbersOfThisLibraryAreTheUpperHalfAndSixteenAtMost() {
@@ -215,8 +214,9 @@ import Testing
         run.advance(by: InstanceSession.healthy)
         run.remove(5)
         #expect(run.session.nextDeadline == run.now + .milliseconds(500))
+        let count = run.events.count
         run.perform(run.session.received(.advertisingRemoved(4), at: run.now))
-        #expect(run.session.counts.removals == 4)
+        #expect(run.events.count == count)
     }
 
     @Test func anInstanceThatIsRemovedWhileItIsAddedIsAddedAgain() throws {
