@@ -449,9 +449,7 @@ extension ManagementCommandFailure {
     /// What the kernel itself refuses beside links is Rejected with advertising sets, and otherwise Invalid Parameters.
     /// A controller refuses with Command Disallowed, which becomes Busy, or with a status for too many links.
     fileprivate var mayBeDueToLinks: Bool {
-        switch status {
-        case .rejected?, .invalidParameters?, .busy?, .noResources?: true
-        default: false
-        }
+        guard let status else { return false }
+        return status == .rejected || status == .invalidParameters || status == .busy || status == .noResources
     }
 }
