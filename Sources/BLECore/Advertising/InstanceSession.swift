@@ -24,7 +24,8 @@
 //   the number of instances. So all of them are removed that are not in use, listed or not: replacing one would leave
 //   its scan response on air. The numbers of advertising sets of `AdvertiseSession` are not used: the kernel gives each
 //   instance the set of its number.
-// - What could not be removed is removed later; `stopped` reports the failure at the first time.
+// - What could not be removed is removed later; `stopped` reports the failure at the first time. It may take for ever:
+//   with one advertising set, some kernels remove the wrong one. So a start that finds no other number replaces it.
 //
 // The session never acts; it returns commands to send and events to report, in order.
 
@@ -131,7 +132,7 @@ package struct InstanceSession: ~Copyable {
         let number: UInt8
         let parameters: ManagementAddExtendedAdvertisingParameters
         let data: ManagementAddExtendedAdvertisingData
-        var position = Position.absent
+        var position: Position
         var goal = Goal.start
         var attempts = 0
         /// No command before this instant.
@@ -263,7 +264,9 @@ extension InstanceSession {
                 if !stale.contains(number) { stale.append(number) }
             }
         }
-        guard let number = freeNumber(kernel, others) else {
+        let free = freeNumber(kernel, others)
+        let unremoved = free == nil ? takeUnremovedNumber() : nil
+        guard let number = free ?? unremoved else {
             return (id, [.notify(.failed(id, .noFreeInstance(limit: Int(kernel.maximumInstances))))])
         }
         entries.append(
@@ -273,7 +276,8 @@ extension InstanceSession {
                     number, flags, interval: UInt32(plan.interval.lowerBound)...UInt32(plan.interval.upperBound),
                     txPower: plan.txPower ?? 0x7F),
                 data: ManagementAddExtendedAdvertisingData(
-                    number, data: payload.advertisingData, scanResponse: payload.scanResponse)))
+                    number, data: payload.advertisingData, scanResponse: payload.scanResponse),
+                position: free == nil ? .unknown : .absent))
         return (id, advance(at: now))
     }
 
@@ -502,6 +506,17 @@ extension InstanceSession {
             number <= kernel.maximumInstances && !others.contains(number) && !used.contains(number)
                 && (!kernel.instances.contains(number) || stale.contains(number))
         }
+    }
+
+    /// Forgets an instance whose removal has failed, and returns its number.
+    private mutating func takeUnremovedNumber() -> UInt8? {
+        var busy: InstanceID?
+        if case .entry(let id, _, _) = outstanding { busy = id }
+        for index in entries.indices {
+            guard case .cleanUp = entries[index].goal, entries[index].id != busy else { continue }
+            return entries.remove(at: index).number
+        }
+        return nil
     }
 }
 

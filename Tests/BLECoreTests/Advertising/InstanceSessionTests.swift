@@ -199,6 +199,22 @@ import Testing
         #expect(run.kernel.isEmpty && run.session.isResting)
     }
 
+    @Test func whatCannotBeRemovedIsReplacedIfNoOtherNumberIsFree() throws {
+        let run = extendedRun(maximum: 1)
+        let id = run.started(try Self.plan())
+        run.perform(run.session.stop(id, at: run.now))
+        run.respond(.failed)
+        let second = run.start(try Self.plan())
+        #expect(run.sent.last == "3f000000010001")
+        run.respond(.failed)
+        run.respondAll()
+        #expect(run.events.last == .started(second) && run.kernel == [1] && run.session.usedNumbers == [1])
+        // While its removal is out, it is not taken.
+        run.perform(run.session.stop(second, at: run.now))
+        let third = run.start(try Self.plan())
+        #expect(run.events.last == .failed(third, .noFreeInstance(limit: 1)))
+    }
+
     // MARK: What happens
 
     @Test(.row("P29")) func anInstanceThatAnotherProgramHasRemovedIsAddedAgainAfterAPause() throws {
