@@ -12,16 +12,20 @@
 //   that is under way. After `failed` and `stopped` the identifier means nothing.
 // - An instance that has started never ends by itself. Whatever fails afterwards is retried after a pause that doubles
 //   up to 30 s, and is short again after the instance was on air for 10 s.
-// - The kernel keeps instances while the adapter is off, and puts some of them on air when it is on again. So they are
-//   removed also while it is off, and those that are wanted are removed and added once it is on. It forgets them with
-//   an adapter that is unplugged.
+// - The kernel keeps instances while the adapter is off, and puts them on air when it is on again. Some kernels remove
+//   one meanwhile, and the others refuse the packet with ENETDOWN: a stop tries it once, and what is left is removed
+//   once the adapter is on. Those that are wanted are then removed and added. It forgets them with an adapter that is
+//   unplugged.
 // - With advertising sets, the kernel leaves an instance off air while the link lasts that a central has made by it.
 //   Adding it again puts it on air at once. Without sets the kernel does that by itself.
 // - Numbers are taken from the greatest one down, because other programs begin with 1. Those in the upper half, 16 at
 //   most, are taken for instances of this library: what is there and belongs to no process was left by a killed one,
-//   unless bluetoothd runs, which may have so many. The numbers of advertising sets of `AdvertiseSession` are not used:
-//   the kernel gives each instance the set of its number.
-// - What could not be removed is removed later; `stopped` reports the failure at the first time.
+//   unless bluetoothd runs, which may have so many. Since 6.1 the kernel does not list a number that is greater than
+//   the number of instances. So all of them are removed that are not in use, listed or not: replacing one would leave
+//   its scan response on air. The numbers of advertising sets of `AdvertiseSession` are not used: the kernel gives each
+//   instance the set of its number.
+// - What could not be removed is removed later; `stopped` reports the failure at the first time. It may take for ever:
+//   with one advertising set, some kernels remove the wrong one. So a start that finds no other number replaces it.
 //
 // The session never acts; it returns commands to send and events to report, in order.
 
@@ -101,16 +105,6 @@ package struct InstanceSession: ~Copyable {
         case notify(Event)
     }
 
-    /// Counts since the session began.
-    package struct Counts: Hashable, Sendable {
-        /// The number of times that an instance was added.
-        package var added = 0
-        /// The number of times that another program removed an instance.
-        package var removals = 0
-        /// Instances of a killed program that were removed.
-        package var staleInstances = 0
-    }
-
     /// What the kernel has of an instance.
     private enum Position {
         /// Unknown; there may be one with this number.
@@ -138,7 +132,7 @@ package struct InstanceSession: ~Copyable {
         let number: UInt8
         let parameters: ManagementAddExtendedAdvertisingParameters
         let data: ManagementAddExtendedAdvertisingData
-        var position = Position.absent
+        var position: Position
         var goal = Goal.start
         var attempts = 0
         /// No command before this instant.
@@ -193,10 +187,9 @@ package struct InstanceSession: ~Copyable {
     private var pausing = Pausing.no
     private var power = Power.on
     private var lastID: UInt64 = 0
-    /// The instances of killed programs that are still to be removed.
+    /// The numbers to be removed at which killed programs may have left instances.
     private var stale: [UInt8] = []
     private var hasSets = false
-    package private(set) var counts = Counts()
 
     package init() {}
 
@@ -212,6 +205,9 @@ package struct InstanceSession: ~Copyable {
 
     /// The numbers of the instances that are not removed.
     package var usedNumbers: Set<UInt8> { Set(entries.map { $0.number }) }
+
+    /// The numbers that no other process with this library may use: those of the instances, and those to be removed.
+    package var claimedNumbers: Set<UInt8> { usedNumbers.union(stale) }
 
     /// A Boolean value that indicates whether nothing runs and no command is out.
     package var isResting: Bool { entries.isEmpty && !hasCommandOut }
@@ -247,7 +243,7 @@ extension InstanceSession {
     ///   - plan: The advertisement. Its random address is of no use: the kernel chooses the address.
     ///   - kernel: The instances that the kernel can have, and those that it has now.
     ///   - others: The numbers that other processes with this library have.
-    ///   - reclaims: Whether the numbers of this library that belong to no process are those of killed ones.
+    ///   - reclaims: Whether what has a number of this library and belongs to no process was left by a killed one.
     ///   - now: The present time.
     package mutating func start(
         _ plan: AdvertisingPlan, on kernel: ManagementAdvertisingFeatures, avoiding others: Set<UInt8> = [],
@@ -264,11 +260,13 @@ extension InstanceSession {
         hasSets = kernel.hasSets
         if reclaims {
             let used = usedNumbers
-            for number in Self.ownNumbers(of: kernel) where kernel.instances.contains(number) {
-                if !others.contains(number), !used.contains(number), !stale.contains(number) { stale.append(number) }
+            for number in Self.ownNumbers(of: kernel) where !others.contains(number) && !used.contains(number) {
+                if !stale.contains(number) { stale.append(number) }
             }
         }
-        guard let number = freeNumber(kernel, others) else {
+        let free = freeNumber(kernel, others)
+        let unremoved = free == nil ? takeUnremovedNumber() : nil
+        guard let number = free ?? unremoved else {
             return (id, [.notify(.failed(id, .noFreeInstance(limit: Int(kernel.maximumInstances))))])
         }
         entries.append(
@@ -278,7 +276,8 @@ extension InstanceSession {
                     number, flags, interval: UInt32(plan.interval.lowerBound)...UInt32(plan.interval.upperBound),
                     txPower: plan.txPower ?? 0x7F),
                 data: ManagementAddExtendedAdvertisingData(
-                    number, data: payload.advertisingData, scanResponse: payload.scanResponse)))
+                    number, data: payload.advertisingData, scanResponse: payload.scanResponse),
+                position: free == nil ? .unknown : .absent))
         return (id, advance(at: now))
     }
 
@@ -331,13 +330,12 @@ extension InstanceSession {
         case .none: break
         case .stale(let number):
             stale.removeAll { $0 == number }
-            if failure == nil { counts.staleInstances &+= 1 }
         case .entry(let id, let step, let disturbance):
             guard let index = index(of: id) else { break }
-            actions = finish(step, index, failure, at: now)
+            actions = finish(step, index, failure, wasRemoved: disturbance == .removed, at: now)
             switch disturbance {
             case .removed: actions += removed(index, at: now)
-            case .connected: actions += centralConnected(index)
+            case .connected: actions += centralConnected(index, at: now)
             case nil: break
             }
         }
@@ -355,7 +353,7 @@ extension InstanceSession {
             guard hasSets, link.flags & Self.isInitiated == 0 else { return [] }
             var actions: [Action] = []
             for index in entries.indices where entries[index].isConnectable {
-                if !disturbCommand(of: entries[index].id, .connected) { actions += centralConnected(index) }
+                if !disturbCommand(of: entries[index].id, .connected) { actions += centralConnected(index, at: now) }
             }
             return actions + advance(at: now)
         case .deviceDisconnected:
@@ -433,6 +431,7 @@ extension InstanceSession {
     package mutating func interfaceLost(at now: BootInstant) {
         for index in entries.indices {
             guard case .on = entries[index].position else { continue }
+            countTimeOnAir(index, at: now)
             entries[index].position = .unknown
             entries[index].notBefore = now + nextPause(index)
         }
@@ -475,9 +474,10 @@ extension InstanceSession {
     private func nextStep(of entry: Entry) -> Step? {
         switch power {
         case .gone: return nil
-        // A number is removed while the adapter is off, and added only while it is on.
-        case .off where entry.isWanted: return nil
-        case .on, .off: break
+        case .off:
+            // What is wanted is replaced once the adapter is on, and what could not be removed is removed then.
+            guard case .stop = entry.goal else { return nil }
+        case .on: break
         }
         let isAdded = entry.isWanted && !isPausing
         return switch entry.position {
@@ -507,14 +507,26 @@ extension InstanceSession {
                 && (!kernel.instances.contains(number) || stale.contains(number))
         }
     }
+
+    /// Forgets an instance whose removal has failed, and returns its number.
+    private mutating func takeUnremovedNumber() -> UInt8? {
+        var busy: InstanceID?
+        if case .entry(let id, _, _) = outstanding { busy = id }
+        for index in entries.indices {
+            guard case .cleanUp = entries[index].goal, entries[index].id != busy else { continue }
+            return entries.remove(at: index).number
+        }
+        return nil
+    }
 }
 
 // MARK: - Transitions
 
 extension InstanceSession {
     private mutating func finish(
-        _ step: Step, _ index: Int, _ failure: ManagementCommandFailure?, at now: BootInstant
+        _ step: Step, _ index: Int, _ failure: ManagementCommandFailure?, wasRemoved: Bool, at now: BootInstant
     ) -> [Action] {
+        countTimeOnAir(index, at: now)
         switch step {
         case .remove:
             // There is none.
@@ -536,17 +548,17 @@ extension InstanceSession {
                 return []
             }
             entries[index].position = .unknown
-            return retry(index, failure, at: now)
+            return retry(index, failure, isFinal: Self.isFinal(failure), at: now)
         case .setData:
             guard let failure else { return added(index, at: now) }
             entries[index].position = .unknown
-            return retry(index, failure, at: now)
+            // One that was removed meanwhile may be added again.
+            return retry(index, failure, isFinal: !wasRemoved && Self.isFinal(failure), at: now)
         }
     }
 
     private mutating func added(_ index: Int, at now: BootInstant) -> [Action] {
         let id = entries[index].id
-        counts.added &+= 1
         // It was switched off meanwhile.
         guard case .on = power else {
             entries[index].position = .unknown
@@ -578,24 +590,30 @@ extension InstanceSession {
 
     /// Another program has removed an instance.
     private mutating func removed(_ index: Int, at now: BootInstant) -> [Action] {
-        guard case .on(let since) = entries[index].position else {
+        guard case .on = entries[index].position else {
             entries[index].position = .absent
             return []
         }
-        if now - since >= Self.healthy { entries[index].attempts = 0 }
+        countTimeOnAir(index, at: now)
         entries[index].position = .absent
-        counts.removals &+= 1
         guard case .run = entries[index].goal else { return [] }
         entries[index].notBefore = now + nextPause(index)
         return interrupt(index, .removed)
     }
 
     /// The kernel has taken an instance off air for a link.
-    private mutating func centralConnected(_ index: Int) -> [Action] {
+    private mutating func centralConnected(_ index: Int, at now: BootInstant) -> [Action] {
         guard case .on = entries[index].position, case .run = entries[index].goal else { return [] }
+        countTimeOnAir(index, at: now)
         // To be replaced by the same.
         entries[index].position = .absent
         return interrupt(index, .connected)
+    }
+
+    /// Called before an instance that may be on air goes off: after a long time there, pauses are short again.
+    private mutating func countTimeOnAir(_ index: Int, at now: BootInstant) {
+        guard case .on(let since) = entries[index].position, now - since >= Self.healthy else { return }
+        entries[index].attempts = 0
     }
 
     private mutating func interrupt(_ index: Int, _ pause: Pause) -> [Action] {
@@ -606,19 +624,17 @@ extension InstanceSession {
 
     /// Waits before the next attempt, or gives up a start.
     private mutating func retry(
-        _ index: Int, _ failure: ManagementCommandFailure, at now: BootInstant
+        _ index: Int, _ failure: ManagementCommandFailure, isFinal: Bool, at now: BootInstant
     ) -> [Action] {
         let id = entries[index].id
         switch entries[index].goal {
         case .start:
             entries[index].notBefore = now + nextPause(index)
-            guard Self.isFinal(failure) || entries[index].attempts >= Self.startAttempts else { return [] }
+            guard isFinal || entries[index].attempts >= Self.startAttempts else { return [] }
             entries[index].goal = .cleanUp
             entries[index].notBefore = nil
             entries[index].attempts = 0
-            let others = entries.count(where: { $0.isWanted })
-            let isFull = failure.status == .noResources
-            return [.notify(.failed(id, isFull ? .noFreeInstance(limit: others) : .command(failure)))]
+            return [.notify(.failed(id, .command(failure)))]
         case .run:
             guard case .on = power else { return [] }
             entries[index].notBefore = now + nextPause(index)
@@ -633,7 +649,7 @@ extension InstanceSession {
     private mutating func endingFailed(
         _ index: Int, _ failure: ManagementCommandFailure, at now: BootInstant
     ) -> [Action] {
-        if entries[index].isWanted { return retry(index, failure, at: now) }
+        if entries[index].isWanted { return retry(index, failure, isFinal: Self.isFinal(failure), at: now) }
         entries[index].notBefore = now + nextPause(index)
         guard case .stop = entries[index].goal else { return [] }
         entries[index].goal = .cleanUp
@@ -656,8 +672,7 @@ extension InstanceSession {
     private static func isFinal(_ failure: ManagementCommandFailure) -> Bool {
         switch failure.status {
         case .unknownCommand, .notSupported, .invalidParameters, .permissionDenied, .rejected, .notPowered,
-            .noResources,
-            .blocked, .invalidIndex:
+            .noResources, .blocked, .invalidIndex:
             true
         default: false
         }

@@ -167,7 +167,7 @@ extension Adapter {
         perform(coordinator.timePassed())
         perform(security.encryption.timePassed())
         perform(advertiser.timePassed())
-        instances.timePassed()
+        instancesTimePassed()
         // An adapter that a step has left off does not listen before the next run: nothing makes way then.
         let isListening = presence != .up || scan.isListening && !initiator.isBusy
         perform(recovery.timePassed(now, isListening: isListening))

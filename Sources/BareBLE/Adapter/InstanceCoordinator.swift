@@ -187,7 +187,6 @@ final class InstanceCoordinator {
             return nil
         }
         stopping[id] = nil
-        releaseNumbers()
     }
 
     /// Removes all instances for a connection attempt, and waits for that.
@@ -201,10 +200,9 @@ final class InstanceCoordinator {
 
     func resume() { perform(machine.resume(at: loop.now())) }
 
-    /// Releases the numbers that no instance uses, once none is being started: until then what killed programs have
-    /// left is being removed.
+    /// Releases the numbers that are not in use, once no instance is being started.
     private func releaseNumbers() {
-        if starting.isEmpty { numbers.release(except: machine.usedNumbers) }
+        if starting.isEmpty { numbers.release(except: machine.claimedNumbers) }
     }
 
     // MARK: What happens
@@ -246,6 +244,8 @@ final class InstanceCoordinator {
             case .notify(let event): happened(event)
             }
         }
+        // What is removed later frees its number as well.
+        releaseNumbers()
         deadlineChanged()
     }
 
@@ -293,14 +293,22 @@ extension Adapter {
         case nil: throw cancelledError(during: operation)
         }
         if !kernel.hasSets, advertiser.setCount > 0 { throw BLEError(oneAdvertiserOf: name, during: operation) }
+        // Where it has just come back, its instances may still wait for the management.
+        if presence == .up { instances.adapterUp() }
         let plan = try advertisement.plan(on: kernel, name, during: operation)
         let result = await instances.start(plan, on: kernel, of: address, reclaims: !system.runsBluetoothd())
         watchPresence()
         switch result {
         case .success(let started)?: return started
-        case .failure(let failure)?: throw BLEError(failure, adapter: name, during: operation)
+        case .failure(let failure)?: throw BLEError(failure, adapter: name, links: linksUp.count, during: operation)
         case nil: throw cancelledError(during: operation)
         }
+    }
+
+    /// Serves the deadline; a socket that was lost and could not be opened again is opened first.
+    func instancesTimePassed() {
+        if instances.count > 0, !instances.isOpen { try? openInstances(during: "advertise") }
+        instances.timePassed()
     }
 
     /// Removes an instance.
@@ -361,7 +369,8 @@ extension BLEError {
             hint: "Give all advertisements the same `Advertisement.backEnd`.")
     }
 
-    fileprivate init(_ failure: InstanceSession.StartFailure, adapter: String, during operation: String) {
+    /// - Parameter links: The number of links that are up on the adapter.
+    init(_ failure: InstanceSession.StartFailure, adapter: String, links: Int, during operation: String) {
         switch failure {
         case .notSupported:
             self.init(
@@ -379,12 +388,13 @@ extension BLEError {
             self.init(
                 .adapterDown, subject: adapter, during: operation, because: "the adapter was switched off or reset",
                 hint: "Try again when it is on.")
-        case .command(let failure) where failure.status == .permissionDenied:
-            // The right to the interface has been shown by then.
+        case .command(let failure) where links > 0 && failure.mayBeDueToLinks:
             self.init(
                 .busy, subject: adapter, during: operation,
-                because: "the controller does not advertise so beside the links that are up",
-                hint: "Disconnect a central first.")
+                because: "the kernel does not begin to advertise with \(links) \(links == 1 ? "link" : "links") up: "
+                    + "\(failure)",
+                hint: "Disconnect a device first. An advertisement that began earlier waits for that by itself.",
+                origin: .adapter)
         case .command(let failure): self.init(failure, advertisingOn: adapter, during: operation)
         case .stopped:
             self.init(.cancelled, subject: adapter, during: operation, because: "it was stopped")
@@ -404,6 +414,11 @@ extension BLEError {
                 (
                     .notSupported, "the kernel does not advertise with this adapter: \(failure)",
                     "Use `Advertisement.BackEnd.controller`."
+                )
+            case .noResources:
+                (
+                    .busy, "there is no room for another advertising instance: \(failure)",
+                    "Stop an advertisement first, of this or of another program."
                 )
             case .notPowered, .rejected:
                 (.adapterDown, "the adapter or its Low Energy is switched off: \(failure)", "Try again when it is on.")
@@ -425,5 +440,16 @@ extension BLEError {
                 }
             }
         self.init(code, subject: adapter, during: operation, because: reason, hint: hint, origin: .adapter)
+    }
+}
+
+extension ManagementCommandFailure {
+    /// A Boolean value that indicates whether the kernel may accept the command when there are fewer links.
+    ///
+    /// What the kernel itself refuses beside links is Rejected with advertising sets, and otherwise Invalid Parameters.
+    /// A controller refuses with Command Disallowed, which becomes Busy, or with a status for too many links.
+    fileprivate var mayBeDueToLinks: Bool {
+        guard let status else { return false }
+        return status == .rejected || status == .invalidParameters || status == .busy || status == .noResources
     }
 }

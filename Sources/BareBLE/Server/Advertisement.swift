@@ -29,13 +29,19 @@ public struct Advertisement: Hashable, Sendable, ExpressibleByArrayLiteral {
         ///
         /// Use it where the kernel gives the adapter private addresses, which a connectable advertisement has then too;
         /// for several advertisements on a controller with one advertiser, which the kernel puts on air in turn; and
-        /// beside bluetoothd, whose instances and these share the controller. On a controller with one advertiser, one
-        /// back end is in use at a time. An instance that is not connectable has a random address, another one each
-        /// time that it is added. If another program has made the adapter connectable, every instance is. The adapter
-        /// is under management from then on: the kernel lets no central bond before
+        /// beside bluetoothd, whose instances and these share the controller. An instance that is not connectable has a
+        /// random address, another one each time that it is added. If another program has made the adapter connectable,
+        /// every instance is. The adapter is under management from then on: the kernel lets no central bond before
         /// ``LocalPeripheral/allowPairing(_:for:)``.
         ///
-        /// A killed program leaves its instances to the kernel. The next one that advertises in this way removes them,
+        /// Data without Flags have 3 bytes less room: the kernel adds Flags on an adapter without BR/EDR. On a
+        /// controller with one advertiser, one back end is in use at a time, and the interval of an instance that is
+        /// not connectable is 100 to 150 ms, whatever is requested. There the kernel writes only data that differ from
+        /// those that it has written before: after the other back end was used, the same data as earlier are not on
+        /// air before the adapter was off and on.
+        ///
+        /// A killed program leaves its instances to the kernel, and one that ends while the adapter is off may do so:
+        /// some kernels remove an instance only while it is on. The next one that advertises in this way removes them,
         /// unless bluetoothd runs: it takes what it finds in the upper half of the numbers, 16 at most, for left over.
         case management
     }
@@ -90,10 +96,17 @@ public struct Advertisement: Hashable, Sendable, ExpressibleByArrayLiteral {
     func plan(
         on kernel: ManagementAdvertisingFeatures, _ adapter: String, during operation: String
     ) throws(BLEError) -> AdvertisingPlan {
-        let limits = AdvertisingPlan.limits(
+        var limits = AdvertisingPlan.limits(
             plannedKind, usesExtendedPDUs: usesExtendedPDUs, maximum: Int(kernel.maximumDataLength))
+        if data.flags == nil {
+            limits = AdvertisementData.Limits(
+                advertisingData: limits.advertisingData - Self.addedFlags, scanResponse: limits.scanResponse)
+        }
         return try plan(fitting: limits, randomAddress: nil, adapter, during: operation)
     }
+
+    /// The bytes of the Flags that the kernel adds on an adapter without BR/EDR. It does not check that they fit.
+    private static let addedFlags = 3
 
     private var plannedKind: AdvertisingPlan.Kind {
         switch kind {

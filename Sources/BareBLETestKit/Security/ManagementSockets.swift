@@ -9,6 +9,8 @@ final class ManagementSockets {
     private(set) var packetCount = 0
     /// The packet that the kernel does not respond to; nil if it responds to all.
     private var ignored: [UInt8]?
+    /// Whether no further socket can be opened.
+    private(set) var isRefusing = false
 
     func add(_ number: UInt64, _ socket: PeerLink) {
         sockets[number] = socket
@@ -21,6 +23,9 @@ final class ManagementSockets {
     func countPacket() {
         packetCount += 1
     }
+
+    /// Has sockets opened no more, or again.
+    func refuse(_ isRefusing: Bool) { self.isRefusing = isRefusing }
 
     /// Has the kernel not respond to a packet from now on; `nil` for none.
     func ignore(_ packet: [UInt8]?) { ignored = packet }

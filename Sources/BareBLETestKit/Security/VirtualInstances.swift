@@ -7,6 +7,10 @@ internal import BLECore
 //   on air: the kernel's rotation is not simulated.
 // - An instance by which a central has connected is off air until a link ends.
 // - Instances outlive power cycles and the sockets that have added them.
+// - Read Advertising Features leaves out the numbers that are greater than the number of instances, as the kernel does
+//   since 6.1.
+// - An instance is removed while the adapter is off too. Kernels that refuse that do so with an error number of the
+//   socket, which is not simulated.
 
 /// The advertising instances of an adapter of a virtual machine.
 struct VirtualInstances {
@@ -77,8 +81,9 @@ struct VirtualInstances {
         writer.u8(capacity)
         writer.u8(capacity)
         writer.u8(limit)
-        writer.u8(UInt8(truncatingIfNeeded: instances.count))
-        writer.array(numbers)
+        let listed = numbers.filter { Int($0) <= instances.count }
+        writer.u8(UInt8(truncatingIfNeeded: listed.count))
+        writer.array(listed)
         return writer.bytes
     }
 

@@ -17,6 +17,7 @@ extension VirtualRadio {
     /// - Parameter isTrusted: Whether the program has CAP_NET_ADMIN now; `nil` for the radio's permissions.
     package func openManagement(isTrusted: Bool? = nil) -> Result<Int32, SystemCallError> {
         let isTrusted = isTrusted ?? machine.withLock { $0.permissions.contains(.administration) }
+        if managementSockets.isRefusing { return .failure(SystemCallError(call: "socket", errno: EMFILE)) }
         do throws(TestLinkError) {
             let (link, other) = try PeerLink.open(on: loop, bufferSize: 65_536 + 6)
             let number = newSocket()
@@ -52,6 +53,9 @@ extension VirtualRadio {
 
     /// Has the kernel take a packet of the management interface from now on, and not respond to it; `nil` for none.
     package func ignoreManagementPacket(_ packet: [UInt8]?) { managementSockets.ignore(packet) }
+
+    /// Has the kernel open no socket of the management interface: too many descriptors are open.
+    package func refuseManagement(_ isRefusing: Bool) { managementSockets.refuse(isRefusing) }
 
     /// Closes the sockets of the management interface of all programs, which changes nothing else in the kernel.
     package func closeManagement() {

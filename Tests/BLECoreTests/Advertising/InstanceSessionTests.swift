@@ -106,9 +106,20 @@ import Testing
             run.respondAll()
             #expect(run.events == [.started(id)])
             #expect(run.kernel == (reclaims ? [1, 4, 5] : [1, 2, 3, 4, 5]))
-            #expect(run.session.counts.staleInstances == (reclaims ? 2 : 0))
             #expect(run.session.usedNumbers == (reclaims ? [5] : [2]))
         }
+    }
+
+    @Test func whatTheKernelDoesNotListIsRemovedAsWell() throws {
+        let run = legacyRun()
+        run.kernel = [4, 5]
+        run.listsAll = false
+        let id = run.start(try Self.plan(), reclaims: true)
+        #expect(run.session.usedNumbers == [5] && run.session.claimedNumbers == [3, 4, 5])
+        run.respondAll()
+        #expect(run.sent.prefix(3) == ["3f000000010005", "3f000000010004", "3f000000010003"])
+        #expect(run.events == [.started(id)] && run.kernel == [5])
+        #expect(run.session.claimedNumbers == [5])
     }
 
     @Test func theNumbersOfThisLibraryAreTheUpperHalfAndSixteenAtMost() {
@@ -128,13 +139,14 @@ import Testing
             #expect(run.events == [.failed(id, .command(run.failure(.addExtendedAdvertisingParameters, status)))])
             run.respondAll()
             let isResting = run.session.isResting
-            #expect(isResting)
+            #expect(isResting && run.kernel.isEmpty)
         }
         let full = extendedRun()
         _ = full.started(try Self.plan())
         let second = full.start(try Self.plan())
         full.respond(.noResources)
-        #expect(full.events.last == .failed(second, .noFreeInstance(limit: 1)))
+        let failure = full.failure(.addExtendedAdvertisingParameters, .noResources)
+        #expect(full.events.last == .failed(second, .command(failure)))
     }
 
     @Test func aStartIsRetriedWhereAnotherProgramIsBusyAndFailsAtLast() throws {
@@ -188,6 +200,22 @@ import Testing
         #expect(run.kernel.isEmpty && run.session.isResting)
     }
 
+    @Test func whatCannotBeRemovedIsReplacedIfNoOtherNumberIsFree() throws {
+        let run = extendedRun(maximum: 1)
+        let id = run.started(try Self.plan())
+        run.perform(run.session.stop(id, at: run.now))
+        run.respond(.failed)
+        let second = run.start(try Self.plan())
+        #expect(run.sent.last == "3f000000010001")
+        run.respond(.failed)
+        run.respondAll()
+        #expect(run.events.last == .started(second) && run.kernel == [1] && run.session.usedNumbers == [1])
+        // While its removal is out, it is not taken.
+        run.perform(run.session.stop(second, at: run.now))
+        let third = run.start(try Self.plan())
+        #expect(run.events.last == .failed(third, .noFreeInstance(limit: 1)))
+    }
+
     // MARK: What happens
 
     @Test(.row("P29")) func anInstanceThatAnotherProgramHasRemovedIsAddedAgainAfterAPause() throws {
@@ -203,8 +231,9 @@ import Testing
         run.advance(by: InstanceSession.healthy)
         run.remove(5)
         #expect(run.session.nextDeadline == run.now + .milliseconds(500))
+        let count = run.events.count
         run.perform(run.session.received(.advertisingRemoved(4), at: run.now))
-        #expect(run.session.counts.removals == 4)
+        #expect(run.events.count == count)
     }
 
     @Test func anInstanceThatIsRemovedWhileItIsAddedIsAddedAgain() throws {
@@ -217,6 +246,17 @@ import Testing
         #expect(run.events == [.started(id), .interrupted(id, .removed)])
         run.settle()
         #expect(run.events.last == .resumed(id))
+    }
+
+    @Test func aStartContinuesIfAnotherProgramRemovesTheInstanceMeanwhile() throws {
+        let run = legacyRun()
+        let id = run.start(try Self.plan())
+        run.respond()
+        run.remove(5)
+        run.respond(.invalidParameters)
+        #expect(run.events.isEmpty && run.session.status(of: id) == .starting)
+        run.settle()
+        #expect(run.events == [.started(id)] && run.kernel == [5])
     }
 
     @Test(.row("P29")) func aConnectableInstanceIsAddedAgainAtOnceAfterACentralHasConnected() throws {
@@ -278,6 +318,21 @@ import Testing
         #expect(run.events.last == .failed(second, .adapterDown))
     }
 
+    @Test func whatTheKernelDoesNotRemoveWhileTheAdapterIsOffIsRemovedOnceItIsOn() throws {
+        let run = legacyRun()
+        let id = run.started(try Self.plan())
+        run.perform(run.session.adapterDown(at: run.now))
+        run.perform(run.session.stop(id, at: run.now))
+        // ENETDOWN.
+        run.respond(.notSent(errno: 100))
+        let failure = ManagementCommandFailure(code: .removeAdvertising, reason: .notSent(errno: 100))
+        #expect(run.events.last == .stopped(id, failure))
+        #expect(run.kernel == [5] && run.out == nil && run.session.nextDeadline == nil)
+        run.perform(run.session.adapterUp(at: run.now))
+        run.respondAll()
+        #expect(run.kernel.isEmpty && run.session.isResting)
+    }
+
     @Test func anAdapterThatWasUnpluggedHasForgottenItsInstances() throws {
         let run = legacyRun()
         let (id, other) = (run.started(try Self.plan()), run.started(try Self.plan()))
@@ -300,6 +355,26 @@ import Testing
         run.settle()
         #expect(run.sent.dropFirst(count).map { String($0.prefix(4)) } == ["3f00", "5400", "5500"])
         #expect(run.session.status(of: id) == .on)
+    }
+
+    @Test func afterALongTimeOnAirPausesAreShortAgain() throws {
+        let run = extendedRun()
+        _ = run.started(try Self.plan())
+        func disturb() {
+            for _ in 0..<3 {
+                run.remove(3)
+                run.settle()
+            }
+            run.advance(by: InstanceSession.healthy)
+        }
+        disturb()
+        run.session.interfaceLost(at: run.now)
+        #expect(run.session.nextDeadline == run.now + .milliseconds(500))
+        run.settle()
+        disturb()
+        try run.connect()
+        run.respond(.busy)
+        #expect(run.session.nextDeadline == run.now + .milliseconds(500))
     }
 
     @Test func aConnectionAttemptPausesAllInstances() throws {
@@ -367,6 +442,8 @@ final class InstanceRun {
     var session = InstanceSession()
     /// The numbers of the instances that the kernel has.
     var kernel: Set<UInt8> = []
+    /// Whether the kernel lists all of them; since 6.1 only those whose numbers are not greater than their number.
+    var listsAll = true
     private let flags: UInt32
     private let maximum: UInt8
     private(set) var now: BootInstant
@@ -392,7 +469,8 @@ final class InstanceRun {
     func start(
         _ plan: AdvertisingPlan, avoiding others: Set<UInt8> = [], reclaims: Bool = false
     ) -> InstanceSession.InstanceID {
-        let features = Self.features(flags: flags, maximum: maximum, instances: kernel.sorted())
+        let listed = kernel.filter { listsAll || Int($0) <= kernel.count }
+        let features = Self.features(flags: flags, maximum: maximum, instances: listed.sorted())
         let (id, actions) = session.start(plan, on: features, avoiding: others, reclaims: reclaims, at: now)
         perform(actions)
         return id

@@ -28,8 +28,8 @@ struct VirtualInstanceTests {
             #expect(other.received() == [packet("23000000 0100 04")])
             #expect(
                 try await bench.exchange("3d000000 0000") == [
-                    packet("01000000 0c00 3d00 00 81c30100 fb fb 04 01 04")
-                ])
+                    packet("01000000 0b00 3d00 00 81c30100 fb fb 04 00")
+                ], "a number beyond the number of instances is not listed")
             #expect(try await bench.exchange("3f000000 0100 04") == [packet("01000000 0400 3f00 00 04")])
             #expect(await bench.radio.advertisements().isEmpty)
             #expect(other.received() == [packet("24000000 0100 04")])

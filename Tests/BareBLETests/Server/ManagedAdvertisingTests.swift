@@ -1,9 +1,10 @@
 import BLECore
 import BLELinux
-import BareBLE
 import BareBLETestKit
 import TestSupport
 import Testing
+
+@testable import BareBLE
 
 /// Advertisements that the kernel's management interface keeps on air.
 @Suite(.timeLimit(.minutes(5))) struct ManagedAdvertisingTests {
@@ -219,6 +220,42 @@ import Testing
         }
     }
 
+    /// On an adapter without BR/EDR the kernel adds Flags to data that have none, and does not check that they fit.
+    @Test func dataWithoutFlagsLeaveRoomForThem() async throws {
+        try await VirtualTime.run { time in
+            let radio = VirtualRadio(time: time)
+            let local = LocalPeripheral(on: Central(radio: radio))
+            func beacon(_ count: Int, _ backEnd: Advertisement.BackEnd, _ more: AdvertisementData.Element...)
+                -> Advertisement
+            {
+                var advertisement = Advertisement(
+                    AdvertisementData(more + [.localName(String(repeating: "n", count: count))]), kind: .nonconnectable)
+                advertisement.backEnd = backEnd
+                return advertisement
+            }
+            let long = beacon(27, .management)
+            await #expect(throws: error(.invalidArgument)) { _ = try await local.advertise(long) }
+            for fitting in [
+                beacon(26, .management), beacon(26, .management, .flags(.classicNotSupported)), beacon(29, .controller),
+            ] {
+                let lease = try await local.advertise(fitting)
+                await lease.stop()
+            }
+            await local.stop()
+        }
+    }
+
+    @Test func aRefusalBesideLinksIsBusy() {
+        for status: ManagementStatus in [.rejected, .invalidParameters, .busy, .noResources] {
+            let failure = InstanceSession.StartFailure.command(
+                ManagementCommandFailure(code: .addExtendedAdvertisingParameters, reason: .status(status)))
+            let beside = BLEError(failure, adapter: "hci0", links: 2, during: "advertise")
+            #expect(beside.code == .busy && beside.reason.contains("with 2 links up"))
+            let alone = BLEError(failure, adapter: "hci0", links: 0, during: "advertise")
+            #expect((alone.code == .busy) == (status == .noResources))
+        }
+    }
+
     @Test(.row("P33"), arguments: [false, true]) func whatAKilledProgramHasLeftIsRemovedUnlessBluetoothdRuns(
         runsBluetoothd: Bool
     ) async throws {
@@ -261,6 +298,26 @@ import Testing
             await radio.ignoreManagementPacket([0x3D, 0, 0, 0, 0, 0])
             let local = LocalPeripheral(on: Central(radio: radio))
             await #expect(throws: error(.timedOut)) { _ = try await local.advertise(Self.managed()) }
+            await local.stop()
+        }
+    }
+
+    @Test func aLostSocketThatCannotBeOpenedIsTriedAgain() async throws {
+        try await VirtualTime.run { time in
+            let radio = VirtualRadio(time: time)
+            let local = LocalPeripheral(on: Central(radio: radio))
+            let lease = try await local.advertise(Self.managed())
+            await radio.refuseManagement(true)
+            await radio.closeManagement()
+            try await time.clock.sleep(for: .seconds(5))
+            await radio.refuseManagement(false)
+            try await time.clock.sleep(for: .seconds(60))
+            // What other programs do is noticed again.
+            try await Self.send([[0x3F, 0, 0, 0, 1, 0, 4]], radio, time)
+            try await time.clock.sleep(for: .seconds(5))
+            #expect(await radio.instances() == [4])
+            #expect(await lease.state == .on)
+            await lease.stop()
             await local.stop()
         }
     }

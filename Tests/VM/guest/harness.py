@@ -232,7 +232,8 @@ class Management:
     """The kernel's management interface, as another program uses it."""
 
     CHANNEL, NO_DEVICE, COMPLETE, STATUS = 3, 0xFFFF, 1, 2
-    READ_ADVERTISING_FEATURES, REMOVE_ADVERTISING = 0x3D, 0x3F
+    REMOVE_ADVERTISING, INVALID_PARAMETERS = 0x3F, 0x0D
+    INSTANCE_CHANGES = {0x23: "added", 0x24: "removed"}
 
     def __init__(self):
         self.socket = socket.socket(31, socket.SOCK_RAW | socket.SOCK_CLOEXEC, 1)
@@ -250,14 +251,17 @@ class Management:
             if kind in (self.COMPLETE, self.STATUS) and command == code:
                 return event[8], event[9:]
 
-    def instances(self, index=0):
-        """Returns the numbers of the advertising instances that the kernel has, of all programs."""
-        status, features = self.command(self.READ_ADVERTISING_FEATURES, index=index)
-        same(status, 0, "status of the features")
-        return sorted(features[8:])
+    def instance_changes(self):
+        """Returns what other programs have done to advertising instances, and their numbers, as far as it was not read.
 
-    def remove_instance(self, number, index=0):
-        same(self.command(self.REMOVE_ADVERTISING, bytes([number]), index)[0], 0, "status of the removal")
+        Read Advertising Features does not list a number that is greater than the number of instances.
+        """
+        events = [(self.INSTANCE_CHANGES.get(code), parameters[:1]) for code, parameters in self.events()]
+        return [(change, number[0]) for change, number in events if change]
+
+    def remove_instance(self, number, expected=0):
+        """Removes an advertising instance; the status is INVALID_PARAMETERS if there is none."""
+        same(self.command(self.REMOVE_ADVERTISING, bytes([number]))[0], expected, "status of the removal")
 
     def events(self):
         """Returns the events that wait, each as its code and its parameters."""

@@ -657,7 +657,8 @@ def the_kernels_advertisement_is_on_air_again_after_each_central():
     """While a link lasts that a central has made by it, the kernel leaves it off air; and a killed program leaves it there."""
     management = Management()
     with workbench("management"):
-        number, = management.instances()
+        change, number = management.instance_changes()[-1]
+        same(change, "added", "what has happened")
         for caller in (FIRST, SECOND_ONE):
             do(caller, "connect", peer=OWN)
         do(SECOND_ONE, "discover")
@@ -665,10 +666,10 @@ def the_kernels_advertisement_is_on_air_again_after_each_central():
         for caller in (FIRST, SECOND_ONE):
             do(caller, "drop")
         do(THIRD, "connect", peer=OWN)
-    same(management.instances(), [number], "instances after the program was killed")
     quiet()
+    management.instance_changes()
     with workbench("management"):
-        same(management.instances(), [number], "instances of the next one")
+        same(management.instance_changes(), [("removed", number), ("added", number)], "what the next one does")
         do(FIRST, "connect", peer=OWN)
     quiet()
     management.remove_instance(number)

@@ -45,15 +45,15 @@ def the_kernel_advertises_until_the_program_ends():
         outcome = blescan("scan", "--each", "packet", "--for", "1s", "--adapter", "hci1", "--json").must(DONE)
         return any(o.get("localName") == "Gamma" for o in outcome.objects)
     management = Management()
-    same(management.instances(), [], "instances before")
     program = Program("advertise", "--name", "Gamma", "--management", "--adapter", "hci0")
     until(is_heard, "it is not heard")
-    number, = management.instances()
+    change, number = management.instance_changes()[-1]
+    same(change, "added", "what has happened")
     management.remove_instance(number)
-    until(lambda: management.instances() == [number], "it is not added again")
+    until(lambda: ("added", number) in management.instance_changes(), "it is not added again")
     until(is_heard, "it is not heard again")
     program.interrupt().must(DONE)
-    same(management.instances(), [], "instances after the program has ended")
+    management.remove_instance(number, management.INVALID_PARAMETERS)
 
 
 @test
