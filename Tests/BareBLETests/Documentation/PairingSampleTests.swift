@@ -76,8 +76,8 @@ import Testing
     }
 
     /// Two runs of a program with one directory of bonds, each with a radio of its own.
-    @Test func aNewRadiosLockRejectsTheBondOfAnEarlierRun() async throws {
-        try await VirtualTime.run { _ in
+    @Test func aNewRadiosLockRejectsTheBondOfAnEarlierRun() async {
+        await VirtualTime.run { _ in
             var configuration = Configuration()
             configuration.security = SecurityConfiguration(bonds: .inMemory)
             for isFirst in [true, false] {
