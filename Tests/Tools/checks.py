@@ -250,7 +250,7 @@ def kernel():
     yield [*DEBUG, "--build-tests"], {}
     yield [*RELEASE, "blescan"], {}
     yield [*RELEASE, "bareble-recover"], {}
-    for product in ("heart-rate-logger", "advertisement-logger"):
+    for product in ("heart-rate-logger", "advertisement-logger", "lock-reader"):
         yield [*DEBUG, *EXAMPLES, "--product", product], {}
     for groups in machines():
         # No time limit in the guest runs out because others come first.

@@ -20,6 +20,7 @@ LISTENER = ROOT / ".build" / "debug" / "advertisement-logger"
 RECOVER = ROOT / ".build" / "release" / "bareble-recover"
 TRIALS = ROOT / ".build" / "debug" / "link-trials"
 PAIRING = ROOT / ".build" / "debug" / "pairing-trials"
+READER = ROOT / ".build" / "debug" / "lock-reader"
 WALK = ROOT / ".build" / "debug" / "corebluetooth-walk"
 SUITES = r"\.Kernel[A-Za-z]*Tests"  # the Swift tests that need real adapters, each to itself
 LOGS = ROOT / ".build" / "checks"
@@ -37,7 +38,7 @@ GROUPS = {
     "corebluetooth": ("extended", 2, ("belt", "caller")),
 }
 # The programs that a group needs, where it does not need all of them.
-PROGRAMS = {"pairing": (PAIRING, BLESCAN), "centrals": (BLESCAN, TRIALS), "corebluetooth": (WALK, BLESCAN, TRIALS),
+PROGRAMS = {"pairing": (PAIRING, BLESCAN, READER), "centrals": (BLESCAN, TRIALS), "corebluetooth": (WALK, BLESCAN, TRIALS),
             "recovery": (BLESCAN, LOGGER, TRIALS, PAIRING)}
 # Their guests have all files in memory, which a sleep leaves as they are.
 SLEEPING = ("recovery",)
@@ -90,7 +91,7 @@ def run_group(bed, name, only, cycles, series=None):
         log=log, show=show, environment={
             "PYTHONDONTWRITEBYTECODE": "1", "BAREBLE_KERNEL_TESTS": "1", "HEART_RATE_LOGGER": str(LOGGER),
             "ADVERTISEMENT_LOGGER": str(LISTENER), "BAREBLE_RECOVER": str(RECOVER),
-            "LINK_TRIALS": str(TRIALS), "PAIRING_TRIALS": str(PAIRING),
+            "LINK_TRIALS": str(TRIALS), "PAIRING_TRIALS": str(PAIRING), "LOCK_READER": str(READER),
             "COREBLUETOOTH_WALK": str(WALK), "VM_CYCLES": str(cycles)},
         in_memory=needed(name) if name in SLEEPING else None, host_time=name in HOST_TIME)
     if (status != 0 and not counts["not ok"]) or (not counts["ok"] and not only):

@@ -1,4 +1,4 @@
-"""Kernel tests of `blescan` with bonds, as its user sees them: a lock with a protected value and a passkey.
+"""Kernel tests of bonds as a user sees them, of `blescan` and of an example: a lock with a protected value and a passkey.
 
 The bonds are where they are without an option: in the usual directory of root. The lock's log is the trace of the air.
 """
@@ -7,6 +7,7 @@ import shutil
 
 from locks import *
 
+READER = os.environ["LOCK_READER"]
 USUAL = Path("/var/lib/bareble/bonds")
 ADDRESS = LOCK.split("/")[0]
 
@@ -135,6 +136,27 @@ def a_wrong_passkey_makes_no_bond():
     mentions(failed.err, "--passkey", "terminal")
     blescan("bonds").must(NOT_FOUND)
     same(kernel_keys(), [], "keys of the kernel")
+
+
+@test
+def an_example_asks_for_the_passkey_on_its_terminal_once():
+    bonds = Path("/run/vm/reader")
+    shutil.rmtree(bonds, ignore_errors=True)
+    arguments = (str(bonds), LOCK, GUARDED)
+    first = Program(*arguments, program=READER, stdin=subprocess.PIPE)
+    # It is read when the lock shows its passkey.
+    first.child.stdin.write("123456\n")
+    first.child.stdin.flush()
+    asked = first.finish().must(DONE)
+    question = f"Passkey that {LOCK} shows: "
+    mentions(asked.out, question)
+    same(bytes.fromhex(asked.out.replace(question, "")), b"authenticated", "the value")
+    until(lambda: doing()["links"] == [], "the link stays")
+    log = LockLog()
+    replug()
+    # Without a terminal.
+    succeeds(Program(*arguments, program=READER).finish(), "the value after a replug")
+    log.check_encrypted()
 
 
 @row("S11")
