@@ -4,18 +4,20 @@
 // Duties: choose the number of each instance. Add it again when a central has connected, when another program has
 // removed it, and after the adapter was off or away. Remove at a start what a killed program has left.
 //
+// What the kernel does with instances, and how that is known: Docs/maintainers/advertising-instances.md.
+//
 // Invariants:
 // - One command of the session is out at a time, as the kernel wants it for all programs. `advance` alone sends, and it
-//   looks at all instances afresh: what is requested meanwhile changes the goal of an instance, and takes effect with
-//   the response.
+//   looks at all instances each time: what is requested meanwhile changes the goal of an instance, and takes effect
+//   with the response.
 // - `start` ends exactly once, by `started` or `failed`, and so does `stop`, by `stopped`; a stop also ends a start
 //   that is under way. After `failed` and `stopped` the identifier means nothing.
 // - An instance that has started never ends by itself. Whatever fails afterwards is retried after a pause that doubles
 //   up to 30 s, and is short again after the instance was on air for 10 s.
-// - The kernel keeps instances while the adapter is off, and puts them on air when it is on again. Some kernels remove
-//   one meanwhile, and the others refuse the packet with ENETDOWN: a stop tries it once, and what is left is removed
-//   once the adapter is on. Those that are wanted are then removed and added. It forgets them with an adapter that is
-//   unplugged.
+// - The kernel keeps instances while the adapter is off, and puts them on air when it is on again; with advertising
+//   sets, Set Powered removes them. Some kernels remove one while the adapter is off, and the others refuse the packet
+//   with ENETDOWN: a stop tries it once, and what is left is removed once the adapter is on. Those that are to be on
+//   air are then removed and added. The kernel forgets the instances of an adapter that is unplugged.
 // - With advertising sets, the kernel leaves an instance off air while the link lasts that a central has made by it.
 //   Adding it again puts it on air at once. Without sets the kernel does that by itself.
 // - Numbers are taken from the greatest one down, because other programs begin with 1. Those in the upper half, 16 at
@@ -23,9 +25,10 @@
 //   unless bluetoothd runs, which may have so many. Since 6.1 the kernel does not list a number that is greater than
 //   the number of instances. So all of them are removed that are not in use, listed or not: replacing one would leave
 //   its scan response on air. The numbers of advertising sets of `AdvertiseSession` are not used: the kernel gives each
-//   instance the set of its number.
-// - What could not be removed is removed later; `stopped` reports the failure at the first time. It may take for ever:
-//   with one advertising set, some kernels remove the wrong one. So a start that finds no other number replaces it.
+//   instance the set of its number, or the set 0 where a controller has only one.
+// - What could not be removed is removed later; `stopped` reports the first failure. Some removals never succeed: with
+//   one advertising set, some kernels remove the wrong one. So a start that finds no other number replaces what is
+//   left.
 //
 // The session never acts; it returns commands to send and events to report, in order.
 
@@ -80,11 +83,11 @@ package struct InstanceSession: ~Copyable {
         case started(InstanceID)
         /// The instance could not be started; it is removed.
         case failed(InstanceID, StartFailure)
-        /// The instance is not on air any more; the session sees to it.
+        /// The instance is not on air any more; the session adds it again.
         case interrupted(InstanceID, Pause)
         /// The instance is on air again.
         case resumed(InstanceID)
-        /// The stop that was requested is done. After a failure the instance may be on air still; it is removed later.
+        /// The stop has ended. After a failure the instance may still be on air; it is removed later.
         case stopped(InstanceID, ManagementCommandFailure?)
         /// The pause that was requested has begun.
         case paused
@@ -475,7 +478,7 @@ extension InstanceSession {
         switch power {
         case .gone: return nil
         case .off:
-            // What is wanted is replaced once the adapter is on, and what could not be removed is removed then.
+            // What is to be on air is replaced once the adapter is on, and what could not be removed is removed then.
             guard case .stop = entry.goal else { return nil }
         case .on: break
         }
@@ -529,7 +532,7 @@ extension InstanceSession {
         countTimeOnAir(index, at: now)
         switch step {
         case .remove:
-            // There is none.
+            // Invalid Parameters: there is none.
             guard let failure, failure.status != .invalidParameters else {
                 entries[index].position = .absent
                 return []

@@ -31,8 +31,9 @@ public enum RecoveryEvent: Hashable, Sendable {
 public typealias RecoveryEventSequence = BLESequence<RecoveryEvent>
 
 extension Central {
-    /// The events of recovery, from now on, when the property is read. What is done is decided by
-    /// `Configuration.recovery`.
+    /// The events of recovery, beginning when the property is read.
+    ///
+    /// What is done is decided by `Configuration.recovery`.
     public nonisolated var recoveryEvents: RecoveryEventSequence {
         adapter.recovery.events.events(losses: .before { .dropped($0) })
     }

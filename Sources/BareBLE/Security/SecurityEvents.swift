@@ -33,7 +33,7 @@ public enum SecurityEvent: Hashable, Sendable {
 public typealias SecurityEventSequence = BLESequence<SecurityEvent>
 
 extension Central {
-    /// The events of bonds and security, from now on, when the property is read.
+    /// The events of bonds and security, beginning when the property is read.
     public nonisolated var securityEvents: SecurityEventSequence {
         adapter.securityEvents.events(losses: .before { .dropped($0) })
     }

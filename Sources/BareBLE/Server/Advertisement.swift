@@ -21,7 +21,7 @@ public struct Advertisement: Hashable, Sendable, ExpressibleByArrayLiteral {
 
     /// The way in which an adapter is made to advertise.
     public enum BackEnd: Hashable, Sendable {
-        /// As ``Advertisement/BackEnd/controller``.
+        /// The choice of the library, which is ``Advertisement/BackEnd/controller`` at present.
         case automatic
         /// By commands to the controller. It requires CAP_NET_RAW.
         case controller
@@ -34,11 +34,12 @@ public struct Advertisement: Hashable, Sendable, ExpressibleByArrayLiteral {
         /// every instance is. The adapter is under management from then on: the kernel lets no central bond before
         /// ``LocalPeripheral/allowPairing(_:for:)``.
         ///
-        /// Data without Flags have 3 bytes less room: the kernel adds Flags on an adapter without BR/EDR. On a
-        /// controller with one advertiser, one back end is in use at a time, and the interval of an instance that is
-        /// not connectable is 100 to 150 ms, whatever is requested. There the kernel writes only data that differ from
-        /// those that it has written before: after the other back end was used, the same data as earlier are not on
-        /// air before the adapter was off and on.
+        /// Data without Flags have 3 bytes less room: the kernel adds Flags on an adapter without BR/EDR.
+        ///
+        /// On a controller with one advertiser, one back end is in use at a time. The interval of an instance that is
+        /// not connectable is 100 to 150 ms there, whatever is requested, unless another program has made the adapter
+        /// discoverable. And the kernel does not write data that equal those it has written last: if the other back end
+        /// has written others since then, these stay on air until the adapter was off and on.
         ///
         /// A killed program leaves its instances to the kernel, and one that ends while the adapter is off may do so:
         /// some kernels remove an instance only while it is on. The next one that advertises in this way removes them,
@@ -105,7 +106,8 @@ public struct Advertisement: Hashable, Sendable, ExpressibleByArrayLiteral {
         return try plan(fitting: limits, randomAddress: nil, adapter, during: operation)
     }
 
-    /// The bytes of the Flags that the kernel adds on an adapter without BR/EDR. It does not check that they fit.
+    /// The bytes of the Flags that the kernel adds on an adapter without BR/EDR. Older kernels do not check that they
+    /// fit; others leave them out where they do not.
     private static let addedFlags = 3
 
     private var plannedKind: AdvertisingPlan.Kind {

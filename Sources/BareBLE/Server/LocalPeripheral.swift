@@ -287,7 +287,7 @@ extension LocalPeripheral {
     /// The centrals that are connected.
     public var centrals: [ConnectedCentral] { links.inOrder.map(links.snapshot) }
 
-    /// The events of the links and their subscriptions, from now on, when the property is read.
+    /// The events of the links and their subscriptions, beginning when the property is read.
     ///
     /// Read it before `advertise(_:)` or `acceptCentrals()`, and iterate over it afterwards: then no event is missed.
     public nonisolated var events: LocalPeripheralEventSequence { serverEvents.all }

@@ -103,7 +103,7 @@ extension Session {
     /// A Boolean value that indicates whether this program is ending the session and it has not ended yet.
     public nonisolated var isDisconnecting: Bool { state == .disconnecting }
 
-    /// The events from now on, when the property is read, in order; the first one is the present state.
+    /// The events in order, beginning when the property is read; the first one is the present state.
     public nonisolated var events: ConnectionEventSequence {
         BLESequence(losses: .before { .missed($0) }) { [self] in
             let (buffer, number) = broadcaster.addListener(to: name)

@@ -11,7 +11,7 @@ struct VirtualInstanceTests {
         "54000000 1200 04 01400000 0000 0000 a0000000 a0000000 7f", "55000000 0600 04 03 00 020106",
     ]
 
-    @Test("An instance is an advertising set, and other programs hear of it")
+    @Test("An instance is an advertising set, and other programs are notified")
     func life() async throws {
         try await VirtualTime.run { time in
             let bench = try await KernelSecurityBench(time, VirtualSecurity())

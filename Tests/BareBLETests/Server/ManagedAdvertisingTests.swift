@@ -220,7 +220,7 @@ import Testing
         }
     }
 
-    /// On an adapter without BR/EDR the kernel adds Flags to data that have none, and does not check that they fit.
+    /// On an adapter without BR/EDR the kernel adds Flags to data that have none. Old ones do not check that they fit.
     @Test func dataWithoutFlagsLeaveRoomForThem() async throws {
         try await VirtualTime.run { time in
             let radio = VirtualRadio(time: time)

@@ -654,7 +654,7 @@ def centrals_that_wait_to_be_accepted_are_served():
 @row("P29", "P33")
 @test
 def the_kernels_advertisement_is_on_air_again_after_each_central():
-    """While a link lasts that a central has made by it, the kernel leaves it off air; and a killed program leaves it there."""
+    """While a link lasts that a central has made by it, the kernel leaves it off air; and it outlives a program that is killed."""
     management = Management()
     with workbench("management"):
         change, number = management.instance_changes()[-1]
