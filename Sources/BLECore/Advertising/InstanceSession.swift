@@ -537,8 +537,8 @@ extension InstanceSession {
                 entries[index].position = .absent
                 return []
             }
-            // What is there is replaced.
-            if entries[index].isWanted, !isPausing {
+            // What is there is replaced, unless the power is off: then it may be on air again with it.
+            if entries[index].isWanted, !isPausing, case .on = power {
                 entries[index].position = .absent
                 return []
             }

@@ -55,6 +55,8 @@ final class InstanceCoordinator {
     func onDeadlineChange(_ body: @escaping @Sendable () -> Void) { deadlineChanged = body }
 
     var isOpen: Bool { channel.isOpen }
+    /// A Boolean value that indicates whether nothing is on air, under way, or still to be removed.
+    var isResting: Bool { machine.isResting }
     /// The descriptor, to be watched while the socket is open.
     var descriptor: Int32? { channel.descriptor }
 
@@ -307,7 +309,7 @@ extension Adapter {
 
     /// Serves the deadline; a socket that was lost and could not be opened again is opened first.
     func instancesTimePassed() {
-        if instances.count > 0, !instances.isOpen { try? openInstances(during: "advertise") }
+        if !instances.isResting, !instances.isOpen { try? openInstances(during: "advertise") }
         instances.timePassed()
     }
 

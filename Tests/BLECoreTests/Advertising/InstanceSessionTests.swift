@@ -333,6 +333,20 @@ import Testing
         #expect(run.kernel.isEmpty && run.session.isResting)
     }
 
+    @Test func aRemovalThatFailsBecauseThePowerWentOffIsRepeatedAfterAStop() throws {
+        let run = legacyRun()
+        let id = run.started(try Self.plan())
+        run.perform(run.session.adapterDown(at: run.now))
+        run.perform(run.session.adapterUp(at: run.now))
+        #expect(run.sent.last?.hasPrefix("3f00") == true, "it is replaced")
+        run.perform(run.session.adapterDown(at: run.now))
+        run.respond(.notSent(errno: 100))
+        run.perform(run.session.stop(id, at: run.now))
+        run.perform(run.session.adapterUp(at: run.now))
+        run.settle()
+        #expect(run.kernel.isEmpty && run.session.isResting)
+    }
+
     @Test func anAdapterThatWasUnpluggedHasForgottenItsInstances() throws {
         let run = legacyRun()
         let (id, other) = (run.started(try Self.plan()), run.started(try Self.plan()))
