@@ -7,6 +7,7 @@ extension Peripheral {
     /// its handle with `read(.handle(…))`. If the peer announces meanwhile that the descriptor may have changed, a
     /// characteristic that is named by its UUID is looked up again.
     ///
+    /// - Parameter timeout: The longest time, including the wait for its turn; `nil` for 60 s.
     /// - Throws: `BLEError` as `read(_:timeout:)` does; `.attributeNotFound` also if the characteristic has no such
     ///   descriptor; `.servicesChanged` for a handle or a `GATTCharacteristic` that may mean another one now.
     ///
@@ -33,6 +34,7 @@ extension Peripheral {
 
     /// Writes a descriptor of a characteristic.
     ///
+    /// - Parameter timeout: The longest time, including the wait for its turn; `nil` for 60 s.
     /// - Throws: `BLEError` as `write(_:to:_:timeout:)` does; `.attributeNotFound` also if the characteristic has no
     ///   such descriptor; `.servicesChanged` if the peer announces meanwhile that the characteristic may have changed;
     ///   `.busy` for a client configuration that a subscription uses; `.notSupported` for a user description that is
