@@ -93,7 +93,7 @@ import Testing
             ])
     }
 
-    @Test func whatThisMachineSays() {
+    @Test func theControllersOfThisMachineAreListed() {
         do {
             let list = try Controllers.list()
             #expect(Controllers.isAddressFamilyAvailable)

@@ -187,7 +187,7 @@ import Testing
         #expect(other.send([1]) == .failed(errno: EPIPE))
     }
 
-    @Test(.row("O10")) func aFullBufferSaysWaitAndDrains() throws {
+    @Test(.row("O10")) func aFullBufferWouldBlockAndDrains() throws {
         let (near, far) = try LinkSocket.pair()
         var sender = LinkSocket(adopting: near)
         var receiver = LinkSocket(adopting: far)

@@ -75,7 +75,7 @@ import Testing
     }
 
     /// Without Bluetooth in the kernel the socket cannot be made; with it, anybody may open it.
-    @Test func theKernelsChannelOpensForEverybody() throws {
+    @Test func theManagementChannelOpensWithoutPrivileges() throws {
         guard Controllers.isAddressFamilyAvailable else {
             do {
                 _ = try ManagementSocket()

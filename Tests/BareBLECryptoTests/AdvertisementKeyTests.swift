@@ -140,7 +140,7 @@ import Testing
     }
 
     @Test(arguments: all.indices)
-    func aWrongKeyIsSaid(index: Int) throws {
+    func aWrongKeyIsReported(index: Int) throws {
         let vector = Self.all[index]
         let wrong = try keys("ee" + vector.key.dropFirst(2), for: vector.address)
         let result = try decoded(vector, wrong)

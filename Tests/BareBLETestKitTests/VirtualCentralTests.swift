@@ -135,7 +135,7 @@ struct VirtualCentralTests {
         }
     }
 
-    @Test func aLinkThatNobodyAcceptsEnds() async throws {
+    @Test func aLinkThatNoProgramAcceptsEnds() async throws {
         try await VirtualTime.run { time in
             let radio = VirtualRadio(time: time)
             let central = Central(radio: radio)

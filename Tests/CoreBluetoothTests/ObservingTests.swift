@@ -144,7 +144,7 @@ import Testing
         }
     }
 
-    @Test func connectionEventsAreReportedToThoseWhoAsk() async throws {
+    @Test func connectionEventsAreReportedToRegisteredManagers() async throws {
         try await Bench.run { bench in
             _ = await bench.radio.add(.heartRate)
             let (manager, recorder) = try await bench.manager()

@@ -335,7 +335,7 @@ import Testing
         }
     }
 
-    @Test func s15WithoutADirectoryALineSaysWhy() async throws {
+    @Test func s15WithoutADirectoryTheReasonIsLogged() async throws {
         try await Bench.run(Self.settings(nil)) { bench in
             let (manager, recorder) = try await bench.manager(options: Self.central)
             #expect(recorder.restored.isEmpty)

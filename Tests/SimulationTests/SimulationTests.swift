@@ -148,7 +148,7 @@ import Testing
         #expect(packets.allSatisfy { watch.see(event($0.1, isOutgoing: $0.0)) == nil })
     }
 
-    @Test func lifeAfterTheEndIsSeen() {
+    @Test func activityAfterTheEndIsDetected() {
         var watch = LinkWatch(peer: "peer")
         #expect(watch.see(.ended(.requested, at: BootInstant(nanoseconds: 0))) == nil)
         #expect(watch.see(event([0x52, 3, 0], isOutgoing: true)) != nil)

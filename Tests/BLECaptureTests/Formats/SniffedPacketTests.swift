@@ -50,7 +50,7 @@ struct SniffedPacketTests {
         #expect(found == ["01000700030004000a0300", "080400010001"])
     }
 
-    @Test func whoIsLeftGetsTheReason() throws {
+    @Test func aTerminateIndicationIsADisconnectionWithItsReason() throws {
         // LL_TERMINATE_IND of the peripheral; the address may be that of another link afterwards.
         let found = try hex(
             Heard(flags: Self.good | Self.fromCentral, pdu: Self.read),
@@ -60,7 +60,7 @@ struct SniffedPacketTests {
         #expect(found == ["01000700030004000a0300", "050400010013", "02000700030004000a0300"])
     }
 
-    @Test func whatSaysNothingOfALinkIsLeftOut() throws {
+    @Test func packetsThatBelongToNoLinkAreLeftOut() throws {
         let sides = [Self.fromCentral, Self.fromPeripheral]
         for flags in sides.map({ Self.good | $0 }) {
             // Control without a link or of another kind, nothing at all, isochronous data.
@@ -104,7 +104,7 @@ struct SniffedPacketTests {
         #expect(try hex(Heard(flags: tone, pdu: "2207 14 03000400 0a0300")) == ["01000700030004000a0300"])
     }
 
-    @Test func aDirectedExtendedAdvertisementSaysWhomItCalls() throws {
+    @Test func aDirectedExtendedAdvertisementHasItsTargetAddress() throws {
         // Mode connectable, a header of 16: address, target, set 5 and 4 dBm; then data.
         let pdu = "c717 50 4b 0300000000d1 0600000000c6 0050 04 020106050607"
         let packets = try read([Heard(address: Self.advertising, pdu: pdu)])

@@ -41,7 +41,7 @@ import Testing
             "09070200020300002a06", "0907", "09070200", "110601000400011805", "1106010004", "110601", "070100070008",
             "07010007", "05010400012908", "050104", "05",
         ])
-    func remainders(hex: String) throws {
+    func aListThatIsNoMultipleOfItsEntryIsAnError(hex: String) throws {
         #expect(isMalformed(try Hex.decode(hex)))
     }
 
@@ -50,7 +50,7 @@ import Testing
         arguments: [
             "050004000129", "050304000129", "050204000129", "0502040001290500012906000129", "05ff04000129", "0501",
         ])
-    func formats(hex: String) throws {
+    func anUnknownFormatOfFindInformationIsAnError(hex: String) throws {
         #expect(isMalformed(try Hex.decode(hex)))
     }
 

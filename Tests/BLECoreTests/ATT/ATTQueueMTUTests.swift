@@ -9,7 +9,7 @@ import Testing
             ("020502", "030000", 23), ("020502", "031600", 23), ("020502", "03ffff", 517), ("020502", "03f700", 247),
             ("02f700", "030502", 247), ("02ffff", "03ffff", 517), ("021700", "030002", 23),
         ] as [(String, String, UInt16)])
-    func exchange(request: String, response: String, mtu: UInt16) {
+    func theSmallerMTUOfBothSidesHolds(request: String, response: String, mtu: UInt16) {
         let link = QueueOwner()
         let id = link.enqueue(request)
         #expect(link.mtu == 23)
@@ -19,7 +19,7 @@ import Testing
     }
 
     @Test("a malformed response leaves 23", .row("T22"), arguments: ["03", "03f7", "03f7000000"])
-    func malformed(response: String) {
+    func aMalformedResponseLeavesTheDefaultMTU(response: String) {
         let link = QueueOwner()
         let id = link.enqueue("020502")
         link.receive(response)
@@ -30,7 +30,7 @@ import Testing
 
     // An error other than "not supported" stalls some clients for good.
     @Test("any error means 23, and the queue continues", arguments: ["0102000006", "0102000004"])
-    func refused(response: String) {
+    func anyErrorLeavesTheDefaultMTUAndTheQueueContinues(response: String) {
         let link = QueueOwner()
         link.enqueue("020502")
         let next = link.enqueue("0a0300")
@@ -83,7 +83,7 @@ import Testing
     }
 
     @Test("both ask; the smallest number holds once both are done, and more is accepted at once", .row("T23"))
-    func crossing() {
+    func crossingExchangesUseTheSmallestMTU() {
         let link = QueueOwner { $0.mtu = 400 }
         link.enqueue("029001")
         link.receive("022c01")

@@ -6,7 +6,7 @@ import Testing
     @Test(
         "a response that no request waits for is dropped, and closes a strict link", .row("T01"),
         arguments: [false, true])
-    func nobodyWaits(isStrict: Bool) {
+    func aResponseWithoutARequestIsDroppedAndClosesAStrictLink(isStrict: Bool) {
         let link = QueueOwner { $0.isStrict = isStrict }
         for _ in 0..<5 where link.closed == nil { link.receive("0b01") }
         #expect(link.closed == (isStrict ? .unexplainedResponses : nil))
@@ -81,7 +81,8 @@ import Testing
         #expect(link.result(request) == "0b01")
     }
 
-    @Test("a response that comes twice is counted, and whether it says something else", .row("T31")) func twice() {
+    @Test("a response that comes twice is counted, and whether it differs", .row("T31"))
+    func aDuplicateResponseIsCounted() {
         let link = QueueOwner()
         let first = link.enqueue("0a0300")
         link.receive("0b01")
@@ -147,9 +148,8 @@ import Testing
         #expect(link.result(request) == "0b")
     }
 
-    @Test("a response longer than the MTU closes the link", .row("T13"), arguments: [23, 24, 672]) func oversized(
-        count: Int
-    ) {
+    @Test("a response longer than the MTU closes the link", .row("T13"), arguments: [23, 24, 672])
+    func aResponseLongerThanTheMTUClosesTheLink(count: Int) {
         let link = QueueOwner()
         let request = link.enqueue("0a0300")
         link.receive("0b" + String(repeating: "55", count: count - 1))

@@ -17,7 +17,8 @@ import Testing
         #expect(link.sent.isEmpty)
     }
 
-    @Test("an indication is confirmed at once, in front of everything that waits") func confirmation() {
+    @Test("an indication is confirmed at once, in front of everything that waits")
+    func anIndicationIsConfirmedBeforeEverythingThatWaits() {
         let link = QueueOwner()
         link.enqueue("0a0300")
         link.enqueue("0a0400")
@@ -176,7 +177,7 @@ import Testing
         #expect(link.sent == ["0116000006"])
     }
 
-    @Test(arguments: [false, true]) func aConfirmationThatNobodyAskedFor(isStrict: Bool) {
+    @Test(arguments: [false, true]) func aConfirmationWithoutAnIndicationClosesAStrictLink(isStrict: Bool) {
         let link = QueueOwner { $0.isStrict = isStrict }
         link.receive("1e")
         #expect(link.statistics.strayConfirmations == 1)

@@ -80,7 +80,7 @@ import Testing
         #expect(link.result(request) == "0b")
     }
 
-    @Test func whatIsBlockedCanBeTakenBack() {
+    @Test func aBlockedRequestCanBeCancelled() {
         let link = QueueOwner()
         link.takesPackets = false
         let first = link.enqueue("0a0300")

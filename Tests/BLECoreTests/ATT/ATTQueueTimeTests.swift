@@ -3,7 +3,8 @@ import TestSupport
 import Testing
 
 @Suite struct ATTQueueTimeTests {
-    @Test("silence closes the link after 30 s and fails everything once", .row("T06")) func silence() {
+    @Test("silence closes the link after 30 s and fails everything once", .row("T06"))
+    func silenceClosesTheLinkAfterThirtySeconds() {
         let link = QueueOwner()
         let ids = [link.enqueue("0a0300"), link.enqueue("0a0400"), link.enqueue("52030001")]
         #expect(link.nextDeadline == link.now + .seconds(30))
@@ -69,7 +70,7 @@ import Testing
     }
 
     @Test("cancelled in flight, the late response is discarded and the next request gets its own", .row("T08"))
-    func orphan() {
+    func theLateResponseToACancelledRequestIsDiscarded() {
         let link = QueueOwner()
         let first = link.enqueue("0a0300")
         link.cancel(first)

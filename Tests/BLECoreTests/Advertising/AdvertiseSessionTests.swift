@@ -190,7 +190,7 @@ import Testing
         #expect(short.events == [.failed(fourth, .notSupported)])
     }
 
-    @Test func aControllerWithoutAFreeSetSaysSo() throws {
+    @Test func aControllerWithoutAFreeSetFailsTheStart() throws {
         let run = AdvertiseRun(hasSets: true, setLimit: 16, at: start)
         run.controller.capacity = 1
         let first = run.start(try Self.plan())

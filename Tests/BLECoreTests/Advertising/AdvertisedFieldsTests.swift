@@ -45,14 +45,14 @@ struct Found: Equatable {
     }
 
     @Test("a complete name precedes a shortened one, and the first of several counts")
-    func names() throws {
+    func aCompleteNamePrecedesAShortenedOne() throws {
         #expect(fields(try Hex.decode("020841 030942 43 020944")).name?.bytes == [0x42, 0x43])
         #expect(fields(try Hex.decode("020841 020842")).name?.bytes == [0x41])
         #expect(fields(try Hex.decode("0109 020841")).name?.bytes == [])
     }
 
     @Test("lists join all structures in payload order; those too short for an element are skipped")
-    func lists() throws {
+    func listsJoinAllStructuresInPayloadOrder() throws {
         let found = Found(
             fields(
                 try Hex.decode("0503 0F18 0A18 02FF4C 04FF4C0001 0316 0F18 0416 0A1864 03FFE000 0205AA 05 05 78563412"))
@@ -65,7 +65,7 @@ struct Found: Equatable {
     }
 
     @Test("the payload of the value outlives the report, at every length around the limit of storage in place")
-    func lengths() {
+    func payloadsOfEveryLengthOutliveTheirReport() {
         for length in 0...80 {
             let data = (0..<length).map { UInt8($0) }
             let payload = [UInt8(length + 3), 0xFF, 0x4C, 0x00] + data

@@ -25,7 +25,7 @@ import Testing
     }
 
     @Test("a structure that runs past the end is dropped", .row("A02"))
-    func overrun() throws {
+    func aStructureThatRunsPastTheEndIsDropped() throws {
         let data = try data("0201061EFF4C")
         #expect(data.structures.count == 1)
         #expect(data.defects == [.overrun(offset: 3, missing: 28)])

@@ -4,7 +4,7 @@ import Testing
 /// Bytes that are stored in place up to a limit, and in an array above it.
 @Suite struct CompactBytesTests {
     @Test("every length around the limit keeps its bytes", arguments: 0...64)
-    func lengths(count: Int) {
+    func everyLengthAroundTheLimitKeepsItsBytes(count: Int) {
         let bytes = (0..<count).map { UInt8(truncatingIfNeeded: 255 - $0) }
         for compact in [CompactBytes(bytes), CompactBytes(copying: bytes.span)] {
             #expect(compact.array == bytes && compact.count == count && compact.isEmpty == (count == 0))

@@ -12,7 +12,7 @@ import Testing
         #expect(try Hex.decode(text) == [0x02, 0x01, 0x04, 0x1A, 0xFF])
     }
 
-    @Test func refusesOthersAndSaysWhere() {
+    @Test func refusesOtherTextWithTheOffset() {
         #expect(throws: Hex.ParsingError.invalidCharacter(offset: 2)) { try Hex.decode("01g2") }
         #expect(throws: Hex.ParsingError.oddNumberOfDigits) { try Hex.decode("012") }
         #expect(throws: Hex.ParsingError.invalidCharacter(offset: 3)) { try Hex.decode("010x02") }

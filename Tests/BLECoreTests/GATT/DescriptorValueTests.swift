@@ -48,7 +48,9 @@ import Testing
             (0x17, "6c0100ff", .medical(.finite(mantissa: 364, exponent: -1))), (0x19, "4c00", .text("L")),
             (0x1B, "00", nil), (0x04, "", nil), (0x00, "00", nil),
         ] as [(UInt8, String, GATTDescriptor.PresentedValue?)])
-    func presented(_ format: UInt8, _ hex: String, _ expected: GATTDescriptor.PresentedValue?) throws {
+    func aValueIsDecodedByItsPresentationFormat(
+        _ format: UInt8, _ hex: String, _ expected: GATTDescriptor.PresentedValue?
+    ) throws {
         let format = GATTDescriptor.PresentationFormat(format: format, exponent: 1)
         #expect(format.value(of: try Hex.decode(hex)) == expected)
     }

@@ -20,7 +20,7 @@ import Testing
         }
     }
 
-    @Test func eachKindIsSaidInItsOwnWordsAndNamesItsHandle() {
+    @Test func eachKindHasItsOwnDescriptionWithItsHandle() {
         #expect(Set(all.map { $0.description.prefix { $0 != "(" } }).count == all.count)
         for quirk in all {
             #expect(quirk.description.hasSuffix("(handle 0x0\(String(quirk.handle, radix: 16)))"))

@@ -93,7 +93,7 @@ import Testing
     }
 
     /// The runtime may resume the second caller first.
-    @Test func whoComesNextWaitsForTheArrivalOfTheOneBefore() {
+    @Test func anEntryWaitsForTheArrivalOfTheOneAdmittedBefore() {
         var gate = OperationGate()
         #expect(gate.enter(1, as: exclusive(scope)) == .admitted)
         #expect(gate.enter(2, as: .call) == .waits)
@@ -107,7 +107,7 @@ import Testing
     }
 
     /// Also where the exclusive that the call was made in is over before it arrives.
-    @Test func whoComesOutOfAClosedRoomIsWaitedForOutside() {
+    @Test func anOuterEntryWaitsForACallAdmittedByAClosedScope() {
         var gate = OperationGate()
         #expect(gate.enter(1, as: exclusive(scope)) == .admitted)
         #expect(gate.enter(2, as: exclusive(inner), from: [scope]) == .admitted)
@@ -148,7 +148,7 @@ import Testing
         #expect(gate.enterFreely() == true)
     }
 
-    @Test func anExclusiveEntryThatLetsNobodyWait() {
+    @Test func anExclusiveEntryWithFailRefusesOthersAsBusy() {
         var gate = OperationGate()
         _ = gate.enterFreely()
         #expect(gate.enter(1, as: exclusive(scope, .fail)) == .waits)
@@ -162,7 +162,7 @@ import Testing
         #expect(gate.enterFreely() == true)
     }
 
-    @Test func whoWithdrawsIsNeverAdmitted() {
+    @Test func aWithdrawnEntryIsNeverAdmitted() {
         var gate = OperationGate()
         _ = gate.enterFreely()
         #expect(gate.enter(1, as: exclusive(scope)) == .waits)
@@ -206,7 +206,7 @@ import Testing
     }
 
     /// The security hook's calls, while the call that needs its word is inside and a exclusive waits.
-    @Test func anOpenRoomPassesThoseWhoWait() {
+    @Test func aCallInAnOpenScopePassesWaitingEntries() {
         var gate = OperationGate()
         _ = gate.enterFreely()
         gate.open(inner)
@@ -217,7 +217,7 @@ import Testing
         #expect(gate.leave([inner]) == [.admit(1)])
     }
 
-    @Test func theLastOneComesAfterEverybody() {
+    @Test func theLastEntryIsAdmittedAfterAllOthers() {
         var gate = OperationGate()
         #expect(gate.enter(1, as: exclusive(scope)) == .admitted)
         #expect(gate.enter(2, as: .call) == .waits)
@@ -242,7 +242,7 @@ import Testing
         #expect(gate.linkLost() == [.refuse(2, .linkLost)])
     }
 
-    @Test func clearingRefusesAllAndLetsNobodyInBeforeTheyAreGone() {
+    @Test func clearingRefusesAllAndAdmitsNoneUntilTheyHaveLeft() {
         var gate = OperationGate()
         #expect(gate.enter(1, as: exclusive(scope)) == .admitted)
         #expect(passes(2, &gate, from: [scope]) == true)
@@ -259,7 +259,7 @@ import Testing
         #expect(gate.close(scope: scope) == [.admit(5)])
     }
 
-    @Test func clearingWhereNobodyIsInsideIsOverAtOnce() {
+    @Test func clearingAnEmptyGateEndsAtOnce() {
         var gate = OperationGate()
         #expect(gate.clear() == [])
         #expect(gate.isClearing == false)

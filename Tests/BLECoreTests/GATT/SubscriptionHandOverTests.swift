@@ -48,7 +48,7 @@ import Testing
         #expect(perform(&subscriptions) { $0.unsubscribe(ID(2)) } == [])
     }
 
-    @Test func whatNobodyWantsIsNotTakenUp() {
+    @Test func aSubscriptionWithoutSubscribersIsNotResumed() {
         var subscriptions = Subscriptions()
         subscriptions.resume(.init(valueHandle: 3, configuration: cccd, kind: .notification, subscribers: []))
         let (active, isWanted) = (subscriptions.active, subscriptions.isWanted(3))

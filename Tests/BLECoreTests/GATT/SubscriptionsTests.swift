@@ -51,7 +51,7 @@ import Testing
     }
 
     /// After the subscription ended, values are for nobody.
-    @Test(.row("G24")) func valuesAfterTheEndAreForNobody() {
+    @Test(.row("G24")) func valuesAfterTheEndHaveNoRecipients() {
         var subscriptions = subscribed(ID(1))
         _ = subscriptions.unsubscribe(ID(1))
         let late = subscriptions.recipients(of: 3)

@@ -141,7 +141,7 @@ import Testing
         #expect(masks.controllerResponded() == [])
     }
 
-    @Test func aCommandThatIsTooShortSaysNothing() {
+    @Test func aCommandThatIsTooShortIsIgnored() {
         var masks = masks([.extendedAdvertising])
         masks.received(HCICommandPacket(opcode: .leSetEventMask, parameters: [0x1F]))
         #expect(masks.completed(.leSetEventMask, .invalidParameters, isSetUp: true, at: start) == nil)

@@ -29,7 +29,7 @@ import Testing
         #expect(queue.received(refusal, at: start) == [.finish(ticket, .failure(failure))])
     }
 
-    @Test(.row("W14", "H12")) func strangersResumeNobody() {
+    @Test(.row("W14", "H12")) func foreignCompletionsFinishNoCommand() {
         var queue = HCICommandQueue()
         let stranger = done(.leSetScanEnable, [0])
         #expect(queue.received(stranger, at: start) == [.foreign(.leSetScanEnable, .success)])
@@ -133,7 +133,7 @@ import Testing
         #expect(queue.notSent(errno: 1, at: start) == [.finish(first, .failure(failure)), .send(version)])
     }
 
-    @Test func aFullQueueSaysSo() {
+    @Test func aFullQueueRefusesACommand() {
         var queue = HCICommandQueue()
         for _ in 0...HCICommandQueue.capacity { _ = queue.enqueue(address, at: start) }
         let (ticket, actions) = queue.enqueue(address, at: start)

@@ -36,7 +36,7 @@ import Testing
         #expect(limit.advice(links: 6) == .wait(.seconds(4)))
     }
 
-    @Test func aRefusalOfTheOnlyLinkSaysNothingOfTheirNumber() {
+    @Test func aRefusalOfTheOnlyLinkSetsNoLimit() {
         var limit = LinkLimit()
         limit.refused(beside: 0)
         #expect(limit.advice(links: 0) == .proceed)

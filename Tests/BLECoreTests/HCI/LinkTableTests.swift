@@ -118,7 +118,7 @@ import Testing
     }
 
     /// Also where nothing can resolve its address.
-    @Test func thePeerOfALinkMayTellItsIdentity() throws {
+    @Test func thePeerOfALinkMayReportItsIdentity() throws {
         var table = LinkTable()
         let link = table.register(handle, peer)
         #expect(table.identity(of: peer) == nil)

@@ -162,7 +162,7 @@ import Testing
         #expect(queue.received(loaded, adapter: 0, at: now) == [.finish(third, .success(loaded))])
     }
 
-    @Test func theReturnedPeerSaysWhoseResponseItIs() throws {
+    @Test func theReturnedPeerIdentifiesTheCommandOfAResponse() throws {
         let other = ManagementPairDevice(
             ManagementPeer(PeerID(address: BluetoothAddress("C6:00:00:00:00:01")!, type: .random)), .noInputNoOutput
         ).packet(adapter: 0)
@@ -284,7 +284,7 @@ import Testing
         #expect(sent == [send(again, ManagementPackets.setPowered)])
     }
 
-    @Test func aFullQueueSaysSo() {
+    @Test func aFullQueueRefusesACommand() {
         var queue = queue()
         for _ in 0...ManagementCommandQueue.capacity { _ = queue.enqueue(powerOn, at: start) }
         let (ticket, actions) = queue.enqueue(powerOn, at: start)

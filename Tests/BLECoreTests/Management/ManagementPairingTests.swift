@@ -161,7 +161,7 @@ import Testing
         #expect(blocked.keys.count == 3_854 && blocked.parameters.count <= 0xFFFF)
     }
 
-    @Test func signatureKeysSayWhoseTheyAre() throws {
+    @Test func aSignatureKeyHasItsSideAndItsAuthentication() throws {
         let key = "000102030405060708090a0b0c0d0e0f"
         for (kind, isRemote, isAuthenticated) in [
             (0, false, false), (1, true, false), (2, false, true), (3, true, true),

@@ -31,7 +31,7 @@ import Testing
         return ladder.timePassed(now, isListening: true)
     }
 
-    @Test(.row("W29", "W56")) func eachStepFollowsTheOneThatWasInVain() {
+    @Test(.row("W29", "W56")) func aStepWithoutEffectIsFollowedByTheNextOne() {
         var ladder = silent(.usb)
         var now = start
         #expect(wait(&ladder, &now) == began(.eventMasks))

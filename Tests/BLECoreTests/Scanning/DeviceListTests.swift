@@ -39,7 +39,7 @@ import Testing
         #expect(numbers(news.left) == [7] && numbers(news.arrived) == [101])
     }
 
-    @Test func whoCameAndWentInBetweenIsNoNews() throws {
+    @Test func aDeviceThatArrivesAndLeavesBetweenTwoChangesIsNotReported() throws {
         var list = DeviceList()
         list.heard(try scanResult(1))
         list.lost(try scanResult(1))
@@ -131,7 +131,7 @@ import Testing
         #expect(list.devices.count == 2 && list.device(peer)?.scanResult.id.sid == 3)
     }
 
-    @Test(.row("A12")) func memoryStaysBoundedWhateverIsOnAirAndNobodyAsks() throws {
+    @Test(.row("A12")) func memoryStaysBoundedWhateverIsOnAirWithoutAReader() throws {
         var table = DeviceTable(capacity: 64)
         var gate = ScanGate(.balanced)
         var list = DeviceList()

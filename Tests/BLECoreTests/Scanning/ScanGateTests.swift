@@ -87,7 +87,7 @@ import Testing
         #expect(lost == [1, 3, 5, 7])
     }
 
-    @Test func whileNobodyListensNobodyFallsSilent() throws {
+    @Test func timeWithoutListeningDoesNotCountAsSilence() throws {
         var clock = ListeningClock()
         var table = DeviceTable()
         var gate = ScanGate(.balanced)

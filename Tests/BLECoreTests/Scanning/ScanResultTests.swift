@@ -51,7 +51,7 @@ import Testing
     }
 
     /// Recordings are shown without saying who was there.
-    @Test func somebodyElseTakesItsPlace() throws {
+    @Test func aScanResultKeepsItsStatisticsUnderAReplacedPeer() throws {
         let known = try scanResult([
             report(1, [2, 1, 6]), report(1, [3, 0x08, 0x50, 0x75], response), report(1, [2, 1, 6]),
         ])

@@ -241,7 +241,7 @@ import Testing
         #expect(session.commandFinished(nil, at: now) == [set])
     }
 
-    @Test(.row("H13")) func aScanWhoseEndWasNotConfirmedIsEndedAgainBeforeACall() {
+    @Test(.row("H13")) func aScanWhoseEndWasNotConfirmedIsEndedAgainBeforeAConnect() {
         var session = running()
         #expect(session.stop(at: start) == [off])
         let failure = HCICommandFailure(opcode: .leSetScanEnable, reason: .timeout)
@@ -379,7 +379,7 @@ import Testing
         #expect(waiting.commandFinished(failure, at: start) == [.notify(.ended)])
     }
 
-    @Test func aNewPlanIsSetUpAfresh() {
+    @Test func aNewPlanIsSetUpAgain() {
         var session = running()
         #expect(session.start(plan, at: start) == [])
         #expect(session.start(ScanPlan(.passive), at: start) == [off])

@@ -32,7 +32,7 @@ import Testing
     }
 
     /// What the controller leaves out nobody gets, so all have to agree to it.
-    @Test func theControllerFiltersForAllOrForNobody() throws {
+    @Test func theControllerFiltersDuplicatesOnlyIfAllScansAgree() throws {
         let filtered = try ScanSettings(filtersDuplicatesInController: true)
         #expect(try #require(ScanPlan(covering: [filtered, filtered])).filtersDuplicates)
         #expect(try !#require(ScanPlan(covering: [filtered, .balanced])).filtersDuplicates)

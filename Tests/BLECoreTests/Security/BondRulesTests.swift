@@ -39,7 +39,7 @@ import Testing
         #expect(refusal(good, isForStorage: false) == .notForStorage)
     }
 
-    @Test(.row("S07")) func theKindIsOneThatAnybodyCannotKnow() {
+    @Test(.row("S07")) func debugAndUnknownKindsOfKeysAreRefused() {
         for kind: UInt8 in [4, 5, 255] {
             #expect(refusal(good.with { $0.kind = .init(rawValue: kind) }) == .kind(.init(rawValue: kind)))
         }

@@ -320,7 +320,7 @@ import Testing
 
     // MARK: Others
 
-    @Test func listsAreLoadedAgainAfterSomebodySwitchedThePower() {
+    @Test func listsAreLoadedAgainAfterAnotherProgramHasSwitchedThePower() {
         var run = Run.managed()
         run.newSettings(0x0A00)
         #expect(run.sent.isEmpty && run.setup.isManaged)
@@ -331,7 +331,7 @@ import Testing
         #expect(run.sent.count == 2, "once")
     }
 
-    @Test func aSetupSwitchesOnWhatSomebodySwitchedOff() {
+    @Test func aSetupSwitchesOnAnAdapterThatAnotherProgramHasSwitchedOff() {
         var run = Run.managed()
         run.newSettings(0x0A00)
         run.begin(ManagementSetup.Plan(powersOn: false))

@@ -362,7 +362,7 @@ import Testing
             (PairingEvent.passkeyRequest, .enter, .yes, .enterNothing),
             (PairingEvent.comparison, .compare(123_456), .passkey(123_456), .reject),
         ] as [(String, PairingExchange.Question, PairingExchange.Reply, PairingExchange.Command)])
-    func theAgentsNoKeepsTheLink(
+    func aRejectionByTheAgentKeepsTheLink(
         event: String, question: PairingExchange.Question, reply: PairingExchange.Reply,
         command: PairingExchange.Command
     ) throws {
@@ -387,7 +387,7 @@ import Testing
             (PairingEvent.passkeyNotification, .yes, .passkeyNotEntered),
             (PairingEvent.comparison, .yes, .numberRejected), (PairingEvent.comparison, nil, .numberRejected),
         ] as [(String?, PairingExchange.Reply?, PairingExchange.Failure)])
-    func thePeersNoEndsTheLinkTooAndIsKnownByItsQuestion(
+    func aRejectionByThePeerEndsTheLinkAndIsIdentifiedByItsQuestion(
         event: String?, reply: PairingExchange.Reply?, failure: PairingExchange.Failure
     ) throws {
         for isSeenFirst in [true, false] {
@@ -522,7 +522,7 @@ import Testing
 
     // MARK: Ends from outside
 
-    @Test(.row("S14")) func theDeadlineEndsAQuestionByANo() throws {
+    @Test(.row("S14")) func theDeadlineRejectsAnOpenQuestion() throws {
         let run = PairingRun()
         run.beginPairing()
         try run.receive(PairingEvent.comparison)
@@ -579,7 +579,7 @@ import Testing
         #expect(run.result == .failure(.cancelled))
     }
 
-    @Test func afterTheEndQuestionsGetANo() throws {
+    @Test func questionsAfterTheEndAreRejected() throws {
         let run = PairingRun()
         run.beginPairing()
         run.cancel()
@@ -658,7 +658,7 @@ import Testing
         #expect(run.takeQuestions().isEmpty && run.sent.isEmpty)
     }
 
-    @Test func nobodyElsesQuestionGetsAYes() throws {
+    @Test func questionsOfOtherPairingsAreRejected() throws {
         for (event, code) in [
             (PairingEvent.confirmation, 0x1D), (PairingEvent.comparison, 0x1D), (PairingEvent.passkeyRequest, 0x1F),
             (PairingEvent.passkeyNotification, 0x1F),

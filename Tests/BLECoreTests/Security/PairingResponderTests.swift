@@ -311,7 +311,7 @@ import Testing
     }
 
     /// Each comes with another address.
-    @Test(.row("P17")) func threeCentralsInAMinuteGetABondThatNobodyHasConfirmed() throws {
+    @Test(.row("P17")) func threeCentralsInAMinuteGetAnUnconfirmedBond() throws {
         for isConfirmed in [false, true] {
             let run = ResponderRun()
             run.allow { permission, _ in permission.acceptsUnconfirmed = !isConfirmed }
@@ -371,7 +371,7 @@ import Testing
             (PairingEvent.passkeyNotification, .yes, .passkeyNotEntered),
             (PairingEvent.comparison, .yes, .numberRejected), (PairingEvent.comparison, nil, .numberRejected),
         ] as [(String, PairingExchange.Reply?, PairingExchange.Failure)])
-    func theCentralsNoIsKnownByItsQuestion(
+    func aRejectionByTheCentralIsIdentifiedByItsQuestion(
         event: String, reply: PairingExchange.Reply?, failure: PairingExchange.Failure
     ) throws {
         for isLinkFirst in [true, false] {

@@ -38,7 +38,7 @@ import Testing
         #expect(machine.want() == [])
     }
 
-    @Test func aLinkThatWasTakenIsNobodysLoss() {
+    @Test func aPausedMachineIgnoresFailuresAndTime() {
         var machine = readyMachine()
         #expect(machine.pause() == [.report(.paused)])
         #expect(machine.pause() == [])
@@ -183,7 +183,7 @@ import Testing
         }
     }
 
-    @Test func aWishOvertakesAPause() {
+    @Test func aRequestToConnectEndsAPause() {
         var machine = machine()
         _ = machine.want()
         _ = machine.failed(.passing, policy, at: start)

@@ -111,7 +111,7 @@ import Testing
         }
     }
 
-    @Test func whatIsNoReportSaysWhy() throws {
+    @Test func anInvalidReportIsRefusedWithItsReason() throws {
         func expect(_ reason: AdapterReport.Invalid, of report: AdapterReport) {
             #expect(throws: reason) { _ = try VirtualPersonality(report: report) }
         }

@@ -9,7 +9,7 @@ import Testing
     private let address = BluetoothAddress(rawValue: 0xC000_0000_0007)
     private var peer: PeerID { PeerID(address: address, type: .random) }
 
-    @Test func callsAndAttaches() async throws {
+    @Test func aConnectInitiatesAndAttaches() async throws {
         let bench = try await AdapterBench()
         await reachable(bench)
         let link = try await bench.adapter.connect(peer, parameters: nil, timeout: .seconds(5))
@@ -127,7 +127,7 @@ import Testing
     }
 
     /// Both events wait, and the end may be read first: no socket is to be had for a link that is gone.
-    @Test func aLinkThatEndsAtOnceIsCalledAgain() async throws {
+    @Test func aLinkThatEndsAtOnceIsRetried() async throws {
         try await VirtualTime.run { time in
             let bench = try await AdapterBench(loop: time.loop)
             await reachable(bench)
@@ -144,7 +144,7 @@ import Testing
     }
 
     /// It may end while the kernel has not filed it yet: a socket would then have the kernel look for the peer.
-    @Test func aLinkToAPrivateAddressThatEndsBeforeItIsFiledIsCalledAgain() async throws {
+    @Test func aLinkToAPrivateAddressThatEndsBeforeItIsFiledIsRetried() async throws {
         let bench = try await AdapterBench()
         let address = BluetoothAddress(rawValue: 0x4000_0000_0007)
         await bench.controller.set { $0.peers = [address: 0x40] }
@@ -290,7 +290,7 @@ import Testing
         #expect(await bench.sent.count { $0 == .leConnectionUpdate } == 1)
     }
 
-    @Test(.row("L03")) func whoTakesEveryLinkIsNamed() async throws {
+    @Test(.row("L03")) func aProgramThatTakesEveryLinkIsNamed() async throws {
         let bench = try await AdapterBench()
         await reachable(bench)
         bench.kernel.withLock { $0.connectErrors = Array(repeating: 16, count: 20) }

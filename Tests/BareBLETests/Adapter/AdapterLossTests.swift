@@ -120,8 +120,8 @@ import Testing
         }
     }
 
-    @Test("What the controller refuses is not asked again")
-    func refused() async throws {
+    @Test("A command for information that the controller refuses is not sent again")
+    func aRefusedIdentificationCommandIsNotSentAgain() async throws {
         let bench = try await AdapterBench()
         await bench.controller.set {
             $0.statuses = [.readLocalSupportedCommands: [.unknownCommand], .readAddress: [.unknownCommand]]
@@ -183,8 +183,8 @@ import Testing
 
     // MARK: Links
 
-    @Test("Of two links that had a handle only the last one hears of a reset")
-    func handles() async throws {
+    @Test("Of two links that had a handle only the last one gets the report of a reset")
+    func aResetIsReportedOnlyToTheLastLinkWithAHandle() async throws {
         try await VirtualTime.run { time in
             let address = BluetoothAddress(rawValue: 0xC000_0000_0007)
             let peer = PeerID(address: address, type: .random)

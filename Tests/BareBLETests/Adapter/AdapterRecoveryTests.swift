@@ -133,7 +133,7 @@ import Testing
     }
 
     /// A link that the controller has and nobody else: once the controller says so, a power cycle ends it.
-    @Test(.row("W52")) func aLinkThatNobodyHoldsEndsWithAPowerCycle() async throws {
+    @Test(.row("W52")) func aLinkThatOnlyTheControllerHasEndsWithAPowerCycle() async throws {
         var personality = VirtualPersonality.bluetooth4
         personality.hiddenLinks = 1
         try await run(personality, .power) { time, radio, central in
@@ -327,7 +327,7 @@ import Testing
 
     /// After the last step that there is, the log names what is left to do.
     @Test(.row("W56"), arguments: [RecoveryPolicy.power, .usb])
-    func theLogSaysWhatIsLeftAfterTheLastStep(policy: RecoveryPolicy) async throws {
+    func theLogHasTheRemedyAfterTheLastStep(policy: RecoveryPolicy) async throws {
         let log = KeptLog(detail: "remedy")
         try await run(try personality("rtl8761buGoneDeaf"), policy, [.commands], log: log) { time, _, central in
             var events = central.recoveryEvents.makeAsyncIterator()

@@ -126,7 +126,7 @@ import Testing
         await bench.adapter.unsubscribe(scan)
     }
 
-    @Test(.row("O15")) func withoutTheCapabilityItSaysSo() async throws {
+    @Test(.row("O15")) func aScanWithoutTheCapabilityIsRefused() async throws {
         let bench = try await AdapterBench()
         bench.kernel.withLock { $0.capabilities = 0 }
         do throws(BLEError) {
@@ -139,7 +139,7 @@ import Testing
         #expect(await bench.sent.isEmpty)
     }
 
-    @Test(.row("O04")) func anAdapterThatIsOffSaysSoOrIsSwitchedOn() async throws {
+    @Test(.row("O04")) func anAdapterThatIsOffIsAnErrorOrIsSwitchedOn() async throws {
         let bench = try await AdapterBench()
         bench.kernel.withLock {
             $0.controllers = [
@@ -218,7 +218,7 @@ import Testing
         }
     }
 
-    @Test func timeInWhichTheRadioCallsIsNobodysSilence() async throws {
+    @Test func timeSpentInitiatingDoesNotCountAsSilence() async throws {
         try await VirtualTime.run { time in
             let bench = try await AdapterBench(loop: time.loop)
             let deliveries = Deliveries()

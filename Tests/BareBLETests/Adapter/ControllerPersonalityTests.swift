@@ -227,7 +227,7 @@ import Testing
     }
 
     /// One that came before the program began is found by the silence.
-    @Test(.row("W72")) func reportsComeAfterAResetThatNobodySaw() async throws {
+    @Test(.row("W72")) func reportsComeAgainAfterAnUnobservedReset() async throws {
         try await run(.bluetooth5) { _, radio, central in
             await radio.reset()
             var heard = central.scan(.any, .passive.duplicates(.all)).makeAsyncIterator()
@@ -431,7 +431,7 @@ import Testing
     }
 
     /// The controller and the peer have a link; the kernel and all programs have missed its beginning.
-    @Test(.row("W52")) func aLinkThatNobodyHoldsIsSuspectedAndReported() async throws {
+    @Test(.row("W52")) func aLinkThatOnlyTheControllerHasIsSuspectedAndReported() async throws {
         var personality = VirtualPersonality.bluetooth4
         personality.hiddenLinks = 1
         try await run(personality) { time, radio, central in
@@ -660,7 +660,7 @@ import Testing
 
     /// A controller that goes deaf is set up again after 90 s; the milder ones receive again then.
     @Test(.row("W29", "W32"), arguments: [VirtualPersonality.Recovery.rescan, .eventMask])
-    func aDeafControllerIsSetUpAgain(recovery: VirtualPersonality.Recovery) async throws {
+    func aControllerThatStopsReportingIsSetUpAgain(recovery: VirtualPersonality.Recovery) async throws {
         var personality = VirtualPersonality.bluetooth5
         personality.deafness = VirtualPersonality.Deafness(afterReports: 5, recovery: recovery)
         try await run(personality) { _, _, central in
@@ -686,7 +686,7 @@ import Testing
     }
 
     /// Responses that are too short.
-    @Test(.row("W06")) func aControllerThatSaysTooLittleAdvertises() async throws {
+    @Test(.row("W06")) func aControllerWithShortResponsesAdvertises() async throws {
         try await run(personality("wcn3990")) { _, radio, central in
             let local = LocalPeripheral(on: central)
             let advertisement = try await local.advertise([.localName("Short")])
@@ -823,7 +823,7 @@ import Testing
         arguments: [
             (EOPNOTSUPP, BLEError.Code.adapterDown, "btmgmt -i hci0 public-addr ADDRESS"), (EIO, .system, "dmesg"),
         ])
-    func anAdapterThatCannotBeSwitchedOnSaysWhy(errno: Int32, code: BLEError.Code, hint: String) async {
+    func anAdapterThatCannotBeSwitchedOnReportsTheReason(errno: Int32, code: BLEError.Code, hint: String) async {
         await VirtualTime.run { time in
             let radio = VirtualRadio(time: time)
             await radio.powerOff()

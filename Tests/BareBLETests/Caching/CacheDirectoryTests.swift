@@ -165,7 +165,7 @@ import Testing
         }
     }
 
-    @Test func whoIsCancelledDoesNotWaitForADisk() async throws {
+    @Test func aCancelledTaskDoesNotWaitForADisk() async throws {
         let disk = HangingDisk()
         let socket = try await peripheral.connect()
         let link = Task { [central] in try await central.connected(socket, reading: disk) }

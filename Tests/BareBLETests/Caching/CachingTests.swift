@@ -227,7 +227,7 @@ import Testing
     }
 
     /// A request without a waiting caller can be refused as well; what is known does not stay wrong.
-    @Test func aRefusedFarewellIsNoticed() async throws {
+    @Test func aRefusedUnsubscribeLeadsToARediscovery() async throws {
         let peripheral = VirtualPeripheral(Self.battery)
         let cache = try await cache(of: peripheral)
         let (device, _) = try await reconnect(to: peripheral, ConnectOptions(cache: cache))

@@ -29,7 +29,7 @@ import Testing
         #expect(sent == setUp + [.leSetScanEnable])
     }
 
-    @Test func whoIsNotThereIsSaidSoInTime() async throws {
+    @Test func aSearchWithoutAMatchTimesOut() async throws {
         let bench = try await AdapterBench()
         let central = Central(adapter: bench.adapter)
         await #expect(throws: error(.timedOut)) {
@@ -115,7 +115,7 @@ import Testing
         await bench.adapter.unsubscribe(scan)
     }
 
-    @Test func whoCannotBeReachedIsStillAFailedConnect() async throws {
+    @Test func aConnectToAFoundDeviceThatDoesNotRespondTimesOut() async throws {
         let bench = try await AdapterBench()
         let central = Central(adapter: bench.adapter)
         let options = ConnectOptions(timeout: .seconds(1), mtu: 23)

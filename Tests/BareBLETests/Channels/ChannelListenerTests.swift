@@ -130,7 +130,7 @@ import Testing
     }
 
     /// Without credits the kernel takes packets until its buffer is full, as a socket whose peer does not read.
-    @Test(.row("P27")) func aCentralThatGrantsNoCreditsDelaysNobody() async throws {
+    @Test(.row("P27")) func aCentralThatGrantsNoCreditsDelaysNoOther() async throws {
         try await ServerBench.run { bench in
             let listener = try await bench.local.listenForChannels()
             let (stingy, generous) = (try await bench.raw(), try await bench.raw())

@@ -16,7 +16,7 @@ import Testing
         #expect(await controls.isUp())
     }
 
-    @Test func whatTheKernelSaysIsTranslated() async throws {
+    @Test func errorNumbersOfTheKernelHaveTheirCodes() async throws {
         let (bench, controls) = try await connected()
         let codes: [(Int32, BLEError.Code)] = [
             (111, .refusedByPeer), (13, .insufficientSecurity), (52, .insufficientSecurity), (104, .disconnected),

@@ -109,7 +109,7 @@ struct KernelChannelTests {
         await link.disconnect()
     }
 
-    @Test func thePeersGoodbyeIsTheEndAfterItsLastPacket() async throws {
+    @Test func packetsSentBeforeThePeerClosesAreDelivered() async throws {
         let link = try await courier()
         let channel = try await link.openChannel(psm: PSM.farewell)
         try await channel.send([1])

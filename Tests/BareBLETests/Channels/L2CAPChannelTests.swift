@@ -67,7 +67,7 @@ import Testing
         try await sender.value
     }
 
-    @Test func whoGivesUpWaitingHasNotSent() async throws {
+    @Test func aSendThatTimesOutOrIsCancelledSendsNothing() async throws {
         let bench = try await ChannelBench()
         let sent = try await bench.fill()
         await #expect(throws: error(.timedOut)) {

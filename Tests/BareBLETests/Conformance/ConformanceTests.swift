@@ -9,13 +9,13 @@ import Testing
     .timeLimit(.minutes(10)))
 struct ConformanceTests {
     @Test("A recorded operation", arguments: GATTVectors.cases)
-    func operation(_ recorded: GATTVectors.Case) async {
+    func aRecordedOperationConforms(_ recorded: GATTVectors.Case) async {
         let verdict = await ConformancePage.verdict(of: recorded)
         if case .failed(let reason) = verdict { Issue.record("\(reason)") }
     }
 
     @Test("A recorded session", arguments: GATTVectors.sessions)
-    func session(_ recorded: GATTVectors.Session) async {
+    func aRecordedSessionConforms(_ recorded: GATTVectors.Session) async {
         let verdict = await ConformancePage.verdict(of: recorded)
         if case .failed(let reason) = verdict { Issue.record("\(reason)") }
     }
@@ -27,7 +27,7 @@ struct ConformanceTests {
     }
 
     /// `BAREBLE_UPDATE_GOLDEN=1` writes the page again.
-    @Test func thePageSaysWhatTheRunSays() async throws {
+    @Test func thePageMatchesTheRun() async throws {
         let page = try await ConformancePage.text()
         let file = RepositoryFiles.root.appending(path: "Docs/maintainers/conformance.md")
         if ProcessInfo.processInfo.environment["BAREBLE_UPDATE_GOLDEN"] == "1" {

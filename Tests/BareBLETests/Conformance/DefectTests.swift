@@ -14,7 +14,7 @@ struct DefectTests {
     }()
 
     @Test("A fixture", arguments: fixtures)
-    func fixture(_ name: String) async throws {
+    func everyFixtureOfADefectPlaysToItsEnd(_ name: String) async throws {
         let calls = try DialogueCalls(try RepositoryFiles.text("Fixtures/att/defects/\(name).dialogue"))
         #expect(calls.dialogue.header("defect") != nil && calls.dialogue.header("origin") != nil)
         try await calls.play()

@@ -17,7 +17,7 @@ struct DialogueFixtureTests {
     }()
 
     @Test("A dialogue", arguments: names)
-    func plays(_ name: String) async throws {
+    func everyDialogueFixturePlaysToItsEnd(_ name: String) async throws {
         try await DialogueCalls(try RepositoryFiles.text("Fixtures/att/\(name)")).play()
     }
 

@@ -19,7 +19,7 @@ struct EqualUUIDTests {
         #expect(try await device.read(.handle(7)) == [2])
     }
 
-    @Test func aReferenceSaysThatItFitsBothAndTakesAnIndex() async throws {
+    @Test func anAmbiguousReferenceIsAnErrorAndTakesAnIndex() async throws {
         let device = try await Central().attach(to: peripheral)
         try await device.discover()
         let failure = await #expect(throws: BLEError.self) {

@@ -56,7 +56,7 @@ import Testing
     }
 
     /// The handle of announcements is discovered when one seems to arrive.
-    @Test func aLazyCallerLearnsOfIt() async throws {
+    @Test func aChangeIsNoticedAfterALazyRead() async throws {
         let peripheral = VirtualPeripheral(Self.small)
         let device = try await central.attach(to: peripheral)
         #expect(try await device.read(.uuid(0x2A19, service: 0x180F)) == [50])

@@ -39,7 +39,7 @@ import Testing
     }
 
     /// A service that is being discovered is not requested again, and others are.
-    @Test func aCallLooksForWhatNobodyElseDoes() async throws {
+    @Test func aCallDiscoversOnlyServicesThatNoOtherCallDiscovers() async throws {
         let (device, peripheral) = try await attach()
         async let one = device.discover(services: [0x180F], level: .structure)
         async let two = device.discover(services: [0x180F, 0x180A], level: .structure)
@@ -65,7 +65,7 @@ import Testing
         }
     }
 
-    @Test func whoWaitsForAnothersDiscoveryGivesUpInTime() async throws {
+    @Test func aCallThatWaitsForASharedDiscoveryTimesOut() async throws {
         let (device, peripheral) = try await attach()
         await peripheral.stopResponding()
         let first = Task { try await device.discover() }

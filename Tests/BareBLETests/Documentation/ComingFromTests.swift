@@ -148,7 +148,7 @@ import Testing
 
     // MARK: CoreBluetooth
 
-    @Test func theCallsForThoseWhoKnowCoreBluetoothWork() async throws {
+    @Test func theCallsForUsersOfCoreBluetoothWork() async throws {
         try await withAir(of: .heartRate) { central, _ in
             // in: Docs/users/coming-from.md
             try await central.ready(powerOn: true)  // centralManagerDidUpdateState
@@ -175,7 +175,7 @@ import Testing
 
     // MARK: bleak and noble
 
-    @Test func theCallsForThoseWhoKnowBleakWork() async throws {
+    @Test func theCallsForUsersOfBleakWork() async throws {
         try await withAir(of: .heartRate) { central, _ in
             // in: Docs/users/coming-from.md
             let around = try await central.collect(for: .seconds(5))  // BleakScanner.discover(timeout=5)
@@ -197,7 +197,7 @@ import Testing
         }
     }
 
-    @Test func theCallsForThoseWhoKnowNobleWork() async throws {
+    @Test func theCallsForUsersOfNobleWork() async throws {
         try await withAir(of: .heartRate) { central, _ in
             // in: Docs/users/coming-from.md
             try await central.ready()  // stateChange to poweredOn

@@ -106,7 +106,7 @@ import Testing
         }
     }
 
-    @Test func aLostBondIsReplacedAsThePageSays() async throws {
+    @Test func aLostBondIsReplacedAsDocumented() async throws {
         try await VirtualTime.run { time in
             let bench = try await SecurityBench(time)
             try await bench.pair()

@@ -51,7 +51,7 @@ import Testing
         }
     }
 
-    @Test(.row("T31")) func whoReadsOneAfterTheOtherGetsEachItsOwn() async throws {
+    @Test(.row("T31")) func consecutiveReadsGetTheirOwnResponses() async throws {
         try await run([[1], [2], [3]]) { pdu, answer in
             answer(pdu).flatMap { pdu == [0x0A, 3, 0] ? [(.zero, $0), (.zero, $0)] : [(.zero, $0)] }
         } _: { device in

@@ -14,7 +14,7 @@ struct HostileLinkTests {
     }
 
     @Test("silence ends the link, and all calls with it", .row("T06"))
-    func silence() async throws {
+    func silenceEndsTheLinkAndAllItsCalls() async throws {
         let link = try await HostileLink(configuration: Self.impatient) { _ in [] }
         let codes = await withTaskGroup(of: BLEError.Code?.self) { group in
             for _ in 0..<3 {

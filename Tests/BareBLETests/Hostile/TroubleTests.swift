@@ -153,7 +153,7 @@ import Testing
         #expect(book.warnings(for: "0") !== first)
     }
 
-    @Test func aPeerThatBehavesIsNotTalkedOf() async throws {
+    @Test func aPeerThatBehavesCostsNoLine() async throws {
         let warnings = KeptLog(detail: "so far")
         try await VirtualTime.run { time in
             let (central, radio) = Self.central(time, warnings)

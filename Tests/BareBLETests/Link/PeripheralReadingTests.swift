@@ -68,7 +68,7 @@ import Testing
         await #expect(throws: error(.attributeNotFound)) { try await device.read(0x2A37) }
     }
 
-    @Test func saysWhenSeveralMatch() async throws {
+    @Test func anAmbiguousUUIDIsAnError() async throws {
         let twins = VirtualDevice(name: "Twins", services: [.battery(level: 1), .battery(level: 2)])
         let device = try await central.attach(to: VirtualPeripheral(twins))
         await #expect(throws: error(.ambiguous)) { try await device.read(0x2A19) }

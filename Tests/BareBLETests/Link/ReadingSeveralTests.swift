@@ -178,7 +178,7 @@ import Testing
         #expect(await peer.report.isComplete)
     }
 
-    @Test func aPeerThatDoesNotKnowTheRequestSaysSo() async throws {
+    @Test func anUnsupportedRequestFailsWithTheErrorOfThePeer() async throws {
         let (device, peer) = try await attach("< 20 0300 0500\n> 01 20 0000 06")
         let error = await #expect(throws: BLEError.self) { _ = try await device.readAll([3, 5]) }
         #expect(error?.attError == .requestNotSupported)

@@ -38,7 +38,7 @@ extension CharacteristicKey where Value == Percent {
             ])
     }
 
-    @Test func theKeySaysWhatAValueIs() async throws {
+    @Test func theKeyDecidesTheTypeOfAValue() async throws {
         let device = try await central.attach(to: VirtualPeripheral(settings))
         #expect(try await device.read(.setting) == Percent(1))
         try await device.write(Percent(9), to: .setting)

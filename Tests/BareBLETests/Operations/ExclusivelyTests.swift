@@ -69,7 +69,7 @@ import Testing
         #expect(try await device.read(.handle(8)) == [64])
     }
 
-    @Test func othersFailAtOnceWhereTheHolderLetsNobodyWait() async throws {
+    @Test func othersFailAtOnceWhereExclusiveAccessMakesThemFail() async throws {
         let device = try await central.attach(to: VirtualPeripheral(.battery))
         try await device.exclusively(others: .fail) { device in
             await #expect(throws: error(.busy)) {

@@ -269,7 +269,7 @@ import Testing
         }
     }
 
-    @Test func keysSayWhatTheBytesAre() async throws {
+    @Test func keysDecideTheTypesOfRequestAndResponse() async throws {
         try await run { bench in
             let control = CharacteristicKey<UInt8>(0xFFF1)
             let reply = CharacteristicKey<UInt16>(0xFFF2)

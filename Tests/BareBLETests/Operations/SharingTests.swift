@@ -75,7 +75,7 @@ import Testing
         #expect(await device.subscriptions.map(\.handle) == [values.handle])
     }
 
-    @Test func theListSaysWhatIsListenedTo() async throws {
+    @Test func theListHasTheActiveSubscriptions() async throws {
         let (device, _) = try await attach()
         #expect(await device.subscriptions == [])
         let indicated = try await device.subscribe(to: 0xFFF2)
@@ -115,7 +115,7 @@ import Testing
         #expect(try await iterator.next() == nil)
     }
 
-    @Test func whereOneFailsTheOthersAreTakenBack() async throws {
+    @Test func whereOneFailsTheOthersAreCancelled() async throws {
         let (device, peripheral) = try await attach()
         await expect(.notSupported) { _ = try await device.subscribe(to: [0xFFF1, 0xFFF3]) }
         while await peripheral.isSubscribed(to: 0xFFF1) { _ = try await device.read(0xFFF3) }

@@ -97,7 +97,7 @@ import Testing
         #expect(try await peripheral.notify(0x2A19, [1]) == false)
     }
 
-    @Test func theResponseToAnEarlierRequestIsNobodys() async throws {
+    @Test func aLateResponseToARequestBeforeTheHandOverIsDiscarded() async throws {
         try await VirtualTime.run { time in
             let service = VirtualService(
                 0xFFF0,
@@ -129,7 +129,7 @@ import Testing
         #expect(link.fileDescriptor == nil)
     }
 
-    @Test func whatNobodyAdoptsIsClosed() async throws {
+    @Test func aDetachedLinkThatIsNotAdoptedIsClosed() async throws {
         let peripheral = VirtualPeripheral(.battery)
         _ = try await central.attach(to: peripheral).detach()
         while await peripheral.isConnected, !Task.isCancelled { await Task.yield() }

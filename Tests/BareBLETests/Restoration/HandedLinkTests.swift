@@ -129,7 +129,7 @@ import Testing
     }
 
     /// Without a state they are all there is.
-    @Test func linksThatNobodyWantsAreTheCallers() async throws {
+    @Test func linksThatAreInNoStateAreReturnedToTheCaller() async throws {
         let bench = try RestorationBench(VirtualTimeTrait.time)
         let (sensor, peer) = try await bench.add(RestorationBench.sensor)
         let link = try await Central(radio: bench.radio).connect(peer).detach()

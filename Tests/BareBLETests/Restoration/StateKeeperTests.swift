@@ -32,7 +32,7 @@ import Testing
         }
     }
 
-    @Test(.row("O08", "O28")) func aSecondDaemonLearnsWhoHasTheState() async throws {
+    @Test(.row("O08", "O28")) func theErrorOfASecondDaemonNamesTheProcessThatHasTheState() async throws {
         try await VirtualTime.run { time in
             let bench = try RestorationBench(time)
             let first = bench.fresh()

@@ -317,7 +317,7 @@ import Testing
         }
     }
 
-    @Test func theEventOfDamagedBondsSaysWhereTheyAre() async throws {
+    @Test func theEventOfDamagedBondsHasTheirPath() async throws {
         try await VirtualTime.run { time in
             let (intact, damaged) = (try Folder(), try Folder())
             let first = try await SecurityBench(time, bonds: try BondStore(directory: intact.path))

@@ -265,7 +265,7 @@ import Testing
         }
     }
 
-    @Test(.row("S02")) func aLostBondIsReplacedOnlyWhereTheOptionsSaySo() async throws {
+    @Test(.row("S02")) func aLostBondIsReplacedOnlyWhereTheOptionsAllowIt() async throws {
         try await VirtualTime.run { time in
             let bench = try await SecurityBench(time)
             try await bench.pair()

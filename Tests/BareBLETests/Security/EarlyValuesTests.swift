@@ -152,7 +152,7 @@ import Testing
         }
     }
 
-    @Test func valuesThatNobodyHasTakenAreCountedAtTheEnd() async throws {
+    @Test func valuesThatWereNotTakenAreCountedAtTheEnd() async throws {
         try await VirtualTime.run { time in
             let (bench, _, peripheral) = try await restarted(time)
             try await sendEarly([1], bench, to: peripheral)

@@ -157,7 +157,7 @@ import Testing
         #expect(bench.channel.counts.timeouts == 1 && bench.channel.counts.strays.late == 1)
     }
 
-    @Test func aCancelledCommandReportsToNobody() throws {
+    @Test func aCancelledCommandReportsNothing() throws {
         var bench = try Bench()
         let (ticket, _) = bench.channel.send(ManagementSetPowered(true), for: .task(1))
         bench.channel.cancel(ticket)

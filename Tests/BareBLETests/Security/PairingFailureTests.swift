@@ -107,7 +107,7 @@ import Testing
             (.keyboardOnly, PairingAgent(show: { _, _ in }), "shown here at the peer"),
             (.noInputNoOutput, PairingAgent(), "pairing mode"),
         ] as [(VirtualSecurity.Capability, PairingAgent, String)])
-    func theHintAfterAPeersNoIsAboutItsQuestion(
+    func theHintOfARejectionByThePeerIsAboutItsQuestion(
         _ capability: VirtualSecurity.Capability, _ agent: PairingAgent, _ hint: String
     ) async throws {
         try await VirtualTime.run { time in
@@ -306,7 +306,7 @@ import Testing
         (.command(ManagementCommandFailure(code: .setPowered, reason: .timeout)), .system),
     ]
 
-    @Test func everyFailureOfTheManagementSaysWhatToDo() {
+    @Test func everyFailureOfTheManagementHasAHint() {
         for (failure, code) in Self.setups {
             let alone = BLEError(failure, adapter: "hci0", during: "pair")
             #expect(alone.code == code && alone.hint != nil && alone.subject == "hci0", "\(alone)")
@@ -323,7 +323,7 @@ import Testing
             .weakerSize, .weakerLevel, .full, .listIsFull, .otherAdapter, .identityKey(.zero),
         ].map { ($0, .bondNotStored) }
 
-    @Test func everyBondThatIsNotStoredSaysWhatToDo() {
+    @Test func everyBondThatIsNotStoredHasAHint() {
         for (refusal, code) in Self.refusals {
             let error = BLEError(refusal, bondWith: Self.peer, during: "store the bond")
             #expect(error.code == code && error.hint != nil && error.reason == "\(refusal)", "\(error)")

@@ -11,7 +11,7 @@ import Testing
     private static let central = PeerID("C6:55:44:33:22:11/random")!
     private static let bond = Bond(RecordedBonds.first, adapter: BluetoothAddress(rawValue: 0x0011_2233_4455))
 
-    @Test func nothingToCompareIsAcceptedOnlyIfTheOptionsSaySo() async {
+    @Test func justWorksIsAcceptedOnlyIfTheOptionsAllowIt() async {
         let silent = CentralPairingOptions(agent: PairingAgent(show: { _, _ in }))
         #expect(await silent.reply(to: .justWorks, about: Self.central, replacing: nil) == .no)
         #expect(
@@ -56,7 +56,7 @@ import Testing
         }
     }
 
-    @Test func eachFailureSaysWhatToDo() {
+    @Test func eachFailureHasAHint() {
         let failures: [(PairingResponder.Failure, BLEError.Code)] = [
             (.bondExists, .pairingRefused), (.tooManyFailures, .pairingRefused), (.busy, .busy),
             (.tooManyUnconfirmed, .pairingRefused), (.identityConnected, .pairingFailed),

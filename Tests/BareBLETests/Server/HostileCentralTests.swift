@@ -108,7 +108,7 @@ import Testing
         }
     }
 
-    @Test(.row("P08")) func whoIsSilentForLongestMakesRoomForANewcomer() async throws {
+    @Test(.row("P08")) func theCentralThatIsSilentForLongestMakesRoomForANewOne() async throws {
         try await ServerBench.run { bench in
             var settings = LocalPeripheral.Settings()
             settings.maximumCentrals = 2

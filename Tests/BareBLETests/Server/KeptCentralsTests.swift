@@ -164,7 +164,8 @@ import Testing
         await end(again, second)
     }
 
-    @Test("the disk is written once in five seconds at most") func pace() async throws {
+    @Test("the disk is written once in five seconds at most")
+    func theDiskIsWrittenOnceInFiveSecondsAtMost() async throws {
         let (device, _, link, run) = try await subscribed()
         try await VirtualTimeTrait.time?.clock.sleep(for: .seconds(20))
         try await written()
@@ -182,7 +183,7 @@ import Testing
     }
 
     @Test("a damaged file is moved aside and reported, and the program begins with nothing", .row("O25"))
-    func damaged() async throws {
+    func aDamagedFileIsMovedAsideAndReported() async throws {
         let (_, peer, link, first) = try await subscribed()
         await end(link, first)
         var bytes = Array(try Data(contentsOf: URL(filePath: store.clientsPath)))

@@ -311,7 +311,7 @@ import Testing
         }
     }
 
-    @Test func aValueThatIsTooLongIsSentToNobody() async throws {
+    @Test func aValueThatIsTooLongIsNotSent() async throws {
         try await ServerBench.run { bench in
             try await bench.local.publish(bench.sensor)
             let device = try await bench.connect(mtu: 23)

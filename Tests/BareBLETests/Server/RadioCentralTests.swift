@@ -327,7 +327,7 @@ import Testing
         }
     }
 
-    @Test(.row("P13")) func aSubscriberThatReadsNothingDelaysNobody() async throws {
+    @Test(.row("P13")) func aSubscriberThatReadsNothingDelaysNoOther() async throws {
         try await RadioBench.run { bench in
             let (stuck, other) = (try await bench.connect(), try await bench.connect())
             try await stuck.subscribe(to: 0xFFF1)

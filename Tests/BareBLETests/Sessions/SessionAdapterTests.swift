@@ -108,7 +108,7 @@ import Testing
         #expect(await bench.adapter.isWatched == false)
     }
 
-    @Test func whoDoesNotReconnectDoesNotWait() async throws {
+    @Test func aSessionThatDoesNotReconnectDoesNotWaitForAnAdapter() async throws {
         let bench = try await AdapterBench()
         bench.kernel.withLock { $0.controllers = [] }
         let session = try await Central(adapter: bench.adapter).session(
@@ -117,7 +117,7 @@ import Testing
         await session.disconnect()
     }
 
-    @Test func theEndTakesACallBack() async throws {
+    @Test func disconnectCancelsAConnectionAttempt() async throws {
         let bench = try await AdapterBench()
         let session = try await Central(adapter: bench.adapter).session(with: peer, options)
         await bench.controller.commandsArrived(4)
@@ -251,7 +251,7 @@ import Testing
         }
     }
 
-    @Test func nobodyWhoLooksCostsNothing() async throws {
+    @Test func anAdapterWithoutObserversIsNotWatched() async throws {
         let bench = try await AdapterBench()
         var states: AdapterStateSequence.AsyncIterator? = Central(adapter: bench.adapter).adapterStates
             .makeAsyncIterator()

@@ -106,7 +106,7 @@ import Testing
         for call in calls { _ = await call.result }
     }
 
-    @Test func cancellingAllReleasesWhoWaits() async throws {
+    @Test func cancellingAllReleasesWaitingTasks() async throws {
         let bench = try SessionBench()
         await bench.door.close()
         let session = try await bench.session()

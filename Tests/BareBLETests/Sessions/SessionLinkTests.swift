@@ -41,7 +41,7 @@ import Testing
         await device.disconnect()
     }
 
-    @Test func lendsItsLinkAndTakesItBack() async throws {
+    @Test func releasesItsLinkAndContinuesOnceItIsReturned() async throws {
         try await VirtualTime.run { time in
             let radio = VirtualRadio(time: time)
             let belt = await radio.add(RestorationBench.sensor)
@@ -96,7 +96,7 @@ import Testing
         }
     }
 
-    @Test(.virtualTime) func sayThatTheyAreDisconnecting() async throws {
+    @Test(.virtualTime) func reportThatTheyAreDisconnecting() async throws {
         let bench = try SessionBench()
         let session = try await bench.session()
         let device = try await session.ready()
@@ -144,7 +144,7 @@ import Testing
         await session.disconnect()
     }
 
-    @Test func theLogSaysWhyInOneLine() async throws {
+    @Test func theLogHasTheReasonInOneLine() async throws {
         try await VirtualTime.run { time in
             let radio = VirtualRadio(time: time)
             let belt = await radio.add(.heartRate)

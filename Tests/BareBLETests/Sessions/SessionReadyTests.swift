@@ -8,7 +8,7 @@ import Testing
 @Suite(.virtualTime, .timeLimit(.minutes(10))) struct SessionReadyTests {
     private struct Refused: Error {}
 
-    @Test func nobodyPassesOnReady() async throws {
+    @Test func readyReturnsAfterOnReadyHasFinished() async throws {
         let bench = try SessionBench()
         let gate = SessionBench.Door()
         await gate.close()

@@ -19,7 +19,7 @@ import Testing
         await #expect(throws: error(.disconnected)) { try await session.reconnect() }
     }
 
-    @Test func everyListenerHearsFirstHowItIs() async throws {
+    @Test func everyEventSequenceBeginsWithTheCurrentState() async throws {
         let bench = try SessionBench()
         await bench.door.close()
         let session = try await bench.session()
@@ -65,7 +65,7 @@ import Testing
         await session.disconnect()
     }
 
-    @Test func theEventSaysWhyAndWhenItContinues() async throws {
+    @Test func theEventHasTheReasonAndTheNextAttempt() async throws {
         let bench = try SessionBench()
         let policy = ReconnectPolicy.backoff(initial: .seconds(3600), max: .seconds(7200), jitter: 0)
         let session = try await bench.session(Session.Options(reconnect: policy))
@@ -91,7 +91,7 @@ import Testing
         #expect(session.state == .ended)
     }
 
-    @Test func attemptsRunOutAndAWishBeginsAgain() async throws {
+    @Test func aRequestToConnectBeginsAgainAfterTheLastAttempt() async throws {
         let bench = try SessionBench()
         await bench.door.close()
         await bench.door.refuse([.timedOut, .connectFailed, .busy])
@@ -180,7 +180,7 @@ import Testing
         await session.disconnect()
     }
 
-    @Test func theEndTakesAConnectBack() async throws {
+    @Test func disconnectCancelsAConnect() async throws {
         let bench = try SessionBench()
         await bench.door.close()
         let session = try await bench.session()
@@ -192,7 +192,7 @@ import Testing
         #expect(await bench.peripheral.connectionCount == 0)
     }
 
-    @Test func theEndTakesAnMTUExchangeBack() async throws {
+    @Test func disconnectCancelsAnMTUExchange() async throws {
         let bench = try SessionBench()
         // A peer that takes the link and says nothing.
         let silent = ScriptedLink()
@@ -206,7 +206,7 @@ import Testing
         #expect(silent.isHungUp)
     }
 
-    @Test func aSessionThatNobodyHoldsEnds() async throws {
+    @Test func aSessionWithoutReferencesEnds() async throws {
         let bench = try SessionBench()
         var session: Session? = try await bench.session()
         weak let held = session
@@ -226,7 +226,7 @@ import Testing
         while await bench.peripheral.isConnected, !Task.isCancelled { await Task.yield() }
     }
 
-    @Test func eventsThatNobodyTakesAreCounted() async throws {
+    @Test func eventsThatAreNotTakenAreCounted() async throws {
         let bench = try SessionBench()
         let session = try await bench.session()
         var events = session.events.makeAsyncIterator()

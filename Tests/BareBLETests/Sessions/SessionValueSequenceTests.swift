@@ -49,7 +49,7 @@ import Testing
         await session.disconnect()
     }
 
-    @Test func valuesThatDoNotFitAreSkippedWhereTheOptionsSaySo() async throws {
+    @Test func valuesThatDoNotFitAreSkippedWhereTheOptionsAllowIt() async throws {
         let bench = try SessionBench()
         let session = try await bench.session()
         let values = await session.subscribe(to: .batteryLevel, SubscribeOptions(malformedValues: .skip))

@@ -9,7 +9,7 @@ import Testing
     private let lamp = BluetoothAddress(rawValue: 0xC000_0000_0002)
     private let belt = BluetoothAddress(rawValue: 0xC000_0000_0007)
 
-    @Test func theListFollowsWhoIsHere() async throws {
+    @Test func theListFollowsArrivalsAndDepartures() async throws {
         try await VirtualTime.run { time in
             let bench = try await AdapterBench(loop: time.loop)
             let central = Central(adapter: bench.adapter)

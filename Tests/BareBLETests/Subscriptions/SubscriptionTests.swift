@@ -82,7 +82,7 @@ import Testing
         #expect(report.isComplete, "\(report)")
     }
 
-    @Test(.timeLimit(.minutes(10))) func eachCallHasItsOwnPatience() async throws {
+    @Test(.timeLimit(.minutes(10))) func eachCallHasItsOwnDeadline() async throws {
         let peripheral = VirtualPeripheral(.battery)
         let device = try await central.attach(to: peripheral)
         try await device.discover()

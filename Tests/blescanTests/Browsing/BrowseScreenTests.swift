@@ -139,7 +139,7 @@ struct Browsed {
         try Golden.expect(text, matches: "browse-\(columns).txt")
     }
 
-    @Test func coloursAreAddedToWhatIsSaidAnyway() {
+    @Test func coloursDoNotChangeTheText() {
         var (coloured, plain) = (
             Browsed.connected(ScreenLook(isColoured: true, isUnicode: true)), Browsed.connected()
         )
@@ -294,7 +294,7 @@ struct Browsed {
         (0x0006, "w", "not writable"), (0x0009, "s", "not sent by the peer"), (0x0007, "s", "not sent by the peer"),
         (0x0004, "r", "has no value"),
     ])
-    func whatAnAttributeCannotDoIsSaid(_ handle: AttributeHandle, _ key: String, _ words: String) {
+    func anOperationThatAnAttributeDoesNotAllowIsReported(_ handle: AttributeHandle, _ key: String, _ words: String) {
         var browsed = Browsed.connected()
         browsed.select(handle)
         #expect(browsed.press(.character(Unicode.Scalar(key) ?? "?")) == .none)

@@ -153,7 +153,7 @@ import Testing
         #expect(browser.press(.character("q"), at: now) == .quit)
     }
 
-    @Test func whatCannotBeConnectedToIsSaid() {
+    @Test func aDeviceThatCannotBeConnectedToIsReported() {
         for (links, isConnectable, words) in [
             (ScanBrowser.Links.live, false, "not connectable"), (.recorded, true, "no link with this device"),
             (.unavailable("--redact masks the addresses"), true, "--redact masks"),

@@ -101,7 +101,7 @@ import Testing
         #expect(found.last == Data("\"\(value)\"".utf8))
     }
 
-    @Test func subscribersHearValues() async throws {
+    @Test func subscribersReceiveValues() async throws {
         let found = try await lines(serving: "demo:heart-rate", ["mtu 517", "explore", "listen 2a37 2"])
         let values = try JSONDecoder().decode([String].self, from: #require(found.last))
         #expect(values.count == 2 && values.allSatisfy { $0.count >= 4 })

@@ -73,8 +73,8 @@ import Testing
     }
 
     /// The operation's description is text that may change.
-    @Test(arguments: ["discover the services", "find 2a19"]) func whoseLimitItIsDecidesAndNotTheWords(operation: String)
-    {
+    @Test(arguments: ["discover the services", "find 2a19"])
+    func theOriginOfALimitDecidesAndNotItsText(operation: String) {
         let ofThePeer = BLEError(.tooLong, during: operation, because: "there is no end", origin: .peer)
         #expect(blescan.ExitStatus(ofThePeer) == .refused)
         let ofTheUser = BLEError(.tooLong, during: operation, because: "of the value")

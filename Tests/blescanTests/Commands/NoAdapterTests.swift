@@ -31,7 +31,7 @@ import Testing
     }
 
     /// The real machine, not a simulated one.
-    @Test func theDoctorSaysSo() async throws {
+    @Test func theDoctorReportsThatThereIsNoAdapter() async throws {
         guard !Self.kernelHasBluetooth else { return }
         let outcome = try await BuiltProgram.run(["doctor", "--json"])
         #expect(outcome.status == 69)

@@ -56,7 +56,7 @@ import Testing
         #expect(!FileManager.default.fileExists(atPath: folder["elsewhere"]))
     }
 
-    @Test func aPlaceThatIsNoneIsSaid() async throws {
+    @Test func aRecordingThatCannotBeWrittenIsReported() async throws {
         let session = try await Golden.session([
             ["read", "demo:battery", "2a19", "--record", "/nowhere/visit.btsnoop"],
             ["read", "demo:battery", "2a19", "--record", "/dev/full"],

@@ -34,7 +34,7 @@ import Testing
         return try await program.outcome()
     }
 
-    @Test func valuesSayWhatTheyAreOf() async throws {
+    @Test func valuesHaveTheHandleAndTheNameOfTheirAttribute() async throws {
         let peer = try await SocketPeer(Self.thermometer)
         let outcome = try await listen(["notify", "unix:\(peer.path)", "fff1", "temperature", "0x0003"], "c409")
         #expect(outcome.status == 0)

@@ -25,7 +25,7 @@ import Testing
         #expect(lines.count == 1 || lines.count == 2 && lines[1].hasPrefix("hint: "))
     }
 
-    @Test(arguments: commands) func nobodyResponds(_ command: [String]) async throws {
+    @Test(arguments: commands) func aPeerThatDoesNotRespondEndsTheCommandWith75(_ command: [String]) async throws {
         let peer = try SocketPeer { _ in .silence }
         let outcome = try await run(command, peer, ["--timeout", "300ms"])
         expectParagraph(outcome, status: 75, peer: peer)
@@ -33,7 +33,7 @@ import Testing
         #expect(outcome.errors.contains("allow more time"))
     }
 
-    @Test(arguments: commands) func thePeerHangsUp(_ command: [String]) async throws {
+    @Test(arguments: commands) func aPeerThatDisconnectsEndsTheCommandWith74(_ command: [String]) async throws {
         let peer = try SocketPeer { _ in .disconnect }
         let outcome = try await run(command, peer)
         expectParagraph(outcome, status: 74, peer: peer)

@@ -149,7 +149,7 @@ import Testing
         #expect(nowhere.errors.contains("/nowhere: no such folder"))
     }
 
-    @Test func aFileThatIsNoneIsSaid() async throws {
+    @Test func aMalformedBluetoothFileIsReported() async throws {
         let machine = try FakeMachine()
         try machine.write("bluetooth.json", "{}")
         let outcome = try await BuiltProgram.run(["doctor", "--root", machine.root.path])
@@ -157,7 +157,7 @@ import Testing
         #expect(outcome.errors.contains("bluetooth.json"))
     }
 
-    @Test func anAdapterThatIsNotThereIsSaid() async throws {
+    @Test func anAdapterThatIsNotThereIsReported() async throws {
         let machine = try FakeMachine()
         let outcome = try await machine.doctor(["--adapter", "hci7"])
         #expect(outcome.status == 69)

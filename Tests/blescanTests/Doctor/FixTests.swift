@@ -19,7 +19,7 @@ import Testing
         #expect(try soft(machine) == "1\n")
     }
 
-    @Test func theBlockIsLiftedAndSaid() async throws {
+    @Test func theBlockIsLiftedAndReported() async throws {
         let machine = try FakeMachine()
         try machine.rfkill("hci0", soft: true, hard: false)
         try machine.rfkill("hci1", soft: true, hard: true)
@@ -71,7 +71,7 @@ import Testing
 
     /// Which exit status a failure has.
     @Test(arguments: [(EPERM, blescan.ExitStatus.notPermitted), (ERFKILL, .noAdapter), (ENODEV, .noAdapter)])
-    func aCycleThatFailsSaysWhy(errno: Int32, status: blescan.ExitStatus) {
+    func aPowerCycleThatFailsReportsTheReason(errno: Int32, status: blescan.ExitStatus) {
         let (repair, calls) = cycle(failing: SystemCallError(call: "HCIDEVDOWN", errno: errno))
         #expect(repair.failure == status)
         #expect(repair.text.hasPrefix("could not switch it off and on: "))

@@ -40,7 +40,7 @@ import Testing
         #expect(masked.kernelMessages == [#"Bluetooth: input "(name)" of (address 1) tx timeout"#])
     }
 
-    @Test(arguments: [[], ["--json"]]) func aReportNamesNobody(_ more: [String]) async throws {
+    @Test(arguments: [[], ["--json"]]) func aReportContainsNoNamesOrAddresses(_ more: [String]) async throws {
         let machine = try FakeMachine()
         try machine.write("proc/sys/kernel/osrelease", "6.1.0-annas-laptop\n")
         try machine.write(

@@ -90,7 +90,7 @@ import Testing
     }
 
     /// The name of the file is no word of a command, and no option.
-    @Test func namesArePassedToNobody() async throws {
+    @Test func aFileNameIsNeitherACommandNorAnOption() async throws {
         let name = folder["-; touch made.gz"]
         try FileManager.default.copyItem(atPath: packed, toPath: name)
         #expect(try await BuiltProgram.run(["replay", name, "--as-scan"]).status == 0)
@@ -106,7 +106,7 @@ import Testing
     }
 
     /// The rest of the file never comes: the process that decompresses it must not be waited for.
-    @Test func nobodyWaitsForWhatIsNotRead() async throws {
+    @Test func aDecompressorWhoseOutputIsNotReadIsNotWaitedFor() async throws {
         let (fifo, terminal) = (folder["fifo"], try PseudoTerminal())
         _ = unsafe mkfifo(fifo, 0o600)
         // gzip gathers 256 KB before it begins: noise of a fixed generator does not become shorter.

@@ -62,7 +62,7 @@ import Testing
     }
 
     /// The packets show the current operation.
-    @Test func requestsSayWhatIsDone() {
+    @Test func requestsShowTheCurrentOperation() {
         var activity = LinkActivity()
         #expect(activity.sent([0x02, 0x05, 0x02]) == "exchanging the MTU")
         #expect(

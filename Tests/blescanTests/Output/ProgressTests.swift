@@ -73,7 +73,7 @@ import Testing
     }
 
     /// The results go elsewhere, so the line may stay until they arrive; it is cleared then.
-    @Test func listeningSaysThatItWaits() async throws {
+    @Test func listeningShowsThatItWaits() async throws {
         let peer = try await SocketPeer(.battery)
         let terminal = try PseudoTerminal()
         let program = try RunningProgram(["notify", "unix:\(peer.path)", "2a19"], errors: terminal)

@@ -107,7 +107,7 @@ import Testing
         #expect(peer.packets.last == Self.switchedOff)
     }
 
-    @Test func aFullDiskIsSaid() async throws {
+    @Test func aFullDiskIsReported() async throws {
         let outcome = try await BuiltProgram.run(["read", "demo:battery", "2a19"], output: .file("/dev/full"))
         #expect(outcome.status == 74)
         #expect(outcome.errors.contains("could not write the results: No space left on device"))

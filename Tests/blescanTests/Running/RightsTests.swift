@@ -58,7 +58,7 @@ private let socket = ["write", "unix:/nowhere", "2a19", "--file"]
 
     /// With the capabilities of a service: CAP_CHOWN is not one that blescan uses.
     @Test(arguments: [(radio, forRadio), (["decode"], nothing)])
-    func whoHasCapabilitiesKeepsThoseOfTheRadio(_ command: [String], _ capabilities: UInt64) async throws {
+    func aCallerWithCapabilitiesKeepsThoseOfTheRadio(_ command: [String], _ capabilities: UInt64) async throws {
         let given = [(0, "+chown"), (12, "+net_admin"), (13, "+net_raw")]
             .filter { Self.own >> $0.0 & 1 != 0 }.map(\.1).joined(separator: ",")
         let threads = try await Self.threads(
@@ -164,7 +164,7 @@ private let socket = ["write", "unix:/nowhere", "2a19", "--file"]
     }
 
     /// An invalid number names no user: root stays root.
-    @Test func aCallerWhoIsNoNumberIsNone() async throws {
+    @Test func aCallerThatIsNoNumberIsIgnored() async throws {
         let threads = try await Self.threads(["SUDO_UID=\(Self.nobody)", "SUDO_GID=nonsense"], ["decode"])
         #expect(!threads.isEmpty)
         for thread in threads { Self.expect(thread, user: "0", Self.overrideFileAccess) }

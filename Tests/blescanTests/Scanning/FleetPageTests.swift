@@ -20,7 +20,7 @@ import Testing
         }
     }
 
-    @Test func whatThePageSaysWorks() async throws {
+    @Test func theCommandsOfThePageWork() async throws {
         let broker = try await Broker()
         let listener = try await broker.subscriber("site/#", "home/#")
         var ran = 0
@@ -46,7 +46,7 @@ import Testing
         #expect(messages.contains { $0.topic.hasPrefix("site/7/ble/") && $0.payload == "here" })
     }
 
-    @Test func aBrainForgetsWhatItHasSeen() async throws {
+    @Test func repeatedObjectsAreFilteredOut() async throws {
         let folder = try TestFolder()
         let script = try #require(try blocks().first { $0.language == "python" })
         try script.text.write(toFile: folder["unique.py"], atomically: true, encoding: .utf8)

@@ -20,7 +20,7 @@ import Testing
 
     private func text(_ lines: [[UInt8]]) -> [String] { lines.map { String(decoding: $0, as: UTF8.self) } }
 
-    @Test func everyObjectSaysWhereItComesFrom() {
+    @Test func everyObjectNamesItsScannerAndItsAdapter() {
         var lines = ScanLines(format: .json, scanner: "attic")
         let time = Duration.milliseconds(1_795_248_000_123)
         let first = text(lines.lines(of: scanResult("020106"), .found, adapter: "hci1", at: time))

@@ -52,7 +52,7 @@ import Testing
         #expect(try await first(["--json"], "IST-5:30").contains("2026-11-21T08:42:23.239Z"))
     }
 
-    @Test func filtersLeaveOutWhoDoesNotMatch() async throws {
+    @Test func filtersLeaveOutDevicesThatDoNotMatch() async throws {
         #expect(try await heard([]) == [kitchen, belt, beacon])
         #expect(try await heard(["--service", "heart-rate"]) == [belt])
         #expect(try await heard(["--service", "180f", "--service", "181a"]) == [belt])
@@ -107,7 +107,7 @@ import Testing
         #expect(try await rows(["--fields", "address,rssi"]) == 3, "no signal strength changes")
     }
 
-    @Test func eachSaysHowMuchIsReported() async throws {
+    @Test func theOptionEachDecidesHowMuchIsReported() async throws {
         func lines(_ arguments: [String]) async throws -> [String] {
             try await scan(["--json", "--address", kitchen] + arguments).objects().compactMap { $0["event"] as? String }
         }

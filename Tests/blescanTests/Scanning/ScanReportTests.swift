@@ -120,7 +120,7 @@ import Testing
     }
 
     /// A scan that ends before its time does not report that nothing was received.
-    @Test(arguments: [true, false]) func whoLeavesEarlyHasNotWaitedInVain(_ isReaderGone: Bool) async throws {
+    @Test(arguments: [true, false]) func aScanThatEndsEarlyDoesNotReportSilence(_ isReaderGone: Bool) async throws {
         signal(SIGPIPE, SIG_IGN)
         let (reader, notes) = (Reader(), Notes())
         if isReaderGone { reader.leave() }

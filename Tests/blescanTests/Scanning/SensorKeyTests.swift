@@ -57,7 +57,7 @@ import Testing
         #expect(decoded.allSatisfy { $0["encrypted"] == nil && $0["wrongKey"] == nil })
     }
 
-    @Test func otherDevicesStayEncryptedAndAWrongKeyIsSaid() async throws {
+    @Test func otherDevicesStayEncryptedAndAWrongKeyIsReported() async throws {
         let keys = try file("\(Self.address) \(Self.wrong)\n")
         let plain = try await lines(["--keys", keys])
         #expect(plain[0].hasSuffix("BTHome: wrong key"))

@@ -43,7 +43,7 @@ import Testing
         #expect(air.lines().contains { $0.contains("on air    40:00:00:00:00:09") })
     }
 
-    @Test func whoReallyComesNearerGoesUp() {
+    @Test func aDeviceThatComesNearerMovesUp() {
         let air = Self.three()
         for _ in 0..<20 { air.hear(Self.far, -40, Air.named("Far")) }
         air.pass(.milliseconds(100))
@@ -95,7 +95,7 @@ import Testing
         #expect(air.screen.selected == nil)
     }
 
-    @Test func whoIsLookedAtStays() {
+    @Test func theDeviceOnThePageStaysInTheList() {
         let air = Self.three()
         air.press(.down, .enter)
         air.pass(.seconds(600))

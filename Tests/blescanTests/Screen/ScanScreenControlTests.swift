@@ -195,7 +195,7 @@ import Testing
     }
 
     /// A sensor that alternates between a measurement and a beacon shows the measurement first, always.
-    @Test func theMeaningIsSteady() {
+    @Test func aMeasurementStaysShownBesideABeacon() {
         let air = Air(columns: 120, rows: 12)
         let beacon: [UInt8] = [26, 0xFF, 0x4C, 0, 2, 0x15] + [UInt8](repeating: 7, count: 16) + [0, 1, 0, 2, 0xC5]
         for round in 0..<6 {

@@ -22,7 +22,7 @@ import Testing
         try Golden.expect(text, matches: "screen-ascii.txt")
     }
 
-    @Test func coloursAreAddedToWhatIsSaidAnyway() throws {
+    @Test func coloursDoNotChangeTheText() throws {
         let (air, plain) = (Air.street(Self.coloured, columns: 130), Air.street(columns: 130))
         air.press(.down)
         plain.press(.down)

@@ -73,7 +73,7 @@ import Testing
         #expect(rows.contains { $0.sequences.contains(/語の名前\u{1B}\[[0-9]+G/) })
     }
 
-    @Test func asciiSaysWhatItCan() {
+    @Test func asciiReplacesOrEscapesOtherCharacters() {
         #expect(ScreenText.shown("Heart Rate · 21.4 °C", Self.ascii) == "Heart Rate | 21.4 deg C")
         #expect(ScreenText.shown("Küche", Self.ascii) == "K\\u{fc}che")
     }

@@ -206,7 +206,7 @@ struct TerminalTests {
         try await terminal.shows("ADVERTISEMENT")
     }
 
-    @Test func aTerminalThatTakesNothingHoldsNobodyUp() async throws {
+    @Test func aTerminalThatTakesNothingDoesNotBlockTheShell() async throws {
         let terminal = try await TmuxTerminal()
         try await play(terminal)
         try await terminal.shows(Self.end)

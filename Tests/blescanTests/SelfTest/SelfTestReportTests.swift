@@ -67,7 +67,7 @@ import Testing
         #expect(text.contains(#"{"id":"W18","confidence":"observed","workaround":"#))
     }
 
-    @Test func aRedactedReportNamesNobody() {
+    @Test func aRedactedReportContainsNoNamesOrAddresses() {
         let report = Self.report { report in
             var judgement = SelfTestJudgement(.fit, "address 00:1A:7D:DA:71:13")
             judgement.remark("another adapter has 00:1A:7D:DA:71:13")

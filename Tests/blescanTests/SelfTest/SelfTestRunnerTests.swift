@@ -55,7 +55,7 @@ import Testing
         "zephyrUSB": (.fit, [:]),
     ]
 
-    @Test(arguments: VirtualPersonality.all.map(\.name)) func everyImitationIsSeenThrough(_ name: String) async throws {
+    @Test(arguments: VirtualPersonality.all.map(\.name)) func everyImitationIsDetected(_ name: String) async throws {
         let personality = try #require(VirtualPersonality.all.first { $0.name == name }).personality
         let (verdict, quirks) = try #require(Self.expected[name], "an imitation that the self-test does not know")
         let report = try await Self.report(personality)

@@ -38,7 +38,7 @@ import Testing
         #expect(mustCall)
     }
 
-    @Test func onceItIsOnNobodyAsksAgain() {
+    @Test func anEnabledObservationIsNotRequestedAgain() {
         var observation = Self.enabled()
         #expect(observation.isOn && !observation.isAsking)
         observation.databaseDidChange(mayAnnounce: true)

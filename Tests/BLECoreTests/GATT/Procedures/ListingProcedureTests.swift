@@ -248,7 +248,7 @@ extension GATTVectors.Case {
         return count
     }
 
-    @Test func aServiceThatSaysNotWhatItIsStaysWithoutKind() throws {
+    @Test func anIncludedServiceWhoseUUIDCannotBeReadHasNone() throws {
         var script = try ScriptedAnswers(["0906 0200 2000 2900", "010a 2000 05", "0108 0300 0a"])
         let found = try script.run(IncludeDiscovery(in: 1...20)).get()
         #expect(found == [GATTService.Include(handle: 2, handles: 0x20...0x29, uuid: nil)])

@@ -112,7 +112,7 @@ import Testing
         #expect(server.requests.count == 1)
     }
 
-    @Test func saysWhenThereIsNone() throws {
+    @Test func anAbsentCharacteristicIsAttributeNotFound() throws {
         var server = TestAttributeServer(.smallSensor)
         #expect(try server.run(ReadByUUID(0x2B2A, mtu: 23)).failure == .attributeNotFound(0x2B2A))
     }

@@ -115,7 +115,7 @@ import Testing
     }
 
     @Test("the caller gives up; what is queued must not be written by the next one", .row("G18"))
-    func abandoned() throws {
+    func anAbandonedWriteClearsThePreparedQueue() throws {
         var write = WriteLong(handle: 3, value: value(30), mtu: 23)
         #expect(write.usesPreparedQueue)
         var before = write

@@ -45,7 +45,7 @@ import Testing
     }
 
     @Test("bytes are as laid out")
-    func bytes() throws {
+    func theTableHasTheExpectedBytes() throws {
         let golden = try Hex.decode(Self.golden)
         #expect(Self.sample.bytes == golden)
         #expect(try ClientTable(bytes: golden) == Self.sample)
@@ -53,7 +53,7 @@ import Testing
     }
 
     @Test("every truncation and every flipped bit is an error", .row("O25"))
-    func damaged() {
+    func everyTruncationAndEveryFlippedBitIsAnError() {
         let bytes = Self.sample.bytes
         for count in bytes.indices {
             #expect(throws: MalformedPacket.self) { try ClientTable(bytes: Array(bytes.prefix(count))) }
@@ -86,7 +86,7 @@ import Testing
     }
 
     @Test("a client twice, or more clients than there may be, are refused", .row("O25"))
-    func impossible() throws {
+    func duplicateOrTooManyClientsAreRefused() throws {
         var twice = ClientTable()
         twice.store(Self.record(), of: Self.first, bond: 1)
         let one = Array(twice.bytes[12..<twice.bytes.count - 4])
@@ -105,7 +105,7 @@ import Testing
     }
 
     @Test("a record is that of one bond")
-    func bonds() {
+    func aRecordBelongsToOneBond() {
         let table = Self.sample
         #expect(table.record(of: Self.second, bond: 7)?.signCounter == 77)
         #expect(table.record(of: Self.second, bond: 8) == nil)
@@ -156,7 +156,7 @@ import Testing
 
     /// Heart rate is at 14 to 17, the battery at 18 to 21.
     @Test("the same services have the same outline, whatever their values, and others differ where they differ")
-    func outlines() throws {
+    func theOutlineDependsOnServicesAndNotOnValues() throws {
         let former = try Self.database([Self.heart, Self.battery])
         func difference(_ services: [ServiceDefinition]) throws -> ClosedRange<AttributeHandle>? {
             try Self.database(services).outline.difference(from: former.outline)
@@ -195,7 +195,7 @@ import Testing
     }
 
     @Test("a change while the program runs is recorded for those that are away")
-    func changes() throws {
+    func aChangeIsRecordedForAbsentClients() throws {
         let database = try Self.database([Self.heart])
         var table = Self.sample
         table.databaseChanged(

@@ -121,7 +121,7 @@ import Testing
     }
 
     @Test("the subscriptions of a withdrawn service end, and so do its values that wait")
-    func withdrawn() throws {
+    func subscriptionsAndWaitingValuesEndWithTheirService() throws {
         var client = try ServedClient([
             ServiceDefinition(0xFFF0, [CharacteristicDefinition(0xFFF1, .indicate, value: .handled)])
         ])
@@ -177,7 +177,7 @@ import Testing
     }
 
     @Test("features are set and never cleared; unknown bits are not kept")
-    func features() throws {
+    func clientFeaturesAreSetAndNeverCleared() throws {
         var client = try Self.client()
         #expect(try client.send("120b00f4") == ["01120b0013"])
         #expect(try client.send("120b00ff07") == ["13"])

@@ -155,7 +155,7 @@ import Testing
     ]
 
     @Test("A request gets the response of the specification", arguments: table)
-    func response(_ name: String, _ request: String, _ response: String) throws {
+    func eachRequestHasTheSpecifiedResponse(_ name: String, _ request: String, _ response: String) throws {
         var client = try Self.client()
         #expect(try client.send(request.filter { $0 != " " }) == [response.filter { $0 != " " }], "\(name)")
         #expect(client.closeReason == nil)
@@ -164,7 +164,7 @@ import Testing
     @Test(
         "Nothing is sent for a command, a confirmation, a response or an empty packet",
         arguments: ["521100ff", "ff00", "52", "0b01", "1e", "1e00", "", "1b0100", "1d010001", "d2110001"])
-    func silence(_ packet: String) throws {
+    func commandsConfirmationsAndResponsesHaveNoResponse(_ packet: String) throws {
         var client = try Self.client()
         #expect(try client.send(packet).isEmpty)
         #expect(client.server.statistics.requests == 0)
@@ -173,7 +173,7 @@ import Testing
     }
 
     @Test("the first exchange of the MTU counts, after its response", .row("P10"), arguments: [0, 22, 23, 100, 65_535])
-    func mtu(_ offered: UInt16) throws {
+    func onlyTheFirstMTUExchangeCounts(_ offered: UInt16) throws {
         var client = try Self.client(mtu: 200)
         client.hasRoom = false
         let low = [UInt8(truncatingIfNeeded: offered), UInt8(truncatingIfNeeded: offered >> 8)]
@@ -195,7 +195,7 @@ import Testing
     @Test(
         "a second request before the response closes the link, while the application or the system delays it",
         .row("P07"))
-    func overlap() throws {
+    func aSecondRequestBeforeTheResponseClosesTheLink() throws {
         var waiting = try Self.client()
         waiting.decide = { _ in nil }
         #expect(try waiting.send("0a2100").isEmpty)
@@ -224,7 +224,7 @@ import Testing
     }
 
     @Test("a packet longer than the server's MTU closes the link", .row("P24"))
-    func oversized() throws {
+    func aPacketLongerThanTheMTUClosesTheLink() throws {
         var client = try Self.client(mtu: 23)
         try client.send("121100" + String(repeating: "00", count: 21))
         #expect(client.closeReason == .oversizedPacket)

@@ -35,7 +35,7 @@ import Testing
     }
 
     @Test("the MTU and the subscriptions stay, and are reported as restored")
-    func subscriptions() throws {
+    func theMTUAndTheSubscriptionsAreRestored() throws {
         var later = try next(try begun())
         #expect(
             later.takeEvents() == [
@@ -53,7 +53,7 @@ import Testing
     }
 
     @Test("an indication that was not confirmed is waited for, until its own deadline")
-    func indication() throws {
+    func anUnconfirmedIndicationKeepsItsDeadline() throws {
         var client = try begun()
         client.update([5], of: 19, id: 1)
         client.takeSent()
@@ -81,7 +81,7 @@ import Testing
     }
 
     @Test("a link whose response is due, or whose command is unfinished, is not handed over")
-    func unsettled() throws {
+    func aLinkWithAnUnfinishedRequestOrCommandIsNotHandedOver() throws {
         var client = try begun()
         try client.send("0a1300")
         #expect(client.server.remains == nil)

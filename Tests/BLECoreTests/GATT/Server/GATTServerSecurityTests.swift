@@ -21,8 +21,8 @@ import Testing
         [0x05, 0x0F, 0x05, 0x05, 0, 0x05, 0],
     ]
 
-    @Test("the error says what the link lacks", arguments: requirements.indices)
-    func refusal(_ index: Int) {
+    @Test("the error depends on what the link lacks", arguments: requirements.indices)
+    func theErrorDependsOnWhatTheLinkLacks(_ index: Int) {
         let codes = Self.links.map { Self.requirements[index].refusal(over: $0)?.rawValue ?? 0 }
         #expect(codes == Self.refusals[index])
         #expect(Self.links.allSatisfy { AccessRequirement.open.refusal(over: $0) == nil })
@@ -176,7 +176,7 @@ import Testing
     // MARK: Bonded clients
 
     @Test("the configurations of a bonded client are in force once it has encrypted the link, and reported")
-    func restored() throws {
+    func configurationsAreInForceOnceABondedClientEncryptsTheLink() throws {
         var client = try Self.client(.open)
         var record = ClientRecord(checksum: client.database.checksum)
         record.configurations = [9: .indications, 17: [.notifications, .indications], 99: .notifications]
@@ -233,8 +233,8 @@ import Testing
         #expect(stored(&client).map(\.configurations) == [[:]])
     }
 
-    @Test("Nothing of a client is stored that has not proven who it is")
-    func unproven() throws {
+    @Test("Nothing of a client without a proven identity is stored")
+    func nothingOfAClientWithoutAProvenIdentityIsStored() throws {
         for security in [ClientSecurity.none, .init(keySize: 0, isBonded: true), .init()] {
             var client = try Self.client(.open)
             client.secure(security)

@@ -177,7 +177,7 @@ import Testing
     // MARK: Writes
 
     @Test("a shorter write leaves the tail of a fixed length, and replaces any other value")
-    func lengths() throws {
+    func aShorterWriteKeepsTheTailOfAFixedLengthOnly() throws {
         var fixed = try Self.client(.write, .stored([1, 2, 3], isFixedLength: true))
         #expect(try fixed.send("12100009") == ["13"])
         #expect(fixed.database[16]?.value == [9, 2, 3])
@@ -337,7 +337,7 @@ import Testing
     // MARK: Subscriptions
 
     @Test("a change of a configuration is reported once, and the end of the link ends all of them once")
-    func configurations() throws {
+    func configurationChangesAreReportedOnceAndEndWithTheLink() throws {
         var client = try Self.client([.notify, .indicate])
         for bits in ["0100", "0100", "0200", "0000"] { try client.send("121100" + bits) }
         #expect(
@@ -459,7 +459,7 @@ import Testing
     }
 
     @Test("the next indication waits for the confirmation; requests do not")
-    func indications() throws {
+    func theNextIndicationWaitsForTheConfirmation() throws {
         var client = try Self.client([.read, .indicate])
         try client.send("1211000200")
         client.events.removeAll()
@@ -509,8 +509,8 @@ import Testing
         #expect(client.server.statistics.strayConfirmations == 10_001)
     }
 
-    @Test("Who unsubscribes ends the indications that wait")
-    func unsubscribed() throws {
+    @Test("Unsubscribing ends the indications that wait")
+    func unsubscribingEndsWaitingIndications() throws {
         var client = try Self.client(.indicate)
         try client.send("1211000200")
         client.update([1], of: 16, id: 1)
@@ -575,7 +575,7 @@ import Testing
     }
 
     @Test("A packet that the system never sends: a notification is dropped, a response closes the link")
-    func unsendable() throws {
+    func anUnsendableNotificationIsDroppedAndAnUnsendableResponseClosesTheLink() throws {
         var client = try Self.client([.read, .notify])
         try client.send("1211000100")
         let (_, actions) = client.server.update([1], of: 16, id: .init(1), in: client.database)

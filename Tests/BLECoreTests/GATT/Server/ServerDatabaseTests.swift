@@ -30,7 +30,7 @@ import Testing
     }
 
     @Test("Generic Access and Generic Attribute are first, at the same handles")
-    func defaults() {
+    func genericAccessAndGenericAttributeComeFirst() {
         let database = ServerDatabase(name: String(repeating: "n", count: 300), appearance: 0x0341)
         let types = database.all.map(\.type.description)
         #expect(
@@ -43,7 +43,7 @@ import Testing
     }
 
     @Test("handles are stable, and never used again")
-    func handles() throws {
+    func handlesAreStableAndNeverUsedAgain() throws {
         var database = ServerDatabase(name: "", appearance: 0)
         let first = try database.publish([Self.battery, Self.battery])
         #expect(first.affected == 14...21)
@@ -63,7 +63,7 @@ import Testing
     }
 
     @Test("A change makes the hash unknown until it was computed again")
-    func hash() throws {
+    func aChangeMakesTheHashUnknown() throws {
         var database = ServerDatabase(name: "", appearance: 0)
         let hash = [UInt8](repeating: 7, count: 16)
         database.setHash(hash)
@@ -75,7 +75,7 @@ import Testing
     }
 
     @Test("What cannot be published is refused, and changes nothing")
-    func refusals() throws {
+    func whatCannotBePublishedIsRefusedAndChangesNothing() throws {
         func failure(_ services: [ServiceDefinition]) -> ServerDatabase.Failure? {
             var database = ServerDatabase(name: "", appearance: 0)
             do throws(ServerDatabase.Failure) {
@@ -110,7 +110,7 @@ import Testing
     }
 
     @Test("A service that another one includes stays, as do the two that the server has itself")
-    func included() throws {
+    func anIncludedServiceIsNotWithdrawn() throws {
         var database = ServerDatabase(name: "", appearance: 0)
         _ = try database.publish([Self.battery])
         _ = try database.publish([ServiceDefinition(0xFFF0, includes: [.published(14)])])
@@ -123,7 +123,7 @@ import Testing
     }
 
     @Test("Attributes that are given singly are sorted, each handle once")
-    func attributes() {
+    func singleAttributesAreSortedAndEachHandleIsUsedOnce() {
         let database = ServerDatabase(
             attributes: [9, 3, 0, 3].map { ServerAttribute(handle: $0, type: 0x2A00) })
         #expect(database.all.map(\.handle) == [3, 9])
@@ -133,7 +133,7 @@ import Testing
     }
 
     @Test("A record of a client survives its encoding, and is refused when it was damaged")
-    func record() throws {
+    func aClientRecordSurvivesItsEncodingAndIsRefusedWhenDamaged() throws {
         var record = ClientRecord(checksum: 0x0102_0304)
         record.configurations = [9: .indications, 17: .notifications]
         record.features = 5
