@@ -62,7 +62,7 @@ extension Adapter {
         }
         updatePins()
         watchPresence()
-        armTimer()
+        if scan.hasScans { armTimer() } else { resetTimer() }
     }
 
     private func stopScanning() async {

@@ -158,6 +158,13 @@ extension Adapter {
         }
     }
 
+    /// Sets the timer to the earliest deadline, also if that is later than the one before: a step of recovery may have
+    /// been due in half an hour, and would wake an idle program.
+    func resetTimer() {
+        timer.cancel(on: loop)
+        armTimer()
+    }
+
     private func timePassed() {
         timer.fired()
         let now = loop.now()
