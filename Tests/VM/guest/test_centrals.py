@@ -789,41 +789,6 @@ def bumble_keeps_its_link_and_its_subscription_over_a_restart():
         second.finish()
 
 
-@row("P29")
-@test
-def what_a_bluetoothd_that_begins_removes_is_advertised_again_beside_it():
-    """It removes all instances if the kernel lists any; the kernel does not list a number that is greater than their count."""
-    def hears(name):
-        do(FIRST, "hear", containing=name.encode().hex())
-
-    def advertise(name):
-        return Program("advertise", "--name", name, "--management", "--adapter", "hci0")
-
-    programs = [advertise("Gamma")]
-    try:
-        with Management() as management:
-            hears("Gamma")
-            status, _ = management.command(management.ADD_ADVERTISING, struct.pack("<BIHHBB", 1, 0, 0, 0, 0, 0))
-            same(status, 0, "status of Add Advertising")
-            with Management() as other, bluez.Daemon():
-                changes = []
-
-                def is_added_again():
-                    changes.extend(other.instance_changes())
-                    return any(change == "added" for change, _ in changes)
-
-                until(is_added_again, "it is not added again")
-                same([change for change, number in changes if number != 1], ["removed", "added"], "what has happened to it")
-                assert ("removed", 1) in changes, changes
-                programs.append(advertise("Delta"))
-                for name in ("Delta", "Gamma"):
-                    hears(name)
-    finally:
-        outcomes = [program.interrupt() for program in programs]
-    for outcome in outcomes:
-        outcome.must(DONE)
-
-
 # gatttool
 
 def gatttool(*arguments, seconds=PATIENCE):
@@ -1065,6 +1030,42 @@ def a_bluetoothd_that_comes_and_goes_takes_links_meanwhile_alone():
             do(FIRST, "disconnect")
         read()
         same(events(server).count("connected"), 2, "links")
+
+
+# After the tests that pair by bluetoothctl, which does not pair in the same boot after this one; the cause is not known.
+@row("P29")
+@test
+def what_a_bluetoothd_that_begins_removes_is_advertised_again_beside_it():
+    """It removes all instances if the kernel lists any; the kernel does not list a number that is greater than their count."""
+    def hears(name):
+        do(FIRST, "hear", containing=name.encode().hex())
+
+    def advertise(name):
+        return Program("advertise", "--name", name, "--management", "--adapter", "hci0")
+
+    programs = [advertise("Gamma")]
+    try:
+        with Management() as management:
+            hears("Gamma")
+            status, _ = management.command(management.ADD_ADVERTISING, struct.pack("<BIHHBB", 1, 0, 0, 0, 0, 0))
+            same(status, 0, "status of Add Advertising")
+            with Management() as other, bluez.Daemon():
+                changes = []
+
+                def is_added_again():
+                    changes.extend(other.instance_changes())
+                    return any(change == "added" for change, _ in changes)
+
+                until(is_added_again, "it is not added again")
+                same([change for change, number in changes if number != 1], ["removed", "added"], "what has happened to it")
+                assert ("removed", 1) in changes, changes
+                programs.append(advertise("Delta"))
+                for name in ("Delta", "Gamma"):
+                    hears(name)
+    finally:
+        outcomes = [program.interrupt() for program in programs]
+    for outcome in outcomes:
+        outcome.must(DONE)
 
 
 # The kernel: what this library relies on
