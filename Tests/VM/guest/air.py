@@ -39,8 +39,8 @@ class Air(LocalLink):
         if isinstance(pdu, ll.AdvInd):
             advertiser = sender.le_legacy_advertiser
             return Advertisement(
-                pdu.advertiser_address, True, True, True, bytes(pdu.data), bytes(advertiser.scan_response_data), 255,
-                sender.strength)
+                pdu.advertiser_address, True, advertiser.is_connectable, advertiser.is_scannable, bytes(pdu.data),
+                bytes(advertiser.scan_response_data), 255, sender.strength)
         for advertiser in sender.advertising_sets.values():
             parameters = advertiser.parameters
             if parameters and advertiser.enabled and parameters.advertising_sid == pdu.sid:

@@ -1,16 +1,17 @@
 """Bumble's virtual controllers, completed.
 
 Bumble's Controller lacks much of what a host can observe of scanning and link control; `VirtualController` adds it as
-Core Vol 4 Part E and Vol 6 Part B describe it: report types, scan responses, duplicate filter, accept list, fragments,
-cancelled connects, events with resolved addresses, reports that the host has masked, and a response to every command.
+Core Vol 4 Part E and Vol 6 Part B describe it: report types, scan responses, advertising that is not connectable,
+duplicate filter, accept list, fragments, cancelled connects, events with resolved addresses, reports that the host has
+masked, and a response to every command.
 """
 
 import asyncio
 
 from bumble import hci, ll
-from bumble.controller import Controller
+from bumble.controller import Controller, LegacyAdvertiser
 
-Status = hci.HCI_ErrorCode
+Status, Type = hci.HCI_ErrorCode, hci.HCI_LE_Set_Advertising_Parameters_Command.AdvertisingType
 NOBODY = hci.Address("00:00:00:00:00:00")
 ENHANCED_COMPLETE = 1 << 9  # bits of the LE event mask
 LEGACY_REPORT = 1 << 1
@@ -29,6 +30,22 @@ EXTENDED_COMMANDS = {
 
 def result(code):
     return hci.HCI_StatusReturnParameters(code)
+
+
+class Advertiser(LegacyAdvertiser):
+    """Sends undirected advertising of every type; Bumble's sends only what is connectable."""
+
+    @property
+    def is_connectable(self):
+        return self.advertising_type == Type.ADV_IND
+
+    @property
+    def is_scannable(self):
+        return self.advertising_type in (Type.ADV_IND, Type.ADV_SCAN_IND)
+
+    def send_advertising_data(self):
+        if self.enabled and self.advertising_type in (Type.ADV_IND, Type.ADV_SCAN_IND, Type.ADV_NONCONN_IND):
+            self.controller.send_advertising_pdu(ll.AdvInd(advertiser_address=self.address, data=self.advertising_data))
 
 
 class VirtualController(Controller):
@@ -52,6 +69,7 @@ class VirtualController(Controller):
         else:
             self.supported_commands = self.supported_commands | EXTENDED_COMMANDS
         super().__init__(*arguments, **more)
+        self.le_legacy_advertiser = Advertiser(self)
 
     def wants(self, event):
         mask = self.le_event_mask

@@ -232,7 +232,7 @@ class Management:
     """The kernel's management interface, as another program uses it."""
 
     CHANNEL, NO_DEVICE, COMPLETE, STATUS = 3, 0xFFFF, 1, 2
-    REMOVE_ADVERTISING, INVALID_PARAMETERS = 0x3F, 0x0D
+    ADD_ADVERTISING, REMOVE_ADVERTISING, INVALID_PARAMETERS = 0x3E, 0x3F, 0x0D
     INSTANCE_CHANGES = {0x23: "added", 0x24: "removed"}
 
     def __init__(self):

@@ -33,6 +33,52 @@ def legacy_scan_merges_advert_and_scan_response():
 
 
 @test
+def the_kernel_advertises_for_two_programs_by_turns():
+    names = "Alpha", "Beta"
+
+    def turns(lines):
+        """The names in the order in which they are received, each turn once."""
+        found = [o["localName"] for o in map(json.loads, lines) if o.get("localName") in names]
+        return [name for at, name in enumerate(found) if at == 0 or found[at - 1] != name]
+
+    with Management() as management:
+        programs = [Program("advertise", "--name", name, "--management", "--adapter", "hci0") for name in names]
+        try:
+            scan = Program("scan", "--each", "packet", "--adapter", "hci1", "--json")
+            scan.wait_for(lambda lines: len(turns(lines)) >= 3, "both are not heard by turns")
+            scan.interrupt().must(DONE)
+        finally:
+            outcomes = [program.interrupt() for program in programs]
+        for outcome in outcomes:
+            outcome.must(DONE)
+        numbers = {number for _, number in management.instance_changes()}
+        same(len(numbers), 2, "instances")
+        for number in numbers:
+            management.remove_instance(number, management.INVALID_PARAMETERS)
+
+
+@test
+def centrals_connect_by_one_of_two_instances_of_the_kernel():
+    def hears_alpha():
+        heard = Program("scan", "--each", "packet", "--adapter", "hci1", "--json")
+        heard.wait_for(lambda lines: any('"Alpha"' in line for line in lines), "the other one is not heard")
+        heard.interrupt().must(DONE)
+
+    programs = [Program("serve", "management", program=os.environ["LINK_TRIALS"])]
+    try:
+        programs[0].wait_for(lambda lines: "serving" in lines, "it serves")
+        programs.append(Program("advertise", "--name", "Alpha", "--management", "--adapter", "hci0"))
+        hears_alpha()
+        for _ in range(2):
+            read = blescan("read", f"{bluez.address(0)}/public", "2a00", "--adapter", "hci1", "--json").must(DONE).values
+            same(read, [b"Workbench"], "device name")
+        hears_alpha()
+    finally:
+        for program in programs:
+            program.interrupt()
+
+
+@test
 def bluez_advertises_and_is_found():
     bench = bluez.Peer()
     globals()["bench"] = bench

@@ -166,6 +166,20 @@ def under_sudo_the_usual_folder_of_bonds_is_never_roots():
     same(usual.exists(), was_there, "root's folder of bonds exists")
 
 
+@test
+def pairing_of_centrals_without_the_right_to_manage_is_one_error_that_names_it():
+    folder = callers_folder() / "bonds-without-a-right"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(mode=0o700)
+    os.chown(folder, PLAIN_USER, PLAIN_USER)
+    outcome = blescan(
+        "serve", "demo:lock", "--pairing", "just-works", "--bonds", str(folder), "--adapter", "hci0", user=PLAIN_USER,
+        capabilities=[CAPABILITY]).must(NOT_PERMITTED)
+    same([line.split(":")[0] for line in outcome.err.splitlines()], ["blescan", "hint"], f"lines of {outcome.tail}")
+    assert "cap_net_admin" in outcome.err.splitlines()[0].lower(), outcome.tail
+    same(advertising()[0], False, "it advertises")
+
+
 @row("O35")
 @test
 def under_sudo_a_diagnosis_is_the_callers_and_can_do_nothing_but_command_the_controller():

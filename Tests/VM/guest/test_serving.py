@@ -26,6 +26,7 @@ service {vendor(0x40)}
   characteristic {GUARDED} read,authenticated = 03
   characteristic {SENT} read,notify = 04
 """
+CHANGING = "2a19", "2b2a"  # the battery level, and the Database Hash, which is over handles too
 SETTINGS_OF_ADAPTER, BONDABLE = 0x04, 1 << 4
 
 
@@ -53,6 +54,24 @@ def a_central_finds_what_is_advertised_and_reads_it():
         same(found["localName"], "Virtual HRM", "name")
         assert "180d" in found["serviceUUIDs"], found
         same(blescan("read", BELT, "2a38", *ON_THE_OTHER).must(DONE).values, [b"\1"], "body sensor location")
+
+
+def declared(*arguments):
+    """What `explore` shows, without handles, and without the values that depend on these or change."""
+    def value(one):
+        return None if one["uuid"] in CHANGING else one.get("hex")
+    return [
+        (service["uuid"], service["primary"], [
+            (one["uuid"], one["properties"], value(one), [(each["uuid"], value(each)) for each in one["descriptors"]])
+            for one in service["characteristics"]])
+        for service in blescan("explore", *arguments, "--json").must(DONE).objects[-1]["services"]]
+
+
+@test
+def a_central_explores_what_the_virtual_device_has():
+    with serving("demo:heart-rate"):
+        found = declared(BELT, "--adapter", "hci1")
+    same(found, declared("demo:heart-rate"), "services, characteristics and descriptors")
 
 
 @test

@@ -139,6 +139,24 @@ class Caller:
         """Takes no packets from the air meanwhile."""
         self.controller.hold(on)
 
+    async def do_hear(self, peer=None, containing=""):
+        """Scans, without requests, until there is an advertisement of this address, or with these bytes; what was received."""
+        found = asyncio.get_running_loop().create_future()
+
+        def heard(one):
+            is_it = peer in (None, one.address.to_string(False)) and bytes.fromhex(containing) in one.data_bytes
+            if is_it and not found.done():
+                found.set_result(one)
+
+        self.device.on("advertisement", heard)
+        try:
+            await self.device.start_scanning(active=False)
+            one = await found
+            return {"data": one.data_bytes.hex(), "connectable": bool(one.is_connectable), "scannable": bool(one.is_scannable)}
+        finally:
+            self.device.remove_listener("advertisement", heard)
+            await self.device.stop_scanning()
+
     # Security
 
     async def do_manner(self, **more):
