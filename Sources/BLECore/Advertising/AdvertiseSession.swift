@@ -144,7 +144,7 @@ package struct AdvertiseSession: ~Copyable {
         let isConnectable: Bool
         var position: Position
         var goal = Goal.start
-        var attempts = 0
+        var retry = AdvertisingRetry()
         /// No command before this instant.
         var notBefore: BootInstant?
         var pause: Pause?
@@ -317,7 +317,7 @@ extension AdvertiseSession {
         }
         entries[index].goal = .stop
         entries[index].notBefore = nil
-        entries[index].attempts = 0
+        entries[index].retry.reset()
         return actions + advance(at: now)
     }
 
@@ -426,7 +426,7 @@ extension AdvertiseSession {
             guard case .noRoom = entries[index].pause else { continue }
             entries[index].notBefore = nil
             // The pauses were for that.
-            entries[index].attempts = 0
+            entries[index].retry.reset()
         }
         return advance(at: now)
     }
@@ -456,7 +456,7 @@ extension AdvertiseSession {
         for index in entries.indices {
             entries[index].position = .unknown
             entries[index].notBefore = nil
-            entries[index].attempts = 0
+            entries[index].retry.reset()
             switch entries[index].goal {
             case .start: actions.append(.notify(.failed(entries[index].id, .adapterDown)))
             case .stop: actions.append(.notify(.stopped(entries[index].id, nil)))
@@ -625,7 +625,7 @@ extension AdvertiseSession {
             guard let failure else { return enabled(index, at: now) }
             if isUnknownSet {
                 entries[index].position = .building(0)
-            } else if failure.status == nil || entries[index].attempts >= Self.startAttempts {
+            } else if failure.status == nil || entries[index].retry.isExhausted {
                 // The set may be on air, or lack what it needs.
                 entries[index].position = .unknown
             }
@@ -640,7 +640,7 @@ extension AdvertiseSession {
         switch entries[index].goal {
         case .start:
             entries[index].goal = .run
-            entries[index].attempts = 0
+            entries[index].retry.reset()
             return [.notify(.started(id))]
         case .run:
             guard entries[index].pause != nil else { return [] }
@@ -669,7 +669,7 @@ extension AdvertiseSession {
             controller.keepsContents(opcode) ? .uncertain : .unknown
         counts.disturbances &+= 1
         guard case .run = entries[index].goal else { return [] }
-        entries[index].notBefore = now + nextPause(index, first: Self.settling)
+        entries[index].notBefore = now + entries[index].retry.nextPause(first: Self.settling)
         return interrupt(index, .disturbed(by: opcode))
     }
 
@@ -691,8 +691,8 @@ extension AdvertiseSession {
 
     /// A set that is on air no more: pauses are short again after a long time there.
     private mutating func noteTimeOnAir(_ index: Int, at now: BootInstant) {
-        guard case .on(let since) = entries[index].position, now - since >= Self.healthy else { return }
-        entries[index].attempts = 0
+        guard case .on(let since) = entries[index].position else { return }
+        entries[index].retry.reset(afterOnAirFor: now - since)
     }
 
     private mutating func interrupt(_ index: Int, _ pause: Pause) -> [Action] {
@@ -710,21 +710,21 @@ extension AdvertiseSession {
         let isUnknownSet = failure.status == .unknownAdvertisingIdentifier
         switch entries[index].goal {
         case .start:
-            entries[index].notBefore = now + nextPause(index, first: Self.firstPause)
-            guard Self.isFinal(failure) || entries[index].attempts >= Self.startAttempts else {
+            entries[index].notBefore = now + entries[index].retry.nextPause()
+            guard Self.isFinal(failure) || entries[index].retry.isExhausted else {
                 return []
             }
             entries[index].goal = .cleanUp
             entries[index].notBefore = nil
-            entries[index].attempts = 0
+            entries[index].retry.reset()
             let others = entries.count(where: { $0.isWanted })
             let isFull =
                 failure.opcode == .leSetExtendedAdvertisingParameters
                 && failure.status == .memoryCapacityExceeded
             return [.notify(.failed(id, isFull ? .noFreeSet(limit: others) : .command(failure)))]
         case .run:
-            let first = isUnknownSet ? Self.settling : Self.firstPause
-            entries[index].notBefore = now + nextPause(index, first: first)
+            let first = isUnknownSet ? Self.settling : AdvertisingRetry.firstPause
+            entries[index].notBefore = now + entries[index].retry.nextPause(first: first)
             let isRefusal =
                 failure.opcode == controller.enable(true, 0).opcode && Self.isShortage(failure.status)
             guard let status = failure.status, links > 0, isRefusal else {
@@ -742,7 +742,7 @@ extension AdvertiseSession {
         _ index: Int, _ failure: HCICommandFailure, at now: BootInstant
     ) -> [Action] {
         if entries[index].isWanted { return retry(index, failure, at: now) }
-        entries[index].notBefore = now + nextPause(index, first: Self.firstPause)
+        entries[index].notBefore = now + entries[index].retry.nextPause()
         guard case .stop = entries[index].goal else { return [] }
         let id = entries[index].id
         entries[index].goal = .cleanUp
@@ -771,12 +771,6 @@ extension AdvertiseSession {
         if let sweep, sweep.handle == first, !others.contains(first) { return }
         let next = Self.handles.prefix(controller.setLimit).first { $0 >= first && !others.contains($0) }
         sweep = next.map { Sweep(handle: $0) }
-    }
-
-    private mutating func nextPause(_ index: Int, first: Duration) -> Duration {
-        let pause = first * (1 << min(entries[index].attempts, 9))
-        entries[index].attempts += 1
-        return min(pause, Self.longestPause)
     }
 
     private mutating func acknowledgePause() -> [Action] {
@@ -814,14 +808,6 @@ extension AdvertiseSession {
     package static let handles = firstHandle...lastHandle
     /// The pause after a disturbance: in it the kernel sends the command for which it has disabled the sets.
     package static let settling: Duration = .milliseconds(60)
-    /// After how long on air pauses are short again.
-    package static let healthy: Duration = .seconds(10)
-    /// The first pause after a failure.
-    package static let firstPause: Duration = .milliseconds(500)
-    /// The longest pause before a retry.
-    package static let longestPause: Duration = .seconds(30)
-    /// The number of failures after which a start fails.
-    package static let startAttempts = 3
 }
 
 // MARK: - The controller

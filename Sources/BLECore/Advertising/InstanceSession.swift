@@ -137,7 +137,7 @@ package struct InstanceSession: ~Copyable {
         let data: ManagementAddExtendedAdvertisingData
         var position: Position
         var goal = Goal.start
-        var attempts = 0
+        var retry = AdvertisingRetry()
         /// No command before this instant.
         var notBefore: BootInstant?
         var pause: Pause?
@@ -296,7 +296,7 @@ extension InstanceSession {
         }
         entries[index].goal = .stop
         entries[index].notBefore = nil
-        entries[index].attempts = 0
+        entries[index].retry.reset()
         return actions + advance(at: now)
     }
 
@@ -386,7 +386,7 @@ extension InstanceSession {
         for index in entries.indices {
             entries[index].position = .unknown
             entries[index].notBefore = nil
-            entries[index].attempts = 0
+            entries[index].retry.reset()
             switch entries[index].goal {
             case .start:
                 entries[index].goal = .cleanUp
@@ -407,7 +407,7 @@ extension InstanceSession {
         for index in entries.indices {
             entries[index].position = .absent
             entries[index].notBefore = nil
-            entries[index].attempts = 0
+            entries[index].retry.reset()
             switch entries[index].goal {
             case .start: actions.append(.notify(.failed(entries[index].id, .adapterDown)))
             case .stop: actions.append(.notify(.stopped(entries[index].id, nil)))
@@ -436,7 +436,7 @@ extension InstanceSession {
             guard case .on = entries[index].position else { continue }
             countTimeOnAir(index, at: now)
             entries[index].position = .unknown
-            entries[index].notBefore = now + nextPause(index)
+            entries[index].notBefore = now + entries[index].retry.nextPause()
         }
     }
 }
@@ -571,7 +571,7 @@ extension InstanceSession {
         switch entries[index].goal {
         case .start:
             entries[index].goal = .run
-            entries[index].attempts = 0
+            entries[index].retry.reset()
             return [.notify(.started(id))]
         case .run:
             guard entries[index].pause != nil else { return [] }
@@ -600,7 +600,7 @@ extension InstanceSession {
         countTimeOnAir(index, at: now)
         entries[index].position = .absent
         guard case .run = entries[index].goal else { return [] }
-        entries[index].notBefore = now + nextPause(index)
+        entries[index].notBefore = now + entries[index].retry.nextPause()
         return interrupt(index, .removed)
     }
 
@@ -615,8 +615,8 @@ extension InstanceSession {
 
     /// Called before an instance that may be on air goes off: after a long time there, pauses are short again.
     private mutating func countTimeOnAir(_ index: Int, at now: BootInstant) {
-        guard case .on(let since) = entries[index].position, now - since >= Self.healthy else { return }
-        entries[index].attempts = 0
+        guard case .on(let since) = entries[index].position else { return }
+        entries[index].retry.reset(afterOnAirFor: now - since)
     }
 
     private mutating func interrupt(_ index: Int, _ pause: Pause) -> [Action] {
@@ -632,15 +632,15 @@ extension InstanceSession {
         let id = entries[index].id
         switch entries[index].goal {
         case .start:
-            entries[index].notBefore = now + nextPause(index)
-            guard isFinal || entries[index].attempts >= Self.startAttempts else { return [] }
+            entries[index].notBefore = now + entries[index].retry.nextPause()
+            guard isFinal || entries[index].retry.isExhausted else { return [] }
             entries[index].goal = .cleanUp
             entries[index].notBefore = nil
-            entries[index].attempts = 0
+            entries[index].retry.reset()
             return [.notify(.failed(id, .command(failure)))]
         case .run:
             guard case .on = power else { return [] }
-            entries[index].notBefore = now + nextPause(index)
+            entries[index].notBefore = now + entries[index].retry.nextPause()
             return interrupt(index, .failed(failure))
         case .stop, .cleanUp:
             // It is removed next, whatever has failed.
@@ -653,16 +653,10 @@ extension InstanceSession {
         _ index: Int, _ failure: ManagementCommandFailure, at now: BootInstant
     ) -> [Action] {
         if entries[index].isWanted { return retry(index, failure, isFinal: Self.isFinal(failure), at: now) }
-        entries[index].notBefore = now + nextPause(index)
+        entries[index].notBefore = now + entries[index].retry.nextPause()
         guard case .stop = entries[index].goal else { return [] }
         entries[index].goal = .cleanUp
         return [.notify(.stopped(entries[index].id, failure))]
-    }
-
-    private mutating func nextPause(_ index: Int) -> Duration {
-        let pause = Self.firstPause * (1 << min(entries[index].attempts, 9))
-        entries[index].attempts += 1
-        return min(pause, Self.longestPause)
     }
 
     private mutating func acknowledgePause() -> [Action] {
@@ -715,14 +709,6 @@ extension InstanceSession {
 extension InstanceSession {
     /// The greatest number of an instance: those of the sets of `AdvertiseSession` follow.
     package static let greatestNumber = AdvertiseSession.firstHandle - 1
-    /// After how long on air pauses are short again.
-    package static let healthy: Duration = .seconds(10)
-    /// The first pause after a failure.
-    package static let firstPause: Duration = .milliseconds(500)
-    /// The longest pause before a retry.
-    package static let longestPause: Duration = .seconds(30)
-    /// The number of failures after which a start fails.
-    package static let startAttempts = 3
     /// The flag of Device Connected for a link that this side has initiated. Older kernels do not set it.
     private static let isInitiated: UInt32 = 1 << 3
 }

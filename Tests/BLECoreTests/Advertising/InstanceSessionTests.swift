@@ -157,7 +157,7 @@ import Testing
         run.settle()
         #expect(run.events == [.started(id)])
         let second = run.start(try Self.plan())
-        for _ in 0..<InstanceSession.startAttempts {
+        for _ in 0..<AdvertisingRetry.startAttempts {
             run.respond { $0 == .addExtendedAdvertisingParameters ? .busy : nil }
         }
         #expect(run.events.last == .failed(second, .command(run.failure(.addExtendedAdvertisingParameters, .busy))))
@@ -228,7 +228,7 @@ import Testing
             run.settle()
             #expect(run.events.suffix(2) == [.interrupted(id, .removed), .resumed(id)] && run.kernel == [5])
         }
-        run.advance(by: InstanceSession.healthy)
+        run.advance(by: AdvertisingRetry.healthy)
         run.remove(5)
         #expect(run.session.nextDeadline == run.now + .milliseconds(500))
         let count = run.events.count
@@ -379,7 +379,7 @@ import Testing
                 run.remove(3)
                 run.settle()
             }
-            run.advance(by: InstanceSession.healthy)
+            run.advance(by: AdvertisingRetry.healthy)
         }
         disturb()
         run.session.interfaceLost(at: run.now)
