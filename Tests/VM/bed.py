@@ -38,6 +38,7 @@ from cache import (
 HERE = Path(__file__).resolve().parent
 BOOTS = 3  # of one command, when the guest's kernel dies or the emulator stands still
 STANDSTILL = 180  # seconds without a thousandth of them on a processor, which an idle guest needs many times over
+SILENCE = 400  # seconds without a line in the kernel's log, which gets one every 5 s of the guest's time
 ALSO_IN_MEMORY = ("/etc/passwd", "/etc/group", "/etc/nsswitch.conf", "/usr/bin/dbus-daemon")  # where they are
 # Kernels without counted instructions: 6.1 does not boot with them, and 7.2 stalls for up to minutes, because the emulator then runs the
 # processors in turns and one waits in a loop for a lock that the other holds.
@@ -100,10 +101,15 @@ class Standstill(Exception):
     """The emulator was ended because it had stopped."""
 
 
-def end_a_standstill(emulator, stood_still):
-    """Ends an emulator that no longer runs its guest, and sets `stood_still`."""
+def end_a_standstill(emulator, kernel_log, stood_still):
+    """Ends an emulator that no longer runs its guest, or whose guest's kernel does nothing, and sets `stood_still`."""
     used, since = -1.0, time.monotonic()
     while emulator.poll() is None:
+        with contextlib.suppress(OSError):
+            if time.time() - kernel_log.stat().st_mtime >= SILENCE:
+                stood_still.set()
+                emulator.kill()
+                return
         try:
             # The times in user and system mode, as proc(5) numbers the fields; the name before them may have spaces.
             fields = Path(f"/proc/{emulator.pid}/stat").read_text().rpartition(")")[2].split()
@@ -286,11 +292,14 @@ class Bed:
         timer = threading.Timer(limit, child.kill)
         timer.start()
         stood_still = threading.Event()
-        threading.Thread(target=end_a_standstill, args=(child, stood_still), daemon=True).start()
+        kernel_log.touch()
+        threading.Thread(target=end_a_standstill, args=(child, kernel_log, stood_still), daemon=True).start()
         threading.Thread(target=wake_up_in_the_morning, args=(exchange / "monitor", child), daemon=True).start()
+        last = "none"
         try:
             for line in child.stdout:
-                show(line.rstrip("\r\n"))
+                last = line.rstrip("\r\n")
+                show(last)
             child.wait()
         finally:
             expired = not timer.is_alive()
@@ -300,9 +309,9 @@ class Bed:
         if text.isdigit():
             return int(text)
         if stood_still.is_set():
-            raise Standstill(f"the emulator used no processor for {STANDSTILL} s")
+            raise Standstill(f"the guest did nothing for {STANDSTILL} s, or its kernel for {SILENCE} s")
         if expired:
-            raise BedError(f"the guest was still busy after {limit} s")
+            raise BedError(f"the guest was still busy after {limit} s; its last line: {last}")
         return None
 
     @staticmethod

@@ -9,6 +9,7 @@ ok NAME: why`.
 import contextlib
 import ctypes
 import errno
+import faulthandler
 import fcntl
 import json
 import os
@@ -31,6 +32,7 @@ NOBODY = "DE:AD:BE:EF:00:01/random"
 PLAIN_USER, CAPABILITY = 65534, "net_raw"
 PATIENCE = 300  # seconds after which a hanging program is ended; the guest is slow, and the host may be busy
 WAIT = int(os.environ.get("VM_WAIT", "120"))  # seconds that a test waits for an expected event; no test passes or fails by the time that it took
+STUCK = 480 + 2 * int(os.environ.get("VM_CYCLES", "100"))  # seconds after which a test does not end any more
 vendor = "b1e5{:04x}-7d1c-4f0a-9c3e-2a5b6c7d8e9f".format
 tests = []
 
@@ -78,6 +80,8 @@ class Outcome:
 class Program:
     """A program, blescan by default, that runs in parallel with the test. Its output can be waited for."""
 
+    launched = []  # by the test that runs
+
     def __init__(
             self, *arguments, program=BLESCAN, user=None, capabilities=(), timeout=PATIENCE, stdin=subprocess.DEVNULL, **more):
         self.command = [Path(program).name, *arguments]
@@ -97,7 +101,10 @@ class Program:
         for reader in self.readers:
             reader.start()
         self.timer = threading.Timer(timeout, self.child.kill)
+        # The tests may end before it.
+        self.timer.daemon = True
         self.timer.start()
+        Program.launched.append(self)
 
     def collect(self, stream, lines):
         for line in stream:
@@ -135,6 +142,15 @@ class Program:
         for reader in self.readers:
             reader.join(5)
         return Outcome(self.command, status, "".join(self.lines), "".join(self.errors), time.monotonic() - self.began)
+
+    @classmethod
+    def end_all(cls):
+        """Ends what a failed test has left: it would keep the adapter, and the next tests would wait for that."""
+        for program in cls.launched:
+            program.timer.cancel()
+            program.child.kill()
+            program.child.wait()
+        cls.launched.clear()
 
     def interrupt(self):
         self.child.send_signal(2)
@@ -475,6 +491,9 @@ def main(before=lambda: None):
             continue
         began = time.monotonic()
         log.lines()
+        Program.launched.clear()
+        # Without an end, the stack shows where the test stands, and the next group of tests begins.
+        faulthandler.dump_traceback_later(STUCK, exit=True, file=sys.stdout)
         try:
             if adapters()[:1] == ["hci0"]:
                 control(HCI_UP)
@@ -488,4 +507,6 @@ def main(before=lambda: None):
             said = log.lines()
             kernel = f" [the kernel, at {time.monotonic():.1f} s: {'; '.join(said[-8:])}]" if said else ""
             print(f"not ok {name}{rows}: {' '.join(why.split())}{kernel}", flush=True)
+            Program.end_all()
+    faulthandler.cancel_dump_traceback_later()
     sys.exit(1 if failed else 0)
