@@ -197,7 +197,7 @@ package struct PairingResponder: ~Copyable {
         case pairing(Pairing)
         /// The link is encrypted, or there are keys, and the rest is awaited.
         case settling(Pairing, until: BootInstant)
-        /// The link has ended; the kernel may say that the central has refused.
+        /// The link has ended; the kernel may report that the central has refused, or the keys of the pairing.
         case ending(Pairing, until: BootInstant)
         /// The security of the socket is being read.
         case checking(Pairing)
@@ -435,7 +435,7 @@ extension PairingResponder {
             state = .checking(pairing)
             actions.append(.readSecurity(pairing.client))
         case .ending(let pairing, let until) where until <= now:
-            actions += leave(pairing, .pairing(.linkLost), at: now)
+            actions += lost(pairing, at: now)
         case .idle, .waiting, .pairing, .settling, .ending, .checking, .storing, .leaving: break
         }
         return actions
@@ -460,7 +460,9 @@ extension PairingResponder {
 
     /// The encryption of the link has changed, as the controller reports it.
     package mutating func encryptionChanged(_ isEncrypted: Bool, at now: BootInstant) -> [Action] {
-        update(at: now) { $0.isEncrypted = isEncrypted }
+        // After the end of the link, the event is about the next one.
+        if case .ending = state { return [] }
+        return update(at: now) { $0.isEncrypted = isEncrypted }
     }
 
     /// The link has ended.
@@ -471,6 +473,10 @@ extension PairingResponder {
             pairing.closeQuestion()
             state = .ending(pairing, until: now + Self.linkLossTime)
             return [.stopAsking]
+        case .settling(let pairing, _) where pairing.keys.isEmpty:
+            // The kernel may have reported them before the end of the link, on another socket.
+            state = .ending(pairing, until: now + Self.linkLossTime)
+            return []
         case .settling(let pairing, _), .checking(let pairing):
             return lost(pairing, at: now)
         case .idle, .ending, .storing, .leaving:
@@ -529,7 +535,8 @@ extension PairingResponder {
         switch state {
         case .pairing(let running): pairing = running
         case .settling(let running, let end): (pairing, until) = (running, end)
-        case .idle, .waiting, .ending, .checking, .storing, .leaving: return []
+        case .ending(let running, let end): return updateEnded(running, until: end, at: now, change)
+        case .idle, .waiting, .checking, .storing, .leaving: return []
         }
         let (wasEncrypted, hadKeys) = (pairing.isEncrypted, !pairing.keys.isEmpty)
         change(&pairing)
@@ -552,6 +559,22 @@ extension PairingResponder {
         }
         state = .settling(pairing, until: until ?? now)
         return [.stopAsking]
+    }
+
+    /// Changes what is known about a pairing whose link has ended.
+    private mutating func updateEnded(
+        _ running: Pairing, until: BootInstant, at now: BootInstant, _ change: (inout Pairing) -> Void
+    ) -> [Action] {
+        // Keys of a link that was never encrypted are worth nothing.
+        guard running.isEncrypted, running.client.followsEncryption else { return [] }
+        var pairing = running
+        change(&pairing)
+        if pairing.client.otherBonds.contains(pairing.keys.identity) {
+            return leave(pairing, .pairing(.identityTaken), at: now)
+        }
+        if pairing.keys.isComplete { return lost(pairing, at: now) }
+        state = .ending(pairing, until: until)
+        return []
     }
 }
 

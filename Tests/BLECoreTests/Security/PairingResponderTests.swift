@@ -198,6 +198,38 @@ import Testing
         #expect(run.outcome != nil)
     }
 
+    /// The end of the link and the keys are read from two sockets, in any order.
+    @Test func aCentralIsBondedWhoseKeysAreReadAfterTheEndOfItsLink() throws {
+        let run = try ResponderRun.encrypted()
+        run.endLink()
+        #expect(run.isRunning && run.stores == nil)
+        try run.receive(PairingEvent.key(PairingEvent.justWorksKey))
+        #expect(run.stores != nil)
+        run.store(true)
+        #expect(run.outcome != nil && run.sent.isEmpty)
+    }
+
+    @Test func keysThatAreReadAfterTheEndOfALinkInClearTextAreWorthNothing() throws {
+        let run = ResponderRun()
+        run.allow()
+        try run.begin(PairingEvent.confirmation)
+        run.reply(.yes)
+        run.endLink()
+        // The next link of the central is encrypted.
+        run.encrypt()
+        try run.receive(PairingEvent.key(PairingEvent.justWorksKey))
+        #expect(run.stores == nil)
+        run.passDeadline()
+        #expect(run.failure == .pairing(.linkLost) && !run.isRunning)
+    }
+
+    @Test func aCentralThatLeavesWithoutKeysIsNotBonded() throws {
+        let run = try ResponderRun.encrypted()
+        run.endLink()
+        run.passDeadline()
+        #expect(run.stores == nil && run.failure == .pairing(.linkLost) && !run.isRunning)
+    }
+
     // MARK: Refusals
 
     @Test func anotherCentralIsRefusedWhileOnePairs() throws {
