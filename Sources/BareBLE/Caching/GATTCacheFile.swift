@@ -113,8 +113,8 @@ public struct GATTCacheFile: Hashable, Sendable {
 
 /// The caches of many peers: a directory with one file for each, named by address and type.
 ///
-/// `Configuration.cacheDirectory` uses it by itself. Then a bonded peer has a file of its bond, filled on encrypted links
-/// alone, which `load(for:)` and `save(_:for:)` do not use; the peer's other file is removed when that is written.
+/// `Configuration.cacheDirectory` uses it by itself. Then a bonded peer has a file of its bond, filled on encrypted
+/// links alone, which `load(for:)` and `save(_:for:)` do not use; when that is written, the other one is removed.
 ///
 /// Caches that were loaded, because their peers came back, take precedence: `load(for:)` marks the file (with the
 /// sticky bit, which has no other meaning on a plain file). Peers that were met once compete for the rest, so a flood
