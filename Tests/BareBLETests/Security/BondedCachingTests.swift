@@ -256,7 +256,6 @@ import Testing
             #expect(await peripheral.database == database)
             if byItsHandle {
                 #expect(try await peripheral.read(.characteristic(sealed)) == [7])
-                #expect(await peripheral.database == nil)
             } else {
                 #expect(try await peripheral.read(0xFFF1) == [7])
                 #expect(await peripheral.database != nil, "found again, on the encrypted link")
