@@ -9,6 +9,8 @@ package struct CachePolicy: Sendable {
     package var load: (@Sendable () -> GATTCache?)?
     /// Stores the cache; `nil` does not.
     package var store: (@Sendable (GATTCache) async -> Void)?
+    /// The bond with whose key the link is encrypted from its beginning; `nil` if it is not.
+    var bond: BondID?
     /// What is remembered of a bonded peer whose link is encrypted.
     var remembered: RememberedClient?
     /// Whether its database may be used without its hash: the program gave no other one, and nothing was discarded that
@@ -25,4 +27,7 @@ package struct CachePolicy: Sendable {
 
     /// Whether the database outlives the link, so that subscribing to Service Changed is worthwhile.
     var isCaching: Bool { cache != nil || store != nil }
+
+    /// Whether what `store` would store is stored already, as long as nothing changes.
+    var isCacheStored: Bool { remembered?.isCacheStored ?? true }
 }

@@ -26,16 +26,22 @@ extension Central {
     }
 
     /// Returns the policy for a link to `peer`.
-    func cachePolicy(for peer: PeerID, _ options: ConnectOptions) -> CachePolicy {
+    ///
+    /// A link that is encrypted with the key of a bond has a cache of its own, filled on such links alone, and another
+    /// one after each pairing. Any device that had the peer's address may have filled the cache of the other links,
+    /// and can have repeated the peer's Database Hash: an equal hash proves nothing there.
+    ///
+    /// - Parameter bond: The bond with whose key the link is encrypted; `nil` if it is not.
+    func cachePolicy(for peer: PeerID, _ bond: BondID?, _ options: ConnectOptions) -> CachePolicy {
         var policy = CachePolicy(options)
         guard let path = configuration.cacheDirectory ?? configuration.stateStore?.directory else { return policy }
         let directory = GATTCacheDirectory(path)
         guard directory.file(for: peer) != nil else { return policy }
         let log = logProblem(with: peer)
-        policy.load = { Self.load(peer, from: directory, log) }
+        policy.load = { Self.load(peer, bond, from: directory, log) }
         policy.store = { [loop, disk] cache in
             do throws(WorkFailure) {
-                try await disk.run(on: loop) { Self.save(cache, for: peer, in: directory, log) }
+                try await disk.run(on: loop) { Self.save(cache, for: peer, bond, in: directory, log) }
             } catch {
                 // Without a deadline it is the only failure.
                 log("a cache could not be written", .noRoom(during: "write a cache"))
@@ -58,10 +64,10 @@ extension Central {
 
     /// A file that cannot be used counts as missing; it is logged once, because it is written again.
     private static func load(
-        _ peer: PeerID, from directory: GATTCacheDirectory, _ log: (String, BLEError?) -> Void
+        _ peer: PeerID, _ bond: BondID?, from directory: GATTCacheDirectory, _ log: (String, BLEError?) -> Void
     ) -> GATTCache? {
         do {
-            return try directory.load(for: peer)
+            return try directory.load(for: peer, bond)
         } catch {
             log("a cache is not used", error)
             return nil
@@ -69,10 +75,11 @@ extension Central {
     }
 
     private static func save(
-        _ cache: GATTCache, for peer: PeerID, in directory: GATTCacheDirectory, _ log: (String, BLEError?) -> Void
+        _ cache: GATTCache, for peer: PeerID, _ bond: BondID?, in directory: GATTCacheDirectory,
+        _ log: (String, BLEError?) -> Void
     ) {
         do {
-            try directory.save(cache, for: peer)
+            try directory.save(cache, for: peer, bond)
         } catch {
             log("a cache could not be written", error)
         }

@@ -113,7 +113,8 @@ public struct GATTCacheFile: Hashable, Sendable {
 
 /// The caches of many peers: a directory with one file for each, named by address and type.
 ///
-/// `Configuration.cacheDirectory` uses it by itself.
+/// `Configuration.cacheDirectory` uses it by itself. Then a bonded peer has a file of its bond, filled on encrypted
+/// links alone, which `load(for:)` and `save(_:for:)` do not use; when that is written, the other one is removed.
 ///
 /// Caches that were loaded, because their peers came back, take precedence: `load(for:)` marks the file (with the
 /// sticky bit, which has no other meaning on a plain file). Peers that were met once compete for the rest, so a flood
@@ -125,6 +126,8 @@ public struct GATTCacheDirectory: Hashable, Sendable {
     /// The number of caches that are kept in any case although they were never loaded.
     public static let newcomerCapacity = 256
     private static let suffix = ".gatt"
+    /// In the name of the cache of a bond, before what tells it from the peer's other bonds.
+    private static let bondMark = "-bond-"
 
     /// The path of the directory, which must exist.
     public let path: String
@@ -140,21 +143,34 @@ public struct GATTCacheDirectory: Hashable, Sendable {
         name(for: peer).map { GATTCacheFile("\(path)/\($0)") }
     }
 
-    private func name(for peer: PeerID) -> String? {
+    /// The start of the names of all files of `peer`.
+    private func stem(of peer: PeerID) -> String? {
         switch peer.kind {
         case .public, .static:
-            let name = "\(peer)".split(separator: "/").joined(separator: "-").split(separator: ":").joined()
-            return name + Self.suffix
+            return "\(peer)".split(separator: "/").joined(separator: "-").split(separator: ":").joined()
         case .resolvablePrivate, .nonResolvablePrivate, .reserved:
             return nil
         }
     }
 
+    private func name(for peer: PeerID, _ bond: BondID? = nil) -> String? {
+        guard let stem = stem(of: peer) else { return nil }
+        guard let bond else { return stem + Self.suffix }
+        return "\(stem)\(Self.bondMark)\(bond.generation)-\(bond.bondedAt)\(Self.suffix)"
+    }
+
     /// Returns the cache of `peer` and marks it as used; `nil` if there is none.
     ///
+    /// It is the cache of links that are not encrypted with the key of a bond.
+    ///
     /// - Throws: `BLEError` as `GATTCacheFile.load()` does.
-    public func load(for peer: PeerID) throws(BLEError) -> GATTCache? {
-        guard let name = name(for: peer), let cache = try file(for: peer)?.load() else { return nil }
+    public func load(for peer: PeerID) throws(BLEError) -> GATTCache? { try load(for: peer, nil) }
+
+    /// As the public method, for the links that are encrypted with the key of `bond`, or for the others.
+    func load(for peer: PeerID, _ bond: BondID?) throws(BLEError) -> GATTCache? {
+        guard let name = name(for: peer, bond), let cache = try GATTCacheFile("\(path)/\(name)").load() else {
+            return nil
+        }
         if let folder = try? StoredFolder(path) { folder.mark(name) }
         return cache
     }
@@ -162,9 +178,15 @@ public struct GATTCacheDirectory: Hashable, Sendable {
     /// Writes the cache of `peer`; does nothing for a peer whose address changes. A symbolic link with that name is
     /// replaced, not followed.
     ///
+    /// It is the cache of links that are not encrypted with the key of a bond.
+    ///
     /// - Throws: `BLEError` as `GATTCacheFile.save(_:)` does.
-    public func save(_ cache: GATTCache, for peer: PeerID) throws(BLEError) {
-        guard let name = name(for: peer) else { return }
+    public func save(_ cache: GATTCache, for peer: PeerID) throws(BLEError) { try save(cache, for: peer, nil) }
+
+    /// As the public method, for the links that are encrypted with the key of `bond`, or for the others. That of a
+    /// bond takes the place of all that the peer has.
+    func save(_ cache: GATTCache, for peer: PeerID, _ bond: BondID?) throws(BLEError) {
+        guard let stem = stem(of: peer), let name = name(for: peer, bond) else { return }
         do throws(SystemCallError) {
             let folder = try StoredFolder(path)
             var names = folder.names()
@@ -174,6 +196,11 @@ public struct GATTCacheDirectory: Hashable, Sendable {
             try folder.replace(name, with: cache.bytes)
             if isInUse { folder.mark(name) }
             names.removeAll { $0 == name || !$0.hasSuffix(Self.suffix) }
+            if bond != nil {
+                let former = names.filter { $0 == stem + Self.suffix || $0.hasPrefix(stem + Self.bondMark) }
+                for name in former { try folder.remove(name) }
+                names.removeAll { former.contains($0) }
+            }
             try makeRoom(in: folder, among: names, isInUse: isInUse)
         } catch {
             throw BLEError(error, cacheFile: "\(path)/\(name)", during: "save the cache")

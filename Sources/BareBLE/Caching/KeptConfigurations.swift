@@ -27,6 +27,8 @@ internal import BLELinux
 struct RememberedClient: Sendable {
     /// Its known services; `nil` if they must be discovered again.
     var cache: GATTCache?
+    /// Whether a link of the same bond has stored the cache, if caches are stored.
+    var isCacheStored = true
     /// The configurations that are switched on, by the handles of their values.
     var configurations: [AttributeHandle: Subscriptions.Active] = [:]
     /// Whether the peer was seen to keep configurations; `nil` while that is not known.
@@ -148,16 +150,22 @@ final class BondedClients: Sendable {
 }
 
 extension Central {
-    /// Adds what is remembered of a bonded peer to the policy of a link that is encrypted with the bond's key.
+    /// Returns the bond with whose key a link is encrypted, by the descriptor of its socket; `nil` if it is not.
+    func bond(over descriptor: Int32, _ controls: LinkControls?) -> BondID? {
+        guard configuration.security != nil, let controls, let bond = controls.bond(),
+            controls.security(descriptor).isEncrypted
+        else { return nil }
+        return bond
+    }
+
+    /// Adds to the policy of a link what is remembered of a peer with whose bond the link is encrypted.
     func remember(
-        _ peer: PeerID, over descriptor: Int32, _ controls: LinkControls?, hasDiscarded: Bool,
-        in policy: inout CachePolicy
+        _ bond: BondID?, _ controls: LinkControls?, hasDiscarded: Bool, in policy: inout CachePolicy
     ) {
-        guard configuration.security != nil, let controls else { return }
+        guard configuration.security != nil, controls != nil else { return }
         policy.remember = { [bondedClients] client, bond in bondedClients.keep(client, of: bond) }
-        guard let bond = controls.bond(), controls.security(descriptor).isEncrypted,
-            let client = bondedClients.client(of: bond)
-        else { return }
+        policy.bond = bond
+        guard let bond, let client = bondedClients.client(of: bond) else { return }
         policy.remembered = client
         policy.mayTrust = !hasDiscarded && policy.cache == nil
         if policy.cache == nil { policy.cache = client.cache }
@@ -250,7 +258,9 @@ extension Peripheral {
         }
         if protection.isValidated {
             let active = subscriptionHub.active
-            remember(kept.remembered(active, peerDatabase.checkedCache(), isOrderly: isOrderly), bond)
+            var client = kept.remembered(active, peerDatabase.cacheToKeep(for: bond), isOrderly: isOrderly)
+            client.isCacheStored = peerDatabase.isStored(for: bond)
+            remember(client, bond)
         } else if var earlier = peerDatabase.remembered {
             if !isOrderly, earlier.keeps == true { earlier.keeps = nil }
             remember(earlier, bond)

@@ -59,8 +59,9 @@ extension Central {
         policy given: CachePolicy? = nil, hasDiscarded: Bool = false, until deadline: BootInstant?
     ) async throws(BLEError) -> Peripheral {
         let mtu = try mtu(options, connectingTo: "\(peer)")
-        var policy = given ?? cachePolicy(for: peer, options)
-        remember(peer, over: socket.descriptor, controls, hasDiscarded: hasDiscarded, in: &policy)
+        let bond = bond(over: socket.descriptor, controls)
+        var policy = given ?? cachePolicy(for: peer, bond, options)
+        remember(bond, controls, hasDiscarded: hasDiscarded, in: &policy)
         policy.cache = await cache(of: peer, policy, until: deadline)
         let peripheral = Peripheral(
             socket: socket, id: peer, name: "\(peer)", mtu: mtu, loop: loop, configuration: configuration,

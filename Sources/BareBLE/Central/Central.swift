@@ -88,7 +88,7 @@ extension Central {
     func makePeripheral(
         over socket: consuming LinkSocket, id: PeerID?, name: String, mtu: UInt16, controls: LinkControls?
     ) -> Peripheral {
-        let policy = id.map { cachePolicy(for: $0, ConnectOptions()) } ?? CachePolicy(ConnectOptions())
+        let policy = id.map { cachePolicy(for: $0, nil, ConnectOptions()) } ?? CachePolicy(ConnectOptions())
         return Peripheral(
             socket: socket, id: id, name: name, mtu: mtu, loop: loop, configuration: configuration,
             warnings: warnings, policy: policy, controls: controls)

@@ -40,6 +40,8 @@ final class PeerDatabase {
     private let writer: CacheWriter?
     private let storageWaiters: Waiters<Void>
     private var wrongHashes = 0
+    /// The bond with whose key the link was encrypted whenever something was found; `nil` if there is none.
+    private var bond: BondID?
 
     init(
         _ policy: CachePolicy, computingHashBy computeHash: (@Sendable (DatabaseHashMessage) -> [UInt8])?,
@@ -54,7 +56,8 @@ final class PeerDatabase {
         state = DatabaseState(cache: policy.cache, validation: policy.validation)
         observation = ServiceChangedObservation(
             isWanted: policy.observesServiceChanges, asksAfterRequests: policy.validation != .skipped)
-        storedCache = policy.cache
+        storedCache = policy.isCacheStored ? policy.cache : nil
+        bond = policy.bond
         writer = policy.store.map { CacheWriter(on: loop, $0) }
     }
 
@@ -377,6 +380,29 @@ extension PeerDatabase {
         return state.isHashRefuted ? nil : state.cache
     }
 
+    /// The cache for the next link of a bonded peer; `nil` also if something was found before the bond was made.
+    func cacheToKeep(for bond: BondID) -> GATTCache? { self.bond == bond ? checkedCache() : nil }
+
+    /// Whether the cache is stored as that of a bond, if it is stored.
+    func isStored(for bond: BondID) -> Bool { policy.bond == bond }
+
+    /// A bond was made on this link, or replaced.
+    ///
+    /// The cache of an earlier link is dropped, whatever its hash: any device may have filled it that had the peer's
+    /// address, and a hash can be repeated. The next call discovers again, on the encrypted link.
+    ///
+    /// What was discovered on this link stays known until its end, because the device that has sent it is the one that
+    /// has paired. But it came in clear, so that no later link begins with it. A call whose refusal has led to the
+    /// pairing is repeated: where it names a UUID, that is looked up again; a characteristic or a handle that the
+    /// program holds is used as it is, because nothing contradicts it on this link.
+    func bondMade(_ made: BondID) {
+        if state.dropEarlier() {
+            extendedProperties = [:]
+            resumeWaiters(true)
+        }
+        bond = state.hasFindings ? nil : made
+    }
+
     /// The database of a bonded peer that may be used without its hash, if the peer is known to announce changes.
     var trustedCache: GATTCache? { policy.mayTrust ? policy.remembered?.cache : nil }
 
@@ -389,7 +415,7 @@ extension PeerDatabase {
     /// Resumes with what the link's last owner knew.
     func resume(_ cache: GATTCache?, isServiceChangedEnabled: Bool) {
         state = DatabaseState(cache: cache, validation: .skipped)
-        storedCache = cache
+        storedCache = policy.isCacheStored ? cache : nil
         if isServiceChangedEnabled { observation.resumed() }
     }
 

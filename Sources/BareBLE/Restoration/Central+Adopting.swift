@@ -58,7 +58,8 @@ extension Central {
         }
         var policy = CachePolicy(ConnectOptions(cache: state.cache))
         if let peer = state.peer {
-            policy.store = cachePolicy(for: peer, ConnectOptions(cache: state.cache)).store
+            // Not as the cache of a bond: what the former owner knew may have been found before the bond was made.
+            policy.store = cachePolicy(for: peer, nil, ConnectOptions(cache: state.cache)).store
         }
         let peripheral = Peripheral(
             socket: socket, id: state.peer, name: state.name, mtu: state.client.largestMTU, loop: loop,

@@ -56,9 +56,12 @@ struct BondID: Hashable, Sendable {
     let identity: PeerID
     /// The version of the list that the bond came with.
     let generation: UInt64
+    /// The time of the pairing, in seconds since 1970. Where bonds are only in memory, each run numbers its own.
+    let bondedAt: UInt64
 
     init(_ record: BondRecord) {
         identity = record.identity
         generation = record.generation
+        bondedAt = record.bondedAt
     }
 }

@@ -21,7 +21,21 @@ extension Peripheral {
     public func pair(_ options: PairingOptions = PairingOptions()) async throws(BLEError) -> Bond {
         let controls = try radio(during: "pair")
         guard let descriptor = link.descriptor else { throw endError(during: "pair") }
-        defer { secured() }
+        let former = controls.bond()
+        defer {
+            secured()
+            if let bond = controls.bond(), bond != former { bondMade(bond, replacing: former) }
+        }
         return try await controls.pair(descriptor, options)
+    }
+
+    /// Drops what is known of the peer from before its bond was made.
+    private func bondMade(_ bond: BondID, replacing former: BondID?) {
+        guard end == nil else { return }
+        peerDatabase.bondMade(bond)
+        guard former != nil else { return }
+        // A server keeps the configurations of a bond, not of a device.
+        kept.contradicted()
+        kept.secured(after: subscriptionHub.active)
     }
 }

@@ -143,6 +143,128 @@ import Testing
         }
     }
 
+    // MARK: Caches from before a pairing
+
+    /// A central with caches on the disk, as each run of a program makes it.
+    private static func central(
+        _ bench: SecurityBench, _ folder: Folder, onDemand: PairingOptions? = nil
+    ) -> Central {
+        SecurityBench.central(
+            bench.radio, bench.bonds, { $0.onDemand = onDemand }, change: { $0.cacheDirectory = folder.path })
+    }
+
+    /// One link without a bond, on which everything is discovered and stored.
+    private func discoverInClear(_ central: Central, _ bench: SecurityBench) async throws -> GATTDatabase {
+        let stranger = try await central.connect(bench.id, options)
+        let database = try await stranger.discover(level: .full)
+        await stranger.disconnect()
+        return database
+    }
+
+    /// G26: any device could have filled it that had the peer's address, and a hash can be repeated.
+    @Test(.row("G26")) func aCacheFromBeforeAPairingIsNotUsedAfterIt() async throws {
+        try await VirtualTime.run { time in
+            let folder = try Folder()
+            let bench = try await Self.bench(time)
+            let central = Self.central(bench, folder)
+            let database = try await discoverInClear(central, bench)
+            let paired = try await central.connect(bench.id, options)
+            #expect(await paired.database == database, "without a bond an equal hash is enough")
+            try await paired.pair()
+            #expect(await paired.database == nil)
+            await paired.disconnect()
+            let bonded = try await central.connect(bench.id, options)
+            #expect(await bonded.security.isEncrypted)
+            #expect(await bonded.database == nil)
+            await bonded.disconnect()
+            // The next run has nothing but the disk.
+            let next = Self.central(bench, folder)
+            let later = try await next.connect(bench.id, options)
+            #expect(await later.database == nil)
+            await later.disconnect()
+        }
+    }
+
+    /// G26: what was discovered on encrypted links costs one request on later ones, also in the next run.
+    @Test(.row("G26")) func aCacheFromAfterThePairingIsUsed() async throws {
+        try await VirtualTime.run { time in
+            let folder = try Folder()
+            let bench = try await Self.bench(time)
+            let first = Self.central(bench, folder)
+            _ = try await discoverInClear(first, bench)
+            let paired = try await first.connect(bench.id, options)
+            try await paired.pair()
+            let database = try await paired.discover(level: .full)
+            await paired.disconnect()
+            for central in [first, first, Self.central(bench, folder)] {
+                let before = await bench.device.requestCount
+                let bonded = try await central.connect(bench.id, options)
+                #expect(await bench.device.requestCount - before <= 1)
+                #expect(await bonded.database == database)
+                await bonded.disconnect()
+                #expect(folder.names.count == 1, "the cache from before the pairing is gone")
+            }
+        }
+    }
+
+    @Test func anotherPairingBeginsWithoutTheCacheOfTheFormerBond() async throws {
+        try await VirtualTime.run { time in
+            let folder = try Folder()
+            let bench = try await Self.bench(time)
+            let central = Self.central(bench, folder)
+            for _ in 1...2 {
+                let paired = try await central.connect(bench.id, options)
+                try await paired.pair()
+                await paired.disconnect()
+                let bonded = try await central.connect(bench.id, options)
+                #expect(await bonded.database == nil)
+                try await bonded.discover(level: .full)
+                await bonded.disconnect()
+                try await central.forgetBond(with: bench.id)
+                await bench.device.forgetBonds()
+            }
+        }
+    }
+
+    @Test func whatWasDiscoveredBeforeThePairingIsKnownOnThatLinkAlone() async throws {
+        try await VirtualTime.run { time in
+            let folder = try Folder()
+            let bench = try await Self.bench(time)
+            let central = Self.central(bench, folder)
+            let paired = try await central.connect(bench.id, options)
+            let database = try await paired.discover(level: .full)
+            try await paired.pair()
+            #expect(await paired.database == database)
+            #expect(try await paired.read(0xFFF1) == [7])
+            await paired.disconnect()
+            let bonded = try await central.connect(bench.id, options)
+            #expect(await bonded.database == nil)
+            await bonded.disconnect()
+        }
+    }
+
+    /// The read that has led to the pairing is repeated: its UUID is looked up again, and a characteristic that the
+    /// program holds is used.
+    @Test(arguments: [false, true]) func aReadThatPairsContinuesWithoutTheCache(byItsHandle: Bool) async throws {
+        try await VirtualTime.run { time in
+            let folder = try Folder()
+            let bench = try await Self.bench(time)
+            let central = Self.central(bench, folder, onDemand: PairingOptions())
+            let database = try await discoverInClear(central, bench)
+            let sealed = try #require(database.characteristics.first { $0.uuid == 0xFFF1 })
+            let peripheral = try await central.connect(bench.id, options)
+            #expect(await peripheral.database == database)
+            if byItsHandle {
+                #expect(try await peripheral.read(.characteristic(sealed)) == [7])
+            } else {
+                #expect(try await peripheral.read(0xFFF1) == [7])
+                #expect(await peripheral.database != nil, "found again, on the encrypted link")
+            }
+            #expect(await bench.device.pairingCount == 1)
+            await peripheral.disconnect()
+        }
+    }
+
     @Test func whatWasDiscardedMayHaveBeenAnAnnouncement() async throws {
         try await VirtualTime.run { time in
             let bench = try await Self.bench(time)

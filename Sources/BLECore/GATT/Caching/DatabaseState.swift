@@ -431,6 +431,29 @@ extension DatabaseState {
     }
 }
 
+// MARK: - A bond
+
+extension DatabaseState {
+    /// A Boolean value that indicates whether attributes are known, or are being discovered.
+    package var hasFindings: Bool { database != nil || runningDiscoveries > 0 }
+
+    /// Drops what was found on an earlier link: a bond was made on this one.
+    ///
+    /// What a caller holds of it is not contradicted by that. The hash is the one that the peer reported on this link.
+    ///
+    /// - Returns: Whether there was anything.
+    package mutating func dropEarlier() -> Bool {
+        unchecked = nil
+        guard isFromCache else { return false }
+        database = nil
+        coverage = .nothing
+        stale = HandleRanges()
+        isFromCache = false
+        hasListing = false
+        return true
+    }
+}
+
 // MARK: - Announcements from an unknown handle
 
 // A peer that was requested on an earlier link to announce changes also announces them on the next one, perhaps before

@@ -57,6 +57,33 @@ import Testing
         #expect(state.coverage.includesAll(to: .full) == isAdopted)
     }
 
+    /// G26: a bond was made on the link.
+    @Test(.row("G26")) func whatIsFromAnEarlierLinkCanBeDropped() throws {
+        var state = DatabaseState(cache: Self.cache())
+        state.hashRead(.value(Self.hash))
+        let held = try #require(Self.database().characteristics.first)
+        #expect(state.hasFindings == true)
+        let isDropped = state.dropEarlier()
+        #expect(isDropped)
+        #expect(state.database == nil)
+        #expect(state.coverage == .nothing)
+        #expect(state.hasFindings == false)
+        #expect(state.contradicts(held) == false)
+        state.discoveryBegan()
+        #expect(state.hasFindings == true)
+        try state.found(Self.database([0x1800]), services: nil, level: .full)
+        #expect(state.cache?.databaseHash == Self.hash, "the hash was read on this link")
+        // What was found on the link stays.
+        let isDroppedAgain = state.dropEarlier()
+        #expect(!isDroppedAgain)
+        #expect(state.database == Self.database([0x1800]))
+        // One that waits for the hash is never adopted.
+        var waiting = DatabaseState(cache: Self.cache())
+        _ = waiting.dropEarlier()
+        waiting.hashRead(.value(Self.hash))
+        #expect(waiting.database == nil)
+    }
+
     @Test func aCacheWithoutHashIsUsedOnlyOnDemand() {
         for (reading, isAdopted) in [
             (DatabaseState.HashReading.absent, true), (.unreadable, true), (.value(Self.hash), false),
