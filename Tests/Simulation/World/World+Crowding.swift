@@ -16,6 +16,20 @@ extension World {
         hosts.indices.filter { index in script.linkLimit(index).links < peers.count { $0.adapter == index } }
     }
 
+    /// Those whose controllers do not complete an attempt beyond the limit: each such connect takes all of its time, in
+    /// which the scan makes way, as for any peer that is not heard.
+    var stallingAdapters: [Int] {
+        crowdedAdapters.filter { script.linkLimit($0).reaction == .neverCompletes }
+    }
+
+    /// Whether scans by these controllers hear, once nothing is tried beyond the limits any more.
+    func checkScansWithoutAttempts(_ programs: [Host]) async {
+        let stalling = stallingAdapters
+        for (number, host) in programs.enumerated() where stalling.contains(index(of: host)) {
+            await checkHearing(host, number, until: loop.now() + Self.time)
+        }
+    }
+
     /// Disconnects all links of an adapter.
     func releaseLinks(of adapter: Int) async {
         for peer in peers where peer.adapter == adapter {
