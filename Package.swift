@@ -237,7 +237,7 @@ let package = Package(
         ),
         .testTarget(
             name: "SimulationTests",
-            dependencies: ["simulation", "BareBLE", "BLECore"],
+            dependencies: ["simulation", "BareBLE", "BareBLETestKit", "BLECore"],
             swiftSettings: strict
         ),
         .testTarget(

@@ -94,6 +94,8 @@ package struct AdapterRecovery: Sendable {
 
     // MARK: Steps
 
+    /// Switches the adapter off; `awaitReturn(of:)` switches it on. Without the management interface, which would keep
+    /// the adapter under management afterwards (decision 11).
     private func cyclePower(_ adapter: ControllerInfo) throws(RecoveryFailure) {
         do throws(SystemCallError) {
             try power(adapter.index, false)

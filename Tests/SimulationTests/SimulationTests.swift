@@ -1,4 +1,5 @@
 import BLECore
+import BareBLETestKit
 import Glibc
 import Testing
 
@@ -57,7 +58,9 @@ import Testing
 
     @Test(arguments: [
         "sed 1", "neighbour -1", "linkLimit 0 fails 9", "linkLimit 17 fails 9", "linkLimit 2 vanishes 9",
-        "linkLimit 2 fails 256", "linkLimit 2 fails", "at 1 step 2 fly 0 0 0 limit 0", "peer strange",
+        "linkLimit 2 fails 256", "linkLimit 2 fails", "linkLimit 2 stalls 9", "dataLoss -1 received 0",
+        "dataLoss 0 received 5", "dataLoss 0 receivedEvery 1", "dataLoss 0 sentBeyond 0", "dataLoss 0 vanishes 0",
+        "dataLoss 0 received", "at 1 step 2 fly 0 0 0 limit 0", "peer strange",
         "at x step 2 read 0 0 0 limit 0",
     ])
     func otherTextIsNoScript(text: String) {
@@ -100,7 +103,76 @@ import Testing
         #expect(scripts.allSatisfy { $0.security.isEmpty || $0.linkLimits.isEmpty })
     }
 
+    /// The clone of the CSR8510 is drawn as it is: it does not complete an attempt beyond its limit. Not beside another
+    /// program, whose scans such an attempt would keep off.
+    @Test func cloneStallsBeyondItsLimit() {
+        var clones = 0
+        for seed in UInt64(0)..<2000 {
+            let script = Script(seed: seed)
+            for index in script.linkLimits.indices {
+                let stalls = script.linkLimit(index).reaction == .neverCompletes
+                if script.neighbours.contains(index) {
+                    #expect(!stalls)
+                } else if script.adapters[index] == "csr8510Clone" {
+                    clones += 1
+                    #expect(stalls)
+                }
+            }
+        }
+        #expect(clones > 0)
+    }
+
+    @Test func lossesOfDataAreDrawn() {
+        let scripts = (UInt64(0)..<2000).map { Script(seed: $0) }
+        let kinds = Set(scripts.flatMap { $0.dataLosses.map(\.kind) })
+        #expect(kinds == ["received", "receivedEvery", "reordersEvery", "sentBeyond"])
+        #expect(scripts.allSatisfy { $0.security.isEmpty || $0.dataLosses.isEmpty })
+        for script in scripts {
+            for loss in script.dataLosses { #expect(script.personality(loss.adapter).losesData == loss.loss) }
+        }
+    }
+
+    /// Whatever a controller loses of its links, each call ends, and everything works once it loses nothing any more.
+    @Test(arguments: ["received 0", "receivedEvery 3", "receivedEvery 10", "reordersEvery 2", "sentBeyond 1"])
+    func linksThatLoseDataWorkAgain(loss: String) async throws {
+        let outcome = await World.play(
+            try Script(
+                text: """
+                    seed 7
+                    adapter bluetooth5
+                    dataLoss 0 \(loss)
+                    peer honest
+                    peer honest
+                    length 60000
+                    at 0 step 0 session 0 0 0 limit 0
+                    at 100 step 1 connect 1 0 0 limit 0
+                    at 3000 step 2 subscribe 0 0 320007 limit 0
+                    at 4000 step 3 notify 0 0 40 limit 0
+                    at 5000 step 4 write 1 0 200 limit 0
+                    at 6000 step 5 read 1 0 0 limit 5000
+                    at 7000 step 6 read 0 0 0 limit 0
+                    """))
+        #expect(outcome.failure == nil)
+        let kind = loss.prefix { $0 != " " }
+        #expect(outcome.eventCounts.counts["dataLoss.\(kind)"] == 1)
+        #expect(outcome.eventCounts.counts["recovered.link"] == 2)
+        #expect(outcome.eventCounts.counts["recovered.read"] == 2)
+    }
+
     // MARK: What must hold is seen when it does not
+
+    @Test func gapsThatNothingReportsAreSeen() {
+        typealias Loss = VirtualPersonality.DataLoss
+        let cases: [(place: Int, dropped: Int, loss: Loss?, isAllowed: Bool)] = [
+            (8, 0, nil, true), (9, 0, nil, false), (9, 1, nil, true), (7, 0, nil, false),
+            (8, 0, .receivedEvery(3), true), (10, 1, .receivedEvery(3), true), (8, 1, .receivedEvery(3), false),
+            (7, 0, .receivedEvery(3), false), (6, 0, .reordersEvery(2), true), (9, 0, .sentBeyond(1), false),
+            (8, 0, .sentBeyond(1), true),
+        ]
+        for one in cases {
+            #expect(World.mayFollow(one.place, 7, dropped: one.dropped, losing: one.loss) == one.isAllowed, "\(one)")
+        }
+    }
 
     private func event(_ bytes: [UInt8], isOutgoing: Bool) -> TracedLink.Event {
         .pdu(TracedPDU(isOutgoing: isOutgoing, bytes: bytes, peer: "peer", time: BootInstant(nanoseconds: 0)))
@@ -163,7 +235,7 @@ import Testing
 }
 
 /// What a controller does about an attempt beyond its limit of links, as a script has it.
-private let reactions = ["fails 9", "refuses 9", "fails 13", "refuses 13", "fails 7", "refuses 7"]
+private let reactions = ["fails 9", "refuses 9", "fails 13", "refuses 13", "fails 7", "refuses 7", "stalls 0"]
 
 private let folder: String = {
     let here = #filePath.split(separator: "/").dropLast(3).joined(separator: "/")

@@ -29,8 +29,14 @@ extension Adapter {
         hasDiscarded: Bool = false
     ) -> AdapterLink {
         let link = register(handle, peer, kernelName: kernelName)
-        return AdapterLink(socket: socket, identity: link, hasDiscarded: hasDiscarded, controls: controls(of: link))
+        let controls = controls(of: link, supervisionHint: mayCommand ? nil : Self.supervisionHint)
+        return AdapterLink(socket: socket, identity: link, hasDiscarded: hasDiscarded, controls: controls)
     }
+
+    /// Without CAP_NET_RAW a link keeps the kernel's parameters, and nothing shows them (row W42).
+    private static let supervisionHint =
+        "The kernel has made the link, and ends it after 420 ms without the peer, unless it was set otherwise: "
+        + "give this program cap_net_raw, and its links have 5 s."
 
     /// Makes `handle` belong to a link to `peer` from now on.
     func register(_ handle: ConnectionHandle?, _ peer: PeerID, kernelName: PeerID? = nil) -> LinkIdentity {
@@ -41,7 +47,11 @@ extension Adapter {
 
     /// Returns what the adapter can do for a link. Handles are used again, so each call is checked against the link
     /// that it was made for.
-    func controls(of link: LinkIdentity) -> LinkControls {
+    ///
+    /// - Parameters:
+    ///   - link: The link.
+    ///   - supervisionHint: What the kernel's parameters do to it, where it has them for good.
+    func controls(of link: LinkIdentity, supervisionHint: String? = nil) -> LinkControls {
         LinkControls(
             link: link, rssi: { () async throws(BLEError) in try await self.rssi(link) },
             parameters: { () async throws(BLEError) in try await self.parameters(link) },
@@ -60,7 +70,7 @@ extension Adapter {
             encryptionBeginning: { self.assumeIsolated { $0.links.encryptionBeginning(of: link) } },
             readEvents: { self.assumeIsolated { $0.commandsReadable() } },
             isUp: { await self.kernelName(of: link) != nil },
-            silenceHint: { self.assumeIsolated { $0.silenceHint } },
+            silenceHint: { self.assumeIsolated { $0.silenceHint } }, supervisionHint: supervisionHint,
             security: { descriptor in self.assumeIsolated { $0.linkSecurity(of: link, descriptor) } },
             bond: { self.assumeIsolated { $0.bond(of: link) } },
             isPeerBonded: { self.assumeIsolated { $0.isBonded(with: link.peer) } },

@@ -42,6 +42,9 @@ package struct LinkControls: Sendable {
     /// What may keep the adapter from passing data on, as a hint for links on which nothing comes. To be called on the
     /// loop.
     let silenceHint: @Sendable () -> String
+    /// What the kernel's parameters do to a link that it has made with them, as a hint for its end by the supervision
+    /// timeout; `nil` for any other link.
+    let supervisionHint: String?
     /// The security of the link, by the descriptor of its socket. To be called on the loop.
     let security: @Sendable (Int32) -> LinkSecurity
     /// The bond with the peer, if there is one that is used on the link. To be called on the loop.

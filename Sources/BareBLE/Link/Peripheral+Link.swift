@@ -71,7 +71,10 @@ extension Peripheral {
     func endError(during operation: String, isReplaced: Bool = false) -> BLEError {
         let reason = end ?? .other(nil, errorNumber: nil)
         let silence = reason == .attTimeout ? silenceHint : nil
-        let hint = silence ?? (isReplaced ? reason.hintInSession : reason.hint)
+        var hint = silence ?? (isReplaced ? reason.hintInSession : reason.hint)
+        if reason == .supervisionTimeout, let supervision = controls?.supervisionHint {
+            hint = hint.map { "\($0) \(supervision)" } ?? supervision
+        }
         return BLEError(
             .disconnected, subject: name, during: operation, because: "\(reason)", hint: hint,
             hciStatus: reason.hciStatus, errorNumber: reason.errorNumber)

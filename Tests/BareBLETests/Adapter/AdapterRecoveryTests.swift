@@ -92,6 +92,45 @@ import Testing
         }
     }
 
+    /// The management interface would not switch off a controller that does not respond, would take the advertisements of
+    /// other programs away, and keep an adapter under management that was not: decision 11. It switches on what this
+    /// program manages.
+    @Test(.row("W29"), arguments: [false, true])
+    func thePowerStepSwitchesOffWithoutTheManagementInterface(isManaged: Bool) async throws {
+        let calls = Lock<[String]>([])
+        let recording: @Sendable (inout AdapterSystem) -> Void = { system in
+            let powerDown = system.powerDown
+            let powerUp = system.powerUp
+            let openManagement = system.openManagement
+            system.powerDown = { index throws(SystemCallError) in
+                calls.withLock { $0.append("off") }
+                try powerDown(index)
+            }
+            system.powerUp = { index throws(SystemCallError) in
+                calls.withLock { $0.append("on") }
+                try powerUp(index)
+            }
+            system.openManagement = { () throws(SystemCallError) in
+                calls.withLock { $0.append("management") }
+                return try openManagement()
+            }
+        }
+        let security: SecurityConfiguration? = isManaged ? SecurityConfiguration(bonds: .inMemory) : nil
+        try await run(try personality("raspberryPiGoneDeaf"), .power, security: security, changing: recording) {
+            time, _, central in
+            var events = central.recoveryEvents.makeAsyncIterator()
+            let scan = time.task { for try await _ in central.scan(.any, .passive.duplicates(.all)) {} }
+            while let event = try await events.next() {
+                if case .recovered(.power, _) = event { break }
+            }
+            let made = calls.withLock { $0 }
+            #expect(made.filter { $0 != "management" } == (isManaged ? ["off"] : ["off", "on"]))
+            #expect(made.contains("management") == isManaged)
+            scan.cancel()
+            _ = await scan.result
+        }
+    }
+
     /// Links of other programs are in the way, also where everything else is permitted.
     @Test func linksOfOtherProgramsStay() async throws {
         for permitsLinks in [false, true] {
@@ -568,6 +607,7 @@ import Testing
     private func run(
         _ personality: VirtualPersonality, _ policy: RecoveryPolicy,
         _ permissions: VirtualPermissions = [.commands, .administration], log: KeptLog? = nil,
+        security: SecurityConfiguration? = nil,
         changing change: @escaping @Sendable (inout AdapterSystem) -> Void = { _ in },
         _ body: @escaping @Sendable (VirtualTime, VirtualRadio, Central) async throws -> Void
     ) async throws {
@@ -578,6 +618,7 @@ import Testing
             await radio.add(.heartRate)
             var configuration = Configuration()
             configuration.recovery = policy
+            configuration.security = security
             if let log { configuration.logger = log.logger }
             try await body(time, radio, Central(configuration, radio: radio, changing: change))
         }

@@ -855,6 +855,24 @@ import Testing
         #expect(lines.allSatisfy { $0.hasSuffix(": auto") })
     }
 
+    /// Without CAP_NET_RAW a link keeps the kernel's parameters: the error of its end names them, and what helps.
+    @Test(.row("W42"), arguments: [true, false])
+    func theEndOfALinkOfTheKernelNamesItsTimeout(mayCommand: Bool) async throws {
+        try await run(.bluetooth5) { _, radio, central in
+            await radio.setPermissions(mayCommand ? [.commands] : [])
+            let device = await radio.add(.battery)
+            let peer = try #require(await radio.id(of: device))
+            let link = try await central.connect(peer)
+            await radio.move(device, to: .outOfRange)
+            #expect(await link.disconnected() == .supervisionTimeout)
+            let error = await #expect(throws: BLEError.self) { _ = try await link.read(0x2A19) }
+            #expect(error?.code == .disconnected)
+            #expect(error?.hint?.hasPrefix("Move closer") == true)
+            #expect(error?.hint?.contains("420 ms") == !mayCommand)
+            #expect(error?.hint?.contains("cap_net_raw") == !mayCommand)
+        }
+    }
+
     /// After `HCIDEVRESET` the kernel sends no LE data until the adapter was switched off and on.
     @Test func noAdviceResetsTheAdapter() async throws {
         await VirtualTime.run { time in

@@ -20,6 +20,10 @@ struct Numbers: RandomNumberGenerator {
         case recovery
         /// How many links the controllers can have.
         case linkLimits
+        /// Which of them do not complete an attempt beyond that.
+        case stalls
+        /// Which of them lose the data of their links.
+        case dataLosses
     }
 
     private var state: UInt64

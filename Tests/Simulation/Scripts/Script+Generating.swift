@@ -25,6 +25,7 @@ extension Script {
         addSecurity()
         addLostBonds()
         addLinkLimits()
+        addDataLosses()
         steps.sort { ($0.time, $0.number) < ($1.time, $1.number) }
     }
 
@@ -187,11 +188,40 @@ extension Script {
                 links: numbers.chance(50) ? numbers.pick(1...4) : numbers.pick(1...16),
                 reaction: numbers.pick(Self.reactions))
         }
+        let stalling = stallingAdapters()
         linkLimits = adapters.indices.map { index in
-            let controller = personality(index)
-            let isSteady =
-                controller.deafness == nil && controller.losesEvery == nil && controller.scansBesideLinks
-            return isSteady ? drawn[index] : .ample
+            guard Self.imitation(adapters[index]).isSteady else { return .ample }
+            var limit = drawn[index]
+            if stalling.contains(index) { limit.reaction = .neverCompletes }
+            return limit
+        }
+    }
+
+    /// The adapters whose controllers do not complete an attempt beyond their limits: those that imitate one of that
+    /// kind, and some others. Not where another program shares the adapter: while a controller initiates it does not
+    /// scan for that program, and nothing is promised of how long that lasts.
+    private func stallingAdapters() -> [Int] {
+        var numbers = Numbers(seed: seed, .stalls)
+        return adapters.indices.filter { index in
+            let isDrawn = numbers.chance(10)
+            let isImitated = Self.imitation(adapters[index]).beyondLimit == .neverCompletes
+            return (isDrawn || isImitated) && !neighbours.contains(index)
+        }
+    }
+
+    /// Controllers that lose the data of their links, where they report what they hear, and no bonds are kept: what a
+    /// pairing loses, the faults of bonds simulate.
+    private mutating func addDataLosses() {
+        var numbers = Numbers(seed: seed, .dataLosses)
+        guard security.isEmpty else { return }
+        for index in adapters.indices where numbers.chance(15) {
+            let losses: [VirtualPersonality.DataLoss] = [
+                .received, .receivedEvery(numbers.pick([3, 10, 40])), .reordersEvery(numbers.pick([2, 5, 20])),
+                .sentBeyond(numbers.pick(1...4)),
+            ]
+            let loss = numbers.pick(losses)
+            guard Self.imitation(adapters[index]).isSteady else { continue }
+            dataLosses.append(DataLoss(adapter: index, loss: loss))
         }
     }
 
@@ -247,4 +277,9 @@ extension Script {
             return step
         }
     }
+}
+
+extension VirtualPersonality {
+    /// Whether it reports all that it hears.
+    fileprivate var isSteady: Bool { deafness == nil && losesEvery == nil && scansBesideLinks }
 }

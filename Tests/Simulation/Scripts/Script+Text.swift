@@ -3,6 +3,7 @@
 //     seed 42
 //     adapter bluetooth5
 //     linkLimit 3 fails 9
+//     dataLoss 0 receivedEvery 10
 //     recovery rescan
 //     peer honest
 //     length 10000
@@ -22,6 +23,7 @@ extension Script {
         var lines = ["seed \(seed)"]
         lines += adapters.map { "adapter \($0)" }
         lines += linkLimits.map(\.text)
+        lines += dataLosses.map(\.text)
         lines.append("recovery \(recovery)")
         lines += peers.map { "peer \($0.rawValue)" }
         lines += neighbours.map { "neighbour \($0)" }
@@ -58,6 +60,9 @@ extension Script {
         case ("linkLimit", 4):
             guard let limit = LinkLimit(words[1], words[2], words[3]) else { return false }
             linkLimits.append(limit)
+        case ("dataLoss", 4):
+            guard let loss = DataLoss(words[1], words[2], words[3]) else { return false }
+            dataLosses.append(loss)
         case ("recovery", 2):
             guard let limit = Self.recoveryLimits.first(where: { "\($0)" == words[1] }) else { return false }
             recovery = limit
@@ -103,6 +108,31 @@ extension Script.LinkLimit {
         case "fails": self.init(links: links, reaction: .fails(HCIStatus(rawValue: number)))
         case "refuses": self.init(links: links, reaction: .refuses(HCIStatus(rawValue: number)))
         case "stalls" where number == 0: self.init(links: links, reaction: .neverCompletes)
+        default: return nil
+        }
+    }
+}
+
+extension Script.DataLoss {
+    fileprivate var text: String {
+        let number =
+            switch loss {
+            case .received: 0
+            case .receivedEvery(let period), .reordersEvery(let period): period
+            case .sentBeyond(let count): count
+            }
+        return "dataLoss \(adapter) \(kind) \(number)"
+    }
+
+    fileprivate init?(_ adapter: String, _ kind: String, _ number: String) {
+        guard let adapter = Int(adapter), adapter >= 0, let number = Int(number), (0...1000).contains(number) else {
+            return nil
+        }
+        switch kind {
+        case "received" where number == 0: self.init(adapter: adapter, loss: .received)
+        case "receivedEvery" where number > 1: self.init(adapter: adapter, loss: .receivedEvery(number))
+        case "reordersEvery" where number > 1: self.init(adapter: adapter, loss: .reordersEvery(number))
+        case "sentBeyond" where number > 0: self.init(adapter: adapter, loss: .sentBeyond(number))
         default: return nil
         }
     }

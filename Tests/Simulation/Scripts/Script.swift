@@ -32,6 +32,8 @@ struct Script: Hashable, Sendable {
     var adapters = [Self.usualAdapter]
     /// One for each adapter: how many links its controller can have. An adapter without one can have one to each peer.
     var linkLimits: [LinkLimit] = []
+    /// What becomes of the data on the links of controllers that lose some, until the faults end.
+    var dataLosses: [DataLoss] = []
     /// How far the programs may go when an adapter has stopped reporting or responding.
     var recovery = RecoveryPolicy.Limit.rescan
     var peers: [PeerKind] = []
@@ -51,6 +53,21 @@ struct Script: Hashable, Sendable {
         var links: Int
         /// What it does about a connection attempt beyond that.
         var reaction: VirtualPersonality.BeyondLimit
+    }
+
+    /// What becomes of the data on the links of a controller.
+    struct DataLoss: Hashable, Sendable {
+        var adapter: Int
+        var loss: VirtualPersonality.DataLoss
+
+        var kind: String {
+            switch loss {
+            case .received: "received"
+            case .receivedEvery: "receivedEvery"
+            case .reordersEvery: "reordersEvery"
+            case .sentBeyond: "sentBeyond"
+            }
+        }
     }
 
     /// One thing that happens.
@@ -82,15 +99,26 @@ extension Script {
     /// The controller of an adapter.
     func personality(_ adapter: Int) -> VirtualPersonality {
         guard adapters.indices.contains(adapter) else { return .bluetooth5 }
-        var personality = VirtualPersonality.all.first { $0.name == adapters[adapter] }?.personality ?? .bluetooth5
+        var personality = Self.imitation(adapters[adapter])
         personality.linkLimit = linkLimit(adapter).links
         personality.beyondLimit = linkLimit(adapter).reaction
+        personality.losesData = dataLoss(adapter)
         return personality
+    }
+
+    /// The controller of this name, without what is drawn for an adapter.
+    static func imitation(_ name: String) -> VirtualPersonality {
+        VirtualPersonality.all.first { $0.name == name }?.personality ?? .bluetooth5
     }
 
     /// How many links the controller of an adapter can have.
     func linkLimit(_ adapter: Int) -> LinkLimit {
         linkLimits.indices.contains(adapter) ? linkLimits[adapter] : .ample
+    }
+
+    /// What becomes of the data on the links of an adapter; `nil` where all of it arrives, in order.
+    func dataLoss(_ adapter: Int) -> VirtualPersonality.DataLoss? {
+        dataLosses.first { $0.adapter == adapter }?.loss
     }
 }
 

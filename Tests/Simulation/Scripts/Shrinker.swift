@@ -54,6 +54,11 @@ enum Shrinker {
                 candidate.linkLimits = []
                 _ = await isSame(candidate)
             }
+            if !best.script.dataLosses.isEmpty {
+                var candidate = best.script
+                candidate.dataLosses = []
+                _ = await isSame(candidate)
+            }
             if best.script.recovery != .rescan {
                 var candidate = best.script
                 candidate.recovery = .rescan

@@ -20,7 +20,8 @@ extension EventCounts {
         + ["scan.heard", "scan.dropped", "scan.paused", "scan.resumed", "slow.within", "slow.beyond"]
         + [
             "effect.answerDropped", "effect.valuesDropped", "effect.servicesChanged", "effect.outOfSync",
-            "effect.linkLimit",
+            "effect.linkLimit", "effect.linkLimitUnreported", "dataLoss.received", "dataLoss.receivedEvery",
+            "dataLoss.reordersEvery", "dataLoss.sentBeyond",
         ]
         + ["done.neighbourScan", "done.neighbourConnect", "done.neighbourRead"]
         + Script.adapterNames.map { "controller.\($0)" }

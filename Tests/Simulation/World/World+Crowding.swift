@@ -7,12 +7,27 @@ import BareBLETestKit
 //
 // While faults go on, a connect beyond the limit of links fails or waits in its own time, as any other. After them
 // nobody keeps a link: as many peers are connected as the controller can have links, one more is refused because of the
-// limit and costs none of them its link, and it is connected after one of them has been disconnected.
+// limit and costs none of them its link, and it is connected after one of them has been disconnected. A controller that
+// does not complete an attempt beyond its limit reports no limit: there, that connect fails in its time.
 
 extension World {
     /// The adapters whose controllers cannot have a link to each of their peers.
     var crowdedAdapters: [Int] {
         hosts.indices.filter { index in script.linkLimit(index).links < peers.count { $0.adapter == index } }
+    }
+
+    /// Those whose controllers do not complete an attempt beyond the limit: each such connect takes all of its time, in
+    /// which the scan makes way, as for any peer that is not heard.
+    var stallingAdapters: [Int] {
+        crowdedAdapters.filter { script.linkLimit($0).reaction == .neverCompletes }
+    }
+
+    /// Whether scans by these controllers hear, once nothing is tried beyond the limits any more.
+    func checkScansWithoutAttempts(_ programs: [Host]) async {
+        let stalling = stallingAdapters
+        for (number, host) in programs.enumerated() where stalling.contains(index(of: host)) {
+            await checkHearing(host, number, until: loop.now() + Self.time)
+        }
     }
 
     /// Disconnects all links of an adapter.
@@ -53,6 +68,17 @@ extension World {
         return statistics.losses + statistics.recoverySteps
     }
 
+    /// Whether an error is what the limit of links of an adapter leads to.
+    ///
+    /// A controller that does not complete an attempt beyond its limit reports nothing by which the library could tell
+    /// the limit from a peer that is not heard: the attempt is cancelled at the end of its time.
+    private func isRefusal(_ error: BLEError?, on adapter: Int) -> Bool {
+        guard script.linkLimit(adapter).reaction == .neverCompletes else {
+            return error?.hciStatus?.saysTooManyLinks == true
+        }
+        return error?.code == .timedOut
+    }
+
     /// Whether a connect beyond the limit fails because of it, in its time, and leaves the links as they are. One that
     /// fails for another reason is repeated for a minute, as any other after the faults.
     ///
@@ -77,9 +103,12 @@ extension World {
             }
             let took = loop.now() - start
             isInterrupted = await interruptions(of: host) != known
-            if failed?.hciStatus?.saysTooManyLinks == true {
+            if isRefusal(failed, on: peer.adapter) {
                 if took > connectTime(of: peer) { fail("a connect beyond the limit of links took \(took)") }
-                guard let lost = await fault(ofLinksTo: linked) else { return eventCounts.add("effect.linkLimit") }
+                guard let lost = await fault(ofLinksTo: linked) else {
+                    if failed?.code == .timedOut { eventCounts.add("effect.linkLimitUnreported") }
+                    return eventCounts.add("effect.linkLimit")
+                }
                 if !isInterrupted { return fail("after a connect beyond the limit of links, \(lost)") }
             } else if failed == nil, !isInterrupted {
                 return fail("the controller of \(host.name) has its \(linked.count) links, and one more was made")

@@ -7,7 +7,7 @@ import BareBLETestKit
 //
 // | controller | what holds after the faults |
 // |---|---|
-// | loses events | somebody switches it off and on, and it loses none any more: as any other |
+// | loses events, or data of its links | somebody switches it off and on, and it loses nothing any more: as any other |
 // | does not scan beside links | a scan hears within a minute after the last link has ended |
 // | becomes deaf, and a permitted step helps | it becomes deaf again, and is heard again in the time of the steps before that one and of their pauses |
 // | becomes deaf, and none does | that none had an effect is reported in the time of the steps |
@@ -46,9 +46,13 @@ extension World {
 
     func index(of host: Host) -> Int { hosts.firstIndex { $0.name == host.name } ?? 0 }
 
-    /// Switches controllers that lose events off and on; they are replaced by ones that lose none.
+    /// Switches controllers that lose events, or data of their links, off and on; they are replaced by ones that lose
+    /// nothing. No promise holds beside such a loss: a link on which nothing arrives cannot be used.
     func replaceLossyControllers() async {
-        let lossy = hosts.indices.filter { script.personality($0).losesEvery != nil }
+        let lossy = hosts.indices.filter { index in
+            let personality = script.personality(index)
+            return personality.losesEvery != nil || personality.losesData != nil
+        }
         guard !lossy.isEmpty else { return }
         for index in lossy { await radio.powerOff(hosts[index].name) }
         // Programs look at their adapters every two seconds.
@@ -56,6 +60,7 @@ extension World {
         for index in lossy {
             var personality = script.personality(index)
             personality.losesEvery = nil
+            personality.losesData = nil
             await radio.setPersonality(personality, of: hosts[index].name)
             guard hosts[index].store == nil else {
                 try? await hosts[index].central.ready(powerOn: true)

@@ -28,12 +28,14 @@ extension World {
         }
         let crowds = crowded.map { adapter in time.task { await self.checkCrowd(adapter) } }
         let programs = hosts + neighbours.map(\.host)
+        let stalling = stallingAdapters
         let scans = programs.enumerated().compactMap { number, host in
-            script.personality(index(of: host)).scansBesideLinks
+            script.personality(index(of: host)).scansBesideLinks && !stalling.contains(index(of: host))
                 ? time.task { await self.checkHearing(host, number, until: end) } : nil
         }
         for check in checks + crowds + scans { try? await check.value }
         await checkScansWithoutLinks(programs)
+        await checkScansWithoutAttempts(programs)
         await sleep(until: end)
         if let (step, verb) = pending.min(by: { $0.key < $1.key }) {
             fail("step \(step) (\(verb)) has not ended a minute after the faults")

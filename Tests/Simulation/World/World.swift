@@ -129,6 +129,9 @@ actor World {
         for (index, name) in names.enumerated() {
             let personality = script.personality(index)
             eventCounts.add("controller.\(script.adapters[index])")
+            if let loss = script.dataLosses.first(where: { $0.adapter == index }) {
+                eventCounts.add("dataLoss.\(loss.kind)")
+            }
             // The radio comes with a first adapter.
             if name == "hci0" { await radio.setPersonality(personality) } else { await radio.addAdapter(personality) }
         }
