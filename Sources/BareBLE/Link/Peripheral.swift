@@ -108,7 +108,7 @@ extension Peripheral {
 
     /// The known database of the peer: from a validated cache, and from discovery; `nil` if nothing is known. If only
     /// some services were discovered, it does not contain the others.
-    public var database: GATTDatabase? { peerDatabase.database }
+    public var database: GATTDatabase? { peerDatabase.state.database }
 
     /// Returns the peer's signal strength, in dBm.
     ///
