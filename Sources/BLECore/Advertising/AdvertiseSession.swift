@@ -6,7 +6,7 @@
 // off. Remove at the first start what a killed program has left on air.
 //
 // Invariants:
-// - One command of the session is out at a time. `advance` alone sends, and it looks at all sets afresh: what is
+// - One command of the session is out at a time. `advance` alone sends, and it looks at all sets again: what is
 //   requested meanwhile changes the goal of a set, and takes effect with the response.
 // - `start` ends exactly once, by `started` or `failed`, and so does `stop`, by `stopped`; a stop also ends a start
 //   that is under way. After `failed` and `stopped` the identifier means nothing.

@@ -29,7 +29,7 @@
 
 /// Initiates connections, one at a time.
 package struct Initiator: ~Copyable {
-    /// Whom to connect to, and how.
+    /// The peer to connect to, and the parameters.
     package struct Attempt: Hashable, Sendable {
         package var initiation: LEInitiation
         /// The PHYs to initiate on with the extended command.
@@ -165,7 +165,7 @@ package struct Initiator: ~Copyable {
             }
         }
 
-        /// Whom the controller may still initiate a connection to.
+        /// The peer that the controller may still initiate a connection to.
         let peer: PeerID
         var confirmation: Confirmation?
         /// Whether a cancel that followed another response is in the queue or out.
