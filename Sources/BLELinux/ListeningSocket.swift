@@ -50,7 +50,7 @@ package struct AcceptedChannel: ~Copyable, Sendable {
     package consuming func take() -> LinkSocket { socket }
 }
 
-/// Where a socket listens.
+/// The address at which a socket listens.
 package enum ListeningAddress: Hashable, Sendable {
     /// The ATT channel of the adapter with this address.
     case attributeChannel(BluetoothAddress)

@@ -48,7 +48,7 @@ package struct AdvertiseSession: ~Copyable {
         case failed(HCICommandFailure)
     }
 
-    /// Where a set stands.
+    /// The status of a set.
     package enum Status: Hashable, Sendable {
         /// Not on air for the first time yet.
         case starting
@@ -239,7 +239,7 @@ package struct AdvertiseSession: ~Copyable {
         sweep = controller.hasSets ? Sweep() : nil
     }
 
-    /// Where a set stands.
+    /// Returns the status of a set.
     package func status(of id: SetID) -> Status {
         guard let entry = entries.first(where: { $0.id == id }) else { return .stopped }
         return switch entry.goal {

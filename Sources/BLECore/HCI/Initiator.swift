@@ -87,7 +87,7 @@ package struct Initiator: ~Copyable {
         }
     }
 
-    /// Why there is no link.
+    /// The reason that there is no link.
     package enum Failure: Error, Hashable, Sendable {
         /// The controller did not accept the command, or did not respond.
         case refused(HCICommandFailure)

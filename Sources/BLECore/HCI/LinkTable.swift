@@ -255,7 +255,7 @@ extension LinkTable {
         }
     }
 
-    /// Why the last link with a handle has ended; `nil` while there may be one.
+    /// Returns the reason that the last link with a handle has ended; `nil` while there may be one.
     package func lastEnd(of handle: ConnectionHandle) -> HCIStatus? {
         switch entries[handle]?.state {
         case .ended(let reason), .endedUnseen(let reason): reason
@@ -270,7 +270,7 @@ extension LinkTable {
         return now < time + Self.listingTime
     }
 
-    /// Why a link has ended, once.
+    /// Returns the reason that a link has ended, once.
     package mutating func takeReason(of link: LinkIdentity) -> HCIStatus? {
         reasons.removeValue(forKey: link.number)
     }
@@ -524,7 +524,7 @@ extension LinkTable {
         return encryptionWaiters(of: change.handle)
     }
 
-    /// Why the encryption of the last link with a handle has failed; `nil` if it has not.
+    /// Returns the reason that the encryption of the last link with a handle has failed; `nil` if it has not.
     package func encryptionFailure(of handle: ConnectionHandle) -> HCIStatus? { entries[handle]?.encryptionFailure }
 
     /// Has a task wait until the encryption of the link with a handle changes, or the link ends.
