@@ -80,7 +80,7 @@ package enum ListeningAddress: Hashable, Sendable {
         case AF_BLUETOOTH:
             var name = sockaddr_l2()
             let size = UInt32(MemoryLayout<sockaddr_l2>.size)
-            // The kernel does not say of these that they listen (SO_ACCEPTCONN is 0), but those of links have a peer.
+            // The kernel does not report of these that they listen (SO_ACCEPTCONN is 0), but those of links have a peer.
             guard unsafe ble_peer_address(descriptor, &name, size) == -ENOTCONN else {
                 throw SystemCallError(call: "getpeername", errno: EPROTOTYPE)
             }

@@ -103,7 +103,7 @@ package struct Initiator: ~Copyable {
         case adapterLost
         /// The attempt was cancelled, for the reason given, and the controller did not confirm that: it may continue.
         indirect case cancelUnconfirmed(Failure)
-        /// The attempt was cancelled, for the reason given, and the controller says that none is pending. It has not
+        /// The attempt was cancelled, for the reason given, and the controller reports that none is pending. It has not
         /// reported the end: a link to the peer may be up that nobody holds.
         indirect case endUnreported(Failure)
 

@@ -23,7 +23,7 @@
 
 /// A link as its owner knows it: handles are used again, numbers are not.
 package struct LinkIdentity: Hashable, Sendable {
-    /// The controller's number for the link; `nil` where the kernel does not say, and for a stand-in.
+    /// The controller's number for the link; `nil` where the kernel does not report it, and for a stand-in.
     package let handle: ConnectionHandle?
     package let number: UInt64
     package let peer: PeerID
@@ -443,7 +443,7 @@ extension LinkTable {
     /// The controller has said that it has no link with the handle of one that is up as far as was reported: the report
     /// of its end was lost. The reason is then known to nobody.
     ///
-    /// - Parameter beginnings: Those of the handle when the controller said so.
+    /// - Parameter beginnings: Those of the handle when the controller reported that.
     /// - Returns: The tasks to resume, and the handler of the link; `nil` where the link has ended,
     ///   or another one has its handle.
     package mutating func endedUnreported(

@@ -197,7 +197,7 @@ package struct PairingResponder: ~Copyable {
         case pairing(Pairing)
         /// The link is encrypted, or there are keys, and the rest is awaited.
         case settling(Pairing, until: BootInstant)
-        /// The link has ended; the kernel may say that the central has refused.
+        /// The link has ended; the kernel may report that the central has refused.
         case ending(Pairing, until: BootInstant)
         /// The security of the socket is being read.
         case checking(Pairing)

@@ -42,7 +42,7 @@ final class HCIChannel {
         case received(HCIEvent)
         /// Data of a link passes, in either direction; only while `passData` asks for it.
         case data(LinkData)
-        /// The kernel says that the adapter is switched off or gone.
+        /// The kernel reports that the adapter is switched off or gone.
         case lost(Adapter.Presence)
     }
 
