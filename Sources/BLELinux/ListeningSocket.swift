@@ -50,7 +50,7 @@ package struct AcceptedChannel: ~Copyable, Sendable {
     package consuming func take() -> LinkSocket { socket }
 }
 
-/// Where a socket listens.
+/// The address at which a socket listens.
 package enum ListeningAddress: Hashable, Sendable {
     /// The ATT channel of the adapter with this address.
     case attributeChannel(BluetoothAddress)
@@ -80,7 +80,7 @@ package enum ListeningAddress: Hashable, Sendable {
         case AF_BLUETOOTH:
             var name = sockaddr_l2()
             let size = UInt32(MemoryLayout<sockaddr_l2>.size)
-            // The kernel does not say of these that they listen (SO_ACCEPTCONN is 0), but those of links have a peer.
+            // The kernel does not report of these that they listen (SO_ACCEPTCONN is 0), but those of links have a peer.
             guard unsafe ble_peer_address(descriptor, &name, size) == -ENOTCONN else {
                 throw SystemCallError(call: "getpeername", errno: EPROTOTYPE)
             }

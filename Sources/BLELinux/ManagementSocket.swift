@@ -68,7 +68,7 @@ package struct ManagementSocket: ~Copyable, Sendable {
     private init(_ socket: consuming HCISocket, largestPacket: Int) {
         self.socket = socket
         self.largestPacket = largestPacket
-        // Any event: a header, and the most that its length field can say.
+        // Any event: a header, and the most that its length field can express.
         buffer = [UInt8](repeating: 0, count: 6 + 0xFFFF)
     }
 

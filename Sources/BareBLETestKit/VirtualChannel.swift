@@ -10,7 +10,7 @@ internal import BLECore
 internal import BLELinux
 internal import BareBLE
 
-/// What a virtual peripheral does with the channels that a central opens to one of its PSMs.
+/// The reaction of a virtual peripheral to channels that a central opens to one of its PSMs.
 public enum VirtualChannelReaction: Hashable, Sendable {
     /// It accepts each channel; `VirtualPeripheral.nextChannel(within:)` returns it.
     case accept

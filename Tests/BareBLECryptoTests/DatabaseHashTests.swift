@@ -53,7 +53,7 @@ struct DatabaseHashTests {
         #expect(cache.hashAgrees() == false)
     }
 
-    @Test("What cannot be verified says so")
+    @Test("What cannot be verified neither agrees nor disagrees")
     func unknown() throws {
         let hash = try Hex.decode(Self.hash)
         #expect(GATTCache(database: Self.sample, coverage: .whole(.full)).hashAgrees() == nil)

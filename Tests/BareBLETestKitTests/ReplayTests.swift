@@ -185,7 +185,7 @@ struct ReplayTests {
         try await replay.finish()
     }
 
-    @Test("Several links of a capture go to whom they belong")
+    @Test("Several links of a capture go to their peripherals")
     func eachClientGetsTheLinkOfItsPeer() async throws {
         let lamp = PeerID(address: BluetoothAddress(rawValue: 0xC0FF_EE00_0001), type: .random)
         let texts = ["peer: \(lamp)\n< 0a 0100", "< 0a 0200", "peer: \(lamp)\n< 0a 0300"]

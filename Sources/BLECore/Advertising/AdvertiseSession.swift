@@ -6,7 +6,7 @@
 // off. Remove at the first start what a killed program has left on air.
 //
 // Invariants:
-// - One command of the session is out at a time. `advance` alone sends, and it looks at all sets afresh: what is
+// - One command of the session is out at a time. `advance` alone sends, and it looks at all sets again: what is
 //   requested meanwhile changes the goal of a set, and takes effect with the response.
 // - `start` ends exactly once, by `started` or `failed`, and so does `stop`, by `stopped`; a stop also ends a start
 //   that is under way. After `failed` and `stopped` the identifier means nothing.
@@ -48,7 +48,7 @@ package struct AdvertiseSession: ~Copyable {
         case failed(HCICommandFailure)
     }
 
-    /// Where a set stands.
+    /// The status of a set.
     package enum Status: Hashable, Sendable {
         /// Not on air for the first time yet.
         case starting
@@ -239,7 +239,7 @@ package struct AdvertiseSession: ~Copyable {
         sweep = controller.hasSets ? Sweep() : nil
     }
 
-    /// Where a set stands.
+    /// Returns the status of a set.
     package func status(of id: SetID) -> Status {
         guard let entry = entries.first(where: { $0.id == id }) else { return .stopped }
         return switch entry.goal {

@@ -53,7 +53,7 @@ package struct InstanceSession: ~Copyable {
         case failed(ManagementCommandFailure)
     }
 
-    /// Where an instance stands.
+    /// The status of an instance.
     package enum Status: Hashable, Sendable {
         /// Not on air for the first time yet.
         case starting
@@ -196,7 +196,7 @@ package struct InstanceSession: ~Copyable {
 
     package init() {}
 
-    /// Where an instance stands.
+    /// Returns the status of an instance.
     package func status(of id: InstanceID) -> Status {
         guard let entry = entries.first(where: { $0.id == id }) else { return .stopped }
         return switch entry.goal {

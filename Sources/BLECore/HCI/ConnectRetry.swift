@@ -23,7 +23,7 @@
 
 /// Decides the next step of a connect.
 package struct ConnectRetry: ~Copyable {
-    /// Why no socket is attached to a link, as far as it matters here.
+    /// The reason that no socket is attached to a link, as far as it matters here.
     package enum AttachFailure: Hashable, Sendable {
         /// Another socket is connected or connecting to the peer.
         case busy

@@ -14,7 +14,7 @@
 //   same, because the event that gave the credit back may have been lost on an overflowing socket.
 // - A cancelled command that is out keeps its place until its response comes; only its caller is released.
 //
-// The queue never acts: it returns what to do, in order. Who owns the socket also owns the queue.
+// The queue never acts: it returns what to do, in order. The owner of the socket also owns the queue.
 
 /// Keeps one HCI command out at a time and matches responses to it.
 package struct HCICommandQueue: ~Copyable {

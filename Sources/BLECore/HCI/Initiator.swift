@@ -29,7 +29,7 @@
 
 /// Initiates connections, one at a time.
 package struct Initiator: ~Copyable {
-    /// Whom to connect to, and how.
+    /// The peer to connect to, and the parameters.
     package struct Attempt: Hashable, Sendable {
         package var initiation: LEInitiation
         /// The PHYs to initiate on with the extended command.
@@ -87,7 +87,7 @@ package struct Initiator: ~Copyable {
         }
     }
 
-    /// Why there is no link.
+    /// The reason that there is no link.
     package enum Failure: Error, Hashable, Sendable {
         /// The controller did not accept the command, or did not respond.
         case refused(HCICommandFailure)
@@ -103,7 +103,7 @@ package struct Initiator: ~Copyable {
         case adapterLost
         /// The attempt was cancelled, for the reason given, and the controller did not confirm that: it may continue.
         indirect case cancelUnconfirmed(Failure)
-        /// The attempt was cancelled, for the reason given, and the controller says that none is pending. It has not
+        /// The attempt was cancelled, for the reason given, and the controller reports that none is pending. It has not
         /// reported the end: a link to the peer may be up that nobody holds.
         indirect case endUnreported(Failure)
 
@@ -165,7 +165,7 @@ package struct Initiator: ~Copyable {
             }
         }
 
-        /// Whom the controller may still initiate a connection to.
+        /// The peer that the controller may still initiate a connection to.
         let peer: PeerID
         var confirmation: Confirmation?
         /// Whether a cancel that followed another response is in the queue or out.

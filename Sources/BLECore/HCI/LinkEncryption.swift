@@ -17,7 +17,7 @@
 
 /// Encrypts links by command, one at a time.
 package struct LinkEncryption: ~Copyable {
-    /// Why a link is not encrypted.
+    /// The reason that a link is not encrypted.
     package enum Failure: Error, Hashable, Sendable {
         /// The controller did not accept the command, or the kernel did not pass it on.
         case refused(HCICommandFailure)

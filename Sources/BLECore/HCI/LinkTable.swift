@@ -23,7 +23,7 @@
 
 /// A link as its owner knows it: handles are used again, numbers are not.
 package struct LinkIdentity: Hashable, Sendable {
-    /// The controller's number for the link; `nil` where the kernel does not say, and for a stand-in.
+    /// The controller's number for the link; `nil` where the kernel does not report it, and for a stand-in.
     package let handle: ConnectionHandle?
     package let number: UInt64
     package let peer: PeerID
@@ -255,7 +255,7 @@ extension LinkTable {
         }
     }
 
-    /// Why the last link with a handle has ended; `nil` while there may be one.
+    /// Returns the reason that the last link with a handle has ended; `nil` while there may be one.
     package func lastEnd(of handle: ConnectionHandle) -> HCIStatus? {
         switch entries[handle]?.state {
         case .ended(let reason), .endedUnseen(let reason): reason
@@ -270,7 +270,7 @@ extension LinkTable {
         return now < time + Self.listingTime
     }
 
-    /// Why a link has ended, once.
+    /// Returns the reason that a link has ended, once.
     package mutating func takeReason(of link: LinkIdentity) -> HCIStatus? {
         reasons.removeValue(forKey: link.number)
     }
@@ -443,7 +443,7 @@ extension LinkTable {
     /// The controller has said that it has no link with the handle of one that is up as far as was reported: the report
     /// of its end was lost. The reason is then known to nobody.
     ///
-    /// - Parameter beginnings: Those of the handle when the controller said so.
+    /// - Parameter beginnings: Those of the handle when the controller reported that.
     /// - Returns: The tasks to resume, and the handler of the link; `nil` where the link has ended,
     ///   or another one has its handle.
     package mutating func endedUnreported(
@@ -524,7 +524,7 @@ extension LinkTable {
         return encryptionWaiters(of: change.handle)
     }
 
-    /// Why the encryption of the last link with a handle has failed; `nil` if it has not.
+    /// Returns the reason that the encryption of the last link with a handle has failed; `nil` if it has not.
     package func encryptionFailure(of handle: ConnectionHandle) -> HCIStatus? { entries[handle]?.encryptionFailure }
 
     /// Has a task wait until the encryption of the link with a handle changes, or the link ends.

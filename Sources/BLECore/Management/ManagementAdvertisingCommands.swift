@@ -5,7 +5,7 @@
 // replaces the instance. The older Add Advertising (0x003E) has no use here: it cannot set the interval. Set
 // Advertising (0x0029) must not be used: with it, the kernel cannot connect.
 
-/// What an advertising instance is to be, and what a kernel supports, one bit each.
+/// The properties of an advertising instance, and those that a kernel supports, one bit each.
 ///
 /// Spec: Bluetooth Management API, Add Advertising Command and Add Extended Advertising Parameters Command.
 package struct ManagementAdvertisingFlags: OptionSet, Hashable, Sendable {
@@ -122,7 +122,7 @@ package struct ManagementRemoveAdvertising: ManagementInstanceCommand {
 ///
 /// Spec: MGMT_OP_ADD_EXT_ADV_PARAMS; Bluetooth Management API, Add Extended Advertising Parameters Command.
 package struct ManagementAddExtendedAdvertisingParameters: ManagementCommand {
-    /// What the kernel has made of the parameters.
+    /// The parameters that the kernel has accepted.
     package struct Accepted: Hashable, Sendable {
         package let instance: UInt8
         /// The transmit power in dBm; 127 if it is not known.

@@ -23,7 +23,7 @@
 //
 // A packet may contain keys: it is overwritten as soon as it was written.
 //
-// The queue never acts: it returns what to do, in order. Whoever owns the socket also owns the queue.
+// The queue never acts: it returns what to do, in order. The owner of the socket also owns the queue.
 
 /// The failure of a command to the management interface.
 package struct ManagementCommandFailure: Error, Hashable, Sendable, CustomStringConvertible {

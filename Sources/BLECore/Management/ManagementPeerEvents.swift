@@ -31,7 +31,7 @@ package struct ManagementDeviceConnected: Hashable, Sendable {
 ///
 /// Spec: MGMT_EV_DEVICE_DISCONNECTED; Bluetooth Management API, Device Disconnected Event.
 package struct ManagementDeviceDisconnected: Hashable, Sendable {
-    /// Why a link has ended.
+    /// The reason that a link has ended.
     package struct Reason: RawRepresentable, Hashable, Sendable {
         package let rawValue: UInt8
 

@@ -124,7 +124,7 @@ package struct RecoveryLadder: ~Copyable {
         }
     }
 
-    /// Why steps are being taken; `nil` while none are.
+    /// The reason that steps are being taken; `nil` while none are.
     package var reason: RecoveryPolicy.Reason? { trouble?.reason }
 
     /// Runs before the program was started.

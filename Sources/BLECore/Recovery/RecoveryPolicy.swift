@@ -59,7 +59,7 @@ extension RecoveryPolicy {
     }
 }
 
-/// Why a step of recovery was not taken, or did not succeed.
+/// The reason that a step of recovery was not taken, or did not succeed.
 package enum RecoveryFailure: Error, Hashable, Sendable {
     /// This process may not take it, and no helper program does it for it: with the system's message.
     case notPermitted(String)

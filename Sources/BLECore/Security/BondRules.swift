@@ -251,7 +251,7 @@ extension BondRefusal: CustomStringConvertible {
     /// The reason, as part of a sentence.
     package var description: String {
         switch self {
-        case .notForStorage: "the peer did not bond, or did not tell its identity"
+        case .notForStorage: "the peer did not bond, or did not send its identity"
         case .noIdentity: "the address is neither public nor static random"
         case .foreignKey: "a key belongs to another identity"
         case .noKey: "there is no key"

@@ -90,7 +90,7 @@ package struct ManagementSetup: ~Copyable {
         }
     }
 
-    /// Why an adapter is not set up, or a list not loaded.
+    /// The reason that an adapter is not set up, or a list not loaded.
     package enum Failure: Error, Hashable, Sendable {
         /// The process had no CAP_NET_ADMIN when it opened the socket.
         case notPermitted

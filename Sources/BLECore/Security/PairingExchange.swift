@@ -120,7 +120,7 @@ package struct PairingExchange: ~Copyable {
         package let keySize: UInt8
     }
 
-    /// Why there is no bond.
+    /// The reason that there is no bond.
     package enum Failure: Error, Hashable, Sendable {
         /// The kernel refused a command.
         case command(ManagementCommandCode, ManagementStatus)

@@ -86,7 +86,7 @@ package struct PairingResponder: ~Copyable {
         }
     }
 
-    /// Why there is no bond.
+    /// The reason that there is no bond.
     package enum Failure: Error, Hashable, Sendable {
         /// There is one, and it is not to be replaced.
         case bondExists

@@ -42,7 +42,7 @@ extension Adapter {
     /// How much later than it should the report of an end may come: after the response to a command for the link.
     private static let endGrace: Duration = .seconds(1)
 
-    /// Looks at what the controller says of a command for a link: where it has no such link, the report of its end is
+    /// Looks at the controller's response to a command for a link: where it has no such link, the report of its end is
     /// late, or was lost for the kernel too, which would keep the link for as long as a socket is open.
     func noticeEnd(of link: LinkIdentity, _ status: HCIStatus?) {
         guard status == .unknownConnection, links.isCurrent(link), let handle = link.handle else { return }
@@ -75,7 +75,7 @@ extension Adapter {
         guard let handle = link.handle else {
             throw BLEError(
                 .notSupported, subject: "\(link.peer)", during: operation,
-                because: "the kernel does not say which of the controller's links this is",
+                because: "the kernel does not report which of the controller's links this is",
                 hint: "Connect again through an adapter: a stand-in for a link has no controller.")
         }
         guard links.isCurrent(link) else {

@@ -214,7 +214,7 @@ extension Adapter {
         watchPresence()
     }
 
-    /// Compares what the kernel says of the adapter with what is known here.
+    /// Compares what the kernel reports of the adapter with what is known here.
     func checkPresence() {
         if presence == .gone { return lookForReturn() }
         guard let index = info?.index else { return }

@@ -58,7 +58,7 @@ extension Adapter {
     }
 
     private func restorePower(of adapter: ControllerInfo) async {
-        // Who has switched it on meanwhile may have links, and an idle program looks for nothing.
+        // A program that has switched it on meanwhile may have links, and an idle program looks for nothing.
         checkPresence()
         guard presence == .down else { return }
         do throws(RecoveryFailure) {

@@ -34,7 +34,7 @@ package import Logging
 
 /// Scans and connects through one adapter of this machine.
 package actor Adapter {
-    /// How the adapter is.
+    /// The presence of the adapter.
     package enum Presence: Hashable, Sendable {
         /// Not looked for yet.
         case unknown
@@ -127,13 +127,13 @@ package actor Adapter {
 
     /// What is known of the controller, or is safe to assume.
     var traits: ControllerTraits { identification.traits }
-    /// Whether the controller is known to connect on secondary channels.
+    /// A Boolean value that indicates whether the controller is known to connect on secondary channels.
     package var hasExtendedConnect: Bool { traits.hasExtendedConnect }
 
     /// The adapter's address, once it has been found.
     package var address: BluetoothAddress? { info?.address }
 
-    /// How the adapter is, as far as is known.
+    /// The presence of the adapter, as far as is known.
     package var presence: Presence { monitor.presence }
 
     var info: ControllerInfo? { monitor.info }

@@ -37,7 +37,7 @@ package final class HeldReservation: Sendable {
     }
 }
 
-/// Where an adapter's descriptors come from: the kernel, or stand-ins for it in tests.
+/// The source of an adapter's descriptors: the kernel, or stand-ins for it in tests.
 package struct AdapterSystem: Sendable {
     /// All adapters, by index.
     package var list: @Sendable () throws(SystemCallError) -> [ControllerInfo]

@@ -4,7 +4,7 @@ internal import BLELinux
 // The raw sockets of one adapter: commands, their responses and the ends of links on one; reports, and the beginnings
 // and updates of links, which are LE events, on the other.
 //
-// Duties: send commands in their turn (`HCICommandQueue`), know for whom each was sent, read and parse events, count
+// Duties: send commands in their turn (`HCICommandQueue`), know the caller of each, read and parse events, count
 // what is wrong with them, and trace every packet, without keys.
 //
 // Invariants
@@ -42,7 +42,7 @@ final class HCIChannel {
         case received(HCIEvent)
         /// Data of a link passes, in either direction; only while `passData` asks for it.
         case data(LinkData)
-        /// The kernel says that the adapter is switched off or gone.
+        /// The kernel reports that the adapter is switched off or gone.
         case lost(Adapter.Presence)
     }
 

@@ -31,7 +31,7 @@ final class LinkAcceptor {
     private let loop: EventLoop
     private let socket: AcceptingSocket
     private var handler: Handler?
-    /// Who has begun to listen.
+    /// The object that has begun to listen.
     private var owner: ObjectIdentifier?
     private var unclaimed: [Unclaimed] = []
     /// The links that this program's controller has initiated, and that have not ended.

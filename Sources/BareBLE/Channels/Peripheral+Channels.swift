@@ -92,7 +92,7 @@ extension Peripheral {
         for channel in channels.removeAll() { channel.assumeIsolated { $0.linkEnded(reason) } }
     }
 
-    /// Whether the link is still up at the controller, as far as is known.
+    /// Returns whether the link is still up at the controller, as far as is known.
     package func isLinkUp() async -> Bool {
         guard link.isUsable else { return false }
         return await controls?.isUp() ?? true

@@ -3,10 +3,9 @@ internal import BLELinux
 internal import Logging
 
 // Owns the known services of one peer: the machine that decides what is valid, the stored cache, and the tasks that
-// wait for changes or observe them.
+// wait for changes or observe them. What is known is asked of the machine itself, `state`.
 //
 // Duties
-// - Resolves references with the known database, and decides what a call must discover first.
 // - Resumes every call that waits for another call's discovery, for the end of a rediscovery, or for a disk, exactly
 //   once.
 // - Compares the peer's Database Hash with the discovered database, and stores what is worth storing.
@@ -24,7 +23,8 @@ final class PeerDatabase {
     private let computeHash: (@Sendable (DatabaseHashMessage) -> [UInt8])?
     private let loop: EventLoop
     private let log: LinkLog
-    private var state: DatabaseState
+    /// What is known, and how far it can be relied on. Only this type changes it.
+    private(set) var state: DatabaseState
     private var observation: ServiceChangedObservation
     /// The extended properties that were read. They are not part of the database.
     private var extendedProperties: [GATTCharacteristic: GATTDescriptor.ExtendedProperties] = [:]
@@ -77,59 +77,16 @@ final class PeerDatabase {
 // MARK: - The known database
 
 extension PeerDatabase {
-    var database: GATTDatabase? { state.database }
-    var services: [GATTService] { state.services }
-    var coverage: GATTDatabase.Coverage { state.coverage }
-    var isFromCache: Bool { state.isFromCache }
-    /// Whether no known part is stale.
-    var isSettled: Bool { state.isSettled }
-    /// The number of service changes on this link. Calls compare it to detect a change while they were pending.
-    var changeCount: UInt64 { state.changeCount }
-    /// The handle from which the peer announces changes, if it does.
-    var serviceChangedHandle: AttributeHandle? { state.serviceChangedHandle }
     /// The characteristic to which the client's features are written, if the database is cached.
     var clientFeatures: GATTCharacteristic? { policy.isCaching ? state.clientFeaturesCharacteristic : nil }
 
-    /// Whether `characteristic`, from an earlier state of the database, no longer exists or has changed.
-    func contradicts(_ characteristic: GATTCharacteristic) -> Bool { state.contradicts(characteristic) }
-
-    /// Whether `characteristic`, from an earlier state of the database, is known to exist unchanged.
-    func confirms(_ characteristic: GATTCharacteristic) -> Bool { state.confirms(characteristic) }
-
-    /// Whether `characteristic`, known when `changeCount` was `changes`, can be relied on: nothing has changed since,
-    /// or it is known to exist unchanged.
-    func confirms(_ characteristic: GATTCharacteristic, since changes: UInt64) -> Bool {
-        changes == state.changeCount || state.confirms(characteristic)
-    }
-
-    /// Whether a call that relied on `old`, the database known before, may be retried.
-    func allows(
-        _ rule: RetryRule, since old: GATTDatabase, types: [AttributeHandle: BluetoothUUID]
-    ) -> Bool {
-        state.allows(rule, since: old, types: types)
-    }
-
-    /// The handles of a call that relied on `old` whose types the peer must be asked for before it may be retried.
-    func undecidedHandles(_ rule: RetryRule, since old: GATTDatabase) -> [AttributeHandle] {
-        state.undecidedHandles(rule, since: old)
-    }
-
     /// Returns the one characteristic that `reference` means, if the known database is enough to decide.
-    ///
-    /// - Parameter soFar: Whether the only known match is enough, although others may exist.
-    func known(_ reference: CharacteristicReference, soFar: Bool = false) -> GATTCharacteristic? {
-        guard let database = state.database else { return nil }
-        // If not everything is known, the n-th known one need not be the n-th one, nor the only one. A caller that
-        // lists by hand has chosen.
-        if case .uuid(_, let service, let index) = reference, !state.isKnown(service, to: .structure) {
-            guard index == nil, service != nil || soFar || state.hasListing else { return nil }
+    func known(_ reference: CharacteristicReference) -> GATTCharacteristic? {
+        switch reference {
+        case .handle(let handle): state.known(containing: handle)
+        case .uuid(let uuid, let service, let index): state.known(uuid, in: service, index: index)
+        case .characteristic(let characteristic): state.known(characteristic)
         }
-        if case .characteristic(let characteristic) = reference {
-            return database.characteristic(valueHandle: characteristic.valueHandle) == nil
-                || state.contradicts(characteristic) ? nil : characteristic
-        }
-        guard let found = try? database.resolve(reference, for: "", at: "") else { return nil }
-        return state.stale.contains(found.valueHandle) ? nil : found
     }
 
     func extendedProperties(of characteristic: GATTCharacteristic) -> GATTDescriptor.ExtendedProperties? {
@@ -144,17 +101,10 @@ extension PeerDatabase {
 // MARK: - Discoveries
 
 extension PeerDatabase {
-    /// Returns the next step of a call that needs `services`, or all, to `level`.
-    func nextStep(toKnow services: [BluetoothUUID]?, to level: DiscoveryLevel) -> DatabaseState.DiscoveryStep {
-        state.nextStep(toKnow: services, to: level)
-    }
-
     /// Begins a discovery, and returns its number. `found` or `discoveryFailed` reports its end.
     func discoveryBegan(of services: [BluetoothUUID]?, level: DiscoveryLevel) -> UInt64 {
         state.discoveryBegan(of: services, level: level)
     }
-
-    func isRunning(_ discovery: UInt64) -> Bool { state.isRunning(discovery) }
 
     func discoveryFailed(_ discovery: UInt64) {
         state.ended(discovery)
@@ -339,9 +289,6 @@ extension PeerDatabase {
 
     func resynchronizationEnded() { isResynchronizing = false }
 
-    /// Whether the peer's hash is that of the known database.
-    func isConfirmed(by reading: DatabaseState.HashReading) -> Bool { state.isConfirmed(by: reading) }
-
     /// Forgets everything, because a response of the peer contradicts it. Returns whether it did: not twice within a
     /// pause.
     func purge(at now: BootInstant) -> Bool {
@@ -354,15 +301,6 @@ extension PeerDatabase {
 // MARK: - The cache
 
 extension PeerDatabase {
-    /// The known database with its hash, for storage; `nil` while nothing is known for certain.
-    var cache: GATTCache? { state.cache }
-
-    /// Whether the peer's hash is unknown although the peer may have one.
-    var lacksHash: Bool { state.lacksHash }
-
-    /// Whether a cache waits for the peer's hash.
-    var awaitsHash: Bool { state.awaitsHash }
-
     /// Whether the hash must be read before any other request: a cache waits for it, or one is to be stored, which must
     /// not be older than its hash.
     func mustReadHash() -> Bool {

@@ -21,7 +21,7 @@ extension Peripheral {
     /// - Throws: `BLEError` with `.timedOut`, `.disconnected`, `.cancelled`. A peer that refuses to return its hash is
     ///   not an error.
     public func cache(timeout: Duration? = nil) async throws(BLEError) -> GATTCache? {
-        if peerDatabase.lacksHash, end == nil {
+        if peerDatabase.state.lacksHash, end == nil {
             let context = context("read the database hash", within: timeout ?? Self.valueTimeout)
             let reading = try await calling(context) { () async throws(BLEError) in
                 try await databaseHash(in: context)
@@ -37,13 +37,13 @@ extension Peripheral {
         if await useRemembered(in: context) { return protection.validated() }
         if end != nil { throw endError(during: context.operation) }
         guard peerDatabase.mustReadHash() else { return protection.validated() }
-        let awaited = peerDatabase.awaitsHash
+        let awaited = peerDatabase.state.awaitsHash
         let reading = try await databaseHash(in: context)
         peerDatabase.hashRead(reading)
-        if awaited, !peerDatabase.isFromCache { kept.contradicted() }
+        if awaited, !peerDatabase.state.isFromCache { kept.contradicted() }
         protection.validated()
         logger.debug(
-            "database hash read", metadata: ["peer": "\(name)", "cacheIsUsed": "\(peerDatabase.isFromCache)"])
+            "database hash read", metadata: ["peer": "\(name)", "cacheIsUsed": "\(peerDatabase.state.isFromCache)"])
     }
 
     /// Reads the peer's Database Hash by its type, which requires no handle.
@@ -91,8 +91,8 @@ extension Peripheral {
         }
         if contradiction == .outOfSync {
             let reading = try await databaseHash(in: context)
-            if peerDatabase.isConfirmed(by: reading) {
-                guard let known, known != peerDatabase.database else { return true }
+            if peerDatabase.state.isConfirmed(by: reading) {
+                guard let known, known != peerDatabase.state.database else { return true }
                 return try await mayRetry(known, in: context)
             }
             // Of the calls that were refused together, the first one discovers; a peer without a hash cannot confirm
@@ -100,7 +100,7 @@ extension Peripheral {
             if let known, before != peerDatabase.resynchronizationCount, !reading.isValue {
                 return try await mayRetry(known, in: context)
             }
-            guard let old = peerDatabase.database else {
+            guard let old = peerDatabase.state.database else {
                 peerDatabase.hashRead(reading)
                 if let known { return try await mayRetry(known, in: context) }
                 if case .never = context.retryRule { throw changed(during: context.operation) }
@@ -109,7 +109,7 @@ extension Peripheral {
             try await discoverAgain(after: reading, old, in: context)
             return try await mayRetry(old, in: context)
         }
-        guard let old = peerDatabase.database else { return false }
+        guard let old = peerDatabase.state.database else { return false }
         try await discoverAgain(after: nil, old, in: context)
         return try await mayRetry(old, in: context)
     }
@@ -117,7 +117,7 @@ extension Peripheral {
     private func discoverAgain(
         after reading: DatabaseState.HashReading?, _ old: GATTDatabase, in context: CallContext
     ) async throws(BLEError) {
-        let coverage = peerDatabase.coverage
+        let coverage = peerDatabase.state.coverage
         guard peerDatabase.purge(at: loop.now()) else {
             throw BLEError(
                 .servicesChanged, subject: name, during: context.operation,
@@ -144,7 +144,7 @@ extension Peripheral {
             peerDatabase.reportChange(of: old.services)
             throw error
         }
-        let new = peerDatabase.database
+        let new = peerDatabase.state.database
         for characteristic in old.characteristics
         where new?.characteristic(valueHandle: characteristic.valueHandle) != characteristic {
             endSubscriptions(in: characteristic.valueHandle...characteristic.valueHandle)
@@ -160,14 +160,14 @@ extension Peripheral {
     /// discovered again: of that, the types of these handles are requested.
     private func mayRetry(_ old: GATTDatabase, in context: CallContext) async throws(BLEError) -> Bool {
         var types: [AttributeHandle: BluetoothUUID] = [:]
-        for handle in peerDatabase.undecidedHandles(context.retryRule, since: old) {
+        for handle in peerDatabase.state.undecidedHandles(context.retryRule, since: old) {
             do throws(BLEError) {
                 types[handle] = try await lookUpType(at: handle, in: context)
             } catch {
                 guard error.attError == .attributeNotFound || error.attError == .invalidHandle else { throw error }
             }
         }
-        guard peerDatabase.allows(context.retryRule, since: old, types: types) else {
+        guard peerDatabase.state.allows(context.retryRule, since: old, types: types) else {
             throw changed(during: context.operation)
         }
         return true

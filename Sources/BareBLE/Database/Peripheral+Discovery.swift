@@ -17,7 +17,7 @@ extension Peripheral {
     /// Nothing is requested from the peer. A service that the peer has announced to have changed is left out until it
     /// has been rediscovered.
     public var services: [GATTService] {
-        peerDatabase.services
+        peerDatabase.state.services
     }
 
     /// Discovers the peer's database, or certain services of it, and keeps what was found in `database`.
@@ -50,7 +50,7 @@ extension Peripheral {
             } else {
                 try await ensureDiscovered(services, to: level, in: context)
             }
-            guard let known = peerDatabase.database else { throw changed(during: context.operation) }
+            guard let known = peerDatabase.state.database else { throw changed(during: context.operation) }
             return services.map { known.restricted(to: $0) } ?? known
         }
     }
@@ -91,14 +91,14 @@ extension Peripheral {
     ) async throws(BLEError) {
         var attempts = 0
         while true {
-            switch peerDatabase.nextStep(toKnow: services, to: level) {
+            switch peerDatabase.state.nextStep(toKnow: services, to: level) {
             case .proceed:
                 return
             case .awaitRediscovery:
                 try await awaitRediscovery(in: context)
             case .awaitDiscovery(let running):
                 try await awaitDatabase(in: context) {
-                    running.contains { !peerDatabase.isRunning($0) }
+                    running.contains { !peerDatabase.state.isRunning($0) }
                 }
             case .discover(let unsought):
                 // A peer whose services change faster than they can be discovered must not keep a call pending for
@@ -164,12 +164,12 @@ extension Peripheral {
         case .characteristic(let characteristic):
             try await awaitRediscovery(in: context)
             // Nothing known contradicts it.
-            if !peerDatabase.contradicts(characteristic) { return characteristic }
+            if !peerDatabase.state.contradicts(characteristic) { return characteristic }
             throw changed(during: context.operation)
         case .handle, .uuid:
             try await ensureDiscovered(nil, to: .structure, reach: .subscribable, in: context)
         }
-        guard let database = peerDatabase.database else { throw changed(during: context.operation) }
+        guard let database = peerDatabase.state.database else { throw changed(during: context.operation) }
         return try database.resolve(reference, for: context.operation, at: name)
     }
 }

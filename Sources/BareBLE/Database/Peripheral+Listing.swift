@@ -183,7 +183,7 @@ extension Peripheral {
     ) async throws(BLEError) -> (outcome: GATTOutcome, changes: UInt64) {
         try check(handle: range.lowerBound, in: context)
         return try await recovering(context) { () async throws(BLEError) in
-            let changes = peerDatabase.changeCount
+            let changes = peerDatabase.state.changeCount
             return (try await run(in: context, start: start), changes)
         }
     }
@@ -191,7 +191,7 @@ extension Peripheral {
     /// Adds a listing to the known database, unless the peer has announced a change since there were `changes`: the
     /// listing may be older than it.
     private func remember(since changes: UInt64, _ adding: (GATTDatabase) -> GATTDatabase) {
-        guard changes == peerDatabase.changeCount else { return }
+        guard changes == peerDatabase.state.changeCount else { return }
         peerDatabase.add(adding)
     }
 

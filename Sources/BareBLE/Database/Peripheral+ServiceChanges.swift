@@ -111,7 +111,7 @@ extension Peripheral {
         for _ in 0..<2 {
             if peerDatabase.isServiceChangedEnabled { return }
             let characteristic = try await serviceChangedCharacteristic(in: context)
-            let changes = peerDatabase.changeCount
+            let changes = peerDatabase.state.changeCount
             while peerDatabase.isEnablingServiceChanged {
                 try await awaitDatabase(in: context) { !peerDatabase.isEnablingServiceChanged }
             }
@@ -144,8 +144,8 @@ extension Peripheral {
         var isEnabled = false
         defer { peerDatabase.serviceChangedEnabled(isEnabled) }
         try await writeClientFeatures(in: context)
-        guard peerDatabase.confirms(characteristic, since: changes) else { return false }
-        var descriptor = peerDatabase.database?.cccd(of: characteristic)
+        guard peerDatabase.state.confirms(characteristic, since: changes) else { return false }
+        var descriptor = peerDatabase.state.database?.cccd(of: characteristic)
         if descriptor == nil {
             do {
                 descriptor = try await findDescriptors(of: characteristic, in: context)
@@ -155,7 +155,7 @@ extension Peripheral {
             }
         }
         // A call that the peer contradicts has discovered everything again.
-        if peerDatabase.contradicts(characteristic) { return false }
+        if peerDatabase.state.contradicts(characteristic) { return false }
         let result = await begin(
             SubscriptionHub.ownSubscriber, to: characteristic, by: descriptor, preferring: .indication,
             into: .stream(StreamBuffer(of: name, capacity: 1, policy: .dropOldest)), in: context)
@@ -233,7 +233,7 @@ extension Peripheral {
         guard end == nil else { return }
         switch peerDatabase.nextRediscovery(at: loop.now()) {
         case .nothing:
-            if peerDatabase.isSettled, peerDatabase.settled() { enableServiceChangedAgain() }
+            if peerDatabase.state.isSettled, peerDatabase.settled() { enableServiceChangedAgain() }
         case .at(let moment):
             peerDatabase.armTimer(for: moment) { moment in
                 loop.schedule(at: moment) { [weak self] in
@@ -284,10 +284,10 @@ extension Peripheral {
 
     /// Returns when no known part is stale.
     func awaitRediscovery(in context: CallContext) async throws(BLEError) {
-        while !peerDatabase.isSettled {
+        while !peerDatabase.state.isSettled {
             rediscover()
-            if peerDatabase.isSettled { return }
-            try await awaitDatabase(in: context) { peerDatabase.isSettled }
+            if peerDatabase.state.isSettled { return }
+            try await awaitDatabase(in: context) { peerDatabase.state.isSettled }
         }
     }
 

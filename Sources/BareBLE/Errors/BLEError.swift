@@ -132,7 +132,7 @@ public struct BLEError: Error, Sendable {
     /// The bytes received before the failure, if they are of use: of a long read or a response in parts; the whole
     /// value for `.malformedValue`.
     public let partialValue: [UInt8]?
-    /// Whether the link was not encrypted, or paired, in time.
+    /// A Boolean value that indicates whether the link was not encrypted, or paired, in time.
     package private(set) var isEncryptionTimeout = false
 
     /// Creates an error. The library does; tests of an application may too.

@@ -25,7 +25,7 @@ extension Peripheral {
                 owner = try await resolve(characteristic, in: context)
                 // A UUID means the same after a change; a handle or a characteristic must be found unchanged.
                 if case .uuid = characteristic { continue }
-                guard owner.uuid == former.uuid, peerDatabase.confirms(owner) else {
+                guard owner.uuid == former.uuid, peerDatabase.state.confirms(owner) else {
                     throw changed(during: context.operation)
                 }
             }
@@ -137,7 +137,7 @@ extension Peripheral {
     private func readDescriptor(
         _ uuid: BluetoothUUID, of owner: GATTCharacteristic, in context: CallContext
     ) async throws(BLEError) -> [UInt8]? {
-        let changes = peerDatabase.changeCount
+        let changes = peerDatabase.state.changeCount
         let descriptor: GATTDescriptor
         do {
             descriptor = try await self.descriptor(uuid, of: owner, in: context)
@@ -145,7 +145,7 @@ extension Peripheral {
             return nil
         }
         let value = try await readValue(descriptor.handle, in: context)
-        guard peerDatabase.confirms(owner, since: changes) else { return nil }
+        guard peerDatabase.state.confirms(owner, since: changes) else { return nil }
         if uuid == .extendedProperties { noteExtendedProperties(value, of: owner) }
         return value
     }
@@ -158,7 +158,7 @@ extension Peripheral {
     private func descriptor(
         _ uuid: BluetoothUUID, of owner: GATTCharacteristic, in context: CallContext
     ) async throws(BLEError) -> GATTDescriptor {
-        let known = peerDatabase.database?.descriptors(of: owner).first { $0.uuid == uuid && !$0.isInferred }
+        let known = peerDatabase.state.database?.descriptors(of: owner).first { $0.uuid == uuid && !$0.isInferred }
         if let known { return known }
         let found = try await findDescriptors(of: owner, in: context)
         if let first = found.first(where: { $0.uuid == uuid }) { return first }
@@ -176,18 +176,18 @@ extension Peripheral {
         of characteristic: GATTCharacteristic, in context: CallContext
     ) async throws(BLEError) -> [GATTDescriptor] {
         while true {
-            let changes = peerDatabase.changeCount
+            let changes = peerDatabase.state.changeCount
             let outcome = try await run(in: context) { client, id, deadline, now in
                 let procedure = DescriptorDiscovery(of: characteristic)
                 return client.start(procedure, id: id, deadline: deadline, at: now) { .descriptors($0) }
             }
             guard case .descriptors(let descriptors) = outcome else { throw unexpected(outcome, in: context) }
-            if changes == peerDatabase.changeCount {
+            if changes == peerDatabase.state.changeCount {
                 peerDatabase.found(descriptors, of: characteristic)
                 return descriptors
             }
             // What was found may be older than the change.
-            guard peerDatabase.confirms(characteristic) else { throw changed(during: context.operation) }
+            guard peerDatabase.state.confirms(characteristic) else { throw changed(during: context.operation) }
         }
     }
 

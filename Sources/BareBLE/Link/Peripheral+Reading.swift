@@ -90,10 +90,10 @@ extension Peripheral {
             switch characteristic {
             case .handle(let handle):
                 let value = try await readValue(handle, in: context)
-                return (handle, peerDatabase.database?.type(at: handle), value)
+                return (handle, peerDatabase.state.database?.type(at: handle), value)
             case .uuid(let uuid, nil, nil)
-            where !peerDatabase.coverage.includesAll(to: .structure):
-                if let found = peerDatabase.known(characteristic, soFar: true) {
+            where !peerDatabase.state.coverage.includesAll(to: .structure):
+                if let found = peerDatabase.state.known(uuid, soFar: true) {
                     let value = try await readValue(found.valueHandle, in: context)
                     return (found.valueHandle, found.uuid, value)
                 }
@@ -101,12 +101,19 @@ extension Peripheral {
                 return (handle, uuid, value)
             case .uuid, .characteristic:
                 while true {
-                    let found = try await resolve(characteristic, in: context)
-                    let changes = peerDatabase.changeCount
+                    let found: GATTCharacteristic
+                    if case .uuid(let uuid, let service, let index) = characteristic,
+                        let known = peerDatabase.state.known(uuid, in: service, index: index)
+                    {
+                        found = known
+                    } else {
+                        found = try await resolve(characteristic, in: context)
+                    }
+                    let changes = peerDatabase.state.changeCount
                     let value = try await readValue(found.valueHandle, in: context)
                     // The peer may have announced during the call that the handle now belongs to another
                     // characteristic.
-                    if changes == peerDatabase.changeCount || peerDatabase.confirms(found) {
+                    if peerDatabase.state.confirms(found, since: changes) {
                         return (found.valueHandle, found.uuid, value)
                     }
                 }
@@ -118,7 +125,7 @@ extension Peripheral {
     package func attributeType(
         at handle: AttributeHandle, timeout: Duration? = nil
     ) async throws(BLEError) -> BluetoothUUID {
-        if let known = peerDatabase.database?.type(at: handle) { return known }
+        if let known = peerDatabase.state.database?.type(at: handle) { return known }
         let context = context(
             .read(.handle(handle)), within: timeout ?? Self.valueTimeout,
             retrying: RetryRule(reading: .handle(handle)))

@@ -52,7 +52,7 @@ extension Peripheral {
     func retrying<Value: Sendable>(
         _ context: CallContext, _ attempt: () async throws(BLEError) -> Value
     ) async throws(BLEError) -> Value {
-        var recovery = Recovery(knowing: peerDatabase.database)
+        var recovery = Recovery(knowing: peerDatabase.state.database)
         while true {
             let failure: BLEError
             do {
@@ -70,18 +70,20 @@ extension Peripheral {
     private func recover(
         _ recovery: inout Recovery, from failure: BLEError, in context: CallContext
     ) async throws(BLEError) {
-        let known = recovery.known ?? peerDatabase.database
+        let known = recovery.known ?? peerDatabase.state.database
         guard end == nil,
             let action = scheduler.recoveryAction(
                 for: failure, after: recovery.attempts, mayUpgrade: protection.mayUpgrade,
-                isFromEarlierLink: { peerDatabase.isFromCache && peerDatabase.database?.type(at: $0) != nil })
+                isFromEarlierLink: {
+                    peerDatabase.state.isFromCache && peerDatabase.state.database?.type(at: $0) != nil
+                })
         else { throw explained(failure) }
         let isRecovered = try await apply(action, knowing: known, in: context)
         if Task.isCancelled { throw BLEError(.cancelled, subject: name, during: context.operation) }
         if end != nil { throw endError(during: context.operation) }
         guard isRecovered else { throw explained(failure) }
         recovery.attempts.succeeded(action)
-        recovery.known = peerDatabase.database
+        recovery.known = peerDatabase.state.database
     }
 
     /// Returns whether the call may be retried.

@@ -108,7 +108,7 @@ extension Peripheral {
 
     /// The known database of the peer: from a validated cache, and from discovery; `nil` if nothing is known. If only
     /// some services were discovered, it does not contain the others.
-    public var database: GATTDatabase? { peerDatabase.database }
+    public var database: GATTDatabase? { peerDatabase.state.database }
 
     /// Returns the peer's signal strength, in dBm.
     ///
@@ -214,7 +214,7 @@ final class LinkEnding {
     private(set) var reason: DisconnectReason?
     /// Whether `disconnect(_:)` was called, which may wait for calls first.
     private var isAwaited = false
-    /// Whether this program has asked for the end, whatever the controller says of it meanwhile.
+    /// Whether this program has asked for the end, whatever the controller reports of it meanwhile.
     private(set) var isRequested = false
     private var handlers: [Handler] = []
     /// The tasks that wait for the end.

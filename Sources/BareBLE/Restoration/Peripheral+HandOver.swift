@@ -35,13 +35,13 @@ extension Peripheral {
     private func linkState() -> LinkState {
         var state = LinkState(peer: id, name: name)
         state.client = link.remains()
-        state.cache = peerDatabase.cache
+        state.cache = peerDatabase.state.cache
         for value in subscriptionHub.active {
             let isOwn = value.subscribers.contains(SubscriptionHub.ownSubscriber)
             state.subscriptions.append(
                 LinkState.Subscription(
                     valueHandle: value.valueHandle, configuration: value.configuration, kind: value.kind,
-                    uuid: peerDatabase.database?.characteristic(valueHandle: value.valueHandle)?.uuid,
+                    uuid: peerDatabase.state.database?.characteristic(valueHandle: value.valueHandle)?.uuid,
                     isWanted: value.subscribers.count > (isOwn ? 1 : 0), isOwn: isOwn))
         }
         return state

@@ -52,7 +52,7 @@ package final class StateFile: Sendable {
     ///   - limit: The number of bytes that the file may have.
     ///   - what: What the file contains, for messages.
     ///   - consequence: What follows from an unusable file, for messages.
-    ///   - isOtherVersion: Whether an error says that the bytes are intact, but of another version.
+    ///   - isOtherVersion: Whether an error reports that the bytes are intact, but of another version.
     ///   - decode: Decodes the bytes.
     /// - Throws: `BLEError` with `.notPermitted`, `.system`.
     package func load<Value>(

@@ -434,7 +434,7 @@ extension Adapter {
         return LinkSecurity(found, bond: bond)
     }
 
-    /// Whether there is a bond with a peer.
+    /// Returns whether there is a bond with a peer.
     package func isBonded(with peer: PeerID) -> Bool { bond(with: peer) != nil }
 
     /// The bond with the peer of a link; `nil` where its key may not be the one that encrypts the link.

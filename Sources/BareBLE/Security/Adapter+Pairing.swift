@@ -123,7 +123,7 @@ extension Adapter {
     /// The error for a pairing that has failed.
     private func error(_ failure: PairingFailure, pairing peer: PeerID, _ options: PairingOptions) -> BLEError {
         if let reason = failure.storeFailure, case .notStored = failure.reason { return reason }
-        // Whoever replies to the kernel first decides, and bluetoothd without an agent refuses at once.
+        // The first reply to the kernel decides, and bluetoothd without an agent refuses at once.
         if failure.reason.isRefusalByPeer, coordinator.hasOtherManager {
             return BLEError(pairingSharedWithOthers: peer, during: "pair")
         }

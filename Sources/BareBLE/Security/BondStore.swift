@@ -114,7 +114,7 @@ package struct StoredBonds: Sendable {
     package let adapter: BluetoothAddress
     /// The bonds that can be used, in the order in which they were stored.
     package let records: [BondRecord]
-    /// Why the file, or some of its lines, cannot be used; `nil` if all of it can.
+    /// The reason that the file, or some of its lines, cannot be used; `nil` if all of it can.
     package let damage: BLEError?
 }
 

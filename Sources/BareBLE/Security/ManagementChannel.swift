@@ -3,7 +3,7 @@ internal import BLELinux
 
 // The management interface of the kernel, for one adapter.
 //
-// Duties: send commands in their turn (`ManagementCommandQueue`), know for whom each was sent, read and parse events,
+// Duties: send commands in their turn (`ManagementCommandQueue`), know the caller of each, read and parse events,
 // and count what is wrong with them.
 //
 // Invariants

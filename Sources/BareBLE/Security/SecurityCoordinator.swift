@@ -671,7 +671,7 @@ private struct SecurityWaiters {
 /// The commands of pairings that have not ended. Both sides share their numbers, so that the response to a command of
 /// one pairing never reaches another one.
 private struct PairingCommands {
-    /// Who has begun the pairing.
+    /// The side that has begun the pairing.
     enum Side {
         case own
         case central

@@ -10,7 +10,7 @@ public enum SecurityEvent: Hashable, Sendable {
     /// could not be written, which the log reports.
     case bondRejected(PeerID)
     /// Stored bonds could not be read and were set aside: connects to their peers know of no bond. The error has the
-    /// code `.unusableState`; its subject is the file, and its hint says where the bonds are now.
+    /// code `.unusableState`; its subject is the file, and its hint names the place of the bonds now.
     case bondsDamaged(BLEError)
     /// A peer without a bond has asked for security, and was refused by the kernel.
     case securityRequested(PeerID)

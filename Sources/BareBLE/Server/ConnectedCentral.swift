@@ -113,7 +113,7 @@ extension LocalPeripheral {
         ///
         /// It may come after `.disconnected`, if the link ended first.
         case paired(ConnectedCentral, Bond)
-        /// A pairing that a central has begun was refused, or has failed; the error says why.
+        /// A pairing that a central has begun was refused, or has failed; the error has the reason.
         ///
         /// It may come after `.disconnected`, if the link ended first. A central that is refused again for the same
         /// reason on the same link is not reported again; one that is refused after three failures, or because another
@@ -132,6 +132,6 @@ extension LocalPeripheral {
 /// this iterator.
 public typealias LocalPeripheralEventSequence = BLESequence<LocalPeripheral.Event>
 
-/// Elements that say that there may be room for an update again: one at once, and one each time that a central's queue
+/// Elements that report that there may be room for an update again: one at once, and one each time that a central's queue
 /// has room after it was full.
 public typealias ReadyToUpdateSequence = BLESequence<Void>

@@ -119,7 +119,7 @@ final class LinkServer: @unchecked Sendable {
         machine.configuration(of: handle, in: services.database)
     }
 
-    /// Sets who performs questions, and who is notified of changes.
+    /// Sets the handler of questions, and the closure that changes are reported to.
     func onEvents(_ report: @escaping (Event) -> Void, questions handler: @escaping Handler) {
         self.report = report
         self.handler = handler

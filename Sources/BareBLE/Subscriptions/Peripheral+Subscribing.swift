@@ -41,7 +41,8 @@ extension Peripheral {
         let context = context("subscribe to \(characteristic)", within: options.timeout ?? Self.valueTimeout)
         return try await recovering(context) { () async throws(BLEError) in
             let found = try await resolve(characteristic, in: context)
-            if !peerDatabase.contradicts(found), let held = subscriptionHub.takeHeldIfListening(found.valueHandle) {
+            if !peerDatabase.state.contradicts(found), let held = subscriptionHub.takeHeldIfListening(found.valueHandle)
+            {
                 return sequence(of: held, at: found.valueHandle)
             }
             let buffer = subscriptionHub.makeBuffer(options)
@@ -59,13 +60,13 @@ extension Peripheral {
         preferring kind: SubscribeOptions.Kind, sharing: SubscribeOptions.Sharing?, in context: CallContext
     ) async throws(BLEError) -> AttributeHandle {
         let found = try await resolve(characteristic, in: context)
-        let changes = peerDatabase.changeCount
+        let changes = peerDatabase.state.changeCount
         guard found.properties.canSubscribe else {
             throw BLEError(
                 .notSupported, subject: name, during: context.operation,
                 because: "it neither notifies nor indicates (properties: \(found.properties))")
         }
-        if let descriptor = peerDatabase.database?.cccd(of: found) {
+        if let descriptor = peerDatabase.state.database?.cccd(of: found) {
             do {
                 try await listen(
                     to: found, by: descriptor, as: id, into: destination, preferring: kind, sharing: sharing,
@@ -73,7 +74,9 @@ extension Peripheral {
                 return found.valueHandle
             } catch  where error.code == .notSupported && descriptor.isInferred {
                 // The inferred descriptor does not exist: discover it, unless a change was announced meanwhile.
-                guard peerDatabase.confirms(found, since: changes) else { throw changed(during: context.operation) }
+                guard peerDatabase.state.confirms(found, since: changes) else {
+                    throw changed(during: context.operation)
+                }
             }
         }
         let actual = try await findDescriptors(of: found, in: context)
@@ -90,7 +93,7 @@ extension Peripheral {
         in context: CallContext
     ) async throws(BLEError) {
         // Another call, which the peer contradicted, may have discovered everything again.
-        if peerDatabase.contradicts(characteristic) { throw changed(during: context.operation) }
+        if peerDatabase.state.contradicts(characteristic) { throw changed(during: context.operation) }
         let result = await begin(
             id, to: characteristic, by: descriptor,
             preferring: kind == .notifications ? .notification : .indication, into: destination, sharing: sharing,
@@ -167,7 +170,7 @@ extension Peripheral {
 
     /// Passes on a value from the peer.
     func deliver(_ value: [UInt8], from handle: AttributeHandle, isIndication: Bool) {
-        let isOwn = handle == peerDatabase.serviceChangedHandle
+        let isOwn = handle == peerDatabase.state.serviceChangedHandle
         let ended = subscriptionHub.received(
             ReceivedValue(
                 bytes: value, handle: handle, isIndication: isIndication, time: loop.now(), droppedBefore: 0),
@@ -200,7 +203,7 @@ extension Peripheral {
             guard count > 0 else { return nil }
             return ActiveSubscription(
                 handle: value.valueHandle,
-                characteristic: peerDatabase.database?.characteristic(valueHandle: value.valueHandle),
+                characteristic: peerDatabase.state.database?.characteristic(valueHandle: value.valueHandle),
                 kind: value.kind == .notification ? .notifications : .indications, listenerCount: count)
         }
     }

@@ -71,7 +71,7 @@ public struct VirtualPersonality: Hashable, Sendable {
         case neverCompletes
     }
 
-    /// What becomes of the data on the links of a controller that loses some. Nothing reports it.
+    /// The data that a controller loses or delays on its links. Nothing reports it.
     public enum DataLoss: Hashable, Sendable {
         /// Nothing that peers send arrives.
         case received
@@ -85,7 +85,7 @@ public struct VirtualPersonality: Hashable, Sendable {
         case sentBeyond(Int)
     }
 
-    /// What a controller returns to queries about itself; `nil` for what follows from the rest of the personality.
+    /// A controller's responses to queries about itself; `nil` for what follows from the rest of the personality.
     public struct Capabilities: Hashable, Sendable {
         /// The LE features.
         public var features: UInt64?
@@ -122,7 +122,7 @@ public struct VirtualPersonality: Hashable, Sendable {
         public init() {}
     }
 
-    /// What it returns to queries about itself.
+    /// The responses to queries about itself.
     public var capabilities = Capabilities()
     /// A Boolean value that indicates whether it lists the extended commands of Bluetooth 5, and the feature.
     public var listsExtendedCommands = true
@@ -161,7 +161,7 @@ public struct VirtualPersonality: Hashable, Sendable {
     /// The time by which the first data of a link, which the kernel drops, comes ahead of the link's Connection
     /// Complete; `nil` for the right order.
     public var dataLead: Duration?
-    /// What becomes of the data on links to peripherals; `nil` where all of it arrives, in order.
+    /// The data that is lost or late on links to peripherals; `nil` where all of it arrives, in order.
     public var losesData: DataLoss?
     /// The number of links, from the first on, whose Connection Complete is lost for the kernel too. The controller and
     /// the peer keep them until the adapter is switched off.

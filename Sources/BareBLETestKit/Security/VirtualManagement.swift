@@ -380,7 +380,7 @@ extension VirtualManagement {
         guard outcome.status == .success else { return outbox.status(code, outcome.status, adapter, socket) }
         command(outcome.commands, adapter)
         if outcome.isNew, let number = parameters.first {
-            outbox.tell(.advertisingAdded(number), adapter, except: [socket])
+            outbox.notify(.advertisingAdded(number), adapter, except: [socket])
         }
         outbox.complete(code, .success, outcome.returned, adapter, socket)
     }
@@ -390,7 +390,7 @@ extension VirtualManagement {
             return outbox.status(.removeAdvertising, .invalidParameters, adapter, socket)
         }
         command(commands, adapter)
-        for number in removed { outbox.tell(.advertisingRemoved(number), adapter, except: [socket]) }
+        for number in removed { outbox.notify(.advertisingRemoved(number), adapter, except: [socket]) }
         outbox.complete(.removeAdvertising, .success, [number], adapter, socket)
     }
 
@@ -502,7 +502,7 @@ extension VirtualManagement {
         change(name) { $0.endPairing(isSuccess: false) }
         outbox.complete(.cancelPairDevice, .success, peer, adapter, socket)
         hosts[adapter]?.keys.remove(peer)
-        outbox.tell(.authenticationFailed(peer, .authenticationFailed), adapter)
+        outbox.notify(.authenticationFailed(peer, .authenticationFailed), adapter)
         // Also if Pair Device has not made the link.
         outbox.append(.disconnect(name))
     }
@@ -532,7 +532,7 @@ extension VirtualManagement {
         if let name, isPairing { fail(name, by: .own) }
         guard let name, option == 1 else {
             outbox.complete(code, .success, peer, adapter, socket)
-            return outbox.tell(.deviceUnpaired(peer), adapter, except: [socket])
+            return outbox.notify(.deviceUnpaired(peer), adapter, except: [socket])
         }
         change(name) { $0.awaitEnd(forUnpairing: socket) }
         outbox.append(.disconnect(name))
@@ -595,7 +595,7 @@ extension VirtualManagement {
         case (.proceed, .verifying(let isRight)): finishVerifying(step.link, isRight)
         case (.proceed, _): break
         case (.reportKeys, .ending(let events)):
-            for event in events { outbox.tell(event, step.link.adapter) }
+            for event in events { outbox.notify(event, step.link.adapter) }
         case (.complete, _): finish(step.link)
         case (.reportKeys, _), (.reportEncryption, _), (.endRequest, _): break
         case (.timeOut(let progress), _):
@@ -630,13 +630,13 @@ extension VirtualManagement {
         case .nothing: break
         case .confirm(let number, let isJustWorks):
             if !isJustWorks { outbox.append(.show(name, number)) }
-            outbox.tell(.userConfirmationRequest(peer, isJustWorks: isJustWorks, number: number), name.adapter)
+            outbox.notify(.userConfirmationRequest(peer, isJustWorks: isJustWorks, number: number), name.adapter)
         case .enter(let passkey):
             outbox.append(.show(name, passkey))
-            outbox.tell(.userPasskeyRequest(peer), name.adapter)
+            outbox.notify(.userPasskeyRequest(peer), name.adapter)
         case .show(let passkey):
             outbox.append(.show(name, passkey))
-            outbox.tell(.passkeyNotify(peer, passkey), name.adapter)
+            outbox.notify(.passkeyNotify(peer, passkey), name.adapter)
             schedule(.proceed, Self.typing, name)
         }
     }
@@ -662,7 +662,7 @@ extension VirtualManagement {
         guard let link = link(name), let pairing = link.pairing else { return }
         change(name) { $0.endPairing(isSuccess: false) }
         let requester = pairing.requester
-        outbox.tell(
+        outbox.notify(
             .authenticationFailed(link.peer, .authenticationFailed), name.adapter, except: requester.map { [$0] } ?? [])
         if let requester { outbox.complete(.pairDevice, .authenticationFailed, link.peer, name.adapter, requester) }
         if side == .peer { outbox.append(.disconnect(name)) }
@@ -719,7 +719,7 @@ extension VirtualManagement {
         let known = host.identity(of: peer) ?? ManagementPeer(peer)
         hosts[name.adapter]?.links[name.handle] = VirtualKernelLink(
             to: peer, known, capability: host.settings.capability, security: security)
-        if host.settings.isManaged { outbox.tell(.deviceConnected(known), name.adapter) }
+        if host.settings.isManaged { outbox.notify(.deviceConnected(known), name.adapter) }
         if let dial = hosts[name.adapter]?.dials.removeValue(forKey: known) {
             begin(name, dial.capability, needed: .medium, requester: dial.requester)
         }
@@ -742,7 +742,7 @@ extension VirtualManagement {
             begin(name, link.capability, needed: .medium, requester: nil)
         } else {
             // It refuses by itself.
-            outbox.tell(.authenticationFailed(link.peer, .authenticationFailed), name.adapter)
+            outbox.notify(.authenticationFailed(link.peer, .authenticationFailed), name.adapter)
         }
         return outbox.flush()
     }
@@ -764,7 +764,7 @@ extension VirtualManagement {
     func refuseSecurity(_ name: LinkName) -> [Action] {
         guard let link = link(name), link.request != nil else { return [] }
         change(name) { $0.endRequest() }
-        outbox.tell(.authenticationFailed(link.peer, .authenticationFailed), name.adapter)
+        outbox.notify(.authenticationFailed(link.peer, .authenticationFailed), name.adapter)
         outbox.append(.disconnect(name))
         return outbox.flush()
     }
@@ -775,11 +775,11 @@ extension VirtualManagement {
         for socket in link.disconnects { outbox.complete(.disconnect, .success, link.peer, name.adapter, socket) }
         if host.settings.isManaged {
             let reported = link.hasLostKey ? .authenticationFailure : Self.reason(reason)
-            outbox.tell(.deviceDisconnected(link.peer, reported), name.adapter, except: link.disconnects)
+            outbox.notify(.deviceDisconnected(link.peer, reported), name.adapter, except: link.disconnects)
         }
         for socket in link.unpairs {
             outbox.complete(.unpairDevice, .success, link.peer, name.adapter, socket)
-            outbox.tell(.deviceUnpaired(link.peer), name.adapter, except: [socket])
+            outbox.notify(.deviceUnpaired(link.peer), name.adapter, except: [socket])
         }
         if let requester = link.pairing?.requester {
             outbox.complete(.pairDevice, .failed, link.peer, name.adapter, requester)
@@ -878,7 +878,7 @@ extension VirtualManagement {
         if link.has(level) || encrypt(name, level) { return outbox.flush() }
         if host.keys.key(of: link.peer) == nil, !host.settings.isBondable, request.isBonding {
             // It refuses by itself.
-            outbox.tell(.authenticationFailed(link.peer, .authenticationFailed), name.adapter)
+            outbox.notify(.authenticationFailed(link.peer, .authenticationFailed), name.adapter)
         } else {
             begin(name, link.capability, needed: level, requester: nil)
         }

@@ -38,7 +38,7 @@ struct VirtualManagementOutbox {
     // MARK: Packets
 
     /// Sends an event about peers or keys to all sockets that may know it.
-    mutating func tell(_ event: VirtualManagementEvent, _ adapter: UInt16, except: [UInt64] = []) {
+    mutating func notify(_ event: VirtualManagementEvent, _ adapter: UInt16, except: [UInt64] = []) {
         let packet = event.packet(adapter: adapter)
         for (number, isTrusted) in sockets.sorted(by: { $0.key < $1.key }) where isTrusted && !except.contains(number) {
             actions.append(.send(packet, to: number))

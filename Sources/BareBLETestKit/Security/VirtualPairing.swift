@@ -11,7 +11,7 @@ internal import BLELinux
 // the peer; makes the keys, and the events that report them.
 //
 // Invariants
-// - Only these functions change its phase. Whoever owns the link ends the pairing,
+// - Only these functions change its phase. The owner of the link ends the pairing,
 //   and completes the command that began it.
 // - `progress` grows with each phase: a timeout that was set before is void.
 

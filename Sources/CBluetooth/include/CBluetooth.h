@@ -91,7 +91,7 @@ int ble_pipe(int fds[2]);
 int ble_wait_for_hang_up(int fd, int timeout_ms);
 // Waits until something can be read: 1, or 0 when the time is over.
 int ble_wait_for_packet(int fd, int timeout_ms);
-// A file that exists in memory only, and that can be read by whoever is handed its descriptor.
+// A file that exists in memory only, and that a process can read if it gets the descriptor.
 int ble_memory_file(const char *name);
 
 // HCI ioctls. `ble_ioctl_number` is for those that take the adapter's index itself.

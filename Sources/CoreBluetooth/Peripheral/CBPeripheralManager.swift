@@ -17,7 +17,7 @@ open class CBPeripheralManager: CBManager, @unchecked Sendable {
         var start: UInt64 = 0
         /// The number of updates that wait to be sent.
         var updates = 0
-        /// Whether an update was refused for want of room.
+        /// Whether an update was refused because there was no room.
         var isFull = false
         /// The services that were added, and what is advertised, for the next run of the program.
         var services: [CBMutableService] = []

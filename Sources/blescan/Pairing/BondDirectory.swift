@@ -5,8 +5,8 @@ import Glibc
 
 /// The directory of the bonds: the one of `--bonds`, or the usual one of the user.
 ///
-/// Look at it after privileges were dropped: its owner is the user that the program runs as then. Whoever opens it has
-/// keys in memory from then on, so the process gets no core dump.
+/// Look at it after privileges were dropped: its owner is the user that the program runs as then. A process that
+/// opens it has keys in memory from then on, so it gets no core dump.
 struct BondDirectory: Sendable {
     /// The usual directory of root.
     static let ofRoot = "/var/lib/bareble/bonds"

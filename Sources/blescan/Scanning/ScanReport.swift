@@ -109,7 +109,7 @@ actor ScanReport {
         case .updated(let scanResult): if verbosity != .device { try await show(scanResult, .updated) }
         case .dropped(let count):
             lines.dropped += count
-            say(
+            report(
                 "dropped",
                 "\(lines.dropped.counted("report")) dropped so far, because the reader is too slow")
         case .paused:
@@ -158,13 +158,13 @@ actor ScanReport {
             let again = count > 1 ? ", for the \(count). time in a row" : ""
             note("\(adapter) has heard nothing for 90 s; the scan was started again\(again)")
         case .retrying(_, let pause):
-            say("retrying", "\(adapter) could not resume the scan; the next attempt follows in \(pause)")
+            report("retrying", "\(adapter) could not resume the scan; the next attempt follows in \(pause)")
         case .adapterLost, .adapterBack, .disturbed, .resumed: break
         }
     }
 
     /// Writes a message on standard error, unless the same one was written a moment ago.
-    private func say(_ topic: String, _ text: String) {
+    private func report(_ topic: String, _ text: String) {
         let now = central.clock.now
         if let last = lastWords[topic], now - last < Self.quiet { return }
         lastWords[topic] = now

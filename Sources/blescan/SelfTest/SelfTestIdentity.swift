@@ -72,26 +72,26 @@ struct SelfTestResponses: Hashable, Sendable {
     static let limit: Duration = .milliseconds(200)
 
     func judged() -> SelfTestJudgement {
-        let answered = replies.filter { $0.status != nil || $0.end == .malformed }
-        let times = SelfTestTimes(answered.map(\.time))
-        let credits = Set(answered.compactMap(\.credits)).sorted()
-        var text = "\(answered.count) of \(replies.count) commands had a response"
+        let responded = replies.filter { $0.status != nil || $0.end == .malformed }
+        let times = SelfTestTimes(responded.map(\.time))
+        let credits = Set(responded.compactMap(\.credits)).sorted()
+        var text = "\(responded.count) of \(replies.count) commands had a response"
         if let median = times.median, let p95 = times.p95, let maximum = times.maximum {
             text += ", after \(median.short) (p95 \(p95.short), at most \(maximum.short))"
         }
         var judgement = SelfTestJudgement(
             .fit, text,
             values: [
-                "commands": .integer(replies.count), "responses": .integer(answered.count),
+                "commands": .integer(replies.count), "responses": .integer(responded.count),
                 "p50": times.median.map { .milliseconds($0) }, "p95": times.p95.map { .milliseconds($0) },
                 "max": times.maximum.map { .milliseconds($0) },
                 "credits": .array(credits.map { .integer(Int($0)) }),
             ])
-        let missing = replies.count - answered.count
+        let missing = replies.count - responded.count
         if missing > 0 {
             judgement.remark("\(missing.counted("command")) had no response", "W30", verdict: .unfit)
         }
-        if answered.contains(where: { $0.end == .malformed }) {
+        if responded.contains(where: { $0.end == .malformed }) {
             judgement.remark("there were responses without a status", "W06")
         }
         if let maximum = times.maximum, maximum >= Self.limit {

@@ -190,7 +190,7 @@ extension SelfTestRunner {
         if let obstacle = peering.obstacle(needsAdapter: false) { return .notRun(obstacle) }
         guard controller.scanner != nil else { return .notRun(Self.noScan) }
         guard try await peering.linked() != nil else { return .notRun(Self.noLink) }
-        // The peer does not advertise as before while it is linked: its own reports say nothing.
+        // The peer does not advertise as before while it is linked: its own reports mean nothing.
         let own = Set(heard.map { Array($0.marks.values) } ?? []).union([peering.target].compactMap(\.self))
         var measured = SelfTestScanWhileLinked(peers: own, rateBefore: heard?.rate(without: own) ?? 0)
         measured.start = try await scanOn(ScanPlan(.passive))

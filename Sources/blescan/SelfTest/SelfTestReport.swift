@@ -22,7 +22,7 @@ struct SelfTestReport: Hashable, Sendable {
         var openers: [String] = []
     }
 
-    /// What the controller says that it can do; `nil` where it did not say.
+    /// The capabilities that the controller reports; `nil` where it did not.
     struct Capabilities: Hashable, Sendable {
         var features: UInt64?
         var commands: [UInt8]?

@@ -33,7 +33,7 @@ final class SelfTestRunner {
     let controller = SelfTestController()
     let peering: SelfTestPeering
     private(set) var facts: SystemFacts
-    /// The adapter under test; its facts grow by what the controller says.
+    /// The adapter under test; its facts grow by what the controller reports.
     var adapter: AdapterFacts
     var report = SelfTestReport()
     /// What the checks of the scan have heard, for those that compare.

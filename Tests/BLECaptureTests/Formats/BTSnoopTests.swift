@@ -70,7 +70,7 @@ struct BTSnoopTests {
         #expect(ReadCapture(bytes).error == .corruptRecord(packetsRead: 0))
     }
 
-    @Test("A capture cut anywhere keeps what came before and says that it is cut")
+    @Test("A capture cut anywhere keeps what came before and reports that it is cut")
     func truncatedAnywhere() {
         let twice = Self.reset + Self.reset.dropFirst(16)
         for count in 0..<twice.count {
@@ -85,7 +85,7 @@ struct BTSnoopTests {
         }
     }
 
-    @Test("A packet that the recorder shortened says by how much")
+    @Test("A packet that the recorder shortened has the number of missing bytes")
     func shortened() {
         var bytes = Self.reset
         bytes[19] = 9

@@ -52,7 +52,7 @@ struct CaptureFixtureTests {
         }
     }
 
-    @Test("Every dialogue is readable, names its origin, and says the same when it is written again")
+    @Test("Every dialogue is readable, names its origin, and is the same when it is written again")
     func dialogues() throws {
         let names = CaptureFixtures.names(in: "att", ending: ".dialogue")
         #expect(names.count >= 23)

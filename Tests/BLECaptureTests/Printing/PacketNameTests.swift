@@ -40,7 +40,7 @@ import Testing
         #expect(title(code, channel: 5) == "L2CAP \(name) (0x\(Hex.encode([code])))")
     }
 
-    @Test("The error of a file that cannot be read says why")
+    @Test("The error of a file that cannot be read has the reason")
     func errors() {
         let errors: [(CaptureError, String)] = [
             (.notACapture, "not a capture file"), (.unsupportedDatalink(147), "link type 147"),

@@ -184,7 +184,7 @@ struct VirtualManagementTests {
         ("3b000000 0100 06", "01000000 0600 3b00 0c 06 0000"),
     ]
 
-    @Test("A command that is refused says why", arguments: refusals)
+    @Test("A refused command has the status of its reason", arguments: refusals)
     func refusal(_ command: String, _ response: String) async throws {
         try await VirtualTime.run { time in
             let bench = try await KernelSecurityBench(time, VirtualSecurity())

@@ -71,7 +71,7 @@ import Testing
         }
     }
 
-    @Test("A restored scan says that it could not begin")
+    @Test("A restored scan reports that it could not begin")
     func restoredScan() async throws {
         try await VirtualTime.run { time in
             let bench = try await AdapterBench(loop: time.loop)

@@ -28,7 +28,7 @@ enum ConformancePage {
             page says otherwise; `BAREBLE_UPDATE_GOLDEN=1` writes it again.
 
             - **pass** for a read or a write: every packet that was sent is the recorded one, and the call ended as recorded.
-            - **pass** for discovery: what was found is what the recorded client found. The answers are the recorded ones where
+            - **pass** for discovery: what was found is what the recorded client found. The responses are the recorded ones where
               the same was asked; the order of the questions is our own.
             - **does not apply** names the reason.
 

@@ -87,7 +87,7 @@ struct CallEndTests {
     }
 
     /// With more time where the link's thread came to stand only when the time was over.
-    @Test("a response that came while this process did not run counts, whatever the clock says", .row("O21"))
+    @Test("a response that came while this process did not run counts, whatever the time", .row("O21"))
     func processWasStopped() async throws {
         for time in [Duration.seconds(1), .seconds(4), .seconds(16)] {
             guard try await !answerCounts(after: time) else { return }

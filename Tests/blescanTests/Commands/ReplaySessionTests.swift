@@ -62,7 +62,7 @@ struct ReplaySessionTests {
         #expect(again.errors.contains("already exists, and --as-fixture never overwrites"))
     }
 
-    @Test("A fixture of a recording that is cut off says so")
+    @Test("A fixture of a recording that is cut off is written with a warning")
     func cutOff() async throws {
         let folder = try TestFolder()
         try Data(contentsOf: URL(filePath: Self.recording)).dropLast(3).write(to: URL(filePath: folder["cut.btsnoop"]))
@@ -114,7 +114,7 @@ struct ReplaySessionTests {
         #expect(object["hex"] as? String == "0b02")
     }
 
-    @Test("The content says what a file is, not its name")
+    @Test("The content decides what a file is, not its name")
     func sniffing() async throws {
         let folder = try TestFolder()
         try FileManager.default.copyItem(atPath: Self.recording, toPath: folder["visit.dialogue"])

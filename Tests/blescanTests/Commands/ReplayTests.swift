@@ -91,7 +91,7 @@ struct ReplayTests {
         #expect(result.lines.last == "2 packets, 1 request")
     }
 
-    @Test("What cannot be replayed ends with the contract's status and says what to do")
+    @Test("What cannot be replayed ends with the contract's status and a hint")
     func failures() async throws {
         let noCapture = try await replay(Self.fixtures.appending(path: "README.md").path)
         #expect(noCapture.status == 65)

@@ -4,7 +4,7 @@ public import ServiceLifecycle
 /// Writes a line for each device that is heard, once a minute at most: `C0:00:00:00:00:07/random -60 Belt`.
 ///
 /// It listens for months. A controller that stops reporting is dealt with by `Configuration.recovery` of its central,
-/// whose log says what was done; the scan itself goes on by itself.
+/// whose log has what was done; the scan itself goes on by itself.
 public struct AdvertisementLogger: Service, CustomStringConvertible {
     private let central: Central
     private let write: @Sendable (String) -> Void

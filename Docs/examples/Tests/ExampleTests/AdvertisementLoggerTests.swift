@@ -16,11 +16,11 @@ import Testing
             let lines = Lines()
             let running = time.task { try await AdvertisementLogger(central) { lines.write($0) }.run() }
             var events = central.recoveryEvents.makeAsyncIterator()
-            var cure: RecoveryPolicy.Step?
-            while cure == nil, let event = try await events.next() {
-                if case .recovered(let step, _) = event { cure = step }
+            var taken: RecoveryPolicy.Step?
+            while taken == nil, let event = try await events.next() {
+                if case .recovered(let step, _) = event { taken = step }
             }
-            #expect(cure == .power)
+            #expect(taken == .power)
             try await time.clock.sleep(for: .seconds(61))
             running.cancel()
             _ = await running.result

@@ -56,7 +56,7 @@ import Testing
         await group.triggerGracefulShutdown()
         try await end
         let steps = await bench.peripheral.transcript.steps
-        // A write of 0000, and its answer, come last before the end of the link.
+        // A write of 0000, and its response, come last before the end of the link.
         let writes = steps.compactMap { step -> [UInt8]? in
             if case .sent(let pdu) = step.event, pdu.first == 0x12 { pdu } else { nil }
         }

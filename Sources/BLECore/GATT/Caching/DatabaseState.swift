@@ -4,6 +4,7 @@
 // - Takes a cache from an earlier link, decides whether the peer's Database Hash must be read, and adopts or drops the
 //   cache by the result. Before that, nothing of it is visible.
 // - Records what discoveries find, of single services or of all, and knows what need not be discovered again.
+// - Returns the characteristic that a UUID or a handle means, if what is known is enough to decide.
 // - Knows which discoveries run, so that calls that overlap share them.
 // - Takes the peer's announcements of changed services: the affected ones become stale at once, and only they are
 //   rediscovered. However often a peer announces changes, that happens once in five seconds.
@@ -107,7 +108,7 @@ package struct DatabaseState: ~Copyable, Sendable {
     package private(set) var isFromCache = false
     /// A Boolean value that indicates whether a user, who alone decides what is requested from the peer, has listed
     /// something by hand.
-    package private(set) var hasListing = false
+    private var hasListing = false
 
     private var unchecked: GATTCache?
     private var hash = Hash.unknown {
@@ -220,9 +221,8 @@ extension DatabaseState {
 // MARK: - Discoveries
 
 extension DatabaseState {
-    /// Returns a Boolean value that indicates whether services of the kind `uuid`, or all,
-    /// have been discovered to `level`.
-    package func isKnown(_ uuid: BluetoothUUID?, to level: DiscoveryLevel) -> Bool {
+    /// Returns whether services of the kind `uuid`, or all, have been discovered to `level`.
+    private func isKnown(_ uuid: BluetoothUUID?, to level: DiscoveryLevel) -> Bool {
         if let uuid { coverage.includes(uuid, to: level) } else { coverage.includesAll(to: level) }
     }
 
@@ -529,6 +529,52 @@ extension DatabaseState {
         let handle = characteristic.valueHandle
         guard !stale.contains(handle), let now = database?.characteristic(valueHandle: handle) else { return false }
         return now.uuid == characteristic.uuid && now.properties == characteristic.properties
+    }
+
+    /// Returns whether `characteristic`, known when `changeCount` was `changes`, can be relied on: nothing has changed
+    /// since, or it is known to exist unchanged.
+    package func confirms(_ characteristic: GATTCharacteristic, since changes: UInt64) -> Bool {
+        changes == changeCount || confirms(characteristic)
+    }
+}
+
+// MARK: - From references to characteristics
+
+extension DatabaseState {
+    /// Returns the one characteristic with this UUID, if what is known is enough to decide.
+    ///
+    /// - Parameters:
+    ///   - service: The UUID of its service; `nil` for any.
+    ///   - index: Its position among several, ordered by handle, from 0; `nil` if there must be only one.
+    ///   - soFar: Whether the only known match is enough, although others may exist.
+    package func known(
+        _ uuid: BluetoothUUID, in service: BluetoothUUID? = nil, index: Int? = nil, soFar: Bool = false
+    ) -> GATTCharacteristic? {
+        guard let database else { return nil }
+        // If not everything is known, the n-th known one need not be the n-th one, nor the only one. A caller that
+        // lists by hand has chosen.
+        if !isKnown(service, to: .structure) {
+            guard index == nil, service != nil || soFar || hasListing else { return nil }
+        }
+        let matches = database.characteristics(uuid, in: service)
+        guard index != nil || matches.count == 1 else { return nil }
+        let position = index ?? 0
+        guard matches.indices.contains(position) else { return nil }
+        let found = matches[position]
+        return stale.contains(found.valueHandle) ? nil : found
+    }
+
+    /// Returns the known characteristic that owns `handle`.
+    package func known(containing handle: AttributeHandle) -> GATTCharacteristic? {
+        guard let found = database?.characteristic(containing: handle) else { return nil }
+        return stale.contains(found.valueHandle) ? nil : found
+    }
+
+    /// Returns `characteristic`, from an earlier state of the database, if its handle is still that of a value, and
+    /// nothing contradicts it.
+    package func known(_ characteristic: GATTCharacteristic) -> GATTCharacteristic? {
+        let now = database?.characteristic(valueHandle: characteristic.valueHandle)
+        return now == nil || contradicts(characteristic) ? nil : characteristic
     }
 }
 

@@ -35,6 +35,49 @@ import Testing
         BootInstant(nanoseconds: seconds * 1_000_000_000)
     }
 
+    // MARK: References
+
+    @Test func aUUIDMeansTheOnlyMatchOrTheOneWithItsIndex() throws {
+        let state = try known()
+        let cases: [(service: BluetoothUUID?, index: Int?, handle: AttributeHandle?)] = [
+            (nil, nil, nil), (nil, 0, 3), (nil, 1, 13), (nil, 2, 23), (nil, 3, nil), (nil, -1, nil),
+            (0x180F, nil, 13), (0x180F, 0, 13), (0x180F, 1, nil), (0x2222, nil, nil),
+        ]
+        for (service, index, handle) in cases {
+            let found = state.known(0x2A19, in: service, index: index)
+            #expect(found?.valueHandle == handle, "\(String(describing: service)) \(String(describing: index))")
+        }
+    }
+
+    @Test func ofPartOfTheServicesOnlyAReferenceWithinItIsDecided() throws {
+        var state = DatabaseState()
+        state.discoveryBegan()
+        try state.found(Self.database([0x180F]), services: [0x180F], level: .subscribable)
+        let anywhere = state.known(0x2A19)
+        #expect(anywhere == nil)
+        let first = state.known(0x2A19, index: 0, soFar: true)
+        #expect(first == nil)
+        let soFar = state.known(0x2A19, soFar: true)
+        #expect(soFar?.valueHandle == 3)
+        let inService = state.known(0x2A19, in: 0x180F)
+        #expect(inService?.valueHandle == 3)
+    }
+
+    @Test func noReferenceMeansWhatIsStale() throws {
+        var state = try known()
+        let before = state.known(0x2A19, in: 0x180F)
+        let characteristic = try #require(before)
+        _ = state.serviceChanged(11...20)
+        let byUUID = state.known(0x2A19, in: 0x180F)
+        #expect(byUUID == nil)
+        let byHandle = state.known(containing: 13)
+        #expect(byHandle == nil)
+        let asFound = state.known(characteristic)
+        #expect(asFound == nil)
+        let other = state.known(containing: 3)
+        #expect(other?.valueHandle == 3)
+    }
+
     // MARK: The cache
 
     @Test(arguments: [

@@ -89,7 +89,7 @@ import Testing
         #expect(try other.send("1801") == ["19"])
     }
 
-    @Test("a change is indicated to who has subscribed, and its confirmation makes the client aware")
+    @Test("a change is indicated to a client that has subscribed, and its confirmation makes the client aware")
     func serviceChanged() throws {
         var client = try Self.client()
         try client.send("1209000200")

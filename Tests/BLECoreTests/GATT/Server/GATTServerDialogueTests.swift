@@ -3,7 +3,9 @@ import Testing
 
 /// What BlueZ's unit tests expect of a server: Fixtures/gatt/server-dialogues.txt.
 @Suite("GATT server: BlueZ's dialogues") struct GATTServerDialogueTests {
-    @Test("the server sends what they expect, unless the specification says otherwise", arguments: ServerDialogue.all)
+    @Test(
+        "the server sends what they expect, unless the specification requires something else",
+        arguments: ServerDialogue.all)
     func dialogue(_ dialogue: ServerDialogue) throws {
         #expect(try dialogue.differences() == ServerDialogue.deviations[dialogue.name]?.differences ?? [])
     }
