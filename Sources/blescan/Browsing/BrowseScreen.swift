@@ -260,6 +260,9 @@ extension BrowseScreen.Value {
 // MARK: - Keys
 
 extension BrowseScreen: LiveContent {
+    /// Text is selected to be copied here.
+    var usesMouse: Bool { false }
+
     mutating func resize(columns: Int, rows: Int) {
         area.resize(columns: columns, rows: rows)
     }
@@ -302,7 +305,9 @@ extension BrowseScreen: LiveContent {
         case .enter, .character("r"): return request(.read)
         case .character("w"): return request(.write)
         case .character("s"), .character("n"): return request(.subscribe)
-        case .up, .down, .left, .right, .pageUp, .pageDown, .home, .end, .character, .backspace, .clear, .redraw: break
+        case .up, .down, .left, .right, .pageUp, .pageDown, .home, .end, .character, .backspace, .clear, .redraw,
+            .click:
+            break
         }
         return .none
     }
@@ -383,7 +388,7 @@ extension BrowseScreen: LiveContent {
         case .clear: typed = ""
         case .escape: typed = nil
         case .enter: return write(line)
-        case .up, .down, .left, .right, .pageUp, .pageDown, .home, .end, .redraw: return .none
+        case .up, .down, .left, .right, .pageUp, .pageDown, .home, .end, .redraw, .click: return .none
         }
         notice = nil
         return .none
