@@ -131,7 +131,7 @@ complete -c 'blescan' -n '__blescan_should_offer_completions_for_positional "ble
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_positional "blescan" -eq 1' -fa 'doctor' -d 'Find out why Bluetooth does not work here.'
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_positional "blescan" -eq 1' -fa 'selftest' -d 'Test whether an adapter is fit for use.'
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_positional "blescan" -eq 1' -fa 'help' -d 'Show subcommand help information.'
-complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan scan" for' -l 'for' -d 'Stop after this time: 10s, 500ms, 1m30s.' -rfka ''
+complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan scan" for' -l 'for' -d 'Stop after this time: 10s, 500ms, 1m30s; a bare number is seconds.' -rfka ''
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan scan" count n' -l 'count' -s 'n' -d 'Stop after this number of lines.' -rfka ''
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan scan" each' -l 'each' -d 'A line for each packet, for each change of what a device says, or once for each device. (default: change)' -rfka 'packet change device'
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan scan" format' -l 'format' -d 'Output format: plain, json, csv, or theengs, which Theengs Gateway reads on its topic BTtoMQTT/undecoded.' -rfka 'plain json theengs csv'

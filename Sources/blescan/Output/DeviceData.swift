@@ -11,6 +11,8 @@ struct DeviceData: Sendable {
         let text: String
         let rank: Rank
         var lastSeen: BootInstant
+        /// The text of a measurement with the names that `text` leaves out.
+        var fullText = ""
     }
 
     /// The order of entries.
@@ -77,6 +79,9 @@ struct DeviceData: Sendable {
         return parts.joined(separator: " · ").printable
     }
 
+    /// The measurements with the names of the device's kind and of the values, as users look for them.
+    var measurements: String { entries.map(\.fullText).filter { !$0.isEmpty }.joined(separator: "\n") }
+
     private static func entry(
         _ type: AdvertisingDataType, _ value: Span<UInt8>, in payload: AdvertisingData,
         from senders: [BluetoothAddress],
@@ -85,7 +90,10 @@ struct DeviceData: Sendable {
         var reader = ByteReader(value)
         let structure = AdvertisingData.Structure(type: type, value: reader.rest())
         if let decoded = SensorKeys.decoded(structure, of: payload, from: senders) {
-            return Entry(kind: decoded.kind.rawValue, text: text(of: decoded), rank: rank(of: decoded), lastSeen: now)
+            let rank = Self.rank(of: decoded)
+            let fullText = rank == .measurement ? decoded.description : ""
+            return Entry(
+                kind: decoded.kind.rawValue, text: text(of: decoded), rank: rank, lastSeen: now, fullText: fullText)
         }
         let alone = AdvertisingData(joining: [structure])
         if let data = alone.serviceData.first {

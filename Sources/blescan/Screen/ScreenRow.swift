@@ -83,7 +83,8 @@ struct ScreenRow: Sendable {
         return slowStrength - average >= Self.slope ? .falling : .steady
     }
 
-    /// Returns whether the table shows the text, in lower case, for the device.
+    /// Returns whether the table shows the text, in lower case, for the device, or would where it has more room: the
+    /// names of measurements.
     func matches(_ text: String) -> Bool { words.contains(text) }
 
     /// Returns the time since the last report.
@@ -115,7 +116,10 @@ struct ScreenRow: Sendable {
     }
 
     private mutating func describe() {
-        let parts = [name, scanResult.id.peer?.address.description, scanResult.id.peer?.kind.rawValue, data]
+        let parts = [
+            name, scanResult.id.peer?.address.description, scanResult.id.peer?.kind.rawValue, data,
+            contents.measurements,
+        ]
         words = parts.compactMap(\.self).joined(separator: "\n").lowercased()
     }
 }

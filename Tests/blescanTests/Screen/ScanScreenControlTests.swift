@@ -333,6 +333,23 @@ import Testing
         #expect(!air.lines()[2].contains("19.0 °C"))
     }
 
+    /// What a user wants to know is found by its name, also where the table shows the value alone; in 80 columns its value
+    /// can be read.
+    @Test(arguments: ["temp", "govee", "°c"]) func aThermometerIsFoundInTheStreet(_ text: String) throws {
+        let air = Air(columns: 80, rows: 24)
+        for number in 10..<60 {
+            air.hear("C0:00:00:00:00:\(number)", Int8(-30 - number / 2), Air.named("Device \(number)"))
+        }
+        air.hear("D0:35:33:33:44:03", -95, Air.govee)
+        air.pass(.seconds(3))
+        #expect(!air.lines().contains { $0.contains("19.0 °C") }, "the table is longer than the screen")
+        air.press(.character("/"))
+        air.type(text)
+        air.press(.enter)
+        #expect(air.order().count == 1)
+        #expect(air.lines()[2].contains("19.0 °C  48.8 %"), "\(air.lines()[2])")
+    }
+
     @Test func shortIntervalsHaveMilliseconds() {
         #expect(DeviceLine.seconds(.milliseconds(20)) == "20 ms")
         #expect(DeviceLine.seconds(.milliseconds(2540)) == "2.5 s")
