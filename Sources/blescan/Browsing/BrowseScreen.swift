@@ -49,6 +49,8 @@ struct BrowseScreen: Sendable {
         fileprivate(set) var dropped = 0
         /// The time of the last change.
         fileprivate(set) var changed: BootInstant?
+        /// The numbers of the values so far, the first one of each.
+        fileprivate(set) var plot = ValuePlot()
         fileprivate(set) var isSubscribed = false
         /// Whether an operation is in progress.
         fileprivate(set) var isBusy = false
@@ -179,6 +181,7 @@ extension BrowseScreen {
         case .value(let handle, let bytes, let origin):
             show(handle)
             values[handle, default: Value()].take(bytes, origin, at: now)
+            plot(bytes, at: handle)
         case .unreadable(let handle, let error):
             show(handle)
             values[handle, default: Value()].reading = .refused(error)
@@ -205,6 +208,15 @@ extension BrowseScreen {
             }
             notice = failure.map { .failed($0) } ?? .done("disconnected; c connects again")
         }
+    }
+
+    /// Adds the number of a value to those of its attribute, if it has one.
+    private mutating func plot(_ bytes: [UInt8], at handle: AttributeHandle) {
+        guard let type = attributes.first(where: { $0.handle == handle })?.type,
+            let field = ValueDescription.of(bytes, uuid: type)?.fields.first(where: { $0.number != nil }),
+            let number = field.number
+        else { return }
+        values[handle]?.plot.add(number, digits: field.json.text)
     }
 
     private mutating func discovered(_ found: GATTDatabase) {

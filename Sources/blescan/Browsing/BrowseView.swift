@@ -193,6 +193,14 @@ struct BrowseView {
             line.add(isCut ? text + (look.isUnicode ? " …" : " ...") : text, value.style)
             result.append(line)
         }
+        if known.plot.hasSeveral, let changed = known.changed {
+            var line = area.empty
+            line.skip(8)
+            let age = ScreenRow.age(now - changed)
+            let plot = known.plot.line(age == "now" ? age : age + " ago", in: max(1, area.columns - 8), look)
+            line.add(plot.plain, .dim)
+            result.append(line)
+        }
         return result
     }
 

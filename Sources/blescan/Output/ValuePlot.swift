@@ -20,6 +20,9 @@ struct ValuePlot: Sendable {
     private var sum = 0.0
     private var count = 0.0
 
+    /// Whether there is more than one number.
+    var hasSeveral: Bool { points.count > 1 }
+
     /// Adds a number. One that is not finite has no place in a row.
     mutating func add(_ number: Double, digits: String) {
         guard number.isFinite else { return }
