@@ -90,10 +90,9 @@ struct DeviceData: Sendable {
         var reader = ByteReader(value)
         let structure = AdvertisingData.Structure(type: type, value: reader.rest())
         if let decoded = SensorKeys.decoded(structure, of: payload, from: senders) {
-            let rank = Self.rank(of: decoded)
-            let fullText = rank == .measurement ? decoded.description : ""
             return Entry(
-                kind: decoded.kind.rawValue, text: text(of: decoded), rank: rank, lastSeen: now, fullText: fullText)
+                kind: decoded.kind.rawValue, text: text(of: decoded), rank: rank(of: decoded), lastSeen: now,
+                fullText: decoded.hasMeasurement ? decoded.description : "")
         }
         let alone = AdvertisingData(joining: [structure])
         if let data = alone.serviceData.first {

@@ -98,7 +98,7 @@ struct ScanScreen: Sendable {
     private(set) var order = Order.strength
     /// Whether the order is turned round.
     private(set) var isReversed = false
-    /// Whether devices without a name are hidden.
+    /// Whether devices with neither a name nor measurements are hidden.
     private(set) var hidesUnnamed = false
     private(set) var view = View.table
     private(set) var selected: AdvertiserID?
@@ -219,7 +219,8 @@ struct ScanScreen: Sendable {
         if filter.isEmpty, !hidesUnnamed { return sequence }
         let text = filter.lowercased()
         return sequence.filter { id in
-            guard let row = devices[id], !hidesUnnamed || row.name != nil else { return false }
+            guard let row = devices[id] else { return false }
+            if hidesUnnamed, row.name == nil, !row.hasMeasurements { return false }
             return text.isEmpty || row.matches(text)
         }
     }

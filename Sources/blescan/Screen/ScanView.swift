@@ -165,7 +165,7 @@ struct ScanView {
         let cursor = isTyping ? (area.look.isUnicode ? "▏" : "_") : ""
         var line = showsText ? area.line("/" + filter + cursor + "  ", .bold) : area.empty
         line.add("\(count) of \(screen.devices.count.counted("device"))")
-        if screen.hidesUnnamed { line.add("  with a name · d show all", .dim) }
+        if screen.hidesUnnamed { line.add("  with a name or measurements · d show all", .dim) }
         if showsText { line.add(isTyping ? "  Enter keep · Esc clear" : "  / change · Esc clear", .dim) }
         return line
     }
@@ -267,7 +267,7 @@ struct ScanView {
             ("s  S", "sort by the next of: strength, name, address, last seen; reverse"),
             ("/  f", "filter by a part of name, address, type or data"),
             ("", "Enter keeps the filter, Esc clears it"),
-            ("d", "hide devices without a name"),
+            ("d", "hide devices with neither a name nor measurements"),
             ("Space  p", "freeze the table; again: go on"),
             ("[ ]  { }", "back and forward in the recording: 10 s, 1 min"),
             ("arrows  j k", "select a device; also the page keys, Home and End"),

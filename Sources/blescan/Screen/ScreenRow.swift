@@ -15,6 +15,8 @@ struct ScreenRow: Sendable {
     private var contents: DeviceData
     /// The contents of the advertisements, in words.
     private(set) var data: String
+    /// Whether they have measurements.
+    private(set) var hasMeasurements = false
     /// The weakest and the strongest report.
     private(set) var range: ClosedRange<Int8>?
     /// The strength at the last sorting: it follows the average in steps, so that rows do not change places all the
@@ -116,6 +118,7 @@ struct ScreenRow: Sendable {
     }
 
     private mutating func describe() {
+        hasMeasurements = !contents.measurements.isEmpty
         let parts = [
             name, scanResult.id.peer?.address.description, scanResult.id.peer?.kind.rawValue, data,
             contents.measurements,

@@ -253,9 +253,12 @@ import Testing
         let air = Self.three()
         air.press(.character("d"))
         #expect(air.order() == ["Near", "Far"])
-        #expect(air.lines().last == "2 of 3 devices  with a name · d show all")
+        #expect(air.lines().last == "2 of 3 devices  with a name or measurements · d show all")
+        // Many thermometers have no name.
+        air.hear("C0:00:00:00:00:04", -85, Hex.bytes("1816cdfd8818072240342d5801041701ca0002016107027227"))
+        #expect(air.order() == ["Near", "Far", "C0:00:00:00:00:04"])
         air.press(.character("d"))
-        #expect(air.order().count == 3)
+        #expect(air.order().count == 4)
     }
 
     /// What the table is sorted by is what it shows.
