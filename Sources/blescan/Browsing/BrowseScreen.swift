@@ -64,6 +64,8 @@ struct BrowseScreen: Sendable {
 
     /// The most characters of a typed line.
     private static let longestLine = 2048
+    /// The signal strengths that are kept.
+    private static let strengthLimit = 8
 
     /// The peer; `nil` if a recording does not have its address.
     let peer: PeerArgument?
@@ -89,6 +91,8 @@ struct BrowseScreen: Sendable {
     private(set) var notice: Notice?
     /// The last operation, while its attribute is selected.
     private var lastCommand: (handle: AttributeHandle, command: EquivalentCommand)?
+    /// The last signal strengths of the link, in dBm.
+    private(set) var strengths: [Int] = []
     /// Whether there ever was a link.
     private(set) var wasConnected = false
 
@@ -175,9 +179,13 @@ extension BrowseScreen {
         case .connected(let mtu):
             if link != .recorded { link = .discovering(mtu: mtu) }
             wasConnected = true
+            strengths = []
         case .discovered(let found):
             if case .discovering(let mtu) = link { link = .connected(mtu: mtu) }
             discovered(found)
+        case .strength(let strength):
+            strengths.append(strength)
+            if strengths.count > Self.strengthLimit { strengths.removeFirst() }
         case .value(let handle, let bytes, let origin):
             show(handle)
             values[handle, default: Value()].take(bytes, origin, at: now)

@@ -89,7 +89,12 @@ struct BrowseView {
             let seconds = max(0, (now - since).components.seconds)
             return ((isSearching ? "scanning for it" : "connecting") + " \(seconds) s", .yellow)
         case .discovering(let mtu): return ("discovering  MTU \(mtu)", .yellow)
-        case .connected(let mtu): return ("connected  MTU \(mtu)", .green)
+        case .connected(let mtu):
+            guard let strength = screen.strengths.last else { return ("connected  MTU \(mtu)", .green) }
+            // There is no room for more in 40 columns.
+            guard area.columns >= 70 else { return ("connected  \(strength) dBm", .green) }
+            let row = Sparkline.text(screen.strengths.map { Optional(Double($0)) }, between: -100, and: -36, look)
+            return ("connected  MTU \(mtu)  \(strength) dBm \(row)", .green)
         case .none: return ("disconnected", .red)
         case .recorded: return ("recorded", .yellow)
         }
