@@ -11,8 +11,8 @@ struct DeviceData: Sendable {
         let text: String
         let rank: Rank
         var lastSeen: BootInstant
-        /// The text of a measurement with the names that `text` leaves out.
-        var fullText = ""
+        /// The decoded data if it has a measurement.
+        var measurement: DecodedAdvertisement?
     }
 
     /// The order of entries.
@@ -79,8 +79,11 @@ struct DeviceData: Sendable {
         return parts.joined(separator: " · ").printable
     }
 
-    /// The measurements with the names of the device's kind and of the values, as users look for them.
-    var measurements: String { entries.map(\.fullText).filter { !$0.isEmpty }.joined(separator: "\n") }
+    /// Whether a measurement is among them.
+    var hasMeasurements: Bool { entries.contains { $0.measurement != nil } }
+
+    /// The measurements with the names of the device's kind and of the values, which `text` leaves out.
+    var measurements: String { entries.compactMap { $0.measurement?.description }.joined(separator: "\n") }
 
     private static func entry(
         _ type: AdvertisingDataType, _ value: Span<UInt8>, in payload: AdvertisingData,
@@ -92,7 +95,7 @@ struct DeviceData: Sendable {
         if let decoded = SensorKeys.decoded(structure, of: payload, from: senders) {
             return Entry(
                 kind: decoded.kind.rawValue, text: text(of: decoded), rank: rank(of: decoded), lastSeen: now,
-                fullText: decoded.hasMeasurement ? decoded.description : "")
+                measurement: decoded.hasMeasurement ? decoded : nil)
         }
         let alone = AdvertisingData(joining: [structure])
         if let data = alone.serviceData.first {

@@ -15,8 +15,6 @@ struct ScreenRow: Sendable {
     private var contents: DeviceData
     /// The contents of the advertisements, in words.
     private(set) var data: String
-    /// Whether they have measurements.
-    private(set) var hasMeasurements = false
     /// The weakest and the strongest report.
     private(set) var range: ClosedRange<Int8>?
     /// The strength at the last sorting: it follows the average in steps, so that rows do not change places all the
@@ -87,7 +85,12 @@ struct ScreenRow: Sendable {
 
     /// Returns whether the table shows the text, in lower case, for the device, or would where it has more room: the
     /// names of measurements.
-    func matches(_ text: String) -> Bool { words.contains(text) }
+    func matches(_ text: String) -> Bool {
+        words.contains(text) || hasMeasurements && contents.measurements.lowercased().contains(text)
+    }
+
+    /// Whether the advertisements have measurements.
+    var hasMeasurements: Bool { contents.hasMeasurements }
 
     /// Returns the time since the last report.
     func silence(at now: BootInstant) -> Duration { max(.zero, now - scanResult.lastSeen) }
@@ -118,11 +121,7 @@ struct ScreenRow: Sendable {
     }
 
     private mutating func describe() {
-        hasMeasurements = !contents.measurements.isEmpty
-        let parts = [
-            name, scanResult.id.peer?.address.description, scanResult.id.peer?.kind.rawValue, data,
-            contents.measurements,
-        ]
+        let parts = [name, scanResult.id.peer?.address.description, scanResult.id.peer?.kind.rawValue, data]
         words = parts.compactMap(\.self).joined(separator: "\n").lowercased()
     }
 }

@@ -139,6 +139,7 @@ import Testing
         #expect(lines[0].contains("  \(count)  "), "\(lines[0])")
         #expect(lines.contains { $0.contains("°C") })
         #expect(lines.contains { $0.contains("C0:00:00:00:00:01") } != onlySensors)
+        withExtendedLifetime(folder) {}
     }
 
     @Test func aFrozenTableMovesOn() async throws {
