@@ -217,6 +217,7 @@ _blescan_scan() {
         return
         ;;
     '--service')
+        __blescan_add_completions -W "$(__blescan_custom_complete ---completion scan -- --service "${COMP_CWORD}" "$(__blescan_cursor_index_in_current_word)")"
         return
         ;;
     '--name')
@@ -264,6 +265,7 @@ _blescan_explore() {
     # Offer option value completions
     case "${prev}" in
     '--service')
+        __blescan_add_completions -W "$(__blescan_custom_complete ---completion explore -- --service "${COMP_CWORD}" "$(__blescan_cursor_index_in_current_word)")"
         return
         ;;
     '--color')
@@ -740,6 +742,7 @@ _blescan_advertise() {
         return
         ;;
     '--service')
+        __blescan_add_completions -W "$(__blescan_custom_complete ---completion advertise -- --service "${COMP_CWORD}" "$(__blescan_cursor_index_in_current_word)")"
         return
         ;;
     '--manufacturer')
@@ -946,6 +949,7 @@ _blescan_replay() {
         return
         ;;
     '--service')
+        __blescan_add_completions -W "$(__blescan_custom_complete ---completion replay -- --service "${COMP_CWORD}" "$(__blescan_cursor_index_in_current_word)")"
         return
         ;;
     '--name')

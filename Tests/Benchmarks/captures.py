@@ -1,4 +1,4 @@
-"""A capture of a million advertising reports: printed as JSON by `blescan replay`, `blescan decode` and tshark."""
+"""A capture of a million advertising reports: printed as JSON by `blescan replay`, `blescan decode` and tshark, and as a scan."""
 
 import os
 import struct
@@ -47,9 +47,7 @@ def run(*command):
 
 
 def measure():
-    programs.call([*programs.SWIFT, "--product", "blescan"])
-    blescan = programs.BUILD / "blescan"
-    programs.call(["strip", f"{programs.ROOT}/.build/release/blescan", "-o", str(blescan)])
+    blescan = programs.build_blescan()
     with tempfile.TemporaryDirectory() as folder:
         files = {}
         for count in (FEWER, REPORTS):
@@ -57,6 +55,7 @@ def measure():
             write(*files[count], count)
         commands = {
             "blescan replay --json": lambda count: [blescan, "replay", "--json", files[count][0]],
+            "blescan replay --as-scan": lambda count: [blescan, "replay", "--as-scan", files[count][0]],
             "blescan decode --json": lambda count: [blescan, "decode", "--json", files[count][1]],
             "tshark -T json": lambda count: ["tshark", "-r", files[count][0], "-T", "json"],
         }
@@ -65,15 +64,16 @@ def measure():
             large = {title: run(*command(REPORTS)) for title, command in commands.items()}
     base = large["tshark -T json"][0]
     show(
-        f"A capture of {REPORTS:,} advertising reports as JSON to /dev/null, on one processor",
+        f"A capture of {REPORTS:,} advertising reports as JSON or as lines to /dev/null, on one processor",
         ["", "s", "µs a report", "times as fast", "MB resident", f"MB for {FEWER:,}"],
         [
             [title, seconds, seconds / REPORTS * 1e6, base / seconds, memory, small[title][1]]
             for title, (seconds, memory) in large.items()
         ])
     figures = {}
-    for title in ("replay", "decode"):
-        seconds, memory = large[f"blescan {title} --json"]
-        figures[f"{title}: time / tshark"] = seconds / base
-        figures[f"{title}: memory / memory for a tenth"] = memory / small[f"blescan {title} --json"][1]
+    for name, title in (
+            ("replay", "blescan replay --json"), ("scan", "blescan replay --as-scan"), ("decode", "blescan decode --json")):
+        seconds, memory = large[title]
+        figures[f"{name}: time / tshark"] = seconds / base
+        figures[f"{name}: memory / memory for a tenth"] = memory / small[title][1]
     return figures

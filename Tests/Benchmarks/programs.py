@@ -32,6 +32,14 @@ def build():
     compile(BUILD / "count_allocations.so", HERE / "C" / "count_allocations.c", options=[*STRICT, "-shared", "-fPIC"])
 
 
+def build_blescan():
+    """blescan as it would be installed."""
+    call([*SWIFT, "--product", "blescan"])
+    blescan = BUILD / "blescan"
+    call(["strip", f"{ROOT}/.build/release/blescan", "-o", str(blescan)])
+    return blescan
+
+
 def compile(output, *sources, options=STRICT):
     # The C compiler of the Swift toolchain is there wherever Swift is.
     swift = subprocess.run(["bash", "-c", "readlink -f $(command -v swift)"], capture_output=True, text=True)

@@ -1,6 +1,6 @@
 """run.py [SECTION...]: the figures of Docs/users/performance.md, measured on this machine.
 
-Sections: parsing, captures, discovery, links, serving, facade, daemon; all of them without an argument. Prints a table for each, then every figure that
+Sections: parsing, captures, start, screen, discovery, links, serving, facade, daemon; all of them without an argument. Prints a table for each, then every figure that
 has a threshold. Status 0: all figures are within their thresholds; 1: one is above, or could not be measured.
 """
 
@@ -13,11 +13,15 @@ import facade
 import links
 import parsing
 import programs
+import screen
 import serving
+import start
 from tables import Verdicts
 
-SECTIONS = {"parsing": parsing, "captures": captures, "discovery": discovery, "links": links, "serving": serving, "facade": facade,
-            "daemon": daemon}
+SECTIONS = {
+    "parsing": parsing, "captures": captures, "start": start, "screen": screen, "discovery": discovery, "links": links,
+    "serving": serving, "facade": facade, "daemon": daemon,
+}
 
 
 def main(names):

@@ -49,6 +49,8 @@ struct BrowseScreen: Sendable {
         fileprivate(set) var dropped = 0
         /// The time of the last change.
         fileprivate(set) var changed: BootInstant?
+        /// The numbers of the values so far, the first one of each.
+        fileprivate(set) var plot = ValuePlot()
         fileprivate(set) var isSubscribed = false
         /// Whether an operation is in progress.
         fileprivate(set) var isBusy = false
@@ -62,6 +64,8 @@ struct BrowseScreen: Sendable {
 
     /// The most characters of a typed line.
     private static let longestLine = 2048
+    /// The signal strengths that are kept.
+    private static let strengthLimit = 8
 
     /// The peer; `nil` if a recording does not have its address.
     let peer: PeerArgument?
@@ -87,6 +91,8 @@ struct BrowseScreen: Sendable {
     private(set) var notice: Notice?
     /// The last operation, while its attribute is selected.
     private var lastCommand: (handle: AttributeHandle, command: EquivalentCommand)?
+    /// The last signal strengths of the link, in dBm.
+    private(set) var strengths: [Int] = []
     /// Whether there ever was a link.
     private(set) var wasConnected = false
 
@@ -173,12 +179,17 @@ extension BrowseScreen {
         case .connected(let mtu):
             if link != .recorded { link = .discovering(mtu: mtu) }
             wasConnected = true
+            strengths = []
         case .discovered(let found):
             if case .discovering(let mtu) = link { link = .connected(mtu: mtu) }
             discovered(found)
+        case .strength(let strength):
+            strengths.append(strength)
+            if strengths.count > Self.strengthLimit { strengths.removeFirst() }
         case .value(let handle, let bytes, let origin):
             show(handle)
             values[handle, default: Value()].take(bytes, origin, at: now)
+            plot(bytes, at: handle)
         case .unreadable(let handle, let error):
             show(handle)
             values[handle, default: Value()].reading = .refused(error)
@@ -205,6 +216,15 @@ extension BrowseScreen {
             }
             notice = failure.map { .failed($0) } ?? .done("disconnected; c connects again")
         }
+    }
+
+    /// Adds the number of a value to those of its attribute, if it has one.
+    private mutating func plot(_ bytes: [UInt8], at handle: AttributeHandle) {
+        guard let type = attributes.first(where: { $0.handle == handle })?.type,
+            let field = ValueDescription.of(bytes, uuid: type)?.fields.first(where: { $0.number != nil }),
+            let number = field.number
+        else { return }
+        values[handle]?.plot.add(number, digits: field.json.text)
     }
 
     private mutating func discovered(_ found: GATTDatabase) {
@@ -260,6 +280,9 @@ extension BrowseScreen.Value {
 // MARK: - Keys
 
 extension BrowseScreen: LiveContent {
+    /// Text is selected to be copied here.
+    var usesMouse: Bool { false }
+
     mutating func resize(columns: Int, rows: Int) {
         area.resize(columns: columns, rows: rows)
     }
@@ -302,7 +325,9 @@ extension BrowseScreen: LiveContent {
         case .enter, .character("r"): return request(.read)
         case .character("w"): return request(.write)
         case .character("s"), .character("n"): return request(.subscribe)
-        case .up, .down, .left, .right, .pageUp, .pageDown, .home, .end, .character, .backspace, .clear, .redraw: break
+        case .up, .down, .left, .right, .pageUp, .pageDown, .home, .end, .character, .backspace, .clear, .redraw,
+            .click:
+            break
         }
         return .none
     }
@@ -383,7 +408,7 @@ extension BrowseScreen: LiveContent {
         case .clear: typed = ""
         case .escape: typed = nil
         case .enter: return write(line)
-        case .up, .down, .left, .right, .pageUp, .pageDown, .home, .end, .redraw: return .none
+        case .up, .down, .left, .right, .pageUp, .pageDown, .home, .end, .redraw, .click: return .none
         }
         notice = nil
         return .none

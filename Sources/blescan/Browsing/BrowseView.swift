@@ -89,7 +89,12 @@ struct BrowseView {
             let seconds = max(0, (now - since).components.seconds)
             return ((isSearching ? "scanning for it" : "connecting") + " \(seconds) s", .yellow)
         case .discovering(let mtu): return ("discovering  MTU \(mtu)", .yellow)
-        case .connected(let mtu): return ("connected  MTU \(mtu)", .green)
+        case .connected(let mtu):
+            guard let strength = screen.strengths.last else { return ("connected  MTU \(mtu)", .green) }
+            // There is no room for more in 40 columns.
+            guard area.columns >= 70 else { return ("connected  \(strength) dBm", .green) }
+            let row = Sparkline.text(screen.strengths.map { Optional(Double($0)) }, between: -100, and: -36, look)
+            return ("connected  MTU \(mtu)  \(strength) dBm \(row)", .green)
         case .none: return ("disconnected", .red)
         case .recorded: return ("recorded", .yellow)
         }
@@ -191,6 +196,14 @@ struct BrowseView {
             line.skip(8)
             let isCut = number == most - 1 && texts.count > most
             line.add(isCut ? text + (look.isUnicode ? " …" : " ...") : text, value.style)
+            result.append(line)
+        }
+        if known.plot.hasSeveral, let changed = known.changed {
+            var line = area.empty
+            line.skip(8)
+            let age = ScreenRow.age(now - changed)
+            let plot = known.plot.line(age == "now" ? age : age + " ago", in: max(1, area.columns - 8), look)
+            line.add(plot.plain, .dim)
             result.append(line)
         }
         return result

@@ -30,6 +30,8 @@ enum LinkEvent: Sendable {
     case found
     case connected(mtu: Int)
     case discovered(GATTDatabase)
+    /// The signal strength of the link was measured, in dBm.
+    case strength(Int)
     case value(AttributeHandle, [UInt8], LinkEvent.Origin)
     /// The value cannot be read.
     case unreadable(AttributeHandle, BLEError)

@@ -1,7 +1,8 @@
 // Carries out what a user wants on one link, and reports what has happened.
 //
 // Duties: discovery; the first read of all readable values, in the order of their handles, between which the user's
-// operations run; operations; the values of subscriptions as they come; the end of all subscriptions.
+// operations run; operations; the values of subscriptions as they come; the signal strength, where there is a radio; the
+// end of all subscriptions.
 //
 // Invariants:
 // - Every operation has one event: its result or its failure. For operations in progress at the end of the link, that
@@ -20,6 +21,9 @@ actor LinkSession {
     private var subscriptions: [AttributeHandle: (values: ValueSequence, task: Task<Void, Never>)] = [:]
     private var operations: [Int: Task<Void, Never>] = [:]
     private var operationCount = 0
+    /// The time between two measurements of the signal strength.
+    private static let strengthPause: Duration = .seconds(2)
+    private var measuring: Task<Void, Never>?
 
     init(
         _ peripheral: Peripheral, of peer: PeerArgument, timeout: Duration,
@@ -38,6 +42,7 @@ actor LinkSession {
         report(.connected(mtu: await peripheral.mtu))
         let database = try await peripheral.discover(level: .full, timeout: timeout)
         report(.discovered(database))
+        measuring = Task { await measureStrength() }
         for handle in AttributeTree.readable(in: database, of: database.services) {
             if Task.isCancelled { break }
             do throws(BLEError) {
@@ -66,10 +71,20 @@ actor LinkSession {
 
     /// Cancels what is in progress, and ends all subscriptions.
     func end() async {
+        measuring?.cancel()
+        await measuring?.value
         let pending = Array(operations.values)
         for operation in pending { operation.cancel() }
         for operation in pending { await operation.value }
         for handle in subscriptions.keys.sorted() { try? await unsubscribe(from: handle) }
+    }
+
+    /// Measures the signal strength again and again; ends where there is no radio, or no right to use it so.
+    private func measureStrength() async {
+        while !Task.isCancelled, let strength = try? await peripheral.rssi() {
+            report(.strength(strength))
+            try? await Task.sleep(for: Self.strengthPause)
+        }
     }
 
     private func carryOut(_ request: LinkRequest) async {

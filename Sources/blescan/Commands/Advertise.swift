@@ -29,6 +29,7 @@ struct Advertise: AsyncParsableCommand {
 
     @Option(
         help: ArgumentHelp("A service: a UUID or a name. May be given several times.", valueName: "uuid"),
+        completion: Completions.service,
         transform: ServiceArgument.init(argument:))
     var service: [ServiceArgument] = []
 

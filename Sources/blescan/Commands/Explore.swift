@@ -26,6 +26,7 @@ struct Explore: AsyncParsableCommand {
     @Option(
         help: ArgumentHelp(
             "Show only this service: a UUID or a name. May be given several times.", valueName: "uuid"),
+        completion: Completions.service,
         transform: ServiceArgument.init(argument:))
     var service: [ServiceArgument] = []
 

@@ -18,6 +18,7 @@ struct Replay: AsyncParsableCommand {
               blescan replay capture.btsnoop --only att
               blescan replay capture.btsnoop --only adv --json
               blescan replay capture.btsnoop --screen --speed 10
+              blescan replay capture.btsnoop --screen --sensors
               blescan replay capture.btsnoop --check
               blescan replay capture.btsnoop --as-scan --format theengs
               blescan replay capture.btsnoop --as-fixture Fixtures/visit
@@ -47,7 +48,8 @@ struct Replay: AsyncParsableCommand {
             device and c what was recorded of a link with it: attributes and values,
             up to that time. Nothing new can be read. Without advertisements the first
             link is shown at once. In the table ] and [ go 10 s forward and back, } and {
-            a minute; long pauses are shortened.
+            a minute; long pauses are shortened. With --sensors only measurements are
+            shown.
 
             --as-scan prints the lines that a scan would have printed at that time:
             to test a program that reads them, or to search a recording.
@@ -156,7 +158,7 @@ struct Replay: AsyncParsableCommand {
             if let other = others.compactMap(\.self).first {
                 throw ValidationError("--as-scan prints lines of a scan; leave out \(other).")
             }
-        } else if let option = (lines.given + filters.given).first(where: { $0 != allowed }) {
+        } else if let option = (lines.given + filters.given).first(where: { !allowed.contains($0) }) {
             throw ValidationError("\(option) is for the lines of --as-scan; add that, or leave out \(option).")
         }
         try keys.validate(with: lines, mode.asScan ? try lines.format(orJSON: json) : nil)
@@ -167,10 +169,10 @@ struct Replay: AsyncParsableCommand {
         if mode.asFixture == "" { throw ValidationError("--as-fixture takes the name of a file.") }
     }
 
-    /// The option of `--as-scan` that the table, or printed packets, have as well.
-    private var allowed: String? {
-        if mode.screen { return "--redact" }
-        return mode.check || mode.asFixture != nil || hex != nil ? nil : "--utc"
+    /// The options of `--as-scan` that the table, or printed packets, have as well.
+    private var allowed: [String] {
+        if mode.screen { return ["--redact", "--sensors"] }
+        return mode.check || mode.asFixture != nil || hex != nil ? [] : ["--utc"]
     }
 
     private func validateScreen() throws {
@@ -213,7 +215,8 @@ struct Replay: AsyncParsableCommand {
         if mode.check { return try CheckOutput(path: file, json: json).run() }
         if mode.screen {
             let shown = ReplayScreen(
-                path: file, speed: mode.speed ?? 1, look: ScreenLook(color.color ?? .auto), redacts: lines.redact)
+                path: file, speed: mode.speed ?? 1, look: ScreenLook(color.color ?? .auto), redacts: lines.redact,
+                onlySensors: filters.sensors)
             return try await Interrupt.cancelling { try await shown.run() }
         }
         if let name = mode.asFixture { return try FixtureOutput(path: file, name: name, json: json).run() }

@@ -30,7 +30,7 @@ struct Scan: AsyncParsableCommand {
 
     @Option(
         name: .customLong("for"), parsing: .unconditional,
-        help: ArgumentHelp("Stop after this time: 10s, 500ms, 1m30s.", valueName: "time"),
+        help: ArgumentHelp("Stop after this time: 10s, 500ms, 1m30s; a bare number is seconds.", valueName: "time"),
         transform: DurationArgument.init(argument:))
     var duration: DurationArgument?
 

@@ -149,6 +149,9 @@ enum PeerDesignation: Hashable, Sendable {
             return BadValue(
                 description: "did you mean service:\(text) or name:\(text)? An attribute comes after its peer.")
         }
+        if text.contains(" "), !text.contains(":") {
+            return BadValue(description: "did you mean \(("name:" + text).shellQuoted)?")
+        }
         return BadValue(
             description: "write AA:BB:CC:DD:EE:FF, with /random or /public where the type is known, name:NAME or "
                 + "service:UUID, unix:PATH or demo:NAME.")

@@ -12,6 +12,11 @@ enum Completions {
         return matching(word, knownPeers + advertised)
     }
 
+    /// The names of all services.
+    static let service = CompletionKind.custom { _, _, word in
+        matching(word, AssignedNumbers.serviceNames.map(NearNames.written))
+    }
+
     /// The devices whose addresses are known: virtual ones, and those that this user has bonds with.
     static let knownPeer = CompletionKind.custom { _, _, word in matching(word, knownPeers) }
 

@@ -6,6 +6,7 @@ struct FilterOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
             "Only devices with this service: a UUID or a name. May be given several times.", valueName: "uuid"),
+        completion: Completions.service,
         transform: ServiceArgument.init(argument:))
     var service: [ServiceArgument] = []
 

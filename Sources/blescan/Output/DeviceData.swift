@@ -11,6 +11,8 @@ struct DeviceData: Sendable {
         let text: String
         let rank: Rank
         var lastSeen: BootInstant
+        /// The decoded data if it has a measurement.
+        var measurement: DecodedAdvertisement?
     }
 
     /// The order of entries.
@@ -77,6 +79,12 @@ struct DeviceData: Sendable {
         return parts.joined(separator: " · ").printable
     }
 
+    /// Whether a measurement is among them.
+    var hasMeasurements: Bool { entries.contains { $0.measurement != nil } }
+
+    /// The measurements with the names of the device's kind and of the values, which `text` leaves out.
+    var measurements: String { entries.compactMap { $0.measurement?.description }.joined(separator: "\n") }
+
     private static func entry(
         _ type: AdvertisingDataType, _ value: Span<UInt8>, in payload: AdvertisingData,
         from senders: [BluetoothAddress],
@@ -85,7 +93,9 @@ struct DeviceData: Sendable {
         var reader = ByteReader(value)
         let structure = AdvertisingData.Structure(type: type, value: reader.rest())
         if let decoded = SensorKeys.decoded(structure, of: payload, from: senders) {
-            return Entry(kind: decoded.kind.rawValue, text: text(of: decoded), rank: rank(of: decoded), lastSeen: now)
+            return Entry(
+                kind: decoded.kind.rawValue, text: text(of: decoded), rank: rank(of: decoded), lastSeen: now,
+                measurement: decoded.hasMeasurement ? decoded : nil)
         }
         let alone = AdvertisingData(joining: [structure])
         if let data = alone.serviceData.first {

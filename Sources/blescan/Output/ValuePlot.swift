@@ -1,7 +1,7 @@
 import BLECore
 import BLEProfiles
 
-/// The last numbers of a value as a row of blocks, with the smallest and the largest of them.
+/// The last numbers of a value as a row of blocks, with the smallest, the mean and the largest of all.
 struct ValuePlot: Sendable {
     private struct Point: Sendable {
         let number: Double
@@ -17,6 +17,11 @@ struct ValuePlot: Sendable {
     private var points: [Point] = []
     private var least: Point?
     private var most: Point?
+    private var sum = 0.0
+    private var count = 0.0
+
+    /// Whether there is more than one number.
+    var hasSeveral: Bool { points.count > 1 }
 
     /// Adds a number. One that is not finite has no place in a row.
     mutating func add(_ number: Double, digits: String) {
@@ -26,22 +31,42 @@ struct ValuePlot: Sendable {
         if points.count > Self.limit { points.removeFirst() }
         if least.map({ number < $0.number }) ?? true { least = point }
         if most.map({ number > $0.number }) ?? true { most = point }
+        // It need not be finite; there is no mean then.
+        sum += number
+        count += 1
     }
 
     /// Returns the text followed by the row, in this number of columns at most.
     ///
-    /// Where there is no room for everything, first the row becomes shorter, then the extremes go, then the row.
+    /// Where there is no room for everything, first the row becomes shorter, then the mean goes, then the extremes, then
+    /// the row.
     func line(_ text: String, in width: Int, _ look: ScreenLook) -> StyledText {
         let text = ScreenText.width(text) > width ? (text.wrapped(to: width).first ?? "") : text
         var line = StyledText(text)
         guard let least, let most else { return line }
-        let extremes = "  min \(least.digits)  max \(most.digits)"
-        if line.width + extremes.count + 10 <= width { line.add(extremes, .dim) }
+        let (low, high) = ("  min \(least.digits)", "  max \(most.digits)")
+        let middle = Self.written(sum / count, as: most.digits).map { "  mean " + $0 } ?? ""
+        let summaries = [low + middle + high, low + high]
+        if let summary = summaries.first(where: { line.width + $0.count + 10 <= width }) { line.add(summary, .dim) }
         let room = min(Self.widest, width - line.width - 2)
         guard room > 0 else { return line }
         line.add("  ")
         line.add(row(in: room, look), .green)
         return line
+    }
+
+    /// Returns a number with as many decimals as another one has; `nil` if that is not a decimal number, or too long.
+    private static func written(_ number: Double, as digits: String) -> String? {
+        guard Double(digits) != nil, digits.allSatisfy({ $0.isNumber || $0 == "." || $0 == "-" }) else { return nil }
+        let decimals = digits.split(separator: ".", omittingEmptySubsequences: false).dropFirst().first?.count ?? 0
+        let scale = (0..<decimals).reduce(1.0) { scale, _ in scale * 10 }
+        let scaled = (abs(number) * scale).rounded()
+        // Beyond that a number has no such digits.
+        guard scaled < 1e15 else { return nil }
+        let text = String(Int64(scaled))
+        let padded = String(repeating: "0", count: max(0, decimals + 1 - text.count)) + text
+        let sign = number < 0 && scaled > 0 ? "-" : ""
+        return sign + padded.dropLast(decimals) + (decimals > 0 ? "." + padded.suffix(decimals) : "")
     }
 
     /// Returns the newest numbers as blocks, between the smallest and the largest of those shown.

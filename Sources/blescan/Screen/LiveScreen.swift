@@ -15,6 +15,8 @@ import Glibc
 
 /// The value of a screen: keys and time go in, frames come out.
 protocol LiveContent: Sendable {
+    /// Whether clicks and the wheel are keys.
+    var usesMouse: Bool { get }
     /// The terminal has another size.
     mutating func resize(columns: Int, rows: Int)
     /// Handles a key.
@@ -48,6 +50,8 @@ final class LiveScreen<Content: LiveContent>: Sendable {
         var screen: Content
         var keys = ScreenKeyReader()
         var painter = ScreenPainter()
+        /// Whether the terminal reports the mouse.
+        var usesMouse = false
         var isChanged = true
         var isOver = false
         var lastSecond: Int64 = .min
@@ -169,7 +173,11 @@ final class LiveScreen<Content: LiveContent>: Sendable {
             state.isChanged = false
             state.lastSecond = second
             state.screen.timePassed(at: now)
-            return state.painter.bytes(for: state.screen.frame(at: now))
+            let frame = state.painter.bytes(for: state.screen.frame(at: now))
+            let usesMouse = state.screen.usesMouse
+            guard usesMouse != state.usesMouse else { return frame }
+            state.usesMouse = usesMouse
+            return Array(Terminal.mouseSequence(usesMouse).utf8) + frame
         }
         guard !bytes.isEmpty else { return }
         if !Terminal.write(bytes, while: { [self] in !(state.withLock { $0.isOver }) }) { quit() }
@@ -181,6 +189,8 @@ final class LiveScreen<Content: LiveContent>: Sendable {
         state.withLock { state in
             state.screen.resize(columns: size.columns, rows: size.rows)
             state.painter.forget()
+            // While the shell has the terminal, it does not report the mouse.
+            state.usesMouse = false
             state.isChanged = true
         }
         draw()

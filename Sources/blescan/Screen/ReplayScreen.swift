@@ -9,6 +9,8 @@ struct ReplayScreen {
     let look: ScreenLook
     /// Whether addresses and names are masked.
     let redacts: Bool
+    /// Whether only reports with measurements are shown.
+    let onlySensors: Bool
 
     /// Shows them until the user quits; the last state stays when the file is at its end, or cannot be read any
     /// further.
@@ -17,9 +19,10 @@ struct ReplayScreen {
     func run() async throws {
         let pace = ReplayPace(speed)
         let name = path.split(separator: "/").last.map(String.init) ?? path
-        let mode = speed == 1 ? "recording" : "recording ×\(Self.number(speed))"
+        let mode =
+            (speed == 1 ? "recording" : "recording ×\(Self.number(speed))") + (onlySensors ? " of sensors" : "")
         let table = ScanScreen(.init(source: name, address: nil, mode: mode), look)
-        let (path, redacts) = (path, redacts)
+        let (path, redacts, onlySensors) = (path, redacts, onlySensors)
         let failure = Lock<Failure?>(nil)
         let links: ScanBrowser.Links =
             redacts ? .unavailable("--redact masks the addresses; replay without it to see recorded links") : .recorded
@@ -30,7 +33,9 @@ struct ReplayScreen {
             let damage: Failure? = try await withTaskCancellationHandler {
                 try await withCheckedThrowingContinuation { ended in
                     DispatchQueue(label: "replay").async {
-                        let player = RecordingPlayer(path, redacts: redacts, pace, blank: blank) { live.change($0) }
+                        let player = RecordingPlayer(
+                            path, redacts: redacts, onlySensors: onlySensors, pace, blank: blank
+                        ) { live.change($0) }
                         ended.resume(with: Result { try player.run() })
                     }
                 }

@@ -101,6 +101,8 @@ struct ScanBrowser: Sendable {
 }
 
 extension ScanBrowser: LiveContent {
+    var usesMouse: Bool { table.usesMouse }
+
     mutating func resize(columns: Int, rows: Int) {
         table.resize(columns: columns, rows: rows)
         link?.resize(columns: columns, rows: rows)

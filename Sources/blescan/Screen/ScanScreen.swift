@@ -98,7 +98,7 @@ struct ScanScreen: Sendable {
     private(set) var order = Order.strength
     /// Whether the order is turned round.
     private(set) var isReversed = false
-    /// Whether devices without a name are hidden.
+    /// Whether devices with neither a name nor measurements are hidden.
     private(set) var hidesUnnamed = false
     private(set) var view = View.table
     private(set) var selected: AdvertiserID?
@@ -107,7 +107,11 @@ struct ScanScreen: Sendable {
     private(set) var isTyping = false
     /// The first device that there was room for.
     private(set) var top = 0
-    /// The reason that the last key could do nothing, until the next key.
+    /// The columns that the user has hidden.
+    private(set) var hiddenColumns: Set<ScreenColumn> = []
+    /// Whether clicks and the wheel are keys; otherwise the terminal selects text with them.
+    private(set) var usesMouse = false
+    /// The reason that the last key could do nothing, or what it has changed, until the next key.
     private(set) var notice: String?
 
     init(_ heading: Heading, _ look: ScreenLook, columns: Int = 80, rows: Int = 24) {
@@ -215,7 +219,8 @@ struct ScanScreen: Sendable {
         if filter.isEmpty, !hidesUnnamed { return sequence }
         let text = filter.lowercased()
         return sequence.filter { id in
-            guard let row = devices[id], !hidesUnnamed || row.name != nil else { return false }
+            guard let row = devices[id] else { return false }
+            if hidesUnnamed, row.name == nil, !row.hasMeasurements { return false }
             return text.isEmpty || row.matches(text)
         }
     }
@@ -313,13 +318,21 @@ extension ScanScreen: LiveContent {
             filter = ""
             isTyping = false
         case .up, .down, .pageUp, .pageDown, .home, .end: moveSelection(by: key)
-        case .redraw, .left, .right: break
+        case .redraw, .left, .right, .click: break
         }
     }
 
     private mutating func pressInTable(_ key: ScreenKey, at now: BootInstant) {
         if moveSelection(by: key) { return }
+        if let column = ScreenColumn(key: key) { return toggle(column) }
         switch key {
+        case .click(let column, let row): click(ScanView(self, at: now).place(column: column, row: row), at: now)
+        case .character("m"):
+            usesMouse.toggle()
+            report(
+                usesMouse
+                    ? "the mouse selects rows; m leaves it to the terminal, to copy text"
+                    : "the terminal has the mouse again")
         case .character("s"):
             let all = Order.allCases
             order = all[((all.firstIndex(of: order) ?? 0) + 1) % all.count]
@@ -346,6 +359,33 @@ extension ScanScreen: LiveContent {
         }
     }
 
+    /// Hides a column, or shows it again.
+    private mutating func toggle(_ column: ScreenColumn) {
+        guard hiddenColumns.remove(column) != nil else {
+            hiddenColumns.insert(column)
+            return report("\(column.title) is hidden; the same key shows it again")
+        }
+        let shown = ScreenColumn.layout(for: area.columns - 1, without: hiddenColumns)
+        if !shown.contains(where: { $0.column == column }) {
+            report("there is no room for \(column.title) on \(area.columns.counted("column"))")
+        }
+    }
+
+    /// Selects a device, opens the selected one, or sorts by a column, and in reverse by the one that it is sorted by.
+    private mutating func click(_ place: ScanView.Place?, at now: BootInstant) {
+        switch place {
+        case .device(let id):
+            if selected == id { view = .device(id, line: 0) } else { selected = id }
+        case .heading(let column):
+            let sorted = column == .bar ? .strength : column
+            guard let clicked = Order.allCases.first(where: { $0.column == sorted }) else { return }
+            if order == clicked { isReversed.toggle() } else { (order, isReversed) = (clicked, false) }
+            top = 0
+            sort(at: now)
+        case nil: break
+        }
+    }
+
     /// The selected device, unless the filter hides it.
     private var visiblySelected: AdvertiserID? {
         selected.flatMap { visible.contains($0) ? $0 : nil }
@@ -359,6 +399,7 @@ extension ScanScreen: LiveContent {
         switch key {
         case .escape, .enter, .backspace, .character("r"): view = .table
         case .left, .right: step(from: id, key)
+        case .click(_, let row): if row == 0 { view = .table }
         case .character("?"), .character("h"): view = .keys(line: 0)
         case .up, .down, .pageUp, .pageDown, .home, .end, .character, .clear, .redraw: break
         }

@@ -28,13 +28,57 @@ struct ScanView {
 
     // MARK: The table
 
+    /// What a place of the table has.
+    enum Place: Hashable {
+        case heading(ScreenColumn)
+        case device(AdvertiserID)
+    }
+
+    /// Returns what is at a place of the table, counted from 0; `nil` if nothing there can be clicked.
+    func place(column: Int, row: Int) -> Place? {
+        let shown = screen.visible
+        if hasColumnsLine, row == 1 {
+            var end = 0
+            for (name, width) in layout(of: shown) {
+                end += name.gap + width
+                if column < end { return .heading(name) }
+            }
+            return nil
+        }
+        let start = hasColumnsLine ? 2 : 1
+        let room = max(0, area.rows - start - (showsFilter ? 1 : 0))
+        guard row >= start, row < start + room else { return nil }
+        var next = start
+        for id in shown[min(first(of: shown, in: room), shown.count)...].prefix(room) {
+            guard let device = screen.devices[id] else { continue }
+            next += height(of: device)
+            if row < next { return .device(id) }
+        }
+        return nil
+    }
+
+    private var hasColumnsLine: Bool { area.rows >= 4 }
+
+    private var showsFilter: Bool {
+        (screen.isTyping || !screen.filter.isEmpty || screen.hidesUnnamed) && area.rows >= 2
+    }
+
+    private func layout(of shown: [AdvertiserID]) -> [(column: ScreenColumn, width: Int)] {
+        let hasSets = shown.contains { $0.sid != nil }
+        return ScreenColumn.layout(for: area.columns - 1, hasSets: hasSets, without: screen.hiddenColumns)
+    }
+
+    /// Returns the lines that a row takes, with the structures of the selected one.
+    private func height(of row: ScreenRow) -> Int {
+        guard screen.showsStructures, row.scanResult.id == screen.selected else { return 1 }
+        return 1 + Self.structures(of: row.scanResult).count
+    }
+
     private var table: (lines: [ScreenLine], first: Int) {
         let shown = screen.visible
         var lines = [headingLine]
-        let hasSets = shown.contains { $0.sid != nil }
-        let layout = ScreenColumn.layout(for: area.columns - 1, hasSets: hasSets)
-        if area.rows >= 4 { lines.append(columnsLine(layout)) }
-        let showsFilter = (screen.isTyping || !screen.filter.isEmpty || screen.hidesUnnamed) && area.rows >= 2
+        let layout = self.layout(of: shown)
+        if hasColumnsLine { lines.append(columnsLine(layout)) }
         let room = max(0, area.rows - lines.count - (showsFilter ? 1 : 0))
         let top = first(of: shown, in: room)
         for id in shown[min(top, shown.count)...].prefix(room) {
@@ -58,10 +102,7 @@ struct ScanView {
     private func first(of shown: [AdvertiserID], in room: Int) -> Int {
         let top = max(0, min(screen.top, shown.count - room))
         guard let selected = screen.selected, let place = shown.firstIndex(of: selected) else { return top }
-        var height = 1
-        if screen.showsStructures, let row = screen.devices[selected] {
-            height += Self.structures(of: row.scanResult).count
-        }
+        let height = screen.devices[selected].map { self.height(of: $0) } ?? 1
         return min(max(top, place + min(height, room) - room), place)
     }
 
@@ -124,12 +165,12 @@ struct ScanView {
         let cursor = isTyping ? (area.look.isUnicode ? "▏" : "_") : ""
         var line = showsText ? area.line("/" + filter + cursor + "  ", .bold) : area.empty
         line.add("\(count) of \(screen.devices.count.counted("device"))")
-        if screen.hidesUnnamed { line.add("  with a name · d show all", .dim) }
+        if screen.hidesUnnamed { line.add("  with a name or measurements · d show all", .dim) }
         if showsText { line.add(isTyping ? "  Enter keep · Esc clear" : "  / change · Esc clear", .dim) }
         return line
     }
 
-    /// The reason that the last key could do nothing, on at most a third of the screen.
+    /// The message about the last key, on at most a third of the screen.
     private var noticeLines: [ScreenLine] {
         screen.notice.map { area.wrapped($0, .yellow, limit: area.rows / 3) } ?? []
     }
@@ -226,7 +267,7 @@ struct ScanView {
             ("s  S", "sort by the next of: strength, name, address, last seen; reverse"),
             ("/  f", "filter by a part of name, address, type or data"),
             ("", "Enter keeps the filter, Esc clears it"),
-            ("d", "hide devices without a name"),
+            ("d", "hide devices with neither a name nor measurements"),
             ("Space  p", "freeze the table; again: go on"),
             ("[ ]  { }", "back and forward in the recording: 10 s, 1 min"),
             ("arrows  j k", "select a device; also the page keys, Home and End"),
@@ -234,6 +275,8 @@ struct ScanView {
             ("c", "connect to the device, and browse its services and values"),
             ("r", "structures of the selected device in the table"),
             ("Esc", "clear the filter, then the selection"),
+            ("1-7", "show or hide a column: 1 bar, 2 address, 3 type, 4 name, 5 data, 6 every, 7 seen"),
+            ("m", "mouse on or off; a click selects, another opens, one on a heading sorts"),
             ("^L", "redraw"),
             ("^Z", "suspend; `fg` resumes"),
         ]

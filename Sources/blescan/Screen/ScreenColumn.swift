@@ -45,6 +45,21 @@ enum ScreenColumn: Hashable, Sendable {
 
     var isRightAligned: Bool { [.strength, .interval, .seen].contains(self) }
 
+    /// The columns that can be hidden, each by the key with its number.
+    static let numbered: [ScreenColumn] = Array(all.dropFirst())
+
+    /// The name in messages.
+    var title: String { self == .bar ? "the bar" : heading }
+
+    /// Finds the column of a key; `nil` for the other keys.
+    init?(key: ScreenKey) {
+        guard let place = Self.numbered.indices.first(where: { key == .character(Self.digit($0)) }) else { return nil }
+        self = Self.numbered[place]
+    }
+
+    /// Returns the key of a place in `numbered`.
+    private static func digit(_ place: Int) -> Unicode.Scalar { Unicode.Scalar(UInt8(ascii: "1") + UInt8(place)) }
+
     /// The columns before this one.
     var gap: Int { self == .strength || self == .bar ? 1 : 2 }
 
@@ -53,11 +68,16 @@ enum ScreenColumn: Hashable, Sendable {
 
     /// Returns the columns for a screen of that width, and their widths.
     ///
-    /// - Parameter hasSets: Whether numbers of advertising sets are to be shown beside the addresses.
-    static func layout(for width: Int, hasSets: Bool = false) -> [(column: ScreenColumn, width: Int)] {
-        var widths = Dictionary(uniqueKeysWithValues: all.map { ($0, $0.usual) })
+    /// - Parameters:
+    ///   - hasSets: Whether numbers of advertising sets are to be shown beside the addresses.
+    ///   - hidden: The columns that the user has hidden.
+    static func layout(
+        for width: Int, hasSets: Bool = false, without hidden: Set<ScreenColumn> = []
+    ) -> [(column: ScreenColumn, width: Int)] {
+        let wanted = all.filter { !hidden.contains($0) }
+        var widths = Dictionary(uniqueKeysWithValues: wanted.map { ($0, $0.usual) })
         var room: Int { width - widths.reduce(0) { $0 + $1.key.gap + $1.value } }
-        for (column, narrower) in reductions where room < 0 { widths[column] = narrower }
+        for (column, narrower) in reductions where room < 0 && widths[column] != nil { widths[column] = narrower }
         func widen(_ column: ScreenColumn, to most: Int) {
             guard let width = widths[column] else { return }
             widths[column] = width + max(0, min(room, most - width))

@@ -7,6 +7,8 @@ enum ScreenKey: Hashable, Sendable {
     case clear
     /// ^L
     case redraw
+    /// The left button of the mouse, at a place counted from 0.
+    case click(column: Int, row: Int)
 
     /// A movement in a text or a list.
     private enum Movement {
@@ -21,7 +23,7 @@ enum ScreenKey: Hashable, Sendable {
         case .pageDown: .pageForth
         case .home, .character("g"): .first
         case .end, .character("G"): .last
-        case .enter, .escape, .backspace, .character, .clear, .redraw, .left, .right: nil
+        case .enter, .escape, .backspace, .character, .clear, .redraw, .left, .right, .click: nil
         }
     }
 
@@ -113,6 +115,8 @@ struct ScreenKeyReader: Sendable {
     /// The time after that in which the rest of the sequence may still come.
     private static let lateTimeout: Duration = .milliseconds(400)
     private static let longestSequence = 16
+    /// The lines that one step of the wheel moves.
+    private static let wheelStep = 3
 
     private var state = State.idle
     /// The number of reads and of waits that were over: each of them ends the wait before.
@@ -174,7 +178,8 @@ struct ScreenKeyReader: Sendable {
             return begin(byte)
         case .lateBracket:
             let digits = UInt8(ascii: "0")...UInt8(ascii: "9")
-            if digits.contains(byte) || Self.key([byte]) != nil { return continueSequence([], byte) }
+            let isKnown = digits.contains(byte) || byte == UInt8(ascii: "<") || Self.key([byte]) != nil
+            if isKnown { return continueSequence([], byte) }
             state = .idle
             return [.character("[")] + begin(byte)
         case .single:
@@ -210,7 +215,8 @@ struct ScreenKeyReader: Sendable {
         }
         if (0x40...0x7E).contains(byte) {
             state = .idle
-            return Self.key(before + [byte]).map { [$0] } ?? []
+            let sequence = before + [byte]
+            return Self.key(sequence).map { [$0] } ?? Self.mouseKeys(sequence)
         }
         state = before.count < Self.longestSequence ? .sequence(before + [byte]) : .idle
         return []
@@ -229,6 +235,28 @@ struct ScreenKeyReader: Sendable {
         let text = String(decoding: before + [byte], as: UTF8.self).unicodeScalars
         guard text.count == 1, let scalar = text.first, scalar != "\u{FFFD}" else { return [] }
         return [.character(scalar)]
+    }
+
+    /// Returns the keys of a mouse report after Escape [, in the form that `Terminal.mouseSequence` requests: <, button,
+    /// column and row, and M where the button was pressed. The wheel is an arrow key, pressed several times.
+    ///
+    /// Source: "XTerm Control Sequences", Extended coordinates, SGR (1006).
+    private static func mouseKeys(_ sequence: [UInt8]) -> [ScreenKey] {
+        let text = String(decoding: sequence, as: UTF8.self)
+        guard text.hasPrefix("<"), text.hasSuffix("M") else { return [] }
+        let numbers = text.dropFirst().dropLast().split(separator: ";", omittingEmptySubsequences: false).map {
+            Int($0)
+        }
+        guard numbers.count == 3, let button = numbers[0], let column = numbers[1], let row = numbers[2] else {
+            return []
+        }
+        guard column > 0, row > 0 else { return [] }
+        return switch button {
+        case 0: [.click(column: column - 1, row: row - 1)]
+        case 64: Array(repeating: .up, count: wheelStep)
+        case 65: Array(repeating: .down, count: wheelStep)
+        default: []
+        }
     }
 
     /// Returns the key of a sequence after Escape [ or Escape O.

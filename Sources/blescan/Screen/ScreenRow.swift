@@ -83,8 +83,14 @@ struct ScreenRow: Sendable {
         return slowStrength - average >= Self.slope ? .falling : .steady
     }
 
-    /// Returns whether the table shows the text, in lower case, for the device.
-    func matches(_ text: String) -> Bool { words.contains(text) }
+    /// Returns whether the table shows the text, in lower case, for the device, or would where it has more room: the
+    /// names of measurements.
+    func matches(_ text: String) -> Bool {
+        words.contains(text) || hasMeasurements && contents.measurements.lowercased().contains(text)
+    }
+
+    /// Whether the advertisements have measurements.
+    var hasMeasurements: Bool { contents.hasMeasurements }
 
     /// Returns the time since the last report.
     func silence(at now: BootInstant) -> Duration { max(.zero, now - scanResult.lastSeen) }

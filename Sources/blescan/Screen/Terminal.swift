@@ -82,6 +82,11 @@ enum Terminal {
         return isRaw && write("\u{1B}[?1049h\u{1B}[?25l\u{1B}[?7l\u{1B}[H\u{1B}[2J")
     }
 
+    /// Returns the sequence after which the terminal reports the mouse as keys, or no longer.
+    static func mouseSequence(_ isReported: Bool) -> String {
+        isReported ? "\u{1B}[?1000h\u{1B}[?1006h" : "\u{1B}[?1006l\u{1B}[?1000l"
+    }
+
     /// Restores the terminal.
     static func leave() {
         let settings = saved.withLock { saved in
@@ -90,7 +95,7 @@ enum Terminal {
         }
         guard var settings else { return }
         _ = unsafe tcsetattr(STDIN_FILENO, TCSANOW, &settings)
-        let restoringSequence = "\u{1B}[0m\u{1B}[?7h\u{1B}[?25h\u{1B}[?1049l"
+        let restoringSequence = mouseSequence(false) + "\u{1B}[0m\u{1B}[?7h\u{1B}[?25h\u{1B}[?1049l"
         if !write(restoringSequence) {
             // Unread output would only delay this.
             tcflush(STDOUT_FILENO, TCOFLUSH)

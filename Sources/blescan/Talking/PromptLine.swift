@@ -100,7 +100,7 @@ struct PromptLine: Sendable {
         case .end: cursor = text.count
         case .up: recall(by: -1)
         case .down: recall(by: 1)
-        case .enter, .escape, .redraw, .pageUp, .pageDown: break
+        case .enter, .escape, .redraw, .pageUp, .pageDown, .click: break
         }
     }
 

@@ -139,6 +139,38 @@ struct Browsed {
         try Golden.expect(text, matches: "browse-\(columns).txt")
     }
 
+    /// As far as there is room; of another link nothing is known yet.
+    @Test func theSignalOfTheLinkIsShown() {
+        var browsed = Browsed.connected()
+        browsed.take(.strength(-60), .strength(-50))
+        #expect(browsed.lines()[0].contains("  connected  MTU 247  -50 dBm ▅▆  "), "\(browsed.lines()[0])")
+        browsed.resize(columns: 40, rows: 20)
+        #expect(browsed.lines()[0].contains("  connected  -50 dBm"), "\(browsed.lines()[0])")
+        browsed.resize(columns: 200, rows: 20)
+        browsed.take(.strength(-100), .strength(-36))
+        for _ in 0..<20 { browsed.take(.strength(-36)) }
+        #expect(browsed.lines()[0].contains("-36 dBm ████████  "), "\(browsed.lines()[0])")
+        browsed.take(.ended(nil))
+        #expect(!browsed.lines()[0].contains("dBm"))
+        browsed.take(.connected(mtu: 23), .discovered(Browsed.belt))
+        #expect(!browsed.lines()[0].contains("dBm"))
+    }
+
+    /// The numbers of the selected attribute stay on the screen, and so does the time of the last one.
+    @Test func theNumbersOfAValueAreDrawn() {
+        var browsed = Browsed.connected()
+        browsed.select(0x000E)
+        #expect(!browsed.text().contains("mean"), "one number is no course")
+        browsed.take(.value(0x000E, [85], .sent), .value(0x000E, [86], .sentAfter(dropped: 1)))
+        browsed.pass(.seconds(3))
+        #expect(browsed.lines().contains("        3s ago  min 85  mean 86  max 87  █▁▅"), "\(browsed.text())")
+        browsed.select(0x0009)
+        #expect(!browsed.text().contains("mean"))
+        browsed.select(0x000E)
+        browsed.take(.ended(nil))
+        #expect(browsed.text().contains("3s ago  min 85  mean 86  max 87"))
+    }
+
     @Test func coloursDoNotChangeTheText() {
         var (coloured, plain) = (
             Browsed.connected(ScreenLook(isColoured: true, isUnicode: true)), Browsed.connected()

@@ -103,6 +103,24 @@ import Testing
         #expect(link.ended.withLock(\.self) == 2)
     }
 
+    @Test func theSignalIsMeasuredWhereThereIsARadio() async throws {
+        let radio = VirtualRadio()
+        await radio.add(.heartRate)
+        let device = try await Central(radio: radio).connect(toFirst: .services(0x180D)).peripheral
+        let events = Lock<[LinkEvent]>([])
+        let session = LinkSession(device, of: .demo("heart-rate"), timeout: .seconds(20)) { event in
+            events.withLock { $0.append(event) }
+        }
+        let running = Task { try await session.run() }
+        try await waited(for: "a signal strength") {
+            events.withLock { $0.contains { if case .strength(let strength) = $0 { strength < 0 } else { false } } }
+        }
+        running.cancel()
+        _ = await running.result
+        await session.end()
+        await device.disconnect()
+    }
+
     @Test func anAttemptIsCancelled() async throws {
         let (waits, wait) = AsyncStream.makeStream(of: Void.self)
         let link = Link { for await _ in waits {} }

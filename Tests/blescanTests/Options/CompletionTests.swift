@@ -76,12 +76,19 @@ import Testing
         #expect(pair.contains("demo:lock") && !pair.contains("name:"))
     }
 
+    @Test(arguments: ["scan", "replay", "explore", "advertise"])
+    func servicesAreOffered(_ command: String) async throws {
+        let words = ["blescan", command, "--service", "Heart"]
+        #expect(try await offered(["---completion", command, "--", "--service", "3", "5"] + words) == ["heart-rate"])
+    }
+
     /// bash itself takes a colon as the end of a word.
     @Test(arguments: [
         ("blescan read demo:heart", "blescan read demo:heart-rate"),
         ("blescan read demo:uart nordic-uart-r", "blescan read demo:uart nordic-uart-rx"),
         ("blescan explore service:heart-r", "blescan explore service:heart-rate"),
         ("blescan explore --adapter hci0 demo:b", "blescan explore --adapter hci0 demo:battery"),
+        ("blescan scan --service heart-r", "blescan scan --service heart-rate"),
     ])
     func bashCompletesWordsWithColons(_ typed: String, _ completed: String) async throws {
         let script = Fixtures.folder.deletingLastPathComponent().appending(path: "Docs/completions/blescan.bash")
@@ -103,6 +110,7 @@ import Testing
             let script = try String(contentsOf: folder.appending(path: name), encoding: .utf8)
             #expect(script.contains("---completion read -- positional@0"), "\(name)")
             #expect(script.contains("---completion scan -- --adapter"), "\(name)")
+            #expect(script.contains("---completion advertise -- --service"), "\(name)")
         }
     }
 }

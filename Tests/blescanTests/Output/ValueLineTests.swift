@@ -205,14 +205,26 @@ import Testing
     }
 
     @Test func aPlotFitsItsWidth() {
-        #expect(line([1, 2, 3, 4, 5, 6, 7, 8], "x 8", 80) == "x 8  min 1  max 8  ▁▂▃▄▅▆▇█")
-        #expect(line([1, 2, 3, 4, 5, 6, 7, 8], "x 8", 80, isUnicode: false) == "x 8  min 1  max 8  _.-:=+*#")
-        #expect(line([5, 5], "x 5", 80) == "x 5  min 5  max 5  ▅▅")
+        #expect(line([1, 2, 3, 4, 5, 6, 7, 8], "x 8", 80) == "x 8  min 1  mean 5  max 8  ▁▂▃▄▅▆▇█")
+        #expect(line([1, 2, 3, 4, 5, 6, 7, 8], "x 8", 80, isUnicode: false) == "x 8  min 1  mean 5  max 8  _.-:=+*#")
+        #expect(line([5, 5], "x 5", 80) == "x 5  min 5  mean 5  max 5  ▅▅")
+        #expect(line([1, 2, 3], "x 3", 29) == "x 3  min 1  max 3  ▁▅█", "the mean goes first")
         #expect(line([], "no number", 80) == "no number")
         // The newest ones, then no extremes, then no row.
         #expect(line([1, 2, 3, 4, 5, 6, 7, 8], "x 8", 10) == "x 8  ▁▃▅▆█")
         #expect(line([1, 2, 3], "x 3", 5) == "x 3")
         #expect(line([1, 2, 3], "a long text", 6) == "a long")
+    }
+
+    /// Means that are computed by hand.
+    @Test(arguments: [
+        (["21.5", "21.6", "21.8"], "21.6"), (["-0.5", "0.5"], "0.0"), (["-2", "-3"], "-3"), (["0.04", "0.08"], "0.06"),
+        (["7"], "7"), (["-40.25", "-40.75"], "-40.50"),
+    ]) func theMeanHasTheDigitsOfTheFormat(_ digits: [String], _ mean: String) {
+        var plot = ValuePlot()
+        for text in digits { plot.add(Double(text) ?? 0, digits: text) }
+        let line = plot.line("x", in: 80, ScreenLook(isColoured: false, isUnicode: true)).plain
+        #expect(line.contains("  mean \(mean)  "), "\(line)")
     }
 
     @Test func extremeNumbersHaveAPlace() {

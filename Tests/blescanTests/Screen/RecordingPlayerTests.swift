@@ -16,11 +16,13 @@ import Testing
         private let screen: Lock<ScanBrowser>
         private let pace = ReplayPace(1) { BootInstant.zero }
 
-        init(_ path: String, columns: Int = 80) {
+        init(_ path: String, columns: Int = 80, onlySensors: Bool = false) {
             let blank = RecordingPlayerTests.blank(columns: columns)
             screen = Lock(blank)
             DispatchQueue(label: "player").async { [screen, pace] in
-                let player = RecordingPlayer(path, redacts: false, pace, blank: blank) { change in
+                let player = RecordingPlayer(
+                    path, redacts: false, onlySensors: onlySensors, pace, blank: blank
+                ) { change in
                     screen.withLock { change(&$0) }
                 }
                 _ = try? player.run()
@@ -121,6 +123,23 @@ import Testing
         }
         _ = try player.run()
         #expect(changes == count)
+    }
+
+    @Test(arguments: [(false, "2 devices"), (true, "1 device")])
+    func onlyMeasurementsAreShownOnRequest(_ onlySensors: Bool, _ count: String) async throws {
+        let folder = try TestFolder()
+        var air = AirCapture()
+        air.add("020106", from: "C0:00:00:00:00:01", isRandom: true)
+        air.add("12161a1884535638c1a4a00a7412730b47060e", from: "A4:C1:38:56:53:84")
+        try air.write(to: folder["air.btsnoop"])
+        let playing = Playing(folder["air.btsnoop"], onlySensors: onlySensors)
+        try await playing.shows("recording at 0:00")
+        playing.press(.character("]"))
+        let lines = try await playing.shows("end of the recording")
+        #expect(lines[0].contains("  \(count)  "), "\(lines[0])")
+        #expect(lines.contains { $0.contains("°C") })
+        #expect(lines.contains { $0.contains("C0:00:00:00:00:01") } != onlySensors)
+        withExtendedLifetime(folder) {}
     }
 
     @Test func aFrozenTableMovesOn() async throws {

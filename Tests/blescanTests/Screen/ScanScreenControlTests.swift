@@ -127,6 +127,120 @@ import Testing
         #expect(ScreenColumn.layout(for: columns - 1).first { $0.column == .data }?.width ?? 0 >= width)
     }
 
+    /// The others get the room.
+    @Test(
+        arguments: [
+            ("1", "RSSI↓  ADDRESS"), ("2", "RSSI↓             TYPE"), ("3", "ADDRESS            NAME"),
+            ("4", "TYPE      DATA"),
+            ("6", "SEEN"), ("7", "EVERY"),
+        ] as [(Unicode.Scalar, String)])
+    func aColumnIsHiddenByItsNumber(_ key: Unicode.Scalar, _ heading: String) throws {
+        let air = Air(columns: 120, rows: 8)
+        air.hear("D0:35:33:33:44:03", -50, Air.govee)
+        let column = try #require(ScreenColumn(key: .character(key)))
+        let before = air.lines()[1]
+        air.press(.character(key))
+        let layout = ScreenColumn.layout(for: 119, without: [column])
+        #expect(!layout.contains { $0.column == column })
+        #expect(layout.reduce(0) { $0 + $1.column.gap + $1.width } == 119, "the width is used")
+        #expect(air.lines()[1].contains(heading), "\(air.lines()[1])")
+        #expect(air.lines().last == "\(column.title) is hidden; the same key shows it again")
+        air.press(.character(key))
+        #expect(air.lines()[1] == before)
+        #expect(air.lines().last == "")
+    }
+
+    @Test(arguments: [20, 29, 40, 60, 80, 120]) func hiddenColumnsStayHiddenAtAnyWidth(_ columns: Int) {
+        for column in ScreenColumn.numbered {
+            let layout = ScreenColumn.layout(for: columns - 1, hasSets: true, without: [column])
+            #expect(!layout.contains { $0.column == column })
+            #expect(layout.reduce(0) { $0 + $1.column.gap + $1.width } <= columns - 1)
+        }
+        let bare = ScreenColumn.layout(for: columns - 1, without: Set(ScreenColumn.numbered))
+        #expect(bare.map { $0.column } == [.strength])
+    }
+
+    /// A device without a name can still be distinguished.
+    @Test func theNameIsTheAddressWhereThatIsHidden() {
+        let air = Self.three()
+        air.press(.character("2"))
+        #expect(air.lines()[3].contains("00:00:02"), "\(air.lines()[3])")
+    }
+
+    @Test func aColumnWithoutRoomIsReported() {
+        let air = Air(columns: 60, rows: 8)
+        air.press(.character("6"), .character("6"))
+        #expect(air.lines().last == "there is no room for EVERY on 60 columns")
+    }
+
+    @Test func digitsAreTextInTheFilter() {
+        let air = Self.three()
+        air.press(.character("/"), .character("3"), .click(column: 3, row: 3))
+        #expect(air.screen.filter == "3")
+        #expect(air.screen.hiddenColumns.isEmpty)
+        #expect(air.screen.selected == nil)
+    }
+
+    @Test func aClickSelectsAndAnotherOpens() throws {
+        let air = Self.three()
+        _ = air.lines()
+        air.press(.click(column: 10, row: 3))
+        let id = try #require(air.screen.selected)
+        #expect(id.peer?.address.description == "C0:00:00:00:00:02")
+        #expect(air.screen.view == .table)
+        air.press(.click(column: 10, row: 3))
+        #expect(air.screen.view == .device(id, line: 0))
+        air.press(.click(column: 10, row: 3))
+        #expect(air.screen.view == .device(id, line: 0))
+        air.press(.click(column: 10, row: 0))
+        #expect(air.screen.view == .table)
+    }
+
+    /// The structures of the selected device belong to it; nothing is below the last row.
+    @Test func aClickMeetsTheRowThatIsThere() {
+        let air = Self.three()
+        air.press(.down, .character("r"))
+        _ = air.lines()
+        let drawn = air.lines()
+        for (row, line) in drawn.enumerated() where line.contains("C0:00:00:00:00:0") {
+            let place = ScanView(air.screen, at: air.now).place(column: 10, row: row)
+            guard case .device(let id)? = place else {
+                Issue.record("row \(row) is no device")
+                continue
+            }
+            #expect(line.contains(id.peer?.address.description ?? "anonymous"))
+        }
+        let view = ScanView(air.screen, at: air.now)
+        #expect(view.place(column: 10, row: 3) == view.place(column: 10, row: 2), "a structure of the first device")
+        for row in [-1, 0, 11, 500] { #expect(view.place(column: 10, row: row) == nil) }
+    }
+
+    @Test func aClickOnAHeadingSorts() throws {
+        let air = Self.three()
+        let heading = air.lines()[1]
+        let name = try #require(heading.firstRange(of: "NAME"))
+        let column = heading.distance(from: heading.startIndex, to: name.lowerBound)
+        air.press(.click(column: column, row: 1))
+        #expect(air.order() == ["Far", "Near", "C0:00:00:00:00:02"])
+        air.press(.click(column: column, row: 1))
+        #expect(air.order() == ["Near", "Far", "C0:00:00:00:00:02"])
+        air.press(.click(column: 8, row: 1))
+        #expect(air.screen.order == .strength && !air.screen.isReversed, "the bar is a strength too")
+        let data = try #require(heading.firstRange(of: "DATA"))
+        air.press(.click(column: heading.distance(from: heading.startIndex, to: data.lowerBound), row: 1))
+        #expect(air.screen.order == .strength)
+    }
+
+    @Test func theMouseIsUsedOnRequest() {
+        let air = Self.three()
+        #expect(!air.screen.usesMouse)
+        air.press(.character("m"))
+        #expect(air.screen.usesMouse)
+        #expect(air.lines().last == "the mouse selects rows; m leaves it to the terminal, to copy text")
+        air.press(.character("m"))
+        #expect(!air.screen.usesMouse)
+    }
+
     @Test func setsAreDistinguishedWhereverThereIsAnAddress() {
         for columns in [55, 60, 68, 80, 120] {
             let layout = ScreenColumn.layout(for: columns - 1, hasSets: true)
@@ -139,9 +253,12 @@ import Testing
         let air = Self.three()
         air.press(.character("d"))
         #expect(air.order() == ["Near", "Far"])
-        #expect(air.lines().last == "2 of 3 devices  with a name · d show all")
+        #expect(air.lines().last == "2 of 3 devices  with a name or measurements · d show all")
+        // Many thermometers have no name.
+        air.hear("C0:00:00:00:00:04", -85, Hex.bytes("1816cdfd8818072240342d5801041701ca0002016107027227"))
+        #expect(air.order() == ["Near", "Far", "C0:00:00:00:00:04"])
         air.press(.character("d"))
-        #expect(air.order().count == 3)
+        #expect(air.order().count == 4)
     }
 
     /// What the table is sorted by is what it shows.
@@ -217,6 +334,23 @@ import Testing
         air.pass(.seconds(70))
         air.hear("D0:35:33:33:44:03", -50, [2, 1, 6, 5, 0xFF, 0x34, 0x12, 1, 3])
         #expect(!air.lines()[2].contains("19.0 °C"))
+    }
+
+    /// What a user wants to know is found by its name, also where the table shows the value alone; in 80 columns its value
+    /// can be read.
+    @Test(arguments: ["temp", "govee", "°c"]) func aThermometerIsFoundInTheStreet(_ text: String) throws {
+        let air = Air(columns: 80, rows: 24)
+        for number in 10..<60 {
+            air.hear("C0:00:00:00:00:\(number)", Int8(-30 - number / 2), Air.named("Device \(number)"))
+        }
+        air.hear("D0:35:33:33:44:03", -95, Air.govee)
+        air.pass(.seconds(3))
+        #expect(!air.lines().contains { $0.contains("19.0 °C") }, "the table is longer than the screen")
+        air.press(.character("/"))
+        air.type(text)
+        air.press(.enter)
+        #expect(air.order().count == 1)
+        #expect(air.lines()[2].contains("19.0 °C  48.8 %"), "\(air.lines()[2])")
     }
 
     @Test func shortIntervalsHaveMilliseconds() {

@@ -72,7 +72,7 @@ import Testing
 
     @Test func theKeysAreListed() throws {
         let air = Air.street(columns: 100)
-        air.screen.resize(columns: 100, rows: 15)
+        air.screen.resize(columns: 100, rows: 17)
         air.press(.character("?"))
         try Golden.expect(Self.framed(air.lines(), 100), matches: "screen-keys.txt")
         air.press(.down)

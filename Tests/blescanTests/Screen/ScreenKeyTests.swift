@@ -26,8 +26,13 @@ import Testing
         ("\u{8}", [.backspace]), ("\u{15}", [.clear]), ("\u{C}", [.redraw]),
         ("qs/", [.character("q"), .character("s"), .character("/")]),
         ("ü日👍", [.character("ü"), .character("日"), .character("👍")]),
-        // Keys without a function here: F5, insert, control and an arrow, a mouse report.
-        ("\u{1B}[15~", []), ("\u{1B}[2~", []), ("\u{1B}[1;5D", []), ("\u{1B}[<0;12;7M", []), ("\u{1B}[I", []),
+        // Keys without a function here: F5, insert, control and an arrow, the focus.
+        ("\u{1B}[15~", []), ("\u{1B}[2~", []), ("\u{1B}[1;5D", []), ("\u{1B}[I", []),
+        // Mouse reports as ctlseqs of xterm describes them: left button, released, right button, with Shift, wheel.
+        ("\u{1B}[<0;12;7M", [.click(column: 11, row: 6)]), ("\u{1B}[<0;12;7m", []), ("\u{1B}[<2;12;7M", []),
+        ("\u{1B}[<4;12;7M", []), ("\u{1B}[<64;12;7M", [.up, .up, .up]), ("\u{1B}[<65;223;7M", [.down, .down, .down]),
+        // None: no place, a number too many, no number.
+        ("\u{1B}[<0;0;7M", []), ("\u{1B}[<0;1;2;3M", []), ("\u{1B}[<0;;7M", []), ("\u{1B}[<M", []),
         ("\u{0}\u{2}", []),
         // Alt and a letter.
         ("\u{1B}x", [.escape, .character("x")]), ("\u{1B}\u{1B}[A", [.escape, .up]),
@@ -60,7 +65,7 @@ import Testing
     @Test(
         arguments: [
             ("[A", [.up]), ("[M", [.enter]), ("[6~", [.pageDown]), ("[1;5D", []), ("j", [.character("j")]),
-            ("\u{1B}[B", [.down]),
+            ("\u{1B}[B", [.down]), ("[<0;3;4M", [.click(column: 2, row: 3)]),
         ] as [(String, [ScreenKey])])
     func theRestOfASequenceMayBeLate(_ rest: String, _ keys: [ScreenKey]) {
         let bytes = Array(rest.utf8)

@@ -196,6 +196,30 @@ struct TerminalTests {
         try await terminal.shows("blescan: 3 devices at the end")
     }
 
+    /// Only while the table is on the terminal, and only if the user wants it.
+    @Test func theMouseIsBorrowed() async throws {
+        let terminal = try await TmuxTerminal()
+        try await terminal.keys(
+            "clear; '\(BuiltProgram.url.path)' replay '\(Self.recording)' --screen --speed 100", "Enter")
+        try await terminal.shows(Self.end)
+        #expect(try await !terminal.reportsMouse())
+        try await terminal.keys("m")
+        try await terminal.shows("the mouse selects rows")
+        #expect(try await terminal.reportsMouse())
+        // The first device, twice.
+        try await terminal.bytes(Array("\u{1B}[<0;4;3M\u{1B}[<0;4;3m\u{1B}[<0;4;3M".utf8))
+        try await terminal.shows("ADVERTISEMENT")
+        try await terminal.keys("C-z")
+        try await terminal.shows("the shell") { $0.contains("Stopped") && !$0.contains("ADVERTISEMENT") }
+        #expect(try await !terminal.reportsMouse())
+        try await terminal.keys("fg", "Enter")
+        try await terminal.shows("ADVERTISEMENT")
+        #expect(try await terminal.reportsMouse())
+        try await terminal.keys("q")
+        try await terminal.shows("blescan: 3 devices at the end")
+        #expect(try await !terminal.reportsMouse())
+    }
+
     /// As with `ssh -t host blescan`: nothing could resume it.
     @Test func withoutAShellItIsNotStopped() async throws {
         let terminal = try await TmuxTerminal()

@@ -64,6 +64,11 @@ final class TmuxTerminal: Sendable {
         }
     }
 
+    /// Returns whether the programs in it get mouse reports with decimal numbers.
+    func reportsMouse() async throws -> Bool {
+        try await tmux("display-message", "-p", "#{mouse_standard_flag}#{mouse_sgr_flag}").hasPrefix("11")
+    }
+
     /// Opens the terminal device of the programs in it.
     func device() async throws -> FileHandle {
         let path = try await tmux("display-message", "-p", "#{pane_tty}").trimmingCharacters(in: .newlines)
