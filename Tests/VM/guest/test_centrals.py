@@ -3,13 +3,14 @@ what the kernel itself does with links that centrals make.
 """
 
 import contextlib
+import errno
 import itertools
 import shutil
 import signal
 
 import bluez
 from harness import *
-from listening import SO_RXQ_OVFL, Controller, Listener
+from listening import BLUETOOTH, LE_RANDOM, RECEIVE_MTU, SECURITY as LEVEL, SEND_MTU, SO_RXQ_OVFL, Controller, Listener, bound, connect, refusal
 from belts import CROWD
 from managers import ServiceManager
 from test_serving import events, serving
@@ -1320,6 +1321,75 @@ def the_send_buffer_bounds_what_waits_for_the_air():
         do(FIRST, "hold", on=False)
         until(lambda: do(FIRST, "summary") is not None, "the caller lives")
         return f"{sent} values until EAGAIN: the controller's buffers and the socket's"
+
+
+@test
+def a_socket_that_listens_is_bound_to_the_attributes_of_any_adapter_also_of_one_that_is_off():
+    with socket.socket(31, socket.SOCK_SEQPACKET, 0) as fresh:
+        same(refusal(fresh.listen, 1), errno.EBADFD, "error of a socket without an address")
+    same(refusal(bound, OWN, SECURITY), errno.EINVAL, "error of the channel of pairing")
+    with raw_peripheral() as controller:
+        control(HCI_DOWN)
+        # A foreign address is no error, and its listener gets nothing, although it has begun last.
+        with Listener(OWN) as listener, Listener("00:1A:7D:00:00:7F") as foreign:
+            control(HCI_UP)
+            reach(controller, FIRST)
+            link = listener.accept()
+            assert link and foreign.accept(0) is None, "the link is not the adapter's listener's"
+            same([struct.unpack("<H", link.socket.getsockopt(BLUETOOTH, option, 2))[0] for option in (SEND_MTU, RECEIVE_MTU)], [672, 672],
+                 "MTUs of the socket")
+
+
+@test
+def the_security_of_a_listening_socket_is_not_that_of_its_links():
+    def level(number):
+        return BLUETOOTH, LEVEL, bytes([number, 0])
+
+    with raw_peripheral() as controller, Listener() as listener:
+        same([refusal(listener.socket.setsockopt, *level(number)) for number in range(6)], [errno.EINVAL, 0, 0, 0, 0, errno.EINVAL],
+             "errors of the levels 0 to 5")
+        listener.socket.setsockopt(*level(3))
+        reach(controller, FIRST)
+        link = listener.accept()
+        assert link, "nobody has the link"
+        same(link.socket.getsockopt(BLUETOOTH, LEVEL, 2)[0], 1, "level of the link")
+        request = begin(FIRST, "mtu", size=100)
+        same(link.socket.recv(100), b"\2\x64\0", "the request on that link")
+        link.socket.send(b"\3\x64\0")
+        same(request()["result"], 100, "MTU")
+
+
+def check_client_side(link, peer):
+    """A link that was accepted is the only one to its peer, and carries requests of this side."""
+    same(link.peer, (peer, LE_RANDOM), "address and type of the peer")
+    same(refusal(connect, OWN, peer, LE_RANDOM), errno.EBUSY, "error of a connect to a peer that is connected")
+    link.socket.send(b"\2\x64\0")
+    same(link.socket.recv(100)[:1], b"\3", "the response to a request of this side")
+
+
+@test
+def the_link_of_a_central_carries_requests_to_it_and_a_connect_to_it_is_refused():
+    with raw_peripheral() as controller, Listener() as listener:
+        reach(controller, FIRST)
+        link = listener.accept()
+        assert link, "nobody has the link"
+        check_client_side(link, "D1:00:00:00:01:01")
+
+
+@test
+def a_link_that_a_command_has_made_goes_to_the_listener():
+    peer = CROWD[0].split("/")[0]
+    radio("on Crowd 0")
+    try:
+        with raw_peripheral() as controller, Listener() as listener:
+            controller.connect(peer)
+            link = listener.accept()
+            assert link, "nobody has the link"
+            check_client_side(link, peer)
+            same(controller.disconnect(link.handle), 0, "status of the command")
+            link.wait_for_end()
+    finally:
+        radio("off Crowd")
 
 
 if __name__ == "__main__":
