@@ -9,7 +9,7 @@ import BareBLE
 /// | 3, 4 | publishes another service, 0xFFE0, and withdraws it |
 /// | 5 | notifies so many numbered values of 0xFFF2, one in 50 ms, the newest of which counts |
 /// | 6 | requests security of the central, within so many seconds |
-/// | 7 | listens for channels on links of this security level, 1 to 4, and publishes the PSM in another service, 0xFFD0 |
+/// | 7 | listens for channels on links of this security level, 1 to 4; another service, 0xFFD0, has the PSM |
 /// | 8 | publishes another service, 0xFFC0; 0xFFC1 has the value that the reading central has in its own 0xFFB1 |
 /// | 9 | reads 0xFFB1 of the central |
 ///

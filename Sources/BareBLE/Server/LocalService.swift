@@ -30,8 +30,8 @@ public struct LocalService: Sendable {
     /// Takes the values that a reliable write has for this service, where it has several; `nil` calls the handlers of
     /// their characteristics one after the other.
     ///
-    /// Before the first handler is called, every value of a reliable write is known to be permitted: the properties, the
-    /// security of the link, the authorization and the lengths are checked. Handlers are then called one after the
+    /// Before the first handler is called, every value of a reliable write is known to be permitted: the properties,
+    /// the security of the link, the authorization and the lengths are checked. Handlers are then called one after the
     /// other, in the order in which the central has first named a value of theirs. One that throws ends the write: the
     /// handlers after it are not called, and no stored value of the write is changed. What an earlier handler has taken
     /// stays. So a write is all or nothing for the values of one service with this handler, and for stored values; not

@@ -229,7 +229,7 @@ def channels_beyond_the_limit_are_closed_and_packets_beyond_the_mtu_harm_no_othe
 # Bumble, whose own service is read on the same link
 
 def own(number):
-    return (bytes([number]) * 300).hex()
+    return (bytes([number]) * 200).hex()
 
 
 @test

@@ -377,7 +377,7 @@ class Caller:
 # How a caller pairs: the capability as the specification numbers them, here neither input nor output.
 MANNER = {"io": 3, "sc": True, "mitm": True, "sign": False}
 SIGNATURE_KEY = bytes(range(0x40, 0x50))
-OWN_LENGTH = 300  # bytes of a caller's own value
+OWN_LENGTH = 200  # bytes of a caller's own value
 # What a server sends without a request: values, and the confirmation of an indication, which a random packet may be.
 UNASKED = {0x1B, 0x1E}
 # What has no response: responses, values, and the confirmation.
