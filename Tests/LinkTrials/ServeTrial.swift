@@ -9,6 +9,12 @@ import BareBLE
 /// | 3, 4 | publishes another service, 0xFFE0, and withdraws it |
 /// | 5 | notifies so many numbered values of 0xFFF2, one in 50 ms, the newest of which counts |
 /// | 6 | requests security of the central, within so many seconds |
+/// | 7 | listens for channels on links of this security level, 1 to 4; another service, 0xFFD0, has the PSM |
+/// | 8 | publishes another service, 0xFFC0; 0xFFC1 has the value that the reading central has in its own 0xFFB1 |
+/// | 9 | reads 0xFFB1 of the central |
+///
+/// A channel returns what it receives, in packets that the central can take; the packet `close` ends it. A central has
+/// two channels at most.
 ///
 /// With a directory for bonds, centrals may pair: by `just-works`, `show` or `compare`,
 /// whose number is confirmed at once.
@@ -134,8 +140,69 @@ struct ServeTrial {
                     LinkTrials.say("not secured \(error.code): \(error)")
                 }
             }
+        case 7: try await listen(for: AccessRequirement.Level(rawValue: UInt8(clamping: number)) ?? .open, local)
+        case 8:
+            try await local.publish(
+                LocalService(
+                    0xFFC0,
+                    [
+                        LocalCharacteristic(
+                            0xFFC1, .read,
+                            value: .handled(read: { try await local.peripheral(of: $0.central.id).read(0xFFB1) }))
+                    ]))
+            LinkTrials.say("reads what its readers have")
+        case 9:
+            // Other orders go on meanwhile.
+            Task {
+                do throws(BLEError) {
+                    let value = try await local.peripheral(of: client.id).read(0xFFB1)
+                    LinkTrials.say("found \(Self.hexadecimal(value))")
+                } catch {
+                    LinkTrials.say("not found \(error.code): \(error)")
+                }
+            }
         default: LinkTrials.say("no such order: \(order)")
         }
+    }
+
+    private func listen(for security: AccessRequirement.Level, _ local: LocalPeripheral) async throws {
+        let options = ChannelListener.Options(mtu: 300, maximumChannels: 2)
+        let listener = try await local.listenForChannels(security: security, options)
+        try await local.publish(
+            LocalService(0xFFD0, [LocalCharacteristic(.l2capPSM, .read, value: .fixed(listener.psm))]))
+        // Other orders go on meanwhile.
+        Task {
+            do {
+                for try await incoming in listener.channels {
+                    Task { await Self.serve(incoming) }
+                }
+            } catch {
+                LinkTrials.say("not listening: \(error)")
+            }
+        }
+        LinkTrials.say("listening \(listener.psm)")
+    }
+
+    private static func serve(_ incoming: ChannelListener.IncomingChannel) async {
+        let (channel, name) = (incoming.channel, incoming.central.name)
+        LinkTrials.say("channel began \(name)")
+        do {
+            for try await packet in channel.packets {
+                if packet == Array("close".utf8) { await channel.close() }
+                var rest = packet[...]
+                while !rest.isEmpty, await channel.isOpen {
+                    try await channel.send(Array(rest.prefix(channel.sendMTU)))
+                    rest = rest.dropFirst(channel.sendMTU)
+                }
+            }
+            LinkTrials.say("channel ended \(name)")
+        } catch {
+            LinkTrials.say("channel failed \(name): \(error)")
+        }
+    }
+
+    private static func hexadecimal(_ bytes: [UInt8]) -> String {
+        bytes.map { $0 < 16 ? "0" + String($0, radix: 16) : String($0, radix: 16) }.joined()
     }
 
     /// A number, and as many bytes as make it a packet of 23.

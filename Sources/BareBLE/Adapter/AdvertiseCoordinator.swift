@@ -10,7 +10,7 @@ internal import Logging
 //
 // Invariants
 // - A task that starts a set is in `starting` until the machine has acknowledged the start; one that stops it is in
-//   `stopping` until then.
+//   `stopping` until then. A set has an entry there while it is being stopped.
 // - The states of a set are in `states` from its start to its stop; `.stopped` is the last one.
 // - Only the adapter uses it, on its event loop. It never acts on the controller: it returns actions.
 
@@ -129,25 +129,35 @@ final class AdvertiseCoordinator {
         }
     }
 
-    /// Stops a set, and waits until it is off air, also in a cancelled task.
+    /// Stops a set, and waits until it is off air, also in a cancelled task. Further calls wait for the same end.
     func stop(
         _ id: SetID, isolation: isolated (any Actor)? = #isolation, _ perform: ([Action]) -> Void
     ) async {
-        guard machine != nil, machine?.status(of: id) != .stopped else { return }
-        setCount -= 1
-        if let states = states.removeValue(forKey: id) {
-            states.report(.stopped)
-            states.finish()
+        let isFirst = stopping[id] == nil
+        if isFirst {
+            guard machine != nil, machine?.status(of: id) != .stopped else { return }
+            stopping[id] = []
+            setCount -= 1
+            if let states = states.removeValue(forKey: id) {
+                states.report(.stopped)
+                states.finish()
+            }
         }
         _ = await stops.wait(
             until: loop.now() + .seconds(10), interruption: .ignoresCancellation, isolation: isolation
         ) { number in
-            stopping[id, default: []].append(number)
-            perform(machine?.stop(id, at: loop.now()) ?? [])
+            guard stopping[id] != nil else { return .some(nil) }
+            stopping[id]?.append(number)
+            if isFirst { perform(machine?.stop(id, at: loop.now()) ?? []) }
             return nil
         }
-        stopping[id] = nil
+        // There are some left if the first one has waited for as long as it may.
+        stopped(id, nil)
         releaseHandles()
+    }
+
+    private func stopped(_ id: SetID, _ failure: HCICommandFailure?) {
+        for number in stopping.removeValue(forKey: id) ?? [] { stops.resume(number, failure) }
     }
 
     /// Releases what no set uses, once no set is being started: until then what killed programs have left is being
@@ -178,8 +188,7 @@ final class AdvertiseCoordinator {
             states[id]?.report(.on)
             if let number = starting[id] { starts.resume(number, nil) }
         case .failed(let id, let failure): if let number = starting[id] { starts.resume(number, failure) }
-        case .stopped(let id, let failure):
-            for number in stopping.removeValue(forKey: id) ?? [] { stops.resume(number, failure) }
+        case .stopped(let id, let failure): stopped(id, failure)
         case .paused: pauses.resumeAll()
         case .interrupted(let id, let pause): states[id]?.report(Advertisement.State(.paused(pause)))
         case .resumed(let id): states[id]?.report(.on)

@@ -12,7 +12,7 @@ internal import Logging
 // - The socket is not that of `SecurityCoordinator`, which an adapter without security does not have, and which may be
 //   closed while instances are on air.
 // - A task that starts an instance is in `starting` until the machine has acknowledged the start; one that stops it is
-//   in `stopping` until then.
+//   in `stopping` until then. An instance has an entry there while it is being stopped.
 // - Only the adapter uses it, on its event loop. The adapter watches the descriptor, and serves the deadline.
 
 /// The advertising instances of an adapter.
@@ -173,22 +173,32 @@ final class InstanceCoordinator {
         }
     }
 
-    /// Stops an instance, and waits until it is removed, also in a cancelled task.
+    /// Stops an instance, and waits until it is removed, also in a cancelled task. Further calls wait for the same end.
     func stop(_ id: InstanceID, isolation: isolated (any Actor)? = #isolation) async {
-        guard machine.status(of: id) != .stopped else { return }
-        count -= 1
-        if let states = states.removeValue(forKey: id) {
-            states.report(.stopped)
-            states.finish()
+        let isFirst = stopping[id] == nil
+        if isFirst {
+            guard machine.status(of: id) != .stopped else { return }
+            stopping[id] = []
+            count -= 1
+            if let states = states.removeValue(forKey: id) {
+                states.report(.stopped)
+                states.finish()
+            }
         }
         _ = await stops.wait(
             until: loop.now() + .seconds(10), interruption: .ignoresCancellation, isolation: isolation
         ) { number in
-            stopping[id, default: []].append(number)
-            perform(machine.stop(id, at: loop.now()))
+            guard stopping[id] != nil else { return () }
+            stopping[id]?.append(number)
+            if isFirst { perform(machine.stop(id, at: loop.now())) }
             return nil
         }
-        stopping[id] = nil
+        // There are some left if the first one has waited for as long as it may.
+        stopped(id)
+    }
+
+    private func stopped(_ id: InstanceID) {
+        for number in stopping.removeValue(forKey: id) ?? [] { stops.resume(number, ()) }
     }
 
     /// Removes all instances for a connection attempt, and waits for that.
@@ -257,7 +267,7 @@ final class InstanceCoordinator {
             states[id]?.report(.on)
             if let number = starting[id] { starts.resume(number, nil) }
         case .failed(let id, let failure): if let number = starting[id] { starts.resume(number, failure) }
-        case .stopped(let id, _): for number in stopping.removeValue(forKey: id) ?? [] { stops.resume(number, ()) }
+        case .stopped(let id, _): stopped(id)
         case .paused: pauses.resumeAll()
         case .interrupted(let id, let pause):
             states[id]?.report(Advertisement.State(InstanceSession.Status.paused(pause)))

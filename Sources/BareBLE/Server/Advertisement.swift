@@ -178,6 +178,8 @@ extension Advertisement {
         private let end: @Sendable () async -> Void
         private let changes: AdvertiseCoordinator.States
         private let token: LifetimeToken
+        /// Whether `stop()` has returned: the event loop may have ended then.
+        private let isOffAir = Lock(false)
 
         init(_ started: StartedAdvertisement, on adapter: Adapter) {
             let id = started.id
@@ -200,9 +202,12 @@ extension Advertisement {
         /// A sequence does not keep the advertisement on air: the lease does.
         public var states: AdvertisingStateSequence { changes.events(losses: .none) }
 
-        /// Takes it off air; the call returns when that is done.
+        /// Takes it off air; the call returns when that is done, also if an earlier one has not returned yet.
         public func stop() async {
-            if token.dismiss() { await end() }
+            _ = token.dismiss()
+            guard !isOffAir.withLock({ $0 }) else { return }
+            await end()
+            isOffAir.withLock { $0 = true }
         }
     }
 }

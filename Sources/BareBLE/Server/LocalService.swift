@@ -16,7 +16,7 @@ public import BLECore
 ///
 /// Spec: Core Vol 3 Part G, 3.1.
 public struct LocalService: Sendable {
-    /// Writes the values of one reliable write: all of them, or by throwing none.
+    /// Writes the values that one reliable write has for a service: all of them, or by throwing none.
     public typealias BatchHandler = @Sendable ([LocalValue.WriteRequest]) async throws -> Void
 
     /// The service's UUID.
@@ -27,8 +27,17 @@ public struct LocalService: Sendable {
     public var includes: [PublishedService]
     /// The characteristics, in the order of their handles.
     public var characteristics: [LocalCharacteristic]
-    /// Takes a reliable write of several characteristics of this service; `nil` calls their handlers one after the
-    /// other, where one that throws does not undo the earlier ones.
+    /// Takes the values that a reliable write has for this service, where it has several; `nil` calls the handlers of
+    /// their characteristics one after the other.
+    ///
+    /// Before the first handler is called, every value of a reliable write is known to be permitted: the properties,
+    /// the security of the link, the authorization and the lengths are checked. Handlers are then called one after the
+    /// other, in the order in which the central has first named a value of theirs. One that throws ends the write: the
+    /// handlers after it are not called, and no stored value of the write is changed. What an earlier handler has taken
+    /// stays. So a write is all or nothing for the values of one service with this handler, and for stored values; not
+    /// for those of several services with handlers.
+    ///
+    /// Spec: ATT_EXECUTE_WRITE_REQ, Core Vol 3 Part F, 3.4.6.3.
     public var batchHandler: BatchHandler?
 
     /// Creates a service.

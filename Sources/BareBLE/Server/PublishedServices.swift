@@ -14,10 +14,18 @@ internal import Logging
 final class PublishedServices: @unchecked Sendable {
     /// What an attribute with handlers belongs to.
     private struct Handlers {
+        let service: PublishedService.ID
         let characteristic: PublishedCharacteristic
         let read: LocalValue.ReadHandler?
         let write: LocalValue.WriteHandler?
         let batch: LocalService.BatchHandler?
+    }
+
+    /// A value that a central writes, and who takes it.
+    private struct HandledWrite {
+        let handle: AttributeHandle
+        let handlers: Handlers
+        let request: LocalValue.WriteRequest
     }
 
     private(set) var database: ServerDatabase
@@ -56,12 +64,14 @@ final class PublishedServices: @unchecked Sendable {
                 properties: characteristic.properties)
         }
         for (index, (local, characteristic)) in zip(service.characteristics, characteristics).enumerated() {
-            add(local.value, at: characteristic.id, of: characteristic, service)
+            add(local.value, at: characteristic.id, of: characteristic, service, at: place.handles.lowerBound)
             // The declaration of the next one comes before its value; the descriptors of the application come last.
             let next = index + 1 < characteristics.count ? characteristics[index + 1].id - 2 : place.handles.upperBound
             for (position, descriptor) in local.descriptors.enumerated() {
                 let handle = Int(next) - local.descriptors.count + 1 + position
-                add(descriptor.value, at: AttributeHandle(truncatingIfNeeded: handle), of: characteristic, service)
+                add(
+                    descriptor.value, at: AttributeHandle(truncatingIfNeeded: handle), of: characteristic, service,
+                    at: place.handles.lowerBound)
             }
         }
         let result = PublishedService(
@@ -73,11 +83,12 @@ final class PublishedServices: @unchecked Sendable {
 
     private func add(
         _ value: LocalValue, at handle: AttributeHandle, of characteristic: PublishedCharacteristic,
-        _ service: LocalService
+        _ service: LocalService, at declaration: PublishedService.ID
     ) {
         guard case .handled(let read, let write, _) = value.content else { return }
         handlers[handle] = Handlers(
-            characteristic: characteristic, read: read, write: write, batch: service.batchHandler)
+            service: declaration, characteristic: characteristic, read: read, write: write,
+            batch: service.batchHandler)
     }
 
     /// Withdraws a service.
@@ -204,7 +215,8 @@ final class PublishedServices: @unchecked Sendable {
     private func write(
         _ values: [GATTServer.WrittenValue], from central: ConnectedCentral, _ log: LinkLog
     ) async -> GATTServer.HandlerResult {
-        var requests: [(handlers: Handlers, request: LocalValue.WriteRequest, handle: AttributeHandle)] = []
+        // Those that one handler takes together, in the order of their first values.
+        var groups: [[HandledWrite]] = []
         for value in values {
             guard let found = handlers[value.handle], found.write != nil || found.batch != nil else {
                 return .rejected(.writeNotPermitted, handle: value.handle)
@@ -212,22 +224,19 @@ final class PublishedServices: @unchecked Sendable {
             let request = LocalValue.WriteRequest(
                 central: central, characteristic: found.characteristic, offset: value.offset, value: value.value,
                 isCommand: value.isCommand)
-            requests.append((found, request, value.handle))
+            let one = HandledWrite(handle: value.handle, handlers: found, request: request)
+            // Several services may have the same UUID.
+            let index =
+                found.batch == nil ? nil : groups.firstIndex { $0.first?.handlers.service == found.service }
+            if let index { groups[index].append(one) } else { groups.append([one]) }
         }
-        if requests.count > 1, let batch = requests[0].handlers.batch,
-            requests.allSatisfy({ $0.request.characteristic.service == requests[0].request.characteristic.service })
-        {
-            return await result(requests[0].handle, log) {
-                try await batch(requests.map { $0.request })
-                return .accepted
-            }
-        }
-        for (handlers, request, handle) in requests {
-            let end = await result(handle, log) {
-                if let write = handlers.write {
-                    try await write(request)
+        for group in groups {
+            guard let first = group.first else { continue }
+            let end = await result(first.handle, log) {
+                if group.count == 1, let write = first.handlers.write {
+                    try await write(first.request)
                 } else {
-                    try await handlers.batch?([request])
+                    try await first.handlers.batch?(group.map { $0.request })
                 }
                 return .accepted
             }

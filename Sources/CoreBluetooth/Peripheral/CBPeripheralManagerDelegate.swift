@@ -38,7 +38,9 @@
     /// Reports a central's request to read a value that is not fixed.
     func peripheralManager(_ peripheral: CBPeripheralManager, didReceiveRead request: CBATTRequest)
 
-    /// Reports a central's request to write one value or several, all or none. Respond once, to any one.
+    /// Reports a central's request to write one value or several of a service, all or none. Respond once, to any one.
+    ///
+    /// If a central writes values of several services as one, those of the next service follow after a success.
     func peripheralManager(_ peripheral: CBPeripheralManager, didReceiveWrite requests: [CBATTRequest])
 
     /// Reports that there is room for updates again, after

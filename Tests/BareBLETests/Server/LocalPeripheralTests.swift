@@ -116,6 +116,59 @@ import Testing
         }
     }
 
+    @Test func aReliableWriteReachesTheBatchHandlerOfEachServiceOnce() async throws {
+        try await ServerBench.run { bench in
+            let taken = Lock<[String]>([])
+            // Both services have the same UUID, as two batteries do.
+            let services: [(name: String, uuids: [BluetoothUUID])] = [
+                ("first", [0xFFF1, 0xFFF2]), ("second", [0xFFF3, 0xFFF4]),
+            ]
+            for (name, uuids) in services {
+                let characteristics = uuids.map { uuid in
+                    LocalCharacteristic(uuid, .write, value: .handled(write: { _ in }))
+                }
+                try await bench.local.publish(
+                    LocalService(0xFFF0, characteristics) { requests in
+                        let values = requests.map { "\($0.characteristic.uuid)=\(Hex.encode($0.value))" }
+                        taken.withLock { $0.append("\(name) \(values.joined(separator: " "))") }
+                    })
+            }
+            let central = try await bench.raw()
+            let values: [(uuid: BluetoothUUID, value: UInt8)] = [(0xFFF1, 1), (0xFFF3, 2), (0xFFF2, 3), (0xFFF4, 4)]
+            for (uuid, value) in values { await bench.prepare([value], of: uuid, by: central) }
+            #expect(taken.withLock { $0 }.isEmpty)
+            #expect(await central.request([0x18, 1]) == [0x19])
+            #expect(taken.withLock { $0 } == ["first fff1=01 fff2=03", "second fff3=02 fff4=04"])
+        }
+    }
+
+    @Test func aReliableWriteThatAHandlerRefusesChangesNoStoredValueAndReachesNoLaterHandler() async throws {
+        try await ServerBench.run { bench in
+            let taken = Lock<[BluetoothUUID]>([])
+            func handled(_ uuid: BluetoothUUID) -> LocalCharacteristic {
+                LocalCharacteristic(
+                    uuid, .write,
+                    value: .handled(write: { request in
+                        taken.withLock { $0.append(uuid) }
+                        if request.value == [0xFF] { throw ATTRefusal(ATTErrorCode(rawValue: 0x80)) }
+                    }))
+            }
+            let stored = LocalCharacteristic(0xFFD1, [.read, .write], value: .stored([9]))
+            try await bench.local.publish(LocalService(0xFFD0, [stored]))
+            try await bench.local.publish(LocalService(0xFFE0, [handled(0xFFE1)]))
+            try await bench.local.publish(LocalService(0xFFF0, [handled(0xFFF1), handled(0xFFF2)]))
+            let central = try await bench.raw()
+            let values: [(uuid: BluetoothUUID, value: UInt8)] = [
+                (0xFFD1, 1), (0xFFE1, 2), (0xFFF1, 0xFF), (0xFFF2, 4),
+            ]
+            for (uuid, value) in values { await bench.prepare([value], of: uuid, by: central) }
+            let refusal: [UInt8] = [0x01, 0x18] + (await bench.handle(0xFFF1).bytes) + [0x80]
+            #expect(await central.request([0x18, 1]) == refusal)
+            #expect(taken.withLock { $0 } == [0xFFE1, 0xFFF1])
+            #expect(try await bench.local.value(of: 0xFFD1) == [9])
+        }
+    }
+
     @Test(.row("P23")) func aHandlerThatHangsBlocksItsOwnClientForTwentySeconds() async throws {
         try await ServerBench.run { bench in
             try await bench.local.publish(

@@ -52,6 +52,32 @@ import Testing
         }
     }
 
+    @Test(arguments: [Advertisement.BackEnd.controller, .management])
+    func everyStopOfAnAdvertisementReturnsWhenItIsOffAir(_ backEnd: Advertisement.BackEnd) async throws {
+        try await VirtualTime.run { time in
+            let radio = VirtualRadio(time: time)
+            let local = LocalPeripheral(on: Central(radio: radio))
+            var advertisement = Self.managed()
+            advertisement.backEnd = backEnd
+            let lease = try await local.advertise(advertisement)
+            let left = await withTaskGroup(of: Int.self, returning: [Int].self) { group in
+                for _ in 0..<3 {
+                    group.addTask {
+                        await lease.stop()
+                        return await radio.advertisements().count
+                    }
+                }
+                var counts: [Int] = []
+                for await count in group { counts.append(count) }
+                return counts
+            }
+            #expect(left == [0, 0, 0])
+            await lease.stop()
+            #expect(await lease.state == .stopped)
+            await local.stop()
+        }
+    }
+
     @Test func theOtherBackEndSendsNothingToTheManagementInterface() async throws {
         try await VirtualTime.run { time in
             let radio = VirtualRadio(time: time)

@@ -74,6 +74,13 @@ struct ServerBench: Sendable {
                 ]))
     }
 
+    /// Has a central prepare a write from the beginning of a value.
+    func prepare(_ value: [UInt8], of uuid: BluetoothUUID, by central: RawCentral) async {
+        let part: [UInt8] = await handle(uuid).bytes + [0, 0] + value
+        let echo: [UInt8] = [0x17] + part
+        #expect(await central.request([0x16] + part) == echo)
+    }
+
     func handle(_ uuid: BluetoothUUID) async -> AttributeHandle {
         await local.publishedServices.flatMap(\.characteristics).first { $0.uuid == uuid }?.id ?? 0
     }

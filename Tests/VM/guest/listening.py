@@ -10,7 +10,7 @@ import time
 from harness import bind_to_adapter
 
 LIBRARY = ctypes.CDLL(None, use_errno=True)
-ATT, LE_PUBLIC = 4, 1
+ATT, LE_PUBLIC, LE_RANDOM = 4, 1, 2
 BLUETOOTH, SECURITY, SEND_MTU, RECEIVE_MTU = 274, 4, 12, 13  # a level of socket options, and options of it
 SO_RXQ_OVFL = 40
 
@@ -19,6 +19,39 @@ def checked(result, what):
     if result < 0:
         raise OSError(ctypes.get_errno(), what)
     return result
+
+
+def name_of(address, channel=ATT, kind=LE_PUBLIC):
+    """The name of a socket: a channel of this device."""
+    return struct.pack("<HH6sHBx", 31, 0, bytes.fromhex(address.replace(":", ""))[::-1], channel, kind)
+
+
+def bound(own, channel=ATT):
+    """Returns a socket that is bound to a channel of an adapter."""
+    made = socket.socket(31, socket.SOCK_SEQPACKET, 0)
+    name = name_of(own, channel)
+    try:
+        checked(LIBRARY.bind(made.fileno(), name, len(name)), "bind")
+    except OSError:
+        made.close()
+        raise
+    return made
+
+
+def refusal(work, *arguments):
+    """Returns the number of the error with which the kernel refuses something; 0 if it does not."""
+    try:
+        work(*arguments)
+    except OSError as error:
+        return error.errno
+    return 0
+
+
+def connect(own, peer, kind):
+    """Connects to the attributes of a peer, and disconnects."""
+    with bound(own) as made:
+        name = name_of(peer, kind=kind)
+        checked(LIBRARY.connect(made.fileno(), name, len(name)), "connect")
 
 
 class Link:
@@ -62,9 +95,7 @@ class Listener:
     """A socket that accepts the links of an adapter."""
 
     def __init__(self, own="00:00:00:00:00:00", backlog=8):
-        self.socket = socket.socket(31, socket.SOCK_SEQPACKET, 0)
-        name = struct.pack("<HH6sHBx", 31, 0, bytes.fromhex(own.replace(":", ""))[::-1], ATT, LE_PUBLIC)
-        checked(LIBRARY.bind(self.socket.fileno(), name, len(name)), "bind")
+        self.socket = bound(own)
         self.socket.listen(backlog)
 
     def accept(self, seconds=60):
@@ -115,6 +146,15 @@ class Controller:
     def stop(self):
         self.command(0x2039, b"\0\0")
         self.command(0x203D)
+
+    def connect(self, peer):
+        """Begins to connect to a device with a random address, without the kernel."""
+        address = bytes.fromhex(peer.replace(":", ""))[::-1]
+        # With LE 1M: scan interval and window, connection interval, latency, supervision time-out, lengths of events.
+        parameters = b"\0\0\1" + address + b"\1" + struct.pack("<8H", 96, 96, 24, 40, 0, 300, 0, 0)
+        status = self.command(0x2043, parameters)
+        if status:
+            raise AssertionError(f"LE Extended Create Connection was refused: {status:#x}")
 
     def disconnect(self, handle):
         return self.command(0x0406, struct.pack("<HB", handle, 0x13))

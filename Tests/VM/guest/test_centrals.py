@@ -3,13 +3,14 @@ what the kernel itself does with links that centrals make.
 """
 
 import contextlib
+import errno
 import itertools
 import shutil
 import signal
 
 import bluez
 from harness import *
-from listening import SO_RXQ_OVFL, Controller, Listener
+from listening import BLUETOOTH, LE_RANDOM, RECEIVE_MTU, SECURITY as LEVEL, SEND_MTU, SO_RXQ_OVFL, Controller, Listener, bound, connect, refusal
 from belts import CROWD
 from managers import ServiceManager
 from test_serving import events, serving
@@ -19,8 +20,11 @@ OWN = bluez.address(0)
 LONG = bytes(index & 255 for index in range(512))
 FIRST, SECOND_ONE, THIRD = "Caller1", "Caller2", "Caller3"
 ALL = tuple(f"Caller{number}" for number in range(1, 6))
+PSM = "ABDD3056-28FA-441D-A470-55A75A52553A"  # the characteristic in which Apple's systems look for a PSM
 READ, WRITE, NOTIFY, INDICATE, COMMAND, SIGNED = 0x02, 0x08, 0x10, 0x20, 0x04, 0x40
 INSUFFICIENT_AUTHENTICATION, INSUFFICIENT_ENCRYPTION = 5, 15
+# Results of LE Credit Based Connection Requests.
+SPSM_NOT_SUPPORTED, CHANNEL_WITHOUT_AUTHENTICATION, CHANNEL_WITHOUT_ENCRYPTION = 2, 5, 8
 DISPLAY_YES_NO, KEYBOARD = 1, 2  # what a user has, as the specification numbers it
 SIGNALLING, SECURITY = 5, 6  # channels
 PAIRING_NOT_SUPPORTED = "0505"  # Pairing Failed, with this reason
@@ -151,6 +155,113 @@ def bumble_confirms_indications_and_hears_of_changed_services():
         assert "ffe0" not in {service["uuid"] for service in do(FIRST, "explore")}
 
 
+# Bumble, with channels
+
+def listening(server, level=1):
+    """Has the program listen for channels on links of this level of security; returns the PSM that the first caller reads."""
+    order(FIRST, 7, level)
+    server.wait_for(lambda lines: any(line.startswith("listening ") for line in lines), "it listens")
+    do(FIRST, "discover")
+    psm, = struct.unpack("<H", bytes.fromhex(do(FIRST, "read", uuid=PSM)))
+    same(lines_of(server, "listening "), [f"listening {psm}"], "the PSM")
+    return psm
+
+
+def check_echo(caller, size, channel=0):
+    """Sends bytes on a channel, and returns the lengths of the packets in which they come back."""
+    value = bytes(7 * index & 255 for index in range(size))
+    do(caller, "transmit", value=value.hex(), channel=channel)
+    found = do(caller, "arrived", size=size, channel=channel)
+    same(found["value"], value.hex(), f"bytes that come back on channel {channel} of {caller}")
+    return found["lengths"]
+
+
+@test
+def bumble_opens_channels_sends_receives_and_closes():
+    """More than packets and segments have room for, in either direction, with few credits; and again after an end by either side."""
+    narrow = {"mtu": 100, "mps": 48, "credits": 3}
+    with workbench() as server:
+        connected(FIRST)
+        psm = listening(server)
+        same(begin(FIRST, "open", psm=0xF5, **narrow)().get("error"), SPSM_NOT_SUPPORTED, "result where nobody listens")
+        same(do(FIRST, "open", psm=psm, **narrow), {"mtu": 300, "channel": 0}, "the channel")
+        # Packets of 300 bytes come back in three of 100, each in three segments.
+        same(check_echo(FIRST, 3000), [100] * 30, "lengths of the packets")
+        do(FIRST, "close")
+        wait_for_count(server, "channel ended", 1)
+        same(do(FIRST, "open", psm=psm, **narrow)["channel"], 1, "the number of the next channel")
+        check_echo(FIRST, 40, channel=1)
+        do(FIRST, "transmit", value=b"close".hex(), channel=1)
+        do(FIRST, "closed", channel=1)
+        wait_for_count(server, "channel ended", 2)
+        # The link has stayed.
+        same(do(FIRST, "read", uuid="FFF1"), LONG.hex(), "value")
+        do(FIRST, "open", psm=psm, **narrow)
+        do(FIRST, "drop")
+        wait_for_count(server, "channel failed", 1)
+
+
+@row("P27")
+@test
+def channels_beyond_the_limit_are_closed_and_packets_beyond_the_mtu_harm_no_other():
+    narrow = {"mtu": 100, "mps": 48, "credits": 3}
+    with workbench() as server:
+        connected(FIRST, SECOND_ONE)
+        psm = listening(server)
+        for caller in (FIRST, SECOND_ONE):
+            for channel in range(2):
+                do(caller, "open", psm=psm, **narrow)
+                check_echo(caller, 600, channel=channel)
+        # It may be closed before its number is written.
+        do(FIRST, "open", psm=psm, **narrow)
+        do(FIRST, "closed", channel=2)
+        same(count(server, "channel began"), 4, "channels")
+        do(FIRST, "transmit", value=bytes(400).hex(), channel=0, mtu=400)
+        # Packets of a link are handled in their order.
+        same(do(FIRST, "read", uuid="FFF1"), LONG.hex(), "value")
+        check_echo(FIRST, 600, channel=1)
+        for channel in range(2):
+            check_echo(SECOND_ONE, 600, channel=channel)
+        ended = count(server, "channel ended")
+        return f"the kernel has {'closed the channel' if ended else 'dropped the packet'} beyond the MTU"
+
+
+# Bumble, whose own service is read on the same link
+
+def own(number):
+    return (bytes([number]) * 200).hex()
+
+
+@test
+def bumble_is_read_while_it_reads():
+    """A request of each side waits for its response while the other side's are served, on links that the central has made."""
+    with workbench() as server:
+        connected(FIRST, SECOND_ONE)
+        # The MTU of the other link is exchanged by this side.
+        same(do(FIRST, "mtu", size=100), 100, "MTU")
+        do(FIRST, "ignore")
+        order(FIRST, 9)
+        do(FIRST, "asked")
+        same(do(FIRST, "read", uuid="FFF1"), LONG.hex(), "value while a request of this side waits")
+        do(FIRST, "write", uuid="FFF1", value="0102")
+        same(count(server, "found"), 0, "responses")
+        do(FIRST, "respond")
+        server.wait_for(lambda lines: f"found {own(1)}" in lines, "the central's value is read")
+        order(FIRST, 8)
+        server.wait_for(lambda lines: "reads what its readers have" in lines, "the service is published")
+        for number, caller in enumerate((FIRST, SECOND_ONE), 1):
+            do(caller, "discover")
+            # Each part of it is read from the central while the central waits for that part.
+            same(do(caller, "read", uuid="FFC1"), own(number), f"what {caller} has itself")
+        do(FIRST, "ignore")
+        order(FIRST, 9)
+        do(FIRST, "asked")
+        do(FIRST, "drop")
+        server.wait_for(lambda lines: any(line.startswith("not found disconnected") for line in lines), "the request fails")
+        do(FIRST, "respond")
+        same(do(SECOND_ONE, "read", uuid="FFC1"), own(2), "what the other one has")
+
+
 # Bumble, with a bond
 
 BONDS = Path("/run/vm/bonds-of-centrals")
@@ -267,6 +378,22 @@ def a_request_counts_as_encrypted_from_the_beginning_of_the_encryption_on():
                 server.child.send_signal(signal.SIGCONT)
             expected = INSUFFICIENT_ENCRYPTION if is_early else "06"
             same(request()["result"], expected, f"value that was requested {'before' if is_early else 'after'} the encryption")
+
+
+@test
+def a_channel_that_demands_encryption_is_refused_until_the_central_has_paired():
+    narrow = {"mtu": 100, "mps": 48, "credits": 3}
+    with bonding("just-works") as server:
+        do(FIRST, "rotate")
+        connected(FIRST)
+        psm = listening(server, level=2)
+        result = begin(FIRST, "open", psm=psm, **narrow)().get("error")
+        assert result in (CHANNEL_WITHOUT_AUTHENTICATION, CHANNEL_WITHOUT_ENCRYPTION), f"result without a bond: {result}"
+        same(count(server, "channel began"), 0, "channels without a bond")
+        do(FIRST, "pair")
+        do(FIRST, "open", psm=psm, **narrow)
+        check_echo(FIRST, 600)
+        return f"result without a bond: {result}"
 
 
 @test
@@ -1194,6 +1321,75 @@ def the_send_buffer_bounds_what_waits_for_the_air():
         do(FIRST, "hold", on=False)
         until(lambda: do(FIRST, "summary") is not None, "the caller lives")
         return f"{sent} values until EAGAIN: the controller's buffers and the socket's"
+
+
+@test
+def a_socket_that_listens_is_bound_to_the_attributes_of_any_adapter_also_of_one_that_is_off():
+    with socket.socket(31, socket.SOCK_SEQPACKET, 0) as fresh:
+        same(refusal(fresh.listen, 1), errno.EBADFD, "error of a socket without an address")
+    same(refusal(bound, OWN, SECURITY), errno.EINVAL, "error of the channel of pairing")
+    with raw_peripheral() as controller:
+        control(HCI_DOWN)
+        # A foreign address is no error, and its listener gets nothing, although it has begun last.
+        with Listener(OWN) as listener, Listener("00:1A:7D:00:00:7F") as foreign:
+            control(HCI_UP)
+            reach(controller, FIRST)
+            link = listener.accept()
+            assert link and foreign.accept(0) is None, "the link is not the adapter's listener's"
+            same([struct.unpack("<H", link.socket.getsockopt(BLUETOOTH, option, 2))[0] for option in (SEND_MTU, RECEIVE_MTU)], [672, 672],
+                 "MTUs of the socket")
+
+
+@test
+def the_security_of_a_listening_socket_is_not_that_of_its_links():
+    def level(number):
+        return BLUETOOTH, LEVEL, bytes([number, 0])
+
+    with raw_peripheral() as controller, Listener() as listener:
+        same([refusal(listener.socket.setsockopt, *level(number)) for number in range(6)], [errno.EINVAL, 0, 0, 0, 0, errno.EINVAL],
+             "errors of the levels 0 to 5")
+        listener.socket.setsockopt(*level(3))
+        reach(controller, FIRST)
+        link = listener.accept()
+        assert link, "nobody has the link"
+        same(link.socket.getsockopt(BLUETOOTH, LEVEL, 2)[0], 1, "level of the link")
+        request = begin(FIRST, "mtu", size=100)
+        same(link.socket.recv(100), b"\2\x64\0", "the request on that link")
+        link.socket.send(b"\3\x64\0")
+        same(request()["result"], 100, "MTU")
+
+
+def check_client_side(link, peer):
+    """A link that was accepted is the only one to its peer, and carries requests of this side."""
+    same(link.peer, (peer, LE_RANDOM), "address and type of the peer")
+    same(refusal(connect, OWN, peer, LE_RANDOM), errno.EBUSY, "error of a connect to a peer that is connected")
+    link.socket.send(b"\2\x64\0")
+    same(link.socket.recv(100)[:1], b"\3", "the response to a request of this side")
+
+
+@test
+def the_link_of_a_central_carries_requests_to_it_and_a_connect_to_it_is_refused():
+    with raw_peripheral() as controller, Listener() as listener:
+        reach(controller, FIRST)
+        link = listener.accept()
+        assert link, "nobody has the link"
+        check_client_side(link, "D1:00:00:00:01:01")
+
+
+@test
+def a_link_that_a_command_has_made_goes_to_the_listener():
+    peer = CROWD[0].split("/")[0]
+    radio("on Crowd 0")
+    try:
+        with raw_peripheral() as controller, Listener() as listener:
+            controller.connect(peer)
+            link = listener.accept()
+            assert link, "nobody has the link"
+            check_client_side(link, peer)
+            same(controller.disconnect(link.handle), 0, "status of the command")
+            link.wait_for_end()
+    finally:
+        radio("off Crowd")
 
 
 if __name__ == "__main__":

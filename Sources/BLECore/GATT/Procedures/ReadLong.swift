@@ -5,6 +5,9 @@
 /// errors that peers use for it: Invalid Offset, and Attribute Not Long for a value of exactly one packet. An endless
 /// value is cut off at 512 bytes.
 ///
+/// Where the beginning came in the response of another request, which has less room, Attribute Not Long does not say that
+/// nothing is left: such a peer reads no parts of a value that fits a Read Response. It is then read as a whole.
+///
 /// A Read Blob Response does not contain its offset, so a duplicate of one is taken for the next part. If a whole part
 /// equals the one before, it is requested once more at the end: a peer that is one response behind sends another one
 /// by then. If the peer contradicts itself meanwhile, or that part differs, the value is read once more from the
@@ -17,6 +20,8 @@ package struct ReadLong: GATTProcedure {
     private var mtu: UInt16
     private var value: [UInt8] = []
     private var isFirst = true
+    /// Whether all that is known came in the response of another request.
+    private var isContinuing = false
     private var isSecondAttempt = false
     /// The last part that came in a Read Blob Response.
     private var lastPart: [UInt8] = []
@@ -38,6 +43,7 @@ package struct ReadLong: GATTProcedure {
         self.init(handle: handle, mtu: mtu)
         value = known
         isFirst = false
+        isContinuing = true
     }
 
     package mutating func begin() -> GATTStep<[UInt8]> {
@@ -60,8 +66,13 @@ package struct ReadLong: GATTProcedure {
             if isFirst, offset == 0 {
                 part = try Self.response(to: ATTReadRequest.self, in: reply).value
             } else {
-                if case .error(let error) = reply, !isFirst, Self.isEnd(error.code) { return try ended() }
+                if case .error(let error) = reply, !isFirst, Self.isEnd(error.code) {
+                    guard isContinuing, error.code == .attributeNotLong else { return try ended() }
+                    self = ReadLong(handle: handle, mtu: mtu)
+                    return begin()
+                }
                 part = try Self.response(to: ATTReadBlobRequest.self, in: reply).part
+                isContinuing = false
                 if part.count >= Int(mtu) - 1 {
                     if part == lastPart { copy = (nextOffset, part) }
                     lastPart = part

@@ -1,4 +1,5 @@
-"""Five centrals: "Caller1" to "Caller5", D1:00:00:00:01:01/random and so on, which advertise nothing. They pair as their `manner` says.
+"""Five centrals: "Caller1" to "Caller5", D1:00:00:00:01:01/random and so on, which advertise nothing. They pair as their `manner` says,
+and have a service of their own, for servers that are clients too.
 
 Each performs the orders of `tell CALLER {"id": NUMBER, "do": NAME, ...}` (radio.py), and notes what came of it as one JSON object a
 line in /run/vm/peers/CALLER.log: the id with `result` or `error`. It counts the values that it receives, and keeps them.
@@ -11,6 +12,8 @@ import struct
 
 from bumble import att, crypto, hci, smp
 from bumble.core import ProtocolError
+from bumble.gatt import Characteristic, CharacteristicValue, Service
+from bumble.l2cap import LeCreditBasedChannelSpec
 from bumble.pairing import PairingConfig, PairingDelegate
 
 from common import PEERS, device
@@ -59,9 +62,14 @@ class Caller:
         self.typed, self.compared = asyncio.Queue(), None
         self.unasked, self.requests = [], []  # each notification and indication, and each Security Request, of the link
         self.raw = None  # the channel whose packets are kept as they are, and get no response
+        self.channels = []  # those that it has opened on this link, each with the packets that it has received
+        self.asked, self.responding = 0, asyncio.Event()
+        self.responding.set()
 
     async def begin(self, air, controller_class, legacy):
-        self.device, self.controller = await device(self.name, self.address, air, controller_class, legacy)
+        own = Service("FFB0", [Characteristic(
+            "FFB1", Characteristic.Properties.READ, Characteristic.READABLE, CharacteristicValue(read=self.own_value))])
+        self.device, self.controller = await device(self.name, self.address, air, controller_class, legacy, [own])
         self.device.irk = bytes([self.number] * 16)
         self.device.smp_manager.session_proxy = Session
         self.device.pairing_config_factory = lambda _: PairingConfig(
@@ -104,6 +112,8 @@ class Caller:
 
     async def do_connect(self, peer):
         self.raw, self.values, self.packets, self.reasons, self.unasked, self.requests = None, [], [], [], [], []
+        self.channels = []
+        await self.do_respond()
         await self.device.connect(
             hci.Address(peer, hci.Address.PUBLIC_DEVICE_ADDRESS), own_address_type=hci.OwnAddressType.RANDOM, timeout=100)
         self.client = self.connection.gatt_client
@@ -270,6 +280,60 @@ class Caller:
         wrong = [[at, one, other] for at, (one, other) in enumerate(zip(numbers, numbers[1:])) if other <= one]
         return {"count": len(numbers), "distinct": len(set(numbers)), "last": numbers[-1] if numbers else None, "disorder": wrong[:3]}
 
+    # Channels beside the attributes
+
+    async def do_open(self, psm, mtu, mps, credits):
+        """Opens a channel; the longest packet that the other side takes, and the number of the channel."""
+        channel = await self.connection.create_l2cap_channel(LeCreditBasedChannelSpec(psm, mtu, mps, credits))
+        received = []
+        channel.sink = lambda packet: received.append(bytes(packet))
+        self.channels.append((channel, received))
+        return {"mtu": channel.peer_mtu, "channel": len(self.channels) - 1}
+
+    async def do_transmit(self, value, channel=0, mtu=None):
+        """Sends bytes, in packets as long as the other side takes, or as this MTU, and does not wait for credits."""
+        sender, _ = self.channels[channel]
+        if mtu is not None:
+            sender.peer_mtu = mtu
+        sender.write(bytes.fromhex(value))
+
+    async def do_arrived(self, size, channel=0):
+        """Waits for so many bytes; what they are, and the lengths of their packets."""
+        _, received = self.channels[channel]
+        while sum(map(len, received)) < size:
+            await asyncio.sleep(0.02)
+        packets, received[:] = list(received), []
+        return {"value": b"".join(packets).hex(), "lengths": list(map(len, packets))}
+
+    async def do_close(self, channel=0):
+        await self.channels[channel][0].disconnect()
+
+    async def do_closed(self, channel=0):
+        """Waits until the other side has closed the channel."""
+        one, _ = self.channels[channel]
+        while one.state != one.State.DISCONNECTED:
+            await asyncio.sleep(0.02)
+
+    # As a server
+
+    async def own_value(self, _):
+        self.asked += 1
+        await self.responding.wait()
+        return bytes([self.number]) * OWN_LENGTH
+
+    async def do_ignore(self):
+        """Responds to no request for its own value from now on."""
+        self.asked = 0
+        self.responding.clear()
+
+    async def do_respond(self):
+        self.responding.set()
+
+    async def do_asked(self):
+        """Waits for a request for its own value."""
+        while not self.asked:
+            await asyncio.sleep(0.02)
+
     # As nobody should
 
     async def do_send(self, *, packets, channel=ATT, pause=0.3):
@@ -313,6 +377,7 @@ class Caller:
 # How a caller pairs: the capability as the specification numbers them, here neither input nor output.
 MANNER = {"io": 3, "sc": True, "mitm": True, "sign": False}
 SIGNATURE_KEY = bytes(range(0x40, 0x50))
+OWN_LENGTH = 200  # bytes of a caller's own value
 # What a server sends without a request: values, and the confirmation of an indication, which a random packet may be.
 UNASKED = {0x1B, 0x1E}
 # What has no response: responses, values, and the confirmation.
