@@ -7,22 +7,33 @@ import shutil
 
 import bluez
 from harness import *
-from test_centrals import FIRST, OWN, Shell, attribute, do, gatttool, quiet
+from test_centrals import BONDS, FIRST, LONG, OWN, Shell, attribute, begin, do, forget_bonds, gatttool, quiet
 
 WALK = os.environ["COREBLUETOOTH_WALK"]
 READ, SENT = b"21.5", b"22.0"  # what the thermometer of the sample returns, and what it sends to a subscriber
+PSM = "ABDD3056-28FA-441D-A470-55A75A52553A"
+# What the kernel refuses a channel with, as the specification numbers it: newer ones distinguish the second.
+INSUFFICIENT_AUTHENTICATION, INSUFFICIENT_ENCRYPTION = 5, 8
 tests.clear()
 
 
 @contextlib.contextmanager
-def thermometer(**more):
-    """The sample of the peripheral role serves on hci0 meanwhile."""
-    program = Program("serve", program=WALK, **more)
+def serving(what, steps, **more):
+    """A sample of the peripheral role serves meanwhile; its `steps` end with advertising."""
+    program = Program(what, program=WALK, **more)
     try:
-        yield program.wait_for(lambda lines: lines == ["added true", "advertising true"], "it advertises")
+        yield program.wait_for(lambda lines: lines == steps, "it advertises")
     finally:
         program.child.kill()
         program.finish()
+
+
+def thermometer(**more):
+    return serving("serve", ["added true", "advertising true"], **more)
+
+
+def channel_echo(**more):
+    return serving("echo", ["published true", "advertising true"], **more)
 
 
 @test
@@ -93,6 +104,31 @@ def an_ios_program_serves_gatttool():
         heard = [line.split("value: ")[1] for line in outcome.out.splitlines() if "Notification handle" in line]
         same([bytes.fromhex(value) for value in heard], [SENT], "values that it sends")
         program.wait_for(lambda lines: "subscribed true" in lines, "the program notes the subscription")
+
+
+@test
+def an_ios_program_lets_a_central_of_bumble_that_has_paired_open_a_channel():
+    forget_bonds()
+    environment = {**os.environ, "BAREBLE_BONDS": str(BONDS), "BAREBLE_ALLOW_PAIRING": "1"}
+    try:
+        with channel_echo(env=environment) as program:
+            do(FIRST, "connect", peer=OWN)
+            do(FIRST, "discover")
+            psm = int.from_bytes(bytes.fromhex(do(FIRST, "read", uuid=PSM)), "little")
+            refused = begin(FIRST, "echo", psm=psm, value="00")().get("error")
+            assert refused in (INSUFFICIENT_AUTHENTICATION, INSUFFICIENT_ENCRYPTION), refused
+            assert "opened\n" not in program.lines, program.lines
+            do(FIRST, "pair")
+            same(do(FIRST, "echo", psm=psm, value=LONG.hex()), LONG.hex(), "what comes back")
+            program.wait_for(lambda lines: lines[2:] == ["opened", "closed"], "the program notes the channel and its end")
+            do(FIRST, "disconnect")
+            # The bond's key encrypts the next link.
+            do(FIRST, "connect", peer=OWN)
+            do(FIRST, "encrypt")
+            same(do(FIRST, "echo", psm=psm, value=LONG.hex()), LONG.hex(), "what comes back on the next link")
+            do(FIRST, "disconnect")
+    finally:
+        do(FIRST, "unbond")
 
 
 def shown(value):
