@@ -191,8 +191,8 @@ import Testing
     }
 
     @Test(arguments: [
-        (HCIStatus.remoteUserTerminated, 7), (.remotePowerOff, 7), (.connectionTimeout, 6), (.keyMissing, 14),
-        (.linkResponseTimeout, 15),
+        (HCIStatus.remoteUserTerminated, 7), (.remotePowerOff, 7), (.remoteLowResources, 7), (.connectionTimeout, 6),
+        (.keyMissing, 14), (.connectionFailedToBeEstablished, 10), (.linkResponseTimeout, 15),
     ]) func s5TheReasonOfALossIsReported(_ status: HCIStatus, _ code: Int) async throws {
         try await Bench.run { bench in
             let device = await bench.radio.add(.heartRate)
@@ -488,6 +488,17 @@ import Testing
             try await bench.time.clock.sleep(for: .seconds(10))
             #expect(recorder.lines == [])
             #expect(await !bench.radio.isScanning())
+        }
+    }
+
+    /// Spec: LE Advertising Report event, Core Vol 4 Part E, 7.7.65.2.
+    @Test func s8AStrengthThatWasNotMeasuredIs127() async throws {
+        try await Bench.run { bench in
+            let device = await bench.radio.add(.heartRate)
+            await bench.radio.move(device, to: .heard(127))
+            let (manager, recorder) = try await bench.manager()
+            manager.scanForPeripherals(withServices: nil)
+            try await recorder.wait(for: "didDiscover Virtual HRM 127")
         }
     }
 
@@ -891,6 +902,36 @@ import Testing
         }
     }
 
+    @Test func s13ASubscriptionEndsWithItsLastManager() async throws {
+        try await Bench.run { bench in
+            let device = await bench.radio.add(.heartRate)
+            let (first, one) = try await bench.manager()
+            let (second, other) = try await bench.manager()
+            let mine = try await bench.connect(first, one)
+            let yours = try #require(second.retrievePeripherals(withIdentifiers: [mine.identifier]).first)
+            yours.delegate = other
+            second.connect(yours)
+            try await other.wait(for: "didConnect 2")
+            let here = try #require(try await bench.discover(mine, one)[measurement])
+            let there = try #require(try await bench.discover(yours, other)[measurement])
+            mine.setNotifyValue(true, for: here)
+            yours.setNotifyValue(true, for: there)
+            try await one.wait(for: "didUpdateNotificationStateFor 2A37 true nil")
+            try await other.wait(for: "didUpdateNotificationStateFor 2A37 true nil")
+            mine.setNotifyValue(false, for: here)
+            try await one.wait(for: "didUpdateNotificationStateFor 2A37 false nil")
+            #expect(await device.isSubscribed(to: 0x2A37))
+            #expect(!here.isNotifying && there.isNotifying)
+            one.clear()
+            other.clear()
+            try await other.wait(for: "didUpdateValueFor 2A37", count: 3)
+            #expect(one.lines == [])
+            yours.setNotifyValue(false, for: there)
+            try await other.wait(for: "didUpdateNotificationStateFor 2A37 false nil")
+            #expect(await !device.isSubscribed(to: 0x2A37))
+        }
+    }
+
     @Test func s13TheEndOfAConnectionIsReportedBeforeTheNextOne() async throws {
         try await Bench.run { bench in
             _ = await bench.radio.add(.heartRate)
@@ -1134,7 +1175,7 @@ import Testing
 
     // MARK: Errors, A6
 
-    @Test(arguments: [1, 2, 5, 8, 12, 14, 15, 17, 0x80, 0xFF, 0x42] as [UInt8])
+    @Test(arguments: Array(0x01...0x11) + [0x80, 0xFF, 0x42] as [UInt8])
     func errorsOfThePeerAreReportedWithTheirNumber(_ number: UInt8) async throws {
         try await Bench.run { bench in
             let refusal = ATTErrorCode(rawValue: number)
@@ -1214,6 +1255,41 @@ import Testing
             #expect(references.count { $0.object != nil } == 0)
             #expect(await !device.isConnected)
             #expect(await !bench.radio.isScanning())
+        }
+    }
+
+    /// Each manager is dropped at another moment of its scan and its connection, and its delegate is not.
+    @Test func aManagerThatWasDroppedReportsNothing() async throws {
+        try await Bench.run { bench in
+            let device = await bench.radio.add(.heartRate)
+            let (manager, recorder) = try await bench.manager()
+            let identifier = try await bench.connect(manager, recorder).identifier
+            recorder.forget()
+            var dropped: [(recorder: CallbackRecorder, count: Int)] = []
+            for number in 0..<100 {
+                let recorder = CallbackRecorder(bench.time)
+                let reference = WeakReference()
+                do {
+                    let manager = CBCentralManager(delegate: recorder, queue: bench.queue)
+                    reference.object = manager
+                    try await recorder.wait(for: "state 5")
+                    manager.scanForPeripherals(
+                        withServices: nil, options: [CBCentralManagerScanOptionAllowDuplicatesKey: true])
+                    let peripheral = try #require(manager.retrievePeripherals(withIdentifiers: [identifier]).first)
+                    peripheral.delegate = recorder
+                    manager.connect(peripheral)
+                    try await bench.time.clock.sleep(for: .milliseconds(10 * number))
+                    _ = (manager, peripheral)
+                }
+                recorder.forget()
+                // A callback that is running keeps its manager until it returns.
+                bench.queue.sync {}
+                #expect(reference.object == nil)
+                dropped.append((recorder, recorder.lines.count))
+            }
+            try await bench.time.clock.sleep(for: .seconds(60))
+            for (recorder, count) in dropped { #expect(recorder.lines.count == count, "\(recorder.lines)") }
+            #expect(await !device.isConnected)
         }
     }
 }
