@@ -190,6 +190,36 @@ import Testing
         }
     }
 
+    @Test func s5AConnectionBeginsAfterItsDelay() async throws {
+        try await Bench.run { bench in
+            let device = await bench.radio.add(.heartRate)
+            let (manager, recorder) = try await bench.manager()
+            manager.scanForPeripherals(withServices: nil)
+            try await recorder.wait(for: "didDiscover")
+            manager.stopScan()
+            recorder.clear()
+            let peripheral = try recorder.peripheral()
+            let options: [String: Any] = [CBConnectPeripheralOptionStartDelayKey: 30]
+            manager.connect(peripheral, options: options)
+            #expect(peripheral.state == .connecting)
+            try await bench.time.clock.sleep(for: .seconds(29))
+            #expect(recorder.lines == [])
+            #expect(await !device.isConnected)
+            try await recorder.wait(for: "didConnect 2")
+            manager.cancelPeripheralConnection(peripheral)
+            try await recorder.wait(for: "didDisconnect nil false 0")
+            recorder.clear()
+            // A delay is cancelled as an attempt is.
+            manager.connect(peripheral, options: options)
+            try await bench.time.clock.sleep(for: .seconds(10))
+            manager.cancelPeripheralConnection(peripheral)
+            try await recorder.wait(for: "didDisconnect nil false 0")
+            try await bench.time.clock.sleep(for: .seconds(60))
+            #expect(recorder.lines == ["didDisconnect nil false 0"])
+            #expect(await !device.isConnected)
+        }
+    }
+
     @Test(arguments: [
         (HCIStatus.remoteUserTerminated, 7), (.remotePowerOff, 7), (.remoteLowResources, 7), (.connectionTimeout, 6),
         (.keyMissing, 14), (.connectionFailedToBeEstablished, 10), (.linkResponseTimeout, 15),
@@ -334,6 +364,30 @@ import Testing
             manager.connect(peripheral)
             try await recorder.wait(for: "didConnect 2")
             #expect(await device.isConnected)
+        }
+    }
+
+    @Test(arguments: [true, false]) func s7TheAdapterIsSwitchedOnIfTheProgramAsksForIt(_ asks: Bool) async throws {
+        try await Bench.run { bench in
+            await bench.radio.powerOff()
+            let recorder = CallbackRecorder(bench.time)
+            let manager = CBCentralManager(
+                delegate: recorder, queue: bench.queue, options: [CBCentralManagerOptionShowPowerAlertKey: asks])
+            try await recorder.wait(for: asks ? "state 5" : "state 4")
+            try await bench.time.clock.sleep(for: .seconds(60))
+            #expect(manager.state == (asks ? .poweredOn : .poweredOff))
+            if asks {
+                recorder.clear()
+                await bench.radio.powerOff()
+                try await recorder.wait(for: "state 4")
+            }
+            let other = CallbackRecorder(bench.time)
+            let server = CBPeripheralManager(
+                delegate: other, queue: bench.queue, options: [CBPeripheralManagerOptionShowPowerAlertKey: asks])
+            try await other.wait(for: asks ? "state 5" : "state 4")
+            try await bench.time.clock.sleep(for: .seconds(60))
+            #expect(server.state == (asks ? .poweredOn : .poweredOff))
+            #expect(manager.state == server.state)
         }
     }
 
@@ -748,6 +802,45 @@ import Testing
             #expect(written.withLock { $0 } == Array(1...last))
             #expect(recorder.count(of: "isReady") > 0)
             #expect(bench.log.all.filter { $0.hasPrefix("API MISUSE") } == [])
+        }
+    }
+
+    /// The host finds all of them at once, so that they wait: by their number, and by their bytes.
+    @Test(arguments: [(1, 4_096), (512, 2_048)])
+    func s10AWriteForWhichThereIsNoRoomIsLogged(_ size: Int, _ count: Int) async throws {
+        try await Bench.run { bench in
+            let written = Lock(0)
+            let line = VirtualDevice(
+                name: "Line",
+                services: [
+                    VirtualService(
+                        0xFFF0,
+                        [
+                            VirtualCharacteristic(
+                                0xFFF1, .writeWithoutResponse,
+                                onWrite: .call { _ in
+                                    written.withLock { $0 += 1 }
+                                    return nil
+                                }),
+                            VirtualCharacteristic(0xFFF2, .read, value: [7]),
+                        ])
+                ])
+            _ = await bench.radio.add(line)
+            let (manager, recorder) = try await bench.manager()
+            let peripheral = try await bench.connect(manager, recorder)
+            let found = try await bench.discover(peripheral, recorder)
+            let target = try #require(found[CBUUID(string: "FFF1")])
+            await bench.central.makeCalls {
+                for _ in 0...count { peripheral.writeValue(Data(count: size), for: target, type: .withoutResponse) }
+            }
+            let misuse = bench.log.misuse
+            #expect(misuse.count == 1)
+            #expect(misuse.first?.contains("has too many calls waiting") == true)
+            try await recorder.wait(for: "isReady")
+            peripheral.readValue(for: try #require(found[CBUUID(string: "FFF2")]))
+            try await recorder.wait(for: "didUpdateValueFor FFF2 [7]")
+            #expect(written.withLock { $0 } == count)
+            #expect(bench.log.misuse.count == 1)
         }
     }
 
