@@ -9,7 +9,7 @@ import bluez
 from harness import *
 from test_centrals import BONDS, FIRST, LONG, OWN, Shell, attribute, begin, do, forget_bonds, gatttool, quiet
 
-WALK = os.environ["COREBLUETOOTH_WALK"]
+WALK, SCANNERS = os.environ["COREBLUETOOTH_WALK"], os.environ["COREBLUETOOTH_SCANNERS"].split(":")
 READ, SENT = b"21.5", b"22.0"  # what the thermometer of the sample returns, and what it sends to a subscriber
 PSM = "ABDD3056-28FA-441D-A470-55A75A52553A"
 # What the kernel refuses a channel with, as the specification numbers it: newer ones distinguish the second.
@@ -45,6 +45,19 @@ def an_ios_program_finds_reads_and_subscribes_to_a_belt_of_bumble():
         ["ready", "found Belt", "connected", "service 180D", "notifying true", "location 1", "disconnected true"], "steps")
     assert lines.count("rate") >= 3, lines
     assert lines.index("rate") > lines.index("notifying true"), lines
+
+
+@test
+def scanners_find_a_belt_of_bumble_on_the_run_loop_and_in_dispatch_main():
+    for scanner in SCANNERS:
+        # They print into a pipe, whose buffer is written when it is full.
+        program = Program("-oL", scanner, program="stdbuf")
+        try:
+            program.wait_for(lambda lines: any(line.endswith(" Belt") for line in lines), "it finds the belt")
+            same(program.lines[0], "state poweredOn\n", "its first line")
+        finally:
+            program.child.kill()
+            program.finish()
 
 
 @test
