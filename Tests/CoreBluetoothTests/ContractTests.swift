@@ -1279,10 +1279,10 @@ import Testing
                         0xFFF0,
                         [
                             VirtualCharacteristic(
-                                0xFFF1, [.read, .write], onRead: .refuse(refusal), onWrite: .refuse(refusal))
+                                0xFFF1, [.read, .write, .notify], onRead: .refuse(refusal), onWrite: .refuse(refusal))
                         ])
                 ])
-            _ = await bench.radio.add(device)
+            let peer = await bench.radio.add(device)
             let (manager, recorder) = try await bench.manager()
             let peripheral = try await bench.connect(manager, recorder)
             let value = try #require(try await bench.discover(peripheral, recorder)[CBUUID(string: "FFF1")])
@@ -1294,6 +1294,14 @@ import Testing
             #expect((error as NSError).code == Int(number))
             #expect((error as NSError).domain == CBATTErrorDomain)
             #expect(error.localizedDescription.hasPrefix("Could not read"))
+            // ATT_WRITE_REQ: the device refuses to be configured too.
+            await peer.behave { pdu, respond in
+                let responses = pdu.first == 0x12 ? [[0x01, 0x12, pdu[1], pdu[2], number]] : respond(pdu)
+                return responses.map { (delay: .zero, pdu: $0) }
+            }
+            peripheral.setNotifyValue(true, for: value)
+            try await recorder.wait(for: "didUpdateNotificationStateFor FFF1 false ATT \(number)")
+            #expect(!value.isNotifying)
         }
     }
 
