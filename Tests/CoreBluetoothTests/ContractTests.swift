@@ -570,6 +570,33 @@ import Testing
         }
     }
 
+    @Test func s8EachManagerHasAScanOfItsOwn() async throws {
+        try await Bench.run { bench in
+            _ = await bench.radio.add(.heartRate)
+            _ = await bench.radio.add(.uart)
+            let (first, one) = try await bench.manager()
+            let (second, other) = try await bench.manager()
+            first.scanForPeripherals(
+                withServices: [belt], options: [CBCentralManagerScanOptionAllowDuplicatesKey: true])
+            second.scanForPeripherals(withServices: nil)
+            try await bench.time.clock.sleep(for: .seconds(10))
+            #expect(Set(one.peripherals.map(\.name)) == ["Virtual HRM"])
+            #expect(Set(other.peripherals.map(\.name)) == ["Virtual HRM", "Virtual UART"])
+            let mine = try one.peripheral()
+            let yours = try #require(other.peripherals.first { $0.identifier == mine.identifier })
+            #expect(mine !== yours)
+            second.stopScan()
+            #expect(first.isScanning && !second.isScanning)
+            one.clear()
+            other.clear()
+            try await one.wait(for: "didDiscover Virtual HRM", count: 3)
+            first.stopScan()
+            try await bench.time.clock.sleep(for: .seconds(60))
+            #expect(other.lines == [])
+            #expect(await !bench.radio.isScanning())
+        }
+    }
+
     @Test func s8AScanWithoutPermissionEnds() async throws {
         try await Bench.run { bench in
             await bench.radio.setPermissions([])
@@ -662,6 +689,44 @@ import Testing
             let peripheral = try await bench.connect(manager, recorder)
             peripheral.openL2CAPChannel(0x80)
             try await recorder.wait(for: "didOpen 0 CB 3")
+        }
+    }
+
+    @Test func s9AWriteWithoutResponseWaitsForNoResponse() async throws {
+        try await Bench.run { bench in
+            let written = Lock(0)
+            let line = VirtualDevice(
+                name: "Line",
+                services: [
+                    VirtualService(
+                        0xFFF0,
+                        [
+                            VirtualCharacteristic(
+                                0xFFF1, .writeWithoutResponse,
+                                onWrite: .call { _ in
+                                    written.withLock { $0 += 1 }
+                                    return nil
+                                }),
+                            VirtualCharacteristic(0xFFF2, .read, value: [7]),
+                        ])
+                ])
+            let device = await bench.radio.add(line)
+            let (manager, recorder) = try await bench.manager()
+            let peripheral = try await bench.connect(manager, recorder)
+            let found = try await bench.discover(peripheral, recorder)
+            let target = try #require(found[CBUUID(string: "FFF1")])
+            // The response to a read takes its time.
+            await device.behave { pdu, respond in
+                let delay: Duration = pdu.first == 0x0A ? .seconds(10) : .zero
+                return respond(pdu).map { (delay: delay, pdu: $0) }
+            }
+            peripheral.readValue(for: try #require(found[CBUUID(string: "FFF2")]))
+            for _ in 0..<3 { peripheral.writeValue(Data([1]), for: target, type: .withoutResponse) }
+            try await bench.time.clock.sleep(for: .seconds(5))
+            #expect(written.withLock { $0 } == 3)
+            #expect(recorder.lines == [])
+            try await recorder.wait(for: "didUpdateValueFor FFF2 [7]")
+            #expect(recorder.lines == ["didUpdateValueFor FFF2 [7]"])
         }
     }
 
