@@ -190,9 +190,39 @@ import Testing
         }
     }
 
+    @Test func s5AConnectionBeginsAfterItsDelay() async throws {
+        try await Bench.run { bench in
+            let device = await bench.radio.add(.heartRate)
+            let (manager, recorder) = try await bench.manager()
+            manager.scanForPeripherals(withServices: nil)
+            try await recorder.wait(for: "didDiscover")
+            manager.stopScan()
+            recorder.clear()
+            let peripheral = try recorder.peripheral()
+            let options: [String: Any] = [CBConnectPeripheralOptionStartDelayKey: 30]
+            manager.connect(peripheral, options: options)
+            #expect(peripheral.state == .connecting)
+            try await bench.time.clock.sleep(for: .seconds(29))
+            #expect(recorder.lines == [])
+            #expect(await !device.isConnected)
+            try await recorder.wait(for: "didConnect 2")
+            manager.cancelPeripheralConnection(peripheral)
+            try await recorder.wait(for: "didDisconnect nil false 0")
+            recorder.clear()
+            // A delay is cancelled as an attempt is.
+            manager.connect(peripheral, options: options)
+            try await bench.time.clock.sleep(for: .seconds(10))
+            manager.cancelPeripheralConnection(peripheral)
+            try await recorder.wait(for: "didDisconnect nil false 0")
+            try await bench.time.clock.sleep(for: .seconds(60))
+            #expect(recorder.lines == ["didDisconnect nil false 0"])
+            #expect(await !device.isConnected)
+        }
+    }
+
     @Test(arguments: [
-        (HCIStatus.remoteUserTerminated, 7), (.remotePowerOff, 7), (.connectionTimeout, 6), (.keyMissing, 14),
-        (.linkResponseTimeout, 15),
+        (HCIStatus.remoteUserTerminated, 7), (.remotePowerOff, 7), (.remoteLowResources, 7), (.connectionTimeout, 6),
+        (.keyMissing, 14), (.connectionFailedToBeEstablished, 10), (.linkResponseTimeout, 15),
     ]) func s5TheReasonOfALossIsReported(_ status: HCIStatus, _ code: Int) async throws {
         try await Bench.run { bench in
             let device = await bench.radio.add(.heartRate)
@@ -334,6 +364,30 @@ import Testing
             manager.connect(peripheral)
             try await recorder.wait(for: "didConnect 2")
             #expect(await device.isConnected)
+        }
+    }
+
+    @Test(arguments: [true, false]) func s7TheAdapterIsSwitchedOnIfTheProgramAsksForIt(_ asks: Bool) async throws {
+        try await Bench.run { bench in
+            await bench.radio.powerOff()
+            let recorder = CallbackRecorder(bench.time)
+            let manager = CBCentralManager(
+                delegate: recorder, queue: bench.queue, options: [CBCentralManagerOptionShowPowerAlertKey: asks])
+            try await recorder.wait(for: asks ? "state 5" : "state 4")
+            try await bench.time.clock.sleep(for: .seconds(60))
+            #expect(manager.state == (asks ? .poweredOn : .poweredOff))
+            if asks {
+                recorder.clear()
+                await bench.radio.powerOff()
+                try await recorder.wait(for: "state 4")
+            }
+            let other = CallbackRecorder(bench.time)
+            let server = CBPeripheralManager(
+                delegate: other, queue: bench.queue, options: [CBPeripheralManagerOptionShowPowerAlertKey: asks])
+            try await other.wait(for: asks ? "state 5" : "state 4")
+            try await bench.time.clock.sleep(for: .seconds(60))
+            #expect(server.state == (asks ? .poweredOn : .poweredOff))
+            #expect(manager.state == server.state)
         }
     }
 
@@ -491,6 +545,17 @@ import Testing
         }
     }
 
+    /// Spec: LE Advertising Report event, Core Vol 4 Part E, 7.7.65.2.
+    @Test func s8AStrengthThatWasNotMeasuredIs127() async throws {
+        try await Bench.run { bench in
+            let device = await bench.radio.add(.heartRate)
+            await bench.radio.move(device, to: .heard(127))
+            let (manager, recorder) = try await bench.manager()
+            manager.scanForPeripherals(withServices: nil)
+            try await recorder.wait(for: "didDiscover Virtual HRM 127")
+        }
+    }
+
     @Test func s8OtherServicesAreLeftOut() async throws {
         try await Bench.run { bench in
             _ = await bench.radio.add(.heartRate)
@@ -502,6 +567,33 @@ import Testing
             manager.scanForPeripherals(withServices: [])
             try await bench.time.clock.sleep(for: .seconds(10))
             #expect(Set(recorder.peripherals.map(\.name)) == ["Virtual HRM", "Virtual UART"])
+        }
+    }
+
+    @Test func s8EachManagerHasAScanOfItsOwn() async throws {
+        try await Bench.run { bench in
+            _ = await bench.radio.add(.heartRate)
+            _ = await bench.radio.add(.uart)
+            let (first, one) = try await bench.manager()
+            let (second, other) = try await bench.manager()
+            first.scanForPeripherals(
+                withServices: [belt], options: [CBCentralManagerScanOptionAllowDuplicatesKey: true])
+            second.scanForPeripherals(withServices: nil)
+            try await bench.time.clock.sleep(for: .seconds(10))
+            #expect(Set(one.peripherals.map(\.name)) == ["Virtual HRM"])
+            #expect(Set(other.peripherals.map(\.name)) == ["Virtual HRM", "Virtual UART"])
+            let mine = try one.peripheral()
+            let yours = try #require(other.peripherals.first { $0.identifier == mine.identifier })
+            #expect(mine !== yours)
+            second.stopScan()
+            #expect(first.isScanning && !second.isScanning)
+            one.clear()
+            other.clear()
+            try await one.wait(for: "didDiscover Virtual HRM", count: 3)
+            first.stopScan()
+            try await bench.time.clock.sleep(for: .seconds(60))
+            #expect(other.lines == [])
+            #expect(await !bench.radio.isScanning())
         }
     }
 
@@ -597,6 +689,44 @@ import Testing
             let peripheral = try await bench.connect(manager, recorder)
             peripheral.openL2CAPChannel(0x80)
             try await recorder.wait(for: "didOpen 0 CB 3")
+        }
+    }
+
+    @Test func s9AWriteWithoutResponseWaitsForNoResponse() async throws {
+        try await Bench.run { bench in
+            let written = Lock(0)
+            let line = VirtualDevice(
+                name: "Line",
+                services: [
+                    VirtualService(
+                        0xFFF0,
+                        [
+                            VirtualCharacteristic(
+                                0xFFF1, .writeWithoutResponse,
+                                onWrite: .call { _ in
+                                    written.withLock { $0 += 1 }
+                                    return nil
+                                }),
+                            VirtualCharacteristic(0xFFF2, .read, value: [7]),
+                        ])
+                ])
+            let device = await bench.radio.add(line)
+            let (manager, recorder) = try await bench.manager()
+            let peripheral = try await bench.connect(manager, recorder)
+            let found = try await bench.discover(peripheral, recorder)
+            let target = try #require(found[CBUUID(string: "FFF1")])
+            // The response to a read takes its time.
+            await device.behave { pdu, respond in
+                let delay: Duration = pdu.first == 0x0A ? .seconds(10) : .zero
+                return respond(pdu).map { (delay: delay, pdu: $0) }
+            }
+            peripheral.readValue(for: try #require(found[CBUUID(string: "FFF2")]))
+            for _ in 0..<3 { peripheral.writeValue(Data([1]), for: target, type: .withoutResponse) }
+            try await bench.time.clock.sleep(for: .seconds(5))
+            #expect(written.withLock { $0 } == 3)
+            #expect(recorder.lines == [])
+            try await recorder.wait(for: "didUpdateValueFor FFF2 [7]")
+            #expect(recorder.lines == ["didUpdateValueFor FFF2 [7]"])
         }
     }
 
@@ -737,6 +867,45 @@ import Testing
             #expect(written.withLock { $0 } == Array(1...last))
             #expect(recorder.count(of: "isReady") > 0)
             #expect(bench.log.all.filter { $0.hasPrefix("API MISUSE") } == [])
+        }
+    }
+
+    /// The host finds all of them at once, so that they wait: by their number, and by their bytes.
+    @Test(arguments: [(1, 4_096), (512, 2_048)])
+    func s10AWriteForWhichThereIsNoRoomIsLogged(_ size: Int, _ count: Int) async throws {
+        try await Bench.run { bench in
+            let written = Lock(0)
+            let line = VirtualDevice(
+                name: "Line",
+                services: [
+                    VirtualService(
+                        0xFFF0,
+                        [
+                            VirtualCharacteristic(
+                                0xFFF1, .writeWithoutResponse,
+                                onWrite: .call { _ in
+                                    written.withLock { $0 += 1 }
+                                    return nil
+                                }),
+                            VirtualCharacteristic(0xFFF2, .read, value: [7]),
+                        ])
+                ])
+            _ = await bench.radio.add(line)
+            let (manager, recorder) = try await bench.manager()
+            let peripheral = try await bench.connect(manager, recorder)
+            let found = try await bench.discover(peripheral, recorder)
+            let target = try #require(found[CBUUID(string: "FFF1")])
+            await bench.central.makeCalls {
+                for _ in 0...count { peripheral.writeValue(Data(count: size), for: target, type: .withoutResponse) }
+            }
+            let misuse = bench.log.misuse
+            #expect(misuse.count == 1)
+            #expect(misuse.first?.contains("has too many calls waiting") == true)
+            try await recorder.wait(for: "isReady")
+            peripheral.readValue(for: try #require(found[CBUUID(string: "FFF2")]))
+            try await recorder.wait(for: "didUpdateValueFor FFF2 [7]")
+            #expect(written.withLock { $0 } == count)
+            #expect(bench.log.misuse.count == 1)
         }
     }
 
@@ -888,6 +1057,36 @@ import Testing
             second.cancelPeripheralConnection(yours)
             try await other.wait(for: "didDisconnect nil")
             #expect(await !device.isConnected)
+        }
+    }
+
+    @Test func s13ASubscriptionEndsWithItsLastManager() async throws {
+        try await Bench.run { bench in
+            let device = await bench.radio.add(.heartRate)
+            let (first, one) = try await bench.manager()
+            let (second, other) = try await bench.manager()
+            let mine = try await bench.connect(first, one)
+            let yours = try #require(second.retrievePeripherals(withIdentifiers: [mine.identifier]).first)
+            yours.delegate = other
+            second.connect(yours)
+            try await other.wait(for: "didConnect 2")
+            let here = try #require(try await bench.discover(mine, one)[measurement])
+            let there = try #require(try await bench.discover(yours, other)[measurement])
+            mine.setNotifyValue(true, for: here)
+            yours.setNotifyValue(true, for: there)
+            try await one.wait(for: "didUpdateNotificationStateFor 2A37 true nil")
+            try await other.wait(for: "didUpdateNotificationStateFor 2A37 true nil")
+            mine.setNotifyValue(false, for: here)
+            try await one.wait(for: "didUpdateNotificationStateFor 2A37 false nil")
+            #expect(await device.isSubscribed(to: 0x2A37))
+            #expect(!here.isNotifying && there.isNotifying)
+            one.clear()
+            other.clear()
+            try await other.wait(for: "didUpdateValueFor 2A37", count: 3)
+            #expect(one.lines == [])
+            yours.setNotifyValue(false, for: there)
+            try await other.wait(for: "didUpdateNotificationStateFor 2A37 false nil")
+            #expect(await !device.isSubscribed(to: 0x2A37))
         }
     }
 
@@ -1134,7 +1333,7 @@ import Testing
 
     // MARK: Errors, A6
 
-    @Test(arguments: [1, 2, 5, 8, 12, 14, 15, 17, 0x80, 0xFF, 0x42] as [UInt8])
+    @Test(arguments: Array(0x01...0x11) + [0x80, 0xFF, 0x42] as [UInt8])
     func errorsOfThePeerAreReportedWithTheirNumber(_ number: UInt8) async throws {
         try await Bench.run { bench in
             let refusal = ATTErrorCode(rawValue: number)
@@ -1145,10 +1344,10 @@ import Testing
                         0xFFF0,
                         [
                             VirtualCharacteristic(
-                                0xFFF1, [.read, .write], onRead: .refuse(refusal), onWrite: .refuse(refusal))
+                                0xFFF1, [.read, .write, .notify], onRead: .refuse(refusal), onWrite: .refuse(refusal))
                         ])
                 ])
-            _ = await bench.radio.add(device)
+            let peer = await bench.radio.add(device)
             let (manager, recorder) = try await bench.manager()
             let peripheral = try await bench.connect(manager, recorder)
             let value = try #require(try await bench.discover(peripheral, recorder)[CBUUID(string: "FFF1")])
@@ -1160,6 +1359,14 @@ import Testing
             #expect((error as NSError).code == Int(number))
             #expect((error as NSError).domain == CBATTErrorDomain)
             #expect(error.localizedDescription.hasPrefix("Could not read"))
+            // ATT_WRITE_REQ: the device refuses to be configured too.
+            await peer.behave { pdu, respond in
+                let responses = pdu.first == 0x12 ? [[0x01, 0x12, pdu[1], pdu[2], number]] : respond(pdu)
+                return responses.map { (delay: .zero, pdu: $0) }
+            }
+            peripheral.setNotifyValue(true, for: value)
+            try await recorder.wait(for: "didUpdateNotificationStateFor FFF1 false ATT \(number)")
+            #expect(!value.isNotifying)
         }
     }
 
@@ -1214,6 +1421,41 @@ import Testing
             #expect(references.count { $0.object != nil } == 0)
             #expect(await !device.isConnected)
             #expect(await !bench.radio.isScanning())
+        }
+    }
+
+    /// Each manager is dropped at another moment of its scan and its connection, and its delegate is not.
+    @Test func aManagerThatWasDroppedReportsNothing() async throws {
+        try await Bench.run { bench in
+            let device = await bench.radio.add(.heartRate)
+            let (manager, recorder) = try await bench.manager()
+            let identifier = try await bench.connect(manager, recorder).identifier
+            recorder.forget()
+            var dropped: [(recorder: CallbackRecorder, count: Int)] = []
+            for number in 0..<100 {
+                let recorder = CallbackRecorder(bench.time)
+                let reference = WeakReference()
+                do {
+                    let manager = CBCentralManager(delegate: recorder, queue: bench.queue)
+                    reference.object = manager
+                    try await recorder.wait(for: "state 5")
+                    manager.scanForPeripherals(
+                        withServices: nil, options: [CBCentralManagerScanOptionAllowDuplicatesKey: true])
+                    let peripheral = try #require(manager.retrievePeripherals(withIdentifiers: [identifier]).first)
+                    peripheral.delegate = recorder
+                    manager.connect(peripheral)
+                    try await bench.time.clock.sleep(for: .milliseconds(10 * number))
+                    _ = (manager, peripheral)
+                }
+                recorder.forget()
+                // A callback that is running keeps its manager until it returns.
+                bench.queue.sync {}
+                #expect(reference.object == nil)
+                dropped.append((recorder, recorder.lines.count))
+            }
+            try await bench.time.clock.sleep(for: .seconds(60))
+            for (recorder, count) in dropped { #expect(recorder.lines.count == count, "\(recorder.lines)") }
+            #expect(await !device.isConnected)
         }
     }
 }

@@ -122,6 +122,40 @@ import Testing
         }
     }
 
+    @Test func theRoomForWritesWithoutResponseIsObserved() async throws {
+        try await Bench.run { bench in
+            _ = await bench.radio.add(.uart)
+            let (manager, recorder) = try await bench.manager()
+            manager.scanForPeripherals(withServices: nil)
+            try await recorder.wait(for: "didDiscover")
+            manager.stopScan()
+            let peripheral = try recorder.peripheral()
+            peripheral.delegate = recorder
+            let values = Lock<[Bool]>([])
+            let observation = peripheral.observe(\.canSendWriteWithoutResponse, options: [.old, .new]) { _, change in
+                #expect(change.oldValue == change.newValue.map { !$0 })
+                values.withLock { $0 += change.newValue.map { [$0] } ?? [] }
+            }
+            manager.connect(peripheral)
+            try await recorder.wait(for: "didConnect 2")
+            #expect(values.withLock { $0 } == [true])
+            let found = try await bench.discover(peripheral, recorder)
+            let target = try #require(found[CBUUID(string: "6E400002-B5A3-F393-E0A9-E50E24DCCA9E")])
+            await bench.central.makeCalls {
+                for number in 0..<20 as Range<UInt8> {
+                    peripheral.writeValue(Data([number]), for: target, type: .withoutResponse)
+                }
+            }
+            try await recorder.wait(for: "isReady")
+            #expect(values.withLock { $0 } == [true, false, true])
+            manager.cancelPeripheralConnection(peripheral)
+            #expect(values.withLock { $0 } == [true, false, true, false])
+            try await recorder.wait(for: "didDisconnect nil")
+            #expect(values.withLock { $0.count } == 4)
+            observation.invalidate()
+        }
+    }
+
     @Test func anObservationEndsWithItsLastReference() async throws {
         try await Bench.run { bench in
             let recorder = CallbackRecorder(bench.time)

@@ -464,6 +464,35 @@ import Testing
         }
     }
 
+    @Test(
+        arguments: [
+            (.low, .milliseconds(15)...(.milliseconds(30))), (.medium, .milliseconds(90)...(.milliseconds(120))),
+            (.high, .milliseconds(285)...(.milliseconds(300))),
+        ] as [(CBPeripheralManagerConnectionLatency, ClosedRange<Duration>)])
+    func aDesiredLatencyIsRequested(
+        _ latency: CBPeripheralManagerConnectionLatency, _ interval: ClosedRange<Duration>
+    ) async throws {
+        try await Bench.run { bench in
+            let (manager, recorder, _, dynamic) = try await offer(bench)
+            let phone = try await connect(bench)
+            try await phone.subscribe(to: 0xFFF2)
+            try await recorder.wait(for: "didSubscribeTo FFF2")
+            let central = try #require(dynamic.subscribedCentrals?.first)
+            let requested = try ConnectionParameters(interval: interval, supervisionTimeout: .seconds(6))
+            #expect(await bench.radio.connectionParameters(of: phone) != requested)
+            manager.setDesiredConnectionLatency(latency, for: central)
+            try await bench.time.clock.sleep(for: .seconds(5))
+            #expect(await bench.radio.connectionParameters(of: phone) == requested)
+            await phone.disconnect()
+            try await recorder.wait(for: "didUnsubscribeFrom FFF2")
+            #expect(await bench.radio.connectionParameters(of: phone) == nil)
+            // The program may have missed the end of the link.
+            manager.setDesiredConnectionLatency(latency, for: central)
+            try await bench.time.clock.sleep(for: .seconds(5))
+            #expect(bench.log.all.count { $0.hasPrefix("the latency was not changed") } == 1)
+        }
+    }
+
     @Test func servicesComeAndGo() async throws {
         try await Bench.run { bench in
             let (manager, recorder, offered, dynamic) = try await offer(bench)

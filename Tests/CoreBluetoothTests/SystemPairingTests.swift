@@ -307,6 +307,103 @@ import Testing
         }
     }
 
+    /// Returns a manager that advertises, and has published a channel which demands encryption; its PSM is 128.
+    private func publishEncryptedChannel(_ bench: Bench) async throws -> (CBPeripheralManager, CallbackRecorder) {
+        let recorder = CallbackRecorder(bench.time)
+        let manager = CBPeripheralManager(delegate: recorder, queue: bench.queue)
+        try await recorder.wait(for: "state 5")
+        manager.publishL2CAPChannel(withEncryption: true)
+        try await recorder.wait(for: "didPublish nil 128")
+        manager.startAdvertising(nil)
+        try await recorder.wait(for: "didStartAdvertising nil")
+        return (manager, recorder)
+    }
+
+    @Test func s12ACentralPairsForAnEncryptedChannel() async throws {
+        let folder = try Folder()
+        try await Bench.run(Self.settings(folder) { $0.allowsCentrals = true }) { bench in
+            let (manager, recorder) = try await publishEncryptedChannel(bench)
+            let phone = await bench.radio.addCentral()
+            try await phone.connect()
+            await bench.time.settle()
+            await #expect(throws: VirtualCentralError.channelRefused(psm: 128)) {
+                _ = try await phone.openChannel(psm: 128)
+            }
+            #expect(recorder.count(of: "didOpen") == 0)
+            await bench.radio.pair(phone)
+            try await bench.time.clock.sleep(for: .seconds(1))
+            let far = try await phone.openChannel(psm: 128)
+            try await recorder.wait(for: "didOpen 128 nil")
+            let channel = try #require(recorder.channels.first)
+            for stream in [channel.inputStream, channel.outputStream] as [Stream?] { stream?.open() }
+            await far.send([7])
+            await bench.time.settle()
+            var byte: UInt8 = 0
+            let read = unsafe channel.inputStream.read(&byte, maxLength: 1)
+            #expect([read, Int(byte)] == [1, 7])
+            byte = 9
+            let written = unsafe channel.outputStream.write(&byte, maxLength: 1)
+            #expect(written == 1)
+            #expect(await far.nextPacket() == [9])
+            await phone.disconnect()
+            #expect(await far.nextPacket() == nil)
+            // The next link is not encrypted by itself.
+            try await phone.connect()
+            await bench.time.settle()
+            await #expect(throws: VirtualCentralError.channelRefused(psm: 128)) {
+                _ = try await phone.openChannel(psm: 128)
+            }
+            await bench.radio.encrypt(phone)
+            try await bench.time.clock.sleep(for: .seconds(1))
+            _ = try await phone.openChannel(psm: 128)
+            try await recorder.wait(for: "didOpen 128 nil", count: 2)
+            #expect(try await bench.central.bonds().count == 1)
+            _ = manager
+        }
+    }
+
+    @Test func s12ACentralThatMayNotPairGetsNoEncryptedChannel() async throws {
+        let folder = try Folder()
+        try await Bench.run(Self.settings(folder)) { bench in
+            let (manager, recorder) = try await publishEncryptedChannel(bench)
+            let phone = await bench.radio.addCentral()
+            try await phone.connect()
+            await bench.time.settle()
+            await bench.radio.pair(phone)
+            try await bench.time.clock.sleep(for: .seconds(1))
+            await #expect(throws: VirtualCentralError.channelRefused(psm: 128)) {
+                _ = try await phone.openChannel(psm: 128)
+            }
+            await bench.time.settle()
+            #expect(recorder.count(of: "didOpen") == 0)
+            #expect(try await bench.central.bonds().isEmpty)
+            _ = manager
+        }
+    }
+
+    /// A channel that demands no encryption lets nobody pair.
+    @Test func s12CentralsPairWhileAnEncryptedChannelIsPublished() async throws {
+        let folder = try Folder()
+        try await Bench.run(Self.settings(folder) { $0.allowsCentrals = true }) { bench in
+            let (manager, recorder) = try await publishEncryptedChannel(bench)
+            func mayPair() async -> Bool {
+                await bench.time.settle()
+                return await bench.radio.isBondable()
+            }
+            #expect(await mayPair())
+            manager.unpublishL2CAPChannel(128)
+            try await recorder.wait(for: "didUnpublish nil 128")
+            #expect(await !mayPair())
+            recorder.clear()
+            manager.publishL2CAPChannel(withEncryption: false)
+            try await recorder.wait(for: "didPublish nil")
+            #expect(await !mayPair())
+            manager.publishL2CAPChannel(withEncryption: true)
+            try await recorder.wait(for: "didPublish nil", count: 2)
+            #expect(await mayPair())
+        }
+    }
+
     /// Nobody can pair with a program that neither advertises nor has a central,
     /// or that has nothing that would need it.
     @Test func s12CentralsPairWhileThatIsNeeded() async throws {

@@ -22,6 +22,7 @@ TRIALS = ROOT / ".build" / "debug" / "link-trials"
 PAIRING = ROOT / ".build" / "debug" / "pairing-trials"
 READER = ROOT / ".build" / "debug" / "lock-reader"
 WALK = ROOT / ".build" / "debug" / "corebluetooth-walk"
+SCANNERS = tuple(ROOT / ".build" / "debug" / name for name in ("corebluetooth-scanner", "corebluetooth-dispatch-scanner"))
 SUITES = r"\.Kernel[A-Za-z]*Tests"  # the Swift tests that need real adapters, each to itself
 LOGS = ROOT / ".build" / "checks"
 # What runs on which radio, with how many controllers. Few boots: starting the guest takes longer than most tests, so a group may have
@@ -38,7 +39,7 @@ GROUPS = {
     "corebluetooth": ("extended", 2, ("belt", "caller")),
 }
 # The programs that a group needs, where it does not need all of them.
-PROGRAMS = {"pairing": (PAIRING, BLESCAN, READER), "centrals": (BLESCAN, TRIALS), "corebluetooth": (WALK, BLESCAN, TRIALS),
+PROGRAMS = {"pairing": (PAIRING, BLESCAN, READER), "centrals": (BLESCAN, TRIALS), "corebluetooth": (WALK, *SCANNERS, BLESCAN, TRIALS),
             "recovery": (BLESCAN, LOGGER, TRIALS, PAIRING)}
 # Their guests have all files in memory, which a sleep leaves as they are.
 SLEEPING = ("recovery",)
@@ -93,7 +94,7 @@ def run_group(bed, name, only, cycles, series=None):
             "PYTHONDONTWRITEBYTECODE": "1", "BAREBLE_KERNEL_TESTS": "1", "HEART_RATE_LOGGER": str(LOGGER),
             "ADVERTISEMENT_LOGGER": str(LISTENER), "BAREBLE_RECOVER": str(RECOVER),
             "LINK_TRIALS": str(TRIALS), "PAIRING_TRIALS": str(PAIRING), "LOCK_READER": str(READER),
-            "COREBLUETOOTH_WALK": str(WALK), "VM_CYCLES": str(cycles)},
+            "COREBLUETOOTH_WALK": str(WALK), "COREBLUETOOTH_SCANNERS": ":".join(map(str, SCANNERS)), "VM_CYCLES": str(cycles)},
         in_memory=needed(name) if name in SLEEPING else None, host_time=name in HOST_TIME)
     if (status != 0 and not counts["not ok"]) or (not counts["ok"] and not only):
         print(f"not ok kernel, {label}: the tests ended with status {status} after {counts['ok']} passed", flush=True)

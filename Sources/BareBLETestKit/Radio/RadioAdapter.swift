@@ -248,6 +248,8 @@ final class RadioAdapter {
         controller.setRSSI(rssi, of: handle)
     }
 
+    func parameters(of handle: ConnectionHandle) -> ConnectionParameters? { controller.links[handle]?.parameters }
+
     func setParameters(_ parameters: ConnectionParameters, of handle: ConnectionHandle) {
         controller.setParameters(parameters, of: handle)
     }

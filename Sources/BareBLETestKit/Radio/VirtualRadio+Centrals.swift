@@ -51,6 +51,12 @@ extension VirtualRadio {
         central.assumeIsolated { $0.addressChanged(peer) }
     }
 
+    /// Returns the connection parameters of a central's link, as they were set last; `nil` without a link.
+    package func connectionParameters(of central: VirtualCentral) -> ConnectionParameters? {
+        guard let name = links.names(of: central).first else { return nil }
+        return adapters[name.adapter]?.parameters(of: name.handle)
+    }
+
     /// Has a central change the connection parameters of its link, as it may at any time; does nothing without a link.
     package func changeParameters(of central: VirtualCentral, to parameters: ConnectionParameters) {
         for name in links.names(of: central) { perform([.update(name.handle, parameters)], name.adapter) }

@@ -35,9 +35,17 @@
         rssi: NSNumber)
 
     /// Reports that a device is connected.
+    ///
+    /// The MTU has been exchanged, so `CBPeripheral.maximumWriteValueLength(for:)` is that of the link. No services are
+    /// known yet: discover them on each connection, also on those that the system has made again.
     func centralManager(_ central: CBCentralManager, didConnect peripheral: CBPeripheral)
 
     /// Reports that a connection could not be established. It is not retried.
+    ///
+    /// A device that is out of range or off is no failure: the attempt goes on. The error is a `CBError`, with the
+    /// reason in `localizedDescription`: `.connectionLimitReached` if the controller has no free link,
+    /// `.connectionFailed`, `.encryptionTimedOut` or `.peerRemovedPairingInformation` for a bonded device, and
+    /// `.unknown`, for example if the bonds cannot be opened.
     func centralManager(_ central: CBCentralManager, didFailToConnect peripheral: CBPeripheral, error: (any Error)?)
 
     /// Reports that a device is no longer connected.
@@ -45,7 +53,10 @@
     /// - Parameters:
     ///   - central: The manager.
     ///   - peripheral: The device. Its services are no longer valid.
-    ///   - error: The reason; `nil` if the program has cancelled the connection, or the attempt.
+    ///   - error: The reason; `nil` if the program has cancelled the connection, or the attempt. It is a `CBError`:
+    ///     `.peripheralDisconnected` if the device has ended the link, `.connectionTimeout` if it is out of range or
+    ///     does not respond, `.connectionFailed`, `.peerRemovedPairingInformation`, `.encryptionTimedOut` if it did not
+    ///     finish its pairing, and `.unknown`. The end of the link with the adapter is reported by the state alone.
     func centralManager(
         _ central: CBCentralManager, didDisconnectPeripheral peripheral: CBPeripheral, error: (any Error)?)
 
@@ -57,8 +68,8 @@
     ///   - peripheral: The device.
     ///   - timestamp: The time at which the link ended.
     ///   - isReconnecting: A Boolean value that indicates whether the system connects again, as
-    ///     `CBConnectPeripheralOptionEnableAutoReconnect` requests.
-    ///   - error: The reason; `nil` if the program has cancelled the connection, or the attempt.
+    ///     `CBConnectPeripheralOptionEnableAutoReconnect` requests. The peripheral is in the state `.connecting` then.
+    ///   - error: The reason, as in `centralManager(_:didDisconnectPeripheral:error:)`.
     func centralManager(
         _ central: CBCentralManager, didDisconnectPeripheral peripheral: CBPeripheral, timestamp: CFAbsoluteTime,
         isReconnecting: Bool, error: (any Error)?)

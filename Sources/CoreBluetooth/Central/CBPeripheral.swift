@@ -379,6 +379,7 @@ extension CBPeripheral {
     /// Has the manager's hub end the connection, or the attempt.
     func disconnect() {
         let hub = host.hub
+        let couldSend = canSendWriteWithoutResponse
         let old = own.withLock { state -> CBPeripheralState? in
             guard let link = state.link, state.state == .connected || state.state == .connecting else { return nil }
             defer { state.state = .disconnecting }
@@ -388,7 +389,13 @@ extension CBPeripheral {
         }
         guard let old else { return }
         observers.changed(.state, on: self, from: old, to: CBPeripheralState.disconnecting)
+        if old == .connected { sendingChanged(from: couldSend, to: false) }
         manager?.keepState()
+    }
+
+    /// Informs the observers of `canSendWriteWithoutResponse`, if it has changed with the state.
+    private func sendingChanged(from old: Bool, to new: Bool) {
+        if old != new { observers.changed(.canSendWriteWithoutResponse, on: self, from: old, to: new) }
     }
 
     /// Makes a call, in its turn.
@@ -404,13 +411,15 @@ extension CBPeripheral {
         // Since it was checked its link may have ended, and the number be that of the next one.
         if let attribute, !isOwn(attribute) { return logForeign(attribute) }
         let cost = CallCost(bytes: bytes, isCommand: isCommand)
-        guard link.flow.begin(cost) else {
+        guard case .taken(let endsSending) = link.flow.begin(cost) else {
             return Misuse.log(
                 "\(self) has too many calls waiting: this one is dropped. Wait for callbacks before making more",
                 host: host)
         }
         let call = PeripheralLink.Call(link: number, cost: cost, turn: turn, run: run)
         host.hub.post { _ in link.assumeIsolated { $0.add(call) } }
+        // After the call, as an observer may make others.
+        if endsSending { observers.changed(.canSendWriteWithoutResponse, on: self, from: true, to: false) }
     }
 
     private func logNotConnected() {
@@ -500,6 +509,7 @@ extension CBPeripheral {
         to new: CBPeripheralState, from expected: CBPeripheralState? = nil, by link: PeripheralLink,
         _ update: (inout State) -> Void = { _ in }
     ) -> Bool {
+        let couldSend = canSendWriteWithoutResponse
         let old = own.withLock { state -> CBPeripheralState? in
             guard state.link === link, expected == nil || state.state == expected else { return nil }
             defer { state.state = new }
@@ -509,6 +519,8 @@ extension CBPeripheral {
         }
         guard let old else { return false }
         if old != new { observers.changed(.state, on: self, from: old, to: new) }
+        // An observer of the state may have cancelled the connection, or filled the queue of the link.
+        sendingChanged(from: couldSend, to: canSendWriteWithoutResponse)
         manager?.keepState()
         return true
     }

@@ -3,7 +3,8 @@
 //
 // Invariants
 // - A handler is called on the thread that changes the property: the delegate's queue for what callbacks report, and
-//   the caller's thread for `isScanning` and the states `.connecting` and `.disconnecting`, which change within a call.
+//   the caller's thread for `isScanning`, the states `.connecting` and `.disconnecting`, and the end of
+//   `canSendWriteWithoutResponse`, which change within a call.
 // - No lock is held while a handler runs, so it may read, observe and invalidate. So handlers of changes that different
 //   threads make have no order: the last call need not be of the last change.
 

@@ -380,15 +380,24 @@ final class WriteFlow: Sendable {
     /// Whether a command would go on its way at once.
     var canSend: Bool { state.withLock { !$0.isFull } }
 
-    /// Takes room for a call; returns `false` if there is none.
-    func begin(_ cost: CallCost) -> Bool {
-        state.withLock { state in
-            guard state.calls < Self.callLimit, state.bytes + cost.bytes <= Self.byteLimit else { return false }
+    /// The outcome of a request for room.
+    enum Room {
+        /// There is none.
+        case none
+        /// The call has it. With `endsSending`, `canSend` is `false` from now on.
+        case taken(endsSending: Bool)
+    }
+
+    /// Takes room for a call.
+    func begin(_ cost: CallCost) -> Room {
+        state.withLock { state -> Room in
+            guard state.calls < Self.callLimit, state.bytes + cost.bytes <= Self.byteLimit else { return .none }
             state.calls += 1
             state.bytes += cost.bytes
             if cost.isCommand { state.commands += 1 }
-            if state.commands >= Self.full { state.isFull = true }
-            return true
+            guard !state.isFull, state.commands >= Self.full else { return .taken(endsSending: false) }
+            state.isFull = true
+            return .taken(endsSending: true)
         }
     }
 

@@ -21,13 +21,19 @@
     ///     `CBPeripheralManagerRestoredStateAdvertisementDataKey`.
     func peripheralManager(_ peripheral: CBPeripheralManager, willRestoreState dict: [String: Any])
 
-    /// Reports that advertising has begun, or why it could not.
+    /// Reports that advertising has begun, or why it could not. There is one callback for each
+    /// `CBPeripheralManager.startAdvertising(_:)`.
+    ///
+    /// The error is `CBError.alreadyAdvertising`, `.operationCancelled` if the program has stopped it before it began,
+    /// or one with the reason in `localizedDescription`, for example that CAP_NET_RAW is missing.
     func peripheralManagerDidStartAdvertising(_ peripheral: CBPeripheralManager, error: (any Error)?)
 
-    /// Reports that a service was published, or why it could not be.
+    /// Reports that a service was published, or why it could not be: `CBError.invalidParameters` for a service that was
+    /// added before, or whose parts contradict each other.
     func peripheralManager(_ peripheral: CBPeripheralManager, didAdd service: CBService, error: (any Error)?)
 
-    /// Reports that a central has subscribed to a characteristic.
+    /// Reports that a central has subscribed to a characteristic. It is in
+    /// `CBMutableCharacteristic.subscribedCentrals` by then.
     func peripheralManager(
         _ peripheral: CBPeripheralManager, central: CBCentral, didSubscribeTo characteristic: CBCharacteristic)
 
@@ -35,10 +41,14 @@
     func peripheralManager(
         _ peripheral: CBPeripheralManager, central: CBCentral, didUnsubscribeFrom characteristic: CBCharacteristic)
 
-    /// Reports a central's request to read a value that is not fixed.
+    /// Reports a central's request to read a value that is not fixed. Set `CBATTRequest.value` to the bytes from its
+    /// offset on, and respond within 20 s.
+    ///
+    /// A long value is requested part by part. Requests that the permissions exclude are refused without a callback.
     func peripheralManager(_ peripheral: CBPeripheralManager, didReceiveRead request: CBATTRequest)
 
-    /// Reports a central's request to write one value or several of a service, all or none. Respond once, to any one.
+    /// Reports a central's request to write one value or several of a service, all or none. Respond once, to any one,
+    /// within 20 s. Writes without response come here too, and need none.
     ///
     /// If a central writes values of several services as one, those of the next service follow after a success.
     func peripheralManager(_ peripheral: CBPeripheralManager, didReceiveWrite requests: [CBATTRequest])
@@ -47,15 +57,17 @@
     /// `CBPeripheralManager.updateValue(_:for:onSubscribedCentrals:)` has returned `false`.
     func peripheralManagerIsReady(toUpdateSubscribers peripheral: CBPeripheralManager)
 
-    /// Reports that centrals can open channels, and the PSM for it; or why they cannot.
+    /// Reports that centrals can open channels, and the PSM for it; or why they cannot, and 0. Centrals learn the PSM
+    /// from the program, for example by a characteristic (`CBUUIDL2CAPPSMCharacteristicString`).
     func peripheralManager(
         _ peripheral: CBPeripheralManager, didPublishL2CAPChannel psm: CBL2CAPPSM, error: (any Error)?)
 
-    /// Reports that centrals can no longer open channels.
+    /// Reports that centrals can no longer open channels; `CBError.invalidParameters` for a PSM that is not published.
     func peripheralManager(
         _ peripheral: CBPeripheralManager, didUnpublishL2CAPChannel psm: CBL2CAPPSM, error: (any Error)?)
 
-    /// Reports that a central has opened a channel. Keep a reference to it: it closes with the last one.
+    /// Reports that a central has opened a channel. Keep a reference to it: it closes with the last one. There is no
+    /// error on Linux: the kernel refuses a channel to a central whose link is not encrypted, where that is demanded.
     func peripheralManager(_ peripheral: CBPeripheralManager, didOpen channel: CBL2CAPChannel?, error: (any Error)?)
 }
 

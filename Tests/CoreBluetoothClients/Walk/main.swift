@@ -3,7 +3,8 @@
 
 // Both roles for the command line, for the tests on the kernel's sockets: `corebluetooth-walk read` finds a heart-rate
 // belt, reads its location, receives three values and disconnects; `corebluetooth-walk serve` offers a temperature
-// until it is ended, and `corebluetooth-walk measure` reads it, receives one and disconnects. Each step is a line.
+// until it is ended, and `corebluetooth-walk measure` reads it, receives one and disconnects; `corebluetooth-walk echo`
+// offers a channel on encrypted links until it is ended. Each step is a line.
 
 import ClientInSwift5
 import CoreBluetooth
@@ -12,6 +13,7 @@ setvbuf(stdout, nil, _IOLBF, 0)
 let reader = BeltReader(queue: .main)
 let thermometer = Thermometer(queue: .main)
 let thermometerReader = ThermometerReader(queue: .main)
+let channelEcho = ChannelEcho()
 
 switch CommandLine.arguments.dropFirst().first {
 case "read":
@@ -31,8 +33,11 @@ case "measure":
         if step.hasPrefix("disconnected") { exit(step == "disconnected true" ? 0 : 1) }
     }
     thermometerReader.start()
+case "echo":
+    channelEcho.onStep = { print($0) }
+    channelEcho.start()
 default:
-    print("usage: corebluetooth-walk read|serve|measure")
+    print("usage: corebluetooth-walk read|serve|measure|echo")
     exit(64)
 }
 RunLoop.main.run()

@@ -1,14 +1,39 @@
 """Kernel tests of programs that import CoreBluetooth alone, as they are written for iOS (Tests/CoreBluetoothClients), against a peripheral
-and a central of Bumble.
+of Bumble, and against centrals of Bumble and of BlueZ: gatttool and bluetoothctl on hci1.
 """
 
+import contextlib
 import shutil
 
+import bluez
 from harness import *
-from test_centrals import FIRST, OWN, do, quiet
+from test_centrals import BONDS, FIRST, LONG, OWN, Shell, attribute, begin, do, forget_bonds, gatttool, quiet
 
-WALK = os.environ["COREBLUETOOTH_WALK"]
+WALK, SCANNERS = os.environ["COREBLUETOOTH_WALK"], os.environ["COREBLUETOOTH_SCANNERS"].split(":")
+READ, SENT = b"21.5", b"22.0"  # what the thermometer of the sample returns, and what it sends to a subscriber
+PSM = "ABDD3056-28FA-441D-A470-55A75A52553A"
+# What the kernel refuses a channel with, as the specification numbers it: newer ones distinguish the second.
+INSUFFICIENT_AUTHENTICATION, INSUFFICIENT_ENCRYPTION = 5, 8
 tests.clear()
+
+
+@contextlib.contextmanager
+def serving(what, steps, **more):
+    """A sample of the peripheral role serves meanwhile; its `steps` end with advertising."""
+    program = Program(what, program=WALK, **more)
+    try:
+        yield program.wait_for(lambda lines: lines == steps, "it advertises")
+    finally:
+        program.child.kill()
+        program.finish()
+
+
+def thermometer(**more):
+    return serving("serve", ["added true", "advertising true"], **more)
+
+
+def channel_echo(**more):
+    return serving("echo", ["published true", "advertising true"], **more)
 
 
 @test
@@ -20,6 +45,19 @@ def an_ios_program_finds_reads_and_subscribes_to_a_belt_of_bumble():
         ["ready", "found Belt", "connected", "service 180D", "notifying true", "location 1", "disconnected true"], "steps")
     assert lines.count("rate") >= 3, lines
     assert lines.index("rate") > lines.index("notifying true"), lines
+
+
+@test
+def scanners_find_a_belt_of_bumble_on_the_run_loop_and_in_dispatch_main():
+    for scanner in SCANNERS:
+        # They print into a pipe, whose buffer is written when it is full.
+        program = Program("-oL", scanner, program="stdbuf")
+        try:
+            program.wait_for(lambda lines: any(line.endswith(" Belt") for line in lines), "it finds the belt")
+            same(program.lines[0], "state poweredOn\n", "its first line")
+        finally:
+            program.child.kill()
+            program.finish()
 
 
 @test
@@ -36,36 +74,110 @@ def an_ios_program_without_rights_for_scans_states_what_to_do():
 
 @test
 def an_ios_program_serves_a_central_of_bumble():
-    program = Program("serve", program=WALK)
-    try:
-        program.wait_for(lambda lines: lines == ["added true", "advertising true"], "it advertises")
+    with thermometer() as program:
         do(FIRST, "connect", peer=OWN)
         do(FIRST, "discover")
-        same(bytes.fromhex(do(FIRST, "read", uuid="2A1C")), b"21.5", "value that the program returns")
+        same(bytes.fromhex(do(FIRST, "read", uuid="2A1C")), READ, "value that the program returns")
         do(FIRST, "write", uuid="2A1C", value="0102")
         program.wait_for(lambda lines: "written 2" in lines, "the program takes a value")
         do(FIRST, "subscribe", uuid="2A1C")
         program.wait_for(lambda lines: "subscribed true" in lines, "the program notes the subscription")
         do(FIRST, "received", count=1)
-        same([bytes.fromhex(value) for value in do(FIRST, "values")], [b"22.0"], "values that it sends")
+        same([bytes.fromhex(value) for value in do(FIRST, "values")], [SENT], "values that it sends")
         do(FIRST, "disconnect")
-    finally:
-        program.child.kill()
-        program.finish()
 
 
 @test
 def ios_programs_talk_to_each_other_over_two_adapters():
     control(HCI_UP, index=1)
-    server = Program("serve", program=WALK, env={**os.environ, "BAREBLE_ADAPTER": "hci1"})
-    try:
-        server.wait_for(lambda lines: lines == ["added true", "advertising true"], "it advertises")
+    with thermometer(env={**os.environ, "BAREBLE_ADAPTER": "hci1"}) as server:
         client = Program("measure", program=WALK, env={**os.environ, "BAREBLE_ADAPTER": "hci0"}).finish().must(0)
         same(client.out.splitlines(), ["connected", "21.5", "written true", "22.0", "disconnected true"], "steps of the central")
         server.wait_for(lambda lines: "subscribed true" in lines and "written 2" in lines, "steps of the peripheral")
+
+
+@test
+def an_ios_program_serves_gatttool():
+    with thermometer() as program:
+        found = gatttool("--primary").finish().must(DONE).out.splitlines()
+        assert "1809" in [line.split("uuid: ")[1][4:8] for line in found], found
+        found = gatttool("--characteristics").finish().must(DONE).out.splitlines()
+        handle = next(int(line.split("char value handle = ")[1][:6], 16) for line in found if "uuid = 00002a1c" in line)
+        read = gatttool("--char-read", f"--handle=0x{handle:04x}").finish().must(DONE).out
+        same(bytes.fromhex(read.split(": ")[1]), READ, "value that the program returns")
+        gatttool("--char-write-req", f"--handle=0x{handle:04x}", "--value=0102").finish().must(DONE)
+        program.wait_for(lambda lines: "written 2" in lines, "the program takes a value")
+        # The configuration is the only descriptor.
+        listener = gatttool("--char-write-req", f"--handle=0x{handle + 1:04x}", "--value=0100", "--listen")
+        try:
+            listener.wait_for(lambda lines: any("Notification handle" in line for line in lines), "the value that it sends")
+        finally:
+            listener.child.kill()
+            outcome = listener.finish()
+        heard = [line.split("value: ")[1] for line in outcome.out.splitlines() if "Notification handle" in line]
+        same([bytes.fromhex(value) for value in heard], [SENT], "values that it sends")
+        program.wait_for(lambda lines: "subscribed true" in lines, "the program notes the subscription")
+
+
+@test
+def an_ios_program_lets_a_central_of_bumble_that_has_paired_open_a_channel():
+    forget_bonds()
+    environment = {**os.environ, "BAREBLE_BONDS": str(BONDS), "BAREBLE_ALLOW_PAIRING": "1"}
+    try:
+        with channel_echo(env=environment) as program:
+            do(FIRST, "connect", peer=OWN)
+            do(FIRST, "discover")
+            psm = int.from_bytes(bytes.fromhex(do(FIRST, "read", uuid=PSM)), "little")
+            refused = begin(FIRST, "echo", psm=psm, value="00")().get("error")
+            assert refused in (INSUFFICIENT_AUTHENTICATION, INSUFFICIENT_ENCRYPTION), refused
+            assert "opened\n" not in program.lines, program.lines
+            do(FIRST, "pair")
+            same(do(FIRST, "echo", psm=psm, value=LONG.hex()), LONG.hex(), "what comes back")
+            program.wait_for(lambda lines: lines[2:] == ["opened", "closed"], "the program notes the channel and its end")
+            do(FIRST, "disconnect")
+            # The bond's key encrypts the next link.
+            do(FIRST, "connect", peer=OWN)
+            do(FIRST, "encrypt")
+            same(do(FIRST, "echo", psm=psm, value=LONG.hex()), LONG.hex(), "what comes back on the next link")
+            do(FIRST, "disconnect")
     finally:
-        server.child.kill()
-        server.finish()
+        do(FIRST, "unbond")
+
+
+def shown(value):
+    """Returns `value` as bluetoothctl shows it."""
+    return value.hex(" ")
+
+
+# The last one: bluetoothd removes what others advertise, and may leave the adapters off.
+@test
+def an_ios_program_serves_bluetoothctl():
+    with bluez.Daemon() as daemon:
+        until(lambda: "hci1 registered" in Path(daemon.out.name).read_text(errors="replace"), "bluetoothd has not both adapters")
+        # The one that listens last gets the links: bluetoothd listens too.
+        other = bluez.address(1)
+        with thermometer() as program, Shell.on(other) as shell:
+            shell.say(f"select {other}", f"Controller {other}")
+            shell.say("power on", "power on succeeded")
+            shell.say("scan le", "Discovery started")
+            shell.expect(f"Device {OWN}")
+            shell.say("scan off", "Discovery stopped")
+            shell.say(f"connect {OWN}", "Connection successful")
+            shell.say("menu gatt", "Menu gatt")
+            shell.list_attributes(attribute("2a1c"))
+            shell.say(f"select-attribute {attribute('2a1c')}", "char")
+            shell.say("read", "Value:")
+            shell.expect(shown(READ))
+            shell.say("write '0x01 0x02'", "Attempting to write")
+            program.wait_for(lambda lines: "written 2" in lines, "the program takes a value")
+            # The value may be shown before the response to the call.
+            before = shell.say("notify on", "Notify started")
+            if shown(SENT) not in before:
+                shell.expect(shown(SENT))
+            program.wait_for(lambda lines: "subscribed true" in lines, "the program notes the subscription")
+            shell.say("notify off", "Notify stopped", "Notifying: no")
+            shell.say("back", "Menu main")
+            shell.say(f"disconnect {OWN}", "Successful disconnected")
 
 
 if __name__ == "__main__":

@@ -269,6 +269,17 @@ class Caller:
     async def do_values(self):
         return [value.hex() for value in self.values]
 
+    async def do_echo(self, psm, value):
+        """Opens a channel, sends a value on it, closes it once as many bytes have come back, and returns these."""
+        channel = await self.connection.create_l2cap_channel(LeCreditBasedChannelSpec(psm=psm))
+        received = bytearray()
+        channel.sink = received.extend
+        channel.write(bytes.fromhex(value))
+        while len(received) < len(value) // 2:
+            await asyncio.sleep(0.02)
+        await channel.disconnect()
+        return received.hex()
+
     async def do_forget(self):
         self.values = []
 
