@@ -264,8 +264,8 @@ struct ScreenKeyReader: Sendable {
         return [.character(scalar)]
     }
 
-    /// Returns the keys of a mouse report after Escape [, in the form that `Terminal.mouseSequence` requests: <, button,
-    /// column and row, and M where the button was pressed. The wheel is an arrow key, pressed several times.
+    /// Returns the keys of a mouse report after Escape [, in the form that `Terminal.mouseSequence` requests: <,
+    /// button, column and row, and M where the button was pressed. The wheel is an arrow key, pressed several times.
     ///
     /// Source: "XTerm Control Sequences", Extended coordinates, SGR (1006).
     private static func mouseKeys(_ sequence: [UInt8]) -> [ScreenKey] {

@@ -365,8 +365,8 @@ import Testing
         #expect(!air.lines()[2].contains("19.0 °C"))
     }
 
-    /// What a user wants to know is found by its name, also where the table shows the value alone; in 80 columns its value
-    /// can be read.
+    /// What a user wants to know is found by its name, also where the table shows the value alone; in 80 columns its
+    /// value can be read.
     @Test(arguments: ["temp", "govee", "°c"]) func aThermometerIsFoundInTheStreet(_ text: String) throws {
         let air = Air(columns: 80, rows: 24)
         for number in 10..<60 {
