@@ -695,22 +695,7 @@ import Testing
     @Test func s9AWriteWithoutResponseWaitsForNoResponse() async throws {
         try await Bench.run { bench in
             let written = Lock(0)
-            let line = VirtualDevice(
-                name: "Line",
-                services: [
-                    VirtualService(
-                        0xFFF0,
-                        [
-                            VirtualCharacteristic(
-                                0xFFF1, .writeWithoutResponse,
-                                onWrite: .call { _ in
-                                    written.withLock { $0 += 1 }
-                                    return nil
-                                }),
-                            VirtualCharacteristic(0xFFF2, .read, value: [7]),
-                        ])
-                ])
-            let device = await bench.radio.add(line)
+            let device = await bench.radio.add(deviceThatCounts(written))
             let (manager, recorder) = try await bench.manager()
             let peripheral = try await bench.connect(manager, recorder)
             let found = try await bench.discover(peripheral, recorder)
@@ -875,22 +860,7 @@ import Testing
     func s10AWriteForWhichThereIsNoRoomIsLogged(_ size: Int, _ count: Int) async throws {
         try await Bench.run { bench in
             let written = Lock(0)
-            let line = VirtualDevice(
-                name: "Line",
-                services: [
-                    VirtualService(
-                        0xFFF0,
-                        [
-                            VirtualCharacteristic(
-                                0xFFF1, .writeWithoutResponse,
-                                onWrite: .call { _ in
-                                    written.withLock { $0 += 1 }
-                                    return nil
-                                }),
-                            VirtualCharacteristic(0xFFF2, .read, value: [7]),
-                        ])
-                ])
-            _ = await bench.radio.add(line)
+            _ = await bench.radio.add(deviceThatCounts(written))
             let (manager, recorder) = try await bench.manager()
             let peripheral = try await bench.connect(manager, recorder)
             let found = try await bench.discover(peripheral, recorder)
@@ -1458,6 +1428,25 @@ import Testing
             #expect(await !device.isConnected)
         }
     }
+}
+
+/// A device that counts the writes to its value 0xFFF1, and has another one, 0xFFF2.
+private func deviceThatCounts(_ written: Lock<Int>) -> VirtualDevice {
+    VirtualDevice(
+        name: "Line",
+        services: [
+            VirtualService(
+                0xFFF0,
+                [
+                    VirtualCharacteristic(
+                        0xFFF1, .writeWithoutResponse,
+                        onWrite: .call { _ in
+                            written.withLock { $0 += 1 }
+                            return nil
+                        }),
+                    VirtualCharacteristic(0xFFF2, .read, value: [7]),
+                ])
+        ])
 }
 
 /// The far end of a channel, closed with the last reference.

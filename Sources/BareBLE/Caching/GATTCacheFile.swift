@@ -126,7 +126,7 @@ public struct GATTCacheDirectory: Hashable, Sendable {
     /// The number of caches that are kept in any case although they were never loaded.
     public static let newcomerCapacity = 256
     private static let suffix = ".gatt"
-    /// In the name of the cache of a bond, before what tells it from the peer's other bonds.
+    /// In the name of the cache of a bond, before what distinguishes it from the peer's other bonds.
     private static let bondMark = "-bond-"
 
     /// The path of the directory, which must exist.

@@ -22,16 +22,17 @@ actor LinkSession {
     private var operations: [Int: Task<Void, Never>] = [:]
     private var operationCount = 0
     /// The time between two measurements of the signal strength.
-    private static let strengthPause: Duration = .seconds(2)
+    private let strengthPause: Duration
     private var measuring: Task<Void, Never>?
 
     init(
-        _ peripheral: Peripheral, of peer: PeerArgument, timeout: Duration,
+        _ peripheral: Peripheral, of peer: PeerArgument, timeout: Duration, strengthPause: Duration = .seconds(2),
         report: @escaping @Sendable (LinkEvent) -> Void
     ) {
         self.peripheral = peripheral
         self.peer = peer
         self.timeout = timeout
+        self.strengthPause = strengthPause
         self.report = report
     }
 
@@ -79,11 +80,16 @@ actor LinkSession {
         for handle in subscriptions.keys.sorted() { try? await unsubscribe(from: handle) }
     }
 
-    /// Measures the signal strength again and again; ends where there is no radio, or no right to use it so.
+    /// Measures the signal strength again and again, until the link ends or the task is cancelled.
     private func measureStrength() async {
-        while !Task.isCancelled, let strength = try? await peripheral.rssi() {
-            report(.strength(strength))
-            try? await Task.sleep(for: Self.strengthPause)
+        while !Task.isCancelled, await peripheral.isConnected {
+            do throws(BLEError) {
+                report(.strength(try await peripheral.rssi()))
+            } catch {
+                // Another failure may pass: the controller does not know the strength before some packets.
+                if error.code == .notPermitted { return }
+            }
+            try? await Task.sleep(for: strengthPause)
         }
     }
 

@@ -189,8 +189,8 @@ final class LiveScreen<Content: LiveContent>: Sendable {
         state.withLock { state in
             state.screen.resize(columns: size.columns, rows: size.rows)
             state.painter.forget()
-            // While the shell has the terminal, it does not report the mouse.
-            state.usesMouse = false
+            // The shell may have ended the reports of the mouse; those that nobody wants still have to be ended.
+            if state.screen.usesMouse { state.usesMouse = false }
             state.isChanged = true
         }
         draw()

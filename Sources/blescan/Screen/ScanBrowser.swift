@@ -101,7 +101,7 @@ struct ScanBrowser: Sendable {
 }
 
 extension ScanBrowser: LiveContent {
-    var usesMouse: Bool { table.usesMouse }
+    var usesMouse: Bool { link?.usesMouse ?? table.usesMouse }
 
     mutating func resize(columns: Int, rows: Int) {
         table.resize(columns: columns, rows: rows)

@@ -274,6 +274,8 @@ extension ScanScreen: LiveContent {
 
     mutating func press(_ key: ScreenKey, at now: BootInstant) -> ScreenAction {
         if key == .redraw { return .redraw }
+        // While the message of the key before still covers rows.
+        let place = clicked(by: key, at: now)
         notice = nil
         if isTyping {
             type(key)
@@ -290,6 +292,7 @@ extension ScanScreen: LiveContent {
         case (.table, .character("c")):
             guard let id = visiblySelected else { return .none }
             return .open(id)
+        case (.table, .click): click(place, at: now)
         case (.table, _): pressInTable(key, at: now)
         case (.device(let id, let line), _): pressInDevice(key, id, line)
         case (.keys(let line), _): view = key.scrolled(line, rows: area.rows).map { .keys(line: $0) } ?? .table
@@ -326,7 +329,6 @@ extension ScanScreen: LiveContent {
         if moveSelection(by: key) { return }
         if let column = ScreenColumn(key: key) { return toggle(column) }
         switch key {
-        case .click(let column, let row): click(ScanView(self, at: now).place(column: column, row: row), at: now)
         case .character("m"):
             usesMouse.toggle()
             report(
@@ -355,8 +357,16 @@ extension ScanScreen: LiveContent {
         case .escape:
             // One thing at a time: first the filter, then the selection.
             if !filter.isEmpty { filter = "" } else { (selected, showsStructures) = (nil, false) }
-        case .up, .down, .left, .right, .pageUp, .pageDown, .home, .end, .character, .backspace, .clear, .redraw: break
+        case .up, .down, .left, .right, .pageUp, .pageDown, .home, .end, .character, .backspace, .clear, .redraw,
+            .click:
+            break
         }
+    }
+
+    /// Returns what a click in the table is on.
+    private func clicked(by key: ScreenKey, at now: BootInstant) -> ScanView.Place? {
+        guard view == .table, case .click(let column, let row) = key else { return nil }
+        return ScanView(self, at: now).place(column: column, row: row)
     }
 
     /// Hides a column, or shows it again.

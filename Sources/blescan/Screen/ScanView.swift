@@ -47,7 +47,7 @@ struct ScanView {
         }
         let start = hasColumnsLine ? 2 : 1
         let room = max(0, area.rows - start - (showsFilter ? 1 : 0))
-        guard row >= start, row < start + room else { return nil }
+        guard row >= start, row < area.rows - lastLines(shown.count).count else { return nil }
         var next = start
         for id in shown[min(first(of: shown, in: room), shown.count)...].prefix(room) {
             guard let device = screen.devices[id] else { continue }
@@ -88,12 +88,12 @@ struct ScanView {
                 lines += Self.structures(of: row.scanResult).map { area.line("    " + $0) }
             }
         }
-        let notices = showsFilter ? [] : noticeLines
-        let end = area.rows - (showsFilter ? 1 : notices.count)
+        let last = lastLines(shown.count)
+        let end = max(0, area.rows - last.count)
         lines = Array(lines.prefix(end))
-        if showsFilter || !notices.isEmpty {
+        if !last.isEmpty {
             while lines.count < end { lines.append(area.empty) }
-            lines += showsFilter ? [filterLine(shown.count)] : notices
+            lines += last
         }
         return (lines, top)
     }
@@ -157,6 +157,11 @@ struct ScanView {
             }
         }
         return line
+    }
+
+    /// The lines at the end of the screen: the message about the last key, and the filter.
+    private func lastLines(_ count: Int) -> [ScreenLine] {
+        noticeLines + (showsFilter ? [filterLine(count)] : [])
     }
 
     private func filterLine(_ count: Int) -> ScreenLine {

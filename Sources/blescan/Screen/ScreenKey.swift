@@ -100,6 +100,8 @@ struct ScreenKeyReader: Sendable {
         case single
         /// After Escape [, with the bytes since.
         case sequence([UInt8])
+        /// After Escape [ M, with the bytes since.
+        case report([UInt8])
         /// In a character of several bytes, with the number that is missing.
         case character([UInt8], missing: Int)
     }
@@ -127,7 +129,7 @@ struct ScreenKeyReader: Sendable {
         switch state {
         case .escape: Wait(duration: Self.escapeTimeout, number: endedWaits)
         case .late, .lateBracket: Wait(duration: Self.lateTimeout, number: endedWaits)
-        case .idle, .single, .sequence, .character: nil
+        case .idle, .single, .sequence, .report, .character: nil
         }
     }
 
@@ -151,7 +153,7 @@ struct ScreenKeyReader: Sendable {
         case .lateBracket:
             state = .idle
             return [.character("[")]
-        case .idle, .single, .sequence, .character: return nil
+        case .idle, .single, .sequence, .report, .character: return nil
         }
     }
 
@@ -187,6 +189,8 @@ struct ScreenKeyReader: Sendable {
             return Self.key([byte]).map { [$0] } ?? []
         case .sequence(let before):
             return continueSequence(before, byte)
+        case .report(let before):
+            return continueReport(before, byte)
         case .character(let before, let missing):
             return continueCharacter(before, missing, byte)
         }
@@ -213,6 +217,10 @@ struct ScreenKeyReader: Sendable {
             state = .escape
             return []
         }
+        if before.isEmpty, byte == UInt8(ascii: "M") {
+            state = .report([])
+            return []
+        }
         if (0x40...0x7E).contains(byte) {
             state = .idle
             let sequence = before + [byte]
@@ -220,6 +228,25 @@ struct ScreenKeyReader: Sendable {
         }
         state = before.count < Self.longestSequence ? .sequence(before + [byte]) : .idle
         return []
+    }
+
+    /// Takes a byte of a mouse report of three bytes: a terminal that does not know the decimal form sends these, and
+    /// as keys they would do anything.
+    ///
+    /// Source: "XTerm Control Sequences", Normal tracking mode.
+    private mutating func continueReport(_ before: [UInt8], _ byte: UInt8) -> [ScreenKey] {
+        if byte == 0x1B {
+            state = .escape
+            return []
+        }
+        let report = before + [byte]
+        guard report.count == 3 else {
+            state = .report(report)
+            return []
+        }
+        state = .idle
+        let numbers: [Int?] = report.map { Int($0) - 32 }
+        return Self.keys(ofReport: numbers)
     }
 
     private mutating func continueCharacter(_ before: [UInt8], _ missing: Int, _ byte: UInt8) -> [ScreenKey] {
@@ -237,8 +264,8 @@ struct ScreenKeyReader: Sendable {
         return [.character(scalar)]
     }
 
-    /// Returns the keys of a mouse report after Escape [, in the form that `Terminal.mouseSequence` requests: <, button,
-    /// column and row, and M where the button was pressed. The wheel is an arrow key, pressed several times.
+    /// Returns the keys of a mouse report after Escape [, in the form that `Terminal.mouseSequence` requests: <,
+    /// button, column and row, and M where the button was pressed. The wheel is an arrow key, pressed several times.
     ///
     /// Source: "XTerm Control Sequences", Extended coordinates, SGR (1006).
     private static func mouseKeys(_ sequence: [UInt8]) -> [ScreenKey] {
@@ -247,6 +274,11 @@ struct ScreenKeyReader: Sendable {
         let numbers = text.dropFirst().dropLast().split(separator: ";", omittingEmptySubsequences: false).map {
             Int($0)
         }
+        return keys(ofReport: numbers)
+    }
+
+    /// Returns the keys of a mouse report: button, column and row.
+    private static func keys(ofReport numbers: [Int?]) -> [ScreenKey] {
         guard numbers.count == 3, let button = numbers[0], let column = numbers[1], let row = numbers[2] else {
             return []
         }

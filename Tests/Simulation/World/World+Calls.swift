@@ -272,7 +272,7 @@ extension World {
                 let dropped = received.droppedBefore
                 let loss = script.dataLoss(peer.adapter)
                 guard Self.mayFollow(Int(place), Int(last), dropped: dropped, losing: loss) else {
-                    return fail("value \(place) came behind \(last), and \(dropped) are said to be lost")
+                    return fail("value \(place) came after \(last), and \(dropped) are reported to be dropped")
                 }
                 if Int(place) != Int(last) + 1 + dropped { eventCounts.add("effect.dataLost") }
             }

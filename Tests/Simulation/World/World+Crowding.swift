@@ -70,8 +70,8 @@ extension World {
 
     /// Whether an error is what the limit of links of an adapter leads to.
     ///
-    /// A controller that does not complete an attempt beyond its limit reports nothing by which the library could tell
-    /// the limit from a peer that is not heard: the attempt is cancelled at the end of its time.
+    /// A controller that does not complete an attempt beyond its limit reports nothing by which the library could
+    /// distinguish the limit from a peer that is not heard: the attempt is cancelled at the end of its time.
     private func isRefusal(_ error: BLEError?, on adapter: Int) -> Bool {
         guard script.linkLimit(adapter).reaction == .neverCompletes else {
             return error?.hciStatus?.saysTooManyLinks == true

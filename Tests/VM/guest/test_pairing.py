@@ -269,7 +269,7 @@ def keys_that_another_program_has_removed_are_not_made_again():
         radio("off Lock")
         seen = trial.say(f"connect {LOCK}")
         until(lambda: doing()["connecting"], "no connection attempt")
-        same(others.command(LOAD_KEYS, bytes(2))[0], 0, "answer to an empty list")
+        same(others.command(LOAD_KEYS, bytes(2))[0], 0, "status of the response to an empty list")
         log = LockLog()
         radio("on Lock")
         succeeded, rest = trial.end(f"connect {LOCK}", seen)
@@ -718,7 +718,7 @@ def use_without_privilege(is_secure):
     until(lambda: doing()["links"] == [], "the link of the program that has paired stays")
     with Management() as management:
         for code in LOAD_IDENTITIES, LOAD_KEYS:
-            same(management.command(code, bytes(2))[0], 0, "answer to an empty list")
+            same(management.command(code, bytes(2))[0], 0, "status of the response to an empty list")
     log = LockLog()
     with unprivileged() as trial:
         trial.do("ready")

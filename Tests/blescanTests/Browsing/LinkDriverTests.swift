@@ -121,6 +121,33 @@ import Testing
         await device.disconnect()
     }
 
+    /// A controller knows the strength after some packets of the link.
+    @Test func aSignalThatIsNotKnownYetIsMeasuredAgain() async throws {
+        let radio = VirtualRadio()
+        let belt = await radio.add(.heartRate)
+        let device = try await Central(radio: radio).connect(toFirst: .services(0x180D)).peripheral
+        await radio.move(belt, to: .heard(127))
+        let events = Lock<[LinkEvent]>([])
+        let session = LinkSession(
+            device, of: .demo("heart-rate"), timeout: .seconds(20), strengthPause: .milliseconds(1)
+        ) { event in
+            events.withLock { $0.append(event) }
+        }
+        let running = Task { try await session.run() }
+        // The first measurement begins before the first read.
+        try await waited(for: "a value") {
+            events.withLock { $0.contains { if case .value = $0 { true } else { false } } }
+        }
+        await radio.move(belt, to: .heard(-50))
+        try await waited(for: "a signal strength") {
+            events.withLock { $0.contains { if case .strength(-50) = $0 { true } else { false } } }
+        }
+        running.cancel()
+        _ = await running.result
+        await session.end()
+        await device.disconnect()
+    }
+
     @Test func anAttemptIsCancelled() async throws {
         let (waits, wait) = AsyncStream.makeStream(of: Void.self)
         let link = Link { for await _ in waits {} }

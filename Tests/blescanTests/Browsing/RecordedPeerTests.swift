@@ -153,6 +153,18 @@ import Testing
         #expect(browser.press(.character("q"), at: now) == .quit)
     }
 
+    /// Values of a link are selected to be copied, which the terminal does.
+    @Test func theMouseIsTheTablesAlone() {
+        var (browser, now) = Self.browser(.live)
+        #expect(browser.press(.character("m"), at: now) == .none)
+        #expect(browser.usesMouse)
+        #expect(browser.press(.down, at: now) == .none)
+        #expect(browser.press(.character("c"), at: now) == .link(.connect(Browsed.peer)))
+        #expect(!browser.usesMouse)
+        #expect(browser.press(.character("q"), at: now) == .link(.disconnect))
+        #expect(browser.usesMouse)
+    }
+
     @Test func aDeviceThatCannotBeConnectedToIsReported() {
         for (links, isConnectable, words) in [
             (ScanBrowser.Links.live, false, "not connectable"), (.recorded, true, "no link with this device"),

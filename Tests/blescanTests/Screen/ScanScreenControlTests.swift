@@ -231,6 +231,35 @@ import Testing
         #expect(air.screen.order == .strength)
     }
 
+    @Test func aClickOnAMessageIsOnNoRow() {
+        let air = Air(columns: 100, rows: 4)
+        air.hear("C0:00:00:00:00:01", -50, Air.named("Near"))
+        air.hear("C0:00:00:00:00:02", -65, Air.named("Far"))
+        air.pass(.seconds(3))
+        #expect(air.lines()[3].contains("Far"))
+        air.press(.character("m"))
+        #expect(air.lines()[3].hasPrefix("the mouse selects rows"))
+        air.press(.click(column: 10, row: 3))
+        #expect(air.screen.selected == nil)
+        #expect(air.lines()[3].contains("Far"))
+        air.press(.click(column: 10, row: 3))
+        #expect(air.screen.selected?.peer?.address.description == "C0:00:00:00:00:02")
+    }
+
+    /// Otherwise a key that can do nothing would seem to be broken while a filter is there.
+    @Test func aMessageIsAboveTheFilter() {
+        let air = Self.three()
+        air.press(.character("/"))
+        air.type("Near")
+        air.press(.enter, .character("6"))
+        #expect(
+            air.lines().suffix(2) == [
+                "EVERY is hidden; the same key shows it again", "/Near  1 of 3 devices  / change · Esc clear",
+            ])
+        air.press(.down)
+        #expect(air.lines()[10] == "")
+    }
+
     @Test func theMouseIsUsedOnRequest() {
         let air = Self.three()
         #expect(!air.screen.usesMouse)
@@ -336,8 +365,8 @@ import Testing
         #expect(!air.lines()[2].contains("19.0 °C"))
     }
 
-    /// What a user wants to know is found by its name, also where the table shows the value alone; in 80 columns its value
-    /// can be read.
+    /// What a user wants to know is found by its name, also where the table shows the value alone; in 80 columns its
+    /// value can be read.
     @Test(arguments: ["temp", "govee", "°c"]) func aThermometerIsFoundInTheStreet(_ text: String) throws {
         let air = Air(columns: 80, rows: 24)
         for number in 10..<60 {

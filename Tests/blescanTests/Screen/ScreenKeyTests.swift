@@ -33,6 +33,9 @@ import Testing
         ("\u{1B}[<4;12;7M", []), ("\u{1B}[<64;12;7M", [.up, .up, .up]), ("\u{1B}[<65;223;7M", [.down, .down, .down]),
         // None: no place, a number too many, no number.
         ("\u{1B}[<0;0;7M", []), ("\u{1B}[<0;1;2;3M", []), ("\u{1B}[<0;;7M", []), ("\u{1B}[<M", []),
+        // In three bytes, from a terminal without the decimal form: left button, released, wheel, cut off.
+        ("\u{1B}[M ,'q", [.click(column: 11, row: 6), .character("q")]), ("\u{1B}[M#,'q", [.character("q")]),
+        ("\u{1B}[M`,'", [.up, .up, .up]), ("\u{1B}[M ,\u{1B}[A", [.up]),
         ("\u{0}\u{2}", []),
         // Alt and a letter.
         ("\u{1B}x", [.escape, .character("x")]), ("\u{1B}\u{1B}[A", [.escape, .up]),
@@ -64,7 +67,8 @@ import Testing
     /// In the table a bracket moves a recording, and an arrow does not.
     @Test(
         arguments: [
-            ("[A", [.up]), ("[M", [.enter]), ("[6~", [.pageDown]), ("[1;5D", []), ("j", [.character("j")]),
+            ("[A", [.up]), ("[M ,'", [.click(column: 11, row: 6)]), ("[6~", [.pageDown]), ("[1;5D", []),
+            ("j", [.character("j")]),
             ("\u{1B}[B", [.down]), ("[<0;3;4M", [.click(column: 2, row: 3)]),
         ] as [(String, [ScreenKey])])
     func theRestOfASequenceMayBeLate(_ rest: String, _ keys: [ScreenKey]) {
