@@ -104,12 +104,14 @@ class Standstill(Exception):
 def end_a_standstill(emulator, kernel_log, stood_still):
     """Ends an emulator that no longer runs its guest, or whose guest's kernel does nothing, and sets `stood_still`."""
     used, since = -1.0, time.monotonic()
+    size, grown = -1, since
     while emulator.poll() is None:
-        with contextlib.suppress(OSError):
-            if time.time() - kernel_log.stat().st_mtime >= SILENCE:
-                stood_still.set()
-                emulator.kill()
-                return
+        if kernel_log.stat().st_size != size:
+            size, grown = kernel_log.stat().st_size, time.monotonic()
+        elif time.monotonic() - grown >= SILENCE:
+            stood_still.set()
+            emulator.kill()
+            return
         try:
             # The times in user and system mode, as proc(5) numbers the fields; the name before them may have spaces.
             fields = Path(f"/proc/{emulator.pid}/stat").read_text().rpartition(")")[2].split()

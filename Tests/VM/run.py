@@ -89,7 +89,7 @@ def run_group(bed, name, only, cycles, series=None):
     captured = log.with_suffix(".captures")
     shutil.rmtree(captured, ignore_errors=True)
     status = bed.boot(
-        ["/bin/sh", "-c", script, "sh", *only], radio=radio, controllers=controllers, peers=peers, limit=1500 + 3 * cycles,
+        ["/bin/sh", "-c", script, "sh", *only], radio=radio, controllers=controllers, peers=peers, limit=2100 + 3 * cycles,
         log=log, show=show, environment={
             "PYTHONDONTWRITEBYTECODE": "1", "BAREBLE_KERNEL_TESTS": "1", "HEART_RATE_LOGGER": str(LOGGER),
             "ADVERTISEMENT_LOGGER": str(LISTENER), "BAREBLE_RECOVER": str(RECOVER),
