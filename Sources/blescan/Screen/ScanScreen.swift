@@ -288,6 +288,7 @@ extension ScanScreen: LiveContent {
         if let step = key.step, !isReadingKeys { return seek(by: step, at: now) }
         switch (view, key) {
         case (_, .character("q")): return .quit
+        case (_, .character("m")): toggleMouse()
         case (.device(let id, _), .character("c")): return .open(id)
         case (.table, .character("c")):
             guard let id = visiblySelected else { return .none }
@@ -298,6 +299,14 @@ extension ScanScreen: LiveContent {
         case (.keys(let line), _): view = key.scrolled(line, rows: area.rows).map { .keys(line: $0) } ?? .table
         }
         return .none
+    }
+
+    private mutating func toggleMouse() {
+        usesMouse.toggle()
+        report(
+            usesMouse
+                ? "the mouse selects rows; m leaves it to the terminal, to copy text"
+                : "the terminal has the mouse again")
     }
 
     private var isReadingKeys: Bool {
@@ -329,12 +338,6 @@ extension ScanScreen: LiveContent {
         if moveSelection(by: key) { return }
         if let column = ScreenColumn(key: key) { return toggle(column) }
         switch key {
-        case .character("m"):
-            usesMouse.toggle()
-            report(
-                usesMouse
-                    ? "the mouse selects rows; m leaves it to the terminal, to copy text"
-                    : "the terminal has the mouse again")
         case .character("s"):
             let all = Order.allCases
             order = all[((all.firstIndex(of: order) ?? 0) + 1) % all.count]

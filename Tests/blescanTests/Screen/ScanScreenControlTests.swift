@@ -268,6 +268,10 @@ import Testing
         #expect(air.lines().last == "the mouse selects rows; m leaves it to the terminal, to copy text")
         air.press(.character("m"))
         #expect(!air.screen.usesMouse)
+        // Text is selected on the page of a device too.
+        air.press(.down, .enter, .character("m"))
+        #expect(air.screen.usesMouse)
+        if case .device = air.screen.view {} else { Issue.record("\(air.screen.view)") }
     }
 
     @Test func setsAreDistinguishedWhereverThereIsAnAddress() {
