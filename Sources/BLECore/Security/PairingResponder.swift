@@ -177,6 +177,9 @@ package struct PairingResponder: ~Copyable {
             replyDeadline = nil
         }
 
+        /// Whether keys that are reported after the end of the link are worth something.
+        var mayBondAfterEnd: Bool { isEncrypted && client.followsEncryption }
+
         /// Whether a passkey is shown.
         var isShown: Bool { if case .show = question { true } else { false } }
 
@@ -566,7 +569,7 @@ extension PairingResponder {
         _ running: Pairing, until: BootInstant, at now: BootInstant, _ change: (inout Pairing) -> Void
     ) -> [Action] {
         // Keys of a link that was never encrypted are worth nothing.
-        guard running.isEncrypted, running.client.followsEncryption else { return [] }
+        guard running.mayBondAfterEnd else { return [] }
         var pairing = running
         change(&pairing)
         if pairing.client.otherBonds.contains(pairing.keys.identity) {
@@ -617,6 +620,8 @@ extension PairingResponder {
         switch state {
         case .waiting(let pairing), .pairing(let pairing), .settling(let pairing, _), .checking(let pairing):
             leave(pairing, failure, at: now)
+        // Its keys may still be reported, and are not to be stored.
+        case .ending(let pairing, _) where pairing.mayBondAfterEnd: leave(pairing, failure, at: now)
         case .idle, .ending, .storing, .leaving: []
         }
     }

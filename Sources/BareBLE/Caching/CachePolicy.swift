@@ -3,6 +3,8 @@ package import BLECore
 /// The cache policy of a link, combined from the options of the central and of the connection.
 package struct CachePolicy: Sendable {
     var cache: GATTCache?
+    /// Whether the program gave a cache, which may have been filled on any link.
+    let isCacheGiven: Bool
     var validation = GATTCache.Validation.required
     var observesServiceChanges = true
     /// Loads the peer's cache; it may block.
@@ -21,6 +23,7 @@ package struct CachePolicy: Sendable {
 
     package init(_ options: ConnectOptions) {
         cache = options.cache
+        isCacheGiven = options.cache != nil
         validation = options.validation
         observesServiceChanges = options.observesServiceChanges
     }

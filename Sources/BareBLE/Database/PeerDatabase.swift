@@ -318,8 +318,14 @@ extension PeerDatabase {
         return state.isHashRefuted ? nil : state.cache
     }
 
-    /// The cache for the next link of a bonded peer; `nil` also if something was found before the bond was made.
-    func cacheToKeep(for bond: BondID) -> GATTCache? { self.bond == bond ? checkedCache() : nil }
+    /// The cache for the next link of a bonded peer; `nil` also if something was found before the bond was made, or may
+    /// have been.
+    func cacheToKeep(for bond: BondID) -> GATTCache? {
+        self.bond == bond && !isFromGivenCache ? checkedCache() : nil
+    }
+
+    /// Whether some of the database is from a cache that the program gave.
+    private var isFromGivenCache: Bool { policy.isCacheGiven && state.isFromCache }
 
     /// Whether the cache is stored as that of a bond, if it is stored.
     func isStored(for bond: BondID) -> Bool { policy.bond == bond }
@@ -359,6 +365,8 @@ extension PeerDatabase {
 
     /// Stores the cache, if it is to be stored and has not been stored yet.
     private func storeCache() {
+        // The file of a bond is filled on encrypted links alone.
+        if policy.bond != nil, isFromGivenCache { return }
         guard let writer, let cache = checkedCache(), cache != storedCache else { return }
         storedCache = cache
         writer.write(cache)

@@ -28,7 +28,8 @@ public struct LocalService: Sendable {
     /// The characteristics, in the order of their handles.
     public var characteristics: [LocalCharacteristic]
     /// Takes the values that a reliable write has for this service, where it has several; `nil` calls the handlers of
-    /// their characteristics one after the other.
+    /// their characteristics one after the other. Values of descriptors are not among them: the handlers of those take
+    /// them.
     ///
     /// Before the first handler is called, every value of a reliable write is known to be permitted: the properties,
     /// the security of the link, the authorization and the lengths are checked. Handlers are then called one after the

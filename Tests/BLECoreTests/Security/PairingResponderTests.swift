@@ -223,6 +223,23 @@ import Testing
         #expect(run.failure == .pairing(.linkLost) && !run.isRunning)
     }
 
+    /// The permission was withdrawn before the keys were read.
+    @Test func aRefusalAfterTheEndOfTheLinkPreventsTheBond() throws {
+        let run = try ResponderRun.encrypted()
+        run.endLink()
+        run.refuse()
+        #expect(run.sent == [.removeKeys(disconnects: false)])
+        try run.receive(PairingEvent.key(PairingEvent.justWorksKey))
+        #expect(run.stores == nil)
+        run.finish(.removeKeys(disconnects: false))
+        #expect(run.failure == .pairing(.cancelled) && run.ends.count == 1 && !run.isRunning)
+        let kept = try ResponderRun.encrypted()
+        kept.endLink()
+        kept.refuse(keepingCurrent: true)
+        try kept.receive(PairingEvent.key(PairingEvent.justWorksKey))
+        #expect(kept.stores != nil)
+    }
+
     @Test func aCentralThatLeavesWithoutKeysIsNotBonded() throws {
         let run = try ResponderRun.encrypted()
         run.endLink()

@@ -207,6 +207,33 @@ import Testing
         }
     }
 
+    /// The program may have filled it on any link.
+    @Test func aCacheOfTheProgramIsNotKeptForTheBond() async throws {
+        try await VirtualTime.run { time in
+            let folder = try Folder()
+            let bench = try await Self.bench(time)
+            let central = Self.central(bench, folder)
+            let stranger = try await central.connect(bench.id, options)
+            try await stranger.discover(level: .full)
+            let found = try await stranger.cache()
+            let cache = try #require(found)
+            await stranger.disconnect()
+            let paired = try await central.connect(bench.id, options)
+            try await paired.pair()
+            await paired.disconnect()
+            var given = options
+            given.cache = cache
+            let first = try await central.connect(bench.id, given)
+            #expect(await first.database == cache.database)
+            await first.disconnect()
+            for central in [central, Self.central(bench, folder)] {
+                let second = try await central.connect(bench.id, options)
+                #expect(await second.database == nil)
+                await second.disconnect()
+            }
+        }
+    }
+
     @Test func anotherPairingBeginsWithoutTheCacheOfTheFormerBond() async throws {
         try await VirtualTime.run { time in
             let folder = try Folder()

@@ -142,6 +142,36 @@ import Testing
         }
     }
 
+    /// Its access may be another one than that of the characteristic.
+    @Test func aValueOfADescriptorDoesNotReachTheBatchHandler() async throws {
+        try await ServerBench.run { bench in
+            let taken = Lock<[String]>([])
+            let own = LocalValue.handled(write: { request in
+                taken.withLock { $0.append("descriptor \(Hex.encode(request.value))") }
+            })
+            let descriptor = LocalDescriptor(0xFFD1, value: own, isWritable: true)
+            let characteristics = [
+                LocalCharacteristic(0xFFF1, .write, value: .handled(write: { _ in }), descriptors: [descriptor]),
+                LocalCharacteristic(0xFFF2, .write, value: .handled(write: { _ in })),
+            ]
+            try await bench.local.publish(
+                LocalService(0xFFF0, characteristics) { requests in
+                    let values = requests.map { "\($0.characteristic.uuid)=\(Hex.encode($0.value))" }
+                    taken.withLock { $0.append("batch \(values.joined(separator: " "))") }
+                })
+            let central = try await bench.raw()
+            // The descriptor follows the value.
+            let handle: AttributeHandle = await bench.handle(0xFFF1) + 1
+            let part: [UInt8] = handle.bytes + [0, 0, 1]
+            let echo: [UInt8] = [0x17] + part
+            #expect(await central.request([0x16] + part) == echo)
+            await bench.prepare([2], of: 0xFFF1, by: central)
+            await bench.prepare([3], of: 0xFFF2, by: central)
+            #expect(await central.request([0x18, 1]) == [0x19])
+            #expect(taken.withLock { $0 } == ["descriptor 01", "batch fff1=02 fff2=03"])
+        }
+    }
+
     @Test func aReliableWriteThatAHandlerRefusesChangesNoStoredValueAndReachesNoLaterHandler() async throws {
         try await ServerBench.run { bench in
             let taken = Lock<[BluetoothUUID]>([])
