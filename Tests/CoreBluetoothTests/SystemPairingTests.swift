@@ -76,6 +76,20 @@ import Testing
         }
     }
 
+    /// For its first use with bonds, the adapter is switched off and on.
+    @Test func s1AnAdapterWithBondsIsReportedWhenItCanBeUsed() async throws {
+        let folder = try Folder()
+        try await Bench.run(Self.settings(folder)) { bench in
+            let recorder = CallbackRecorder(bench.time)
+            let manager = CBPeripheralManager(delegate: recorder, queue: bench.queue)
+            try await recorder.wait(for: "state 5")
+            #expect(await bench.radio.hasSecurityManager())
+            manager.publishL2CAPChannel(withEncryption: true)
+            try await recorder.wait(for: "didPublish nil")
+            #expect(recorder.lines.count { $0.hasPrefix("state") } == 1)
+        }
+    }
+
     @Test func s12WithoutConfigurationTheErrorIsReported() async throws {
         try await Bench.run { bench in
             let device = await bench.radio.add(Self.lock())

@@ -94,6 +94,8 @@ actor CentralHub {
         if powerOn { Task(executorPreference: loop) { [central] in try? await central.ready(powerOn: true) } }
         guard watch == nil else { return }
         watch = Task(executorPreference: loop) { [weak self, central] in
+            // For its first use with bonds, the adapter may have to be switched off and on. No program is to see that.
+            if central.configuration.security != nil { try? await central.ready(timeout: .zero) }
             do throws(BLEError) {
                 for try await state in central.adapterStates { await self?.adapterChanged(CBManagerState(state)) }
             } catch {
