@@ -127,7 +127,8 @@ package struct DatabaseState: ~Copyable, Sendable {
     /// Changes that have not been reported yet, and what was known there before.
     private var unreported = HandleRanges()
     private var formerServices: [GATTService] = []
-    /// The number of changes of known services that the peer has announced.
+    /// The number of times that something known became doubtful: the peer announced a change of known services, or what
+    /// was found on an earlier link was dropped.
     package private(set) var changeCount: UInt64 = 0
     private var lastRediscovery: BootInstant?
     private var lastPurge: BootInstant?
@@ -439,12 +440,14 @@ extension DatabaseState {
 
     /// Drops what was found on an earlier link: a bond was made on this one.
     ///
-    /// What a caller holds of it is not contradicted by that. The hash is the one that the peer reported on this link.
+    /// What a caller holds of it is not contradicted by that. What a call has looked up in it is no longer confirmed. The
+    /// hash is the one that the peer reported on this link.
     ///
     /// - Returns: Whether there was anything.
     package mutating func dropEarlier() -> Bool {
         unchecked = nil
         guard isFromCache else { return false }
+        changeCount &+= 1
         database = nil
         coverage = .nothing
         stale = HandleRanges()
