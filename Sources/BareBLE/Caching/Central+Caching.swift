@@ -41,10 +41,11 @@ extension Central {
         policy.load = { Self.load(peer, bond, from: directory, log) }
         policy.store = { [loop, disk] cache in
             do throws(WorkFailure) {
-                try await disk.run(on: loop) { Self.save(cache, for: peer, bond, in: directory, log) }
+                return try await disk.run(on: loop) { Self.save(cache, for: peer, bond, in: directory, log) }
             } catch {
                 // Without a deadline it is the only failure.
                 log("a cache could not be written", .noRoom(during: "write a cache"))
+                return false
             }
         }
         return policy
@@ -77,11 +78,13 @@ extension Central {
     private static func save(
         _ cache: GATTCache, for peer: PeerID, _ bond: BondID?, in directory: GATTCacheDirectory,
         _ log: (String, BLEError?) -> Void
-    ) {
+    ) -> Bool {
         do {
             try directory.save(cache, for: peer, bond)
+            return true
         } catch {
             log("a cache could not be written", error)
+            return false
         }
     }
 }

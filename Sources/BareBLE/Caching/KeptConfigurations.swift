@@ -27,8 +27,8 @@ internal import BLELinux
 struct RememberedClient: Sendable {
     /// Its known services; `nil` if they must be discovered again.
     var cache: GATTCache?
-    /// Whether a link of the same bond has stored the cache, if caches are stored.
-    var isCacheStored = true
+    /// Returns whether a link of the same bond has stored the cache, if caches are stored.
+    var isCacheStored: @Sendable () -> Bool = { true }
     /// The configurations that are switched on, by the handles of their values.
     var configurations: [AttributeHandle: Subscriptions.Active] = [:]
     /// Whether the peer was seen to keep configurations; `nil` while that is not known.
@@ -259,7 +259,7 @@ extension Peripheral {
         if protection.isValidated {
             let active = subscriptionHub.active
             var client = kept.remembered(active, peerDatabase.cacheToKeep(for: bond), isOrderly: isOrderly)
-            client.isCacheStored = peerDatabase.isStored(for: bond)
+            client.isCacheStored = peerDatabase.storage(for: bond)
             remember(client, bond)
         } else if var earlier = peerDatabase.remembered {
             if !isOrderly, earlier.keeps == true { earlier.keeps = nil }

@@ -36,6 +36,8 @@ final class PeerDatabase {
     private var rediscoveryTimer = DeadlineTimer()
     private var observers: [UInt64: StreamBuffer<Peripheral.ServiceChange>] = [:]
     private var lastObserver: UInt64 = 0
+    /// Whether what the link began with was stored.
+    private let isCacheStored: Bool
     private var storedCache: GATTCache?
     private let writer: CacheWriter?
     private let storageWaiters: Waiters<Void>
@@ -58,9 +60,11 @@ final class PeerDatabase {
         state = DatabaseState(cache: policy.cache, validation: policy.validation)
         observation = ServiceChangedObservation(
             isWanted: policy.observesServiceChanges, asksAfterRequests: policy.validation != .skipped)
-        storedCache = policy.isCacheStored ? policy.cache : nil
+        let isStored = policy.isCacheStored
+        isCacheStored = isStored
+        storedCache = isStored ? policy.cache : nil
         bond = policy.bond
-        writer = policy.store.map { CacheWriter(on: loop, $0) }
+        writer = policy.store.map { CacheWriter(on: loop, isStored: isStored, $0) }
     }
 
     deinit {
@@ -329,8 +333,13 @@ extension PeerDatabase {
     /// Whether some of the database is from a cache that the program gave.
     private var isFromGivenCache: Bool { policy.isCacheGiven && state.isFromCache }
 
-    /// Whether the cache is stored as that of a bond, if it is stored.
-    func isStored(for bond: BondID) -> Bool { policy.bond == bond }
+    /// Returns what decides on the next link whether the cache is stored as that of a bond, if it is stored: a write
+    /// may still run at the end of this one.
+    func storage(for bond: BondID) -> @Sendable () -> Bool {
+        guard policy.bond == bond else { return { false } }
+        guard let writer else { return { true } }
+        return { writer.isStored }
+    }
 
     /// Whether the cache of this link may have been filled by any device that had the address of the peer, whose link is
     /// encrypted with the key of `bond` now, and was not from its beginning.
@@ -370,7 +379,7 @@ extension PeerDatabase {
     func resume(_ cache: GATTCache?, isServiceChangedEnabled: Bool) {
         isResumed = true
         state = DatabaseState(cache: cache, validation: .skipped)
-        storedCache = policy.isCacheStored ? cache : nil
+        storedCache = isCacheStored ? cache : nil
         if isServiceChangedEnabled { observation.resumed() }
     }
 

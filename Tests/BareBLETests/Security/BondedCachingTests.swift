@@ -253,6 +253,34 @@ import Testing
         }
     }
 
+    /// What the memory holds is written to the disk by the next link.
+    @Test func aCacheThatCouldNotBeWrittenIsWrittenOnTheNextLink() async throws {
+        try await VirtualTime.run { time in
+            let folder = try Folder()
+            let bench = try await Self.bench(time)
+            let central = Self.central(bench, folder)
+            let paired = try await central.connect(bench.id, options)
+            try await paired.pair()
+            await paired.disconnect()
+            try folder.remove()
+            let first = try await central.connect(bench.id, options)
+            let database = try await first.discover(level: .full)
+            await first.disconnect()
+            try folder.make()
+            let second = try await central.connect(bench.id, options)
+            #expect(await second.database == database)
+            await second.disconnect()
+            #expect(folder.names.count == 1)
+            // Once is enough.
+            try folder.remove()
+            try folder.make()
+            let third = try await central.connect(bench.id, options)
+            #expect(await third.database == database)
+            await third.disconnect()
+            #expect(folder.names.isEmpty)
+        }
+    }
+
     @Test func whatWasDiscoveredBeforeThePairingIsKnownOnThatLinkAlone() async throws {
         try await VirtualTime.run { time in
             let folder = try Folder()
