@@ -129,6 +129,8 @@ final class KeptConfigurations {
 /// What is remembered of bonded peers, by their bonds, for as long as the central lives.
 final class BondedClients: Sendable {
     private let clients = Lock<[PeerID: (bond: BondID, client: RememberedClient)]>([:])
+    /// The bond of each peer for which a cache was stored last.
+    private let stored = Lock<[PeerID: BondID]>([:])
 
     /// Returns what is remembered; `nil` also after another pairing with the same peer.
     func client(of bond: BondID) -> RememberedClient? {
@@ -146,7 +148,14 @@ final class BondedClients: Sendable {
     /// Drops what is remembered of a peer whose bond is forgotten.
     func remove(_ identity: PeerID) {
         clients.withLock { $0[identity] = nil }
+        stored.withLock { $0[identity] = nil }
     }
+
+    /// A cache is being stored for a bond, which is not a former one now.
+    func storing(for bond: BondID) { stored.withLock { $0[bond.identity] = bond } }
+
+    /// Whether another bond has replaced this one since `storing`, or it was forgotten.
+    func isFormer(_ bond: BondID) -> Bool { stored.withLock { $0[bond.identity] != bond } }
 }
 
 extension Central {
