@@ -341,8 +341,8 @@ extension PeerDatabase {
         return { writer.isStored }
     }
 
-    /// Whether the cache of this link may have been filled by any device that had the address of the peer, whose link is
-    /// encrypted with the key of `bond` now, and was not from its beginning.
+    /// Whether any device that had the peer's address may have filled the cache of this link, which is encrypted with
+    /// the key of `bond` now, and was not from its beginning.
     ///
     /// What the program gave is its own decision, also for the links of a bond; so is the cache of an adopted link.
     func mayBeForged(under bond: BondID) -> Bool { policy.bond != bond && !policy.isCacheGiven && !isResumed }
