@@ -14,6 +14,7 @@
 // - A pairing ends exactly once, in `finish`, and is paired only after the bond is stored. A failure after keys may
 //   exist removes them from the kernel first; those of another bond are left to the next load of the lists.
 // - Each question is asked once, with a number that no other question has had.
+// - A pairing whose encrypted link has ended is decided at the latest by the next question of its central.
 // - A question that the agent does not reply to is rejected before the kernel gives the pairing up, which would end the
 //   link.
 // - The bond of a central never has the identity of another bond, or of another device that is connected: the links of
@@ -284,16 +285,21 @@ extension PairingResponder {
         _ event: ManagementEvent.Content, about client: Client, isBusy: Bool, at now: BootInstant
     ) -> [Action]? {
         guard let question = Self.question(in: event) else { return nil }
+        var actions: [Action] = []
         if let pairing, pairing.client == client || pairing.client.peer == client.peer {
-            return askedAgain(question, event, at: now)
+            guard case .ending(let ended, _) = state, ended.mayBondAfterEnd, permission != nil else {
+                return askedAgain(question, event, at: now)
+            }
+            // The central is back. The keys of the link that has ended come before its question, from the same socket.
+            actions = lost(ended, at: now)
         }
         guard let permission else { return nil }
         let pairing = Pairing(client, permission, question, in: event, at: now)
         if let failure = obstacle(to: pairing, isBusy: isBusy, at: now) {
-            return Self.refusal(of: event) + [.refused(client, failure)]
+            return actions + Self.refusal(of: event) + [.refused(client, failure)]
         }
         state = .waiting(pairing)
-        return [.begin]
+        return actions + [.begin]
     }
 
     private mutating func obstacle(to pairing: Pairing, isBusy: Bool, at now: BootInstant) -> Failure? {
@@ -373,7 +379,8 @@ extension PairingResponder {
         return judge(pairing, at: now)
     }
 
-    /// The link has ended after there were keys. The central has them too, and may come back with them at once.
+    /// The link has ended, and nothing more of it is awaited. Where there are keys, the central has them too, and may
+    /// come back with them at once.
     private mutating func lost(_ pairing: Pairing, at now: BootInstant) -> [Action] {
         let isProven = pairing.client.followsEncryption && pairing.isEncrypted && !pairing.keys.isEmpty
         return isProven ? judge(pairing, at: now) : leave(pairing, .pairing(.linkLost), at: now)

@@ -9,8 +9,8 @@ package struct CachePolicy: Sendable {
     var observesServiceChanges = true
     /// Loads the peer's cache; it may block.
     package var load: (@Sendable () -> GATTCache?)?
-    /// Stores the cache; `nil` does not.
-    package var store: (@Sendable (GATTCache) async -> Void)?
+    /// Stores the cache, and returns whether that has succeeded; `nil` does not.
+    package var store: (@Sendable (GATTCache) async -> Bool)?
     /// The bond with whose key the link is encrypted from its beginning; `nil` if it is not.
     var bond: BondID?
     /// What is remembered of a bonded peer whose link is encrypted.
@@ -31,6 +31,7 @@ package struct CachePolicy: Sendable {
     /// Whether the database outlives the link, so that subscribing to Service Changed is worthwhile.
     var isCaching: Bool { cache != nil || store != nil }
 
-    /// Whether what `store` would store is stored already, as long as nothing changes.
-    var isCacheStored: Bool { remembered?.isCacheStored ?? true }
+    /// Whether what `store` would store is stored already, as long as nothing changes. The last link's write may end
+    /// meanwhile.
+    var isCacheStored: Bool { remembered?.isCacheStored() ?? true }
 }

@@ -6,17 +6,27 @@ internal import BLELinux
 final class CacheWriter: Sendable {
     private struct State {
         var newest: GATTCache?
+        var isStored: Bool
         var task: Task<Void, Never>?
     }
 
     private let loop: EventLoop
-    private let store: @Sendable (GATTCache) async -> Void
-    private let state = Lock(State())
+    private let store: @Sendable (GATTCache) async -> Bool
+    private let state: Lock<State>
 
-    init(on loop: EventLoop, _ store: @escaping @Sendable (GATTCache) async -> Void) {
+    /// Creates a writer.
+    ///
+    /// - Parameters:
+    ///   - isStored: Whether what the link begins with is stored already.
+    ///   - store: Stores a cache, and returns whether that has succeeded.
+    init(on loop: EventLoop, isStored: Bool = true, _ store: @escaping @Sendable (GATTCache) async -> Bool) {
         self.loop = loop
         self.store = store
+        state = Lock(State(isStored: isStored))
     }
+
+    /// Whether the newest cache is stored: not while it is being written, and not after a write that has failed.
+    var isStored: Bool { state.withLock { $0.isStored } }
 
     /// The task that stores; it ends when nothing waits any more. `nil`: nothing is being stored.
     var task: Task<Void, Never>? { state.withLock { $0.task } }
@@ -25,13 +35,19 @@ final class CacheWriter: Sendable {
     func write(_ cache: GATTCache) {
         state.withLock { state in
             state.newest = cache
+            state.isStored = false
             guard state.task == nil else { return }
             state.task = Task(executorPreference: loop) { await self.storeAll() }
         }
     }
 
     private func storeAll() async {
-        while let cache = next() { await store(cache) }
+        while let cache = next() {
+            let isStored = await store(cache)
+            state.withLock { state in
+                if state.newest == nil { state.isStored = isStored }
+            }
+        }
     }
 
     private func next() -> GATTCache? {

@@ -39,15 +39,45 @@ extension Central {
         guard directory.file(for: peer) != nil else { return policy }
         let log = logProblem(with: peer)
         policy.load = { Self.load(peer, bond, from: directory, log) }
-        policy.store = { [loop, disk] cache in
+        policy.store = { [loop, disk, adapter, bondedClients] cache in
+            if let bond, await !adapter.mayStoreCache(of: bond, bondedClients) { return false }
             do throws(WorkFailure) {
-                try await disk.run(on: loop) { Self.save(cache, for: peer, bond, in: directory, log) }
+                return try await disk.run(on: loop) {
+                    Self.save(cache, for: peer, bond, in: directory, log) {
+                        // The disk may have taken its time.
+                        bond.map { bondedClients.isFormer($0) } ?? false
+                    }
+                }
             } catch {
                 // Without a deadline it is the only failure.
                 log("a cache could not be written", .noRoom(during: "write a cache"))
+                return false
             }
         }
         return policy
+    }
+
+    /// Removes the stored caches of the bonds with a peer.
+    func removeCaches(ofBondsWith identity: PeerID) async {
+        guard let path = configuration.cacheDirectory ?? configuration.stateStore?.directory else { return }
+        let directory = GATTCacheDirectory(path)
+        let log = logProblem(with: identity)
+        let message = "the cache of a forgotten bond could not be removed"
+        do throws(WorkFailure) {
+            try await disk.run(on: loop, until: loop.now() + Self.loadingTime) {
+                do throws(BLEError) {
+                    try directory.removeBonds(of: identity)
+                } catch {
+                    log(message, error)
+                }
+            }
+        } catch {
+            switch error {
+            case .noRoom: log(message, .noRoom(during: "remove a cache"))
+            case .late: log(message, nil)
+            case .cancelled: break
+            }
+        }
     }
 
     /// Logs a problem with a peer's cache, and the reason where it is known.
@@ -76,12 +106,25 @@ extension Central {
 
     private static func save(
         _ cache: GATTCache, for peer: PeerID, _ bond: BondID?, in directory: GATTCacheDirectory,
-        _ log: (String, BLEError?) -> Void
-    ) {
+        _ log: (String, BLEError?) -> Void, unless isFormer: () -> Bool
+    ) -> Bool {
         do {
-            try directory.save(cache, for: peer, bond)
+            try directory.save(cache, for: peer, bond, unless: isFormer)
+            return true
         } catch {
             log("a cache could not be written", error)
+            return false
         }
+    }
+}
+
+extension Adapter {
+    /// Records that a cache is being stored for a bond.
+    ///
+    /// - Returns: Whether it may be: not for a bond that was replaced or forgotten.
+    func mayStoreCache(of bond: BondID, _ clients: BondedClients) -> Bool {
+        guard self.bond(with: bond.identity) == bond else { return false }
+        clients.storing(for: bond)
+        return true
     }
 }

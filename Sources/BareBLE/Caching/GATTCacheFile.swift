@@ -185,11 +185,17 @@ public struct GATTCacheDirectory: Hashable, Sendable {
 
     /// As the public method, for the links that are encrypted with the key of `bond`, or for the others. That of a
     /// bond takes the place of all that the peer has.
-    func save(_ cache: GATTCache, for peer: PeerID, _ bond: BondID?) throws(BLEError) {
+    ///
+    /// - Parameter isFormer: Whether the bond is a former one: then nothing is done. It is called after the other files
+    ///   have been listed, so that no file of a later bond is among those that are removed.
+    func save(
+        _ cache: GATTCache, for peer: PeerID, _ bond: BondID?, unless isFormer: () -> Bool = { false }
+    ) throws(BLEError) {
         guard let stem = stem(of: peer), let name = name(for: peer, bond) else { return }
         do throws(SystemCallError) {
             let folder = try StoredFolder(path)
             var names = folder.names()
+            if isFormer() { return }
             // Also those of peers that do not come back.
             folder.removeRemains(among: names) { $0.hasSuffix(Self.suffix) }
             let isInUse = folder.isMarked(name)
@@ -204,6 +210,23 @@ public struct GATTCacheDirectory: Hashable, Sendable {
             try makeRoom(in: folder, among: names, isInUse: isInUse)
         } catch {
             throw BLEError(error, cacheFile: "\(path)/\(name)", during: "save the cache")
+        }
+    }
+
+    /// Removes the caches of all bonds of `peer`.
+    ///
+    /// - Throws: `BLEError` as `GATTCacheFile.remove()` does.
+    func removeBonds(of peer: PeerID) throws(BLEError) {
+        guard let stem = stem(of: peer) else { return }
+        do throws(SystemCallError) {
+            let folder = try StoredFolder(path)
+            for name in folder.names() where name.hasPrefix(stem + Self.bondMark) && name.hasSuffix(Self.suffix) {
+                try folder.remove(name)
+            }
+        } catch {
+            // Without a directory there are none.
+            if error.errno == ENOENT { return }
+            throw BLEError(error, cacheFile: path, during: "remove the cache of a bond")
         }
     }
 

@@ -27,8 +27,8 @@ internal import BLELinux
 struct RememberedClient: Sendable {
     /// Its known services; `nil` if they must be discovered again.
     var cache: GATTCache?
-    /// Whether a link of the same bond has stored the cache, if caches are stored.
-    var isCacheStored = true
+    /// Returns whether a link of the same bond has stored the cache, if caches are stored.
+    var isCacheStored: @Sendable () -> Bool = { true }
     /// The configurations that are switched on, by the handles of their values.
     var configurations: [AttributeHandle: Subscriptions.Active] = [:]
     /// Whether the peer was seen to keep configurations; `nil` while that is not known.
@@ -129,6 +129,8 @@ final class KeptConfigurations {
 /// What is remembered of bonded peers, by their bonds, for as long as the central lives.
 final class BondedClients: Sendable {
     private let clients = Lock<[PeerID: (bond: BondID, client: RememberedClient)]>([:])
+    /// The bond of each peer for which a cache was stored last.
+    private let stored = Lock<[PeerID: BondID]>([:])
 
     /// Returns what is remembered; `nil` also after another pairing with the same peer.
     func client(of bond: BondID) -> RememberedClient? {
@@ -146,7 +148,14 @@ final class BondedClients: Sendable {
     /// Drops what is remembered of a peer whose bond is forgotten.
     func remove(_ identity: PeerID) {
         clients.withLock { $0[identity] = nil }
+        stored.withLock { $0[identity] = nil }
     }
+
+    /// A cache is being stored for a bond, which is not a former one now.
+    func storing(for bond: BondID) { stored.withLock { $0[bond.identity] = bond } }
+
+    /// Whether another bond has replaced this one since `storing`, or it was forgotten.
+    func isFormer(_ bond: BondID) -> Bool { stored.withLock { $0[bond.identity] != bond } }
 }
 
 extension Central {
@@ -259,7 +268,7 @@ extension Peripheral {
         if protection.isValidated {
             let active = subscriptionHub.active
             var client = kept.remembered(active, peerDatabase.cacheToKeep(for: bond), isOrderly: isOrderly)
-            client.isCacheStored = peerDatabase.isStored(for: bond)
+            client.isCacheStored = peerDatabase.storage(for: bond)
             remember(client, bond)
         } else if var earlier = peerDatabase.remembered {
             if !isOrderly, earlier.keeps == true { earlier.keeps = nil }

@@ -36,12 +36,16 @@ final class PeerDatabase {
     private var rediscoveryTimer = DeadlineTimer()
     private var observers: [UInt64: StreamBuffer<Peripheral.ServiceChange>] = [:]
     private var lastObserver: UInt64 = 0
+    /// Whether what the link began with was stored.
+    private let isCacheStored: Bool
     private var storedCache: GATTCache?
     private let writer: CacheWriter?
     private let storageWaiters: Waiters<Void>
     private var wrongHashes = 0
     /// The bond with whose key the link was encrypted whenever something was found; `nil` if there is none.
     private var bond: BondID?
+    /// Whether the link's last owner has passed on what it knew.
+    private var isResumed = false
 
     init(
         _ policy: CachePolicy, computingHashBy computeHash: (@Sendable (DatabaseHashMessage) -> [UInt8])?,
@@ -56,9 +60,11 @@ final class PeerDatabase {
         state = DatabaseState(cache: policy.cache, validation: policy.validation)
         observation = ServiceChangedObservation(
             isWanted: policy.observesServiceChanges, asksAfterRequests: policy.validation != .skipped)
-        storedCache = policy.isCacheStored ? policy.cache : nil
+        let isStored = policy.isCacheStored
+        isCacheStored = isStored
+        storedCache = isStored ? policy.cache : nil
         bond = policy.bond
-        writer = policy.store.map { CacheWriter(on: loop, $0) }
+        writer = policy.store.map { CacheWriter(on: loop, isStored: isStored, $0) }
     }
 
     deinit {
@@ -327,18 +333,31 @@ extension PeerDatabase {
     /// Whether some of the database is from a cache that the program gave.
     private var isFromGivenCache: Bool { policy.isCacheGiven && state.isFromCache }
 
-    /// Whether the cache is stored as that of a bond, if it is stored.
-    func isStored(for bond: BondID) -> Bool { policy.bond == bond }
+    /// Returns what decides on the next link whether the cache is stored as that of a bond, if it is stored: a write
+    /// may still run at the end of this one.
+    func storage(for bond: BondID) -> @Sendable () -> Bool {
+        guard policy.bond == bond else { return { false } }
+        guard let writer else { return { true } }
+        return { writer.isStored }
+    }
 
-    /// A bond was made on this link, or replaced.
+    /// Whether any device that had the peer's address may have filled the cache of this link, which is encrypted with
+    /// the key of `bond` now, and was not from its beginning.
+    ///
+    /// What the program gave is its own decision, also for the links of a bond; so is the cache of an adopted link.
+    func mayBeForged(under bond: BondID) -> Bool { policy.bond != bond && !policy.isCacheGiven && !isResumed }
+
+    /// A bond was made on this link, or replaced, or its key encrypts the link from now on.
     ///
     /// The cache of an earlier link is dropped, whatever its hash: any device may have filled it that had the peer's
     /// address, and a hash can be repeated. The next call discovers again, on the encrypted link.
     ///
     /// What was discovered on this link stays known until its end, because the device that has sent it is the one that
-    /// has paired. But it came in clear, so that no later link begins with it. A call whose refusal has led to the
+    /// has the key. But it came in clear, so that no later link begins with it. A call whose refusal has led to the
     /// pairing is repeated: where it names a UUID, that is looked up again; a characteristic or a handle that the
-    /// program holds is used as it is, because nothing contradicts it on this link.
+    /// program holds is used as it is, because nothing contradicts it on this link. So is a read that was under way. A
+    /// call that cannot be repeated, and whose characteristic was looked up in the cache, fails with
+    /// `.servicesChanged`.
     func bondMade(_ made: BondID) {
         if state.dropEarlier() {
             extendedProperties = [:]
@@ -358,8 +377,9 @@ extension PeerDatabase {
 
     /// Resumes with what the link's last owner knew.
     func resume(_ cache: GATTCache?, isServiceChangedEnabled: Bool) {
+        isResumed = true
         state = DatabaseState(cache: cache, validation: .skipped)
-        storedCache = policy.isCacheStored ? cache : nil
+        storedCache = isCacheStored ? cache : nil
         if isServiceChangedEnabled { observation.resumed() }
     }
 

@@ -94,8 +94,12 @@ extension Peripheral {
             case .uuid(let uuid, nil, nil)
             where !peerDatabase.state.coverage.includesAll(to: .structure):
                 if let found = peerDatabase.state.known(uuid, soFar: true) {
+                    let changes = peerDatabase.state.changeCount
                     let value = try await readValue(found.valueHandle, in: context)
-                    return (found.valueHandle, found.uuid, value)
+                    if peerDatabase.state.confirms(found, since: changes) {
+                        return (found.valueHandle, found.uuid, value)
+                    }
+                    // Its type needs no handle that may be wrong.
                 }
                 let (handle, value) = try await readByType(uuid, in: context)
                 return (handle, uuid, value)
@@ -111,8 +115,8 @@ extension Peripheral {
                     }
                     let changes = peerDatabase.state.changeCount
                     let value = try await readValue(found.valueHandle, in: context)
-                    // The peer may have announced during the call that the handle now belongs to another
-                    // characteristic.
+                    // During the call the peer may have announced that the handle now belongs to another
+                    // characteristic, or a pairing may have dropped the cache that the handle is from.
                     if peerDatabase.state.confirms(found, since: changes) {
                         return (found.valueHandle, found.uuid, value)
                     }

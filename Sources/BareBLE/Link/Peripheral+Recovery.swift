@@ -205,6 +205,8 @@ extension Peripheral {
     }
 
     private func hookReturned(_ isUpgraded: Bool, from scope: CallScheduler.Scope) {
+        // The calls that are repeated must not use a cache that the encryption makes doubtful.
+        if isUpgraded { secured() }
         callHook(scheduler.hookReturned(isUpgraded, from: scope))
     }
 }

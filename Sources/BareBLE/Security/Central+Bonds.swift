@@ -7,6 +7,7 @@ extension Central {
     public func bonds() async throws(BLEError) -> [Bond] { try await adapter.bonds() }
 
     /// Removes the bond with a peer: from the disk, then from the kernel; and ends its link, also one without a bond.
+    /// The stored cache of the bond is removed too.
     ///
     /// The peer keeps its own record of the bond, and may refuse to pair again until it is removed there too. Without
     /// CAP_NET_ADMIN the kernel keeps the key until a program loads its keys again, which the log reports.
@@ -24,7 +25,11 @@ extension Central {
     package func removeBond(with peer: PeerID) async throws(BLEError) -> BLEError? {
         let identity = await adapter.identity(of: peer) ?? peer
         defer { bondedClients.remove(identity) }
-        return try await adapter.forgetBond(with: peer)
+        let refusal = try await adapter.forgetBond(with: peer)
+        // A write that is under way must find the bond gone.
+        bondedClients.remove(identity)
+        await removeCaches(ofBondsWith: identity)
+        return refusal
     }
 
     /// Returns the identity of the bonded device that uses a private address; `nil` for every other address.

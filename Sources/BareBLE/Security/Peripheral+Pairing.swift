@@ -32,10 +32,20 @@ extension Peripheral {
     /// Drops what is known of the peer from before its bond was made.
     private func bondMade(_ bond: BondID, replacing former: BondID?) {
         guard end == nil else { return }
-        peerDatabase.bondMade(bond)
+        dropCache(filledBefore: bond)
         guard former != nil else { return }
         // A server keeps the configurations of a bond, not of a device.
         kept.contradicted()
         kept.secured(after: subscriptionHub.active)
+    }
+
+    /// Drops the cache of an earlier link, which the key of `bond` did not encrypt.
+    func dropCache(filledBefore bond: BondID) {
+        let announcer = peerDatabase.state.isFromCache ? peerDatabase.state.serviceChangedHandle : nil
+        peerDatabase.bondMade(bond)
+        // Announcements may come from another handle, and would be missed there.
+        guard let announcer else { return }
+        endSubscriptions(in: announcer...announcer)
+        enableServiceChangedAgain()
     }
 }

@@ -109,8 +109,10 @@ extension Peripheral {
         let security = security
         guard security.isEncrypted else { return }
         protection.secured(security)
+        let bond = controls?.bond()
+        if let bond, peerDatabase.mayBeForged(under: bond) { dropCache(filledBefore: bond) }
         kept.secured(after: subscriptionHub.active)
-        if controls?.bond() != nil { subscriptionHub.keepEarlyValues() }
+        if bond != nil { subscriptionHub.keepEarlyValues() }
     }
 
     /// Has a handler called on the loop once the link is encrypted, at once if it is.

@@ -247,6 +247,62 @@ import Testing
         #expect(run.stores == nil && run.failure == .pairing(.linkLost) && !run.isRunning)
     }
 
+    /// The keys of its former link would have been read before its question.
+    @Test func aCentralThatComesBackAtOnceAfterAnEncryptedLinkPairsAgain() throws {
+        let run = try ResponderRun.encrypted()
+        _ = run.takeQuestions()
+        run.endLink()
+        #expect(try run.ask(PairingEvent.confirmation))
+        #expect(run.ends.count == 1 && run.failure == .pairing(.linkLost))
+        #expect(run.begins == 2 && run.isRunning && run.sent.isEmpty && run.refused.isEmpty)
+        // The former link's time does not end the new pairing.
+        run.pass(.milliseconds(500))
+        run.mayBegin()
+        #expect(run.takeQuestions() == [.justWorks])
+        run.reply(.yes)
+        try run.endWell(PairingEvent.justWorksKey)
+        #expect(run.ends.count == 2 && run.outcome?.method == .justWorks)
+    }
+
+    @Test func aCentralThatComesBackIsRefusedWhileItsFormerPairingIsUndone() throws {
+        let run = try ResponderRun.encrypted()
+        run.endLink()
+        // One of the two keys of legacy pairing, for the other role.
+        try run.receive(PairingEvent.key(RecordedKeys.legacyCentral))
+        #expect(run.ends.isEmpty && run.sent.isEmpty)
+        #expect(try run.ask(PairingEvent.confirmation))
+        #expect(run.sent == [.removeKeys(disconnects: false), .reject] && run.refused == [.busy] && run.begins == 1)
+        run.finish(.removeKeys(disconnects: false))
+        #expect(run.failure == .pairing(.noKey) && run.ends.count == 1 && !run.isRunning)
+        try run.begin(PairingEvent.confirmation)
+        #expect(run.begins == 2)
+    }
+
+    /// The kernel's Authentication Failed may still come, and would be taken for the end of the new pairing.
+    @Test func aCentralThatComesBackAfterALinkInClearTextWaitsForTheEndOfItsPairing() throws {
+        let run = ResponderRun()
+        run.allow()
+        try run.begin(PairingEvent.confirmation)
+        run.reply(.yes)
+        _ = run.sent
+        run.endLink()
+        #expect(try run.ask(PairingEvent.confirmation))
+        #expect(run.sent == [.reject] && run.begins == 1 && run.ends.isEmpty)
+        run.passDeadline()
+        #expect(run.failure == .pairing(.linkLost) && !run.isRunning)
+    }
+
+    /// Its former pairing was kept, and no other one is to begin.
+    @Test func aCentralThatComesBackWithoutPermissionDoesNotPair() throws {
+        let run = try ResponderRun.encrypted()
+        run.endLink()
+        run.refuse(keepingCurrent: true)
+        #expect(try run.ask(PairingEvent.confirmation))
+        #expect(run.sent == [.reject] && run.begins == 1)
+        try run.receive(PairingEvent.key(PairingEvent.justWorksKey))
+        #expect(run.stores != nil)
+    }
+
     // MARK: Refusals
 
     @Test func anotherCentralIsRefusedWhileOnePairs() throws {

@@ -103,7 +103,10 @@ import Testing
 
     private func connect(storingOn disk: SlowDisk) async throws -> Peripheral {
         var policy = CachePolicy(ConnectOptions())
-        policy.store = { await disk.store($0) }
+        policy.store = {
+            await disk.store($0)
+            return true
+        }
         return try await central.peripheral(
             over: LinkSocket(adopting: try await peripheral.connect()),
             to: try #require(PeerID("C0:00:00:00:00:07/random")), ConnectOptions(), policy: policy,
@@ -229,7 +232,7 @@ extension Central {
             disk.answer()
             return nil
         }
-        policy.store = { _ in }
+        policy.store = { _ in true }
         return try await peripheral(
             over: LinkSocket(adopting: descriptor), to: try #require(PeerID("C0:00:00:00:00:07/random")),
             ConnectOptions(), policy: policy, until: BootInstant(nanoseconds: .max))

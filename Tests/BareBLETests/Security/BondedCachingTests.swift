@@ -1,8 +1,10 @@
 import BLECore
-import BareBLE
+import BLELinux
 import BareBLETestKit
 import TestSupport
 import Testing
+
+@testable import BareBLE
 
 /// What a bonded peer keeps is not written or read again.
 @Suite(.virtualTime, .timeLimit(.minutes(5))) struct BondedCachingTests {
@@ -253,6 +255,104 @@ import Testing
         }
     }
 
+    /// The disk takes its time, or the link of the former bond has ended late.
+    @Test func aLateWriteForAFormerBondDoesNothing() async throws {
+        try await VirtualTime.run { time in
+            let folder = try Folder()
+            let bench = try await Self.bench(time)
+            let central = Self.central(bench, folder)
+            var bonds: [BondID] = []
+            var caches: [GATTCache] = []
+            for round in 1...2 {
+                let paired = try await central.connect(bench.id, options)
+                try await paired.pair()
+                await paired.disconnect()
+                bonds.append(try #require(await central.adapter.bond(with: bench.id)))
+                let bonded = try await central.connect(bench.id, options)
+                try await bonded.discover(level: .full)
+                let cache = try await bonded.cache()
+                caches.append(try #require(cache))
+                await bonded.disconnect()
+                guard round == 1 else { continue }
+                try await central.forgetBond(with: bench.id)
+                await bench.device.forgetBonds()
+            }
+            let former = try #require(bonds.first)
+            let newer = try #require(bonds.last)
+            let cache = try #require(caches.first)
+            #expect(former != newer)
+            let names = folder.names
+            #expect(names.count == 1)
+            // It has not begun.
+            let formerPolicy = await central.cachePolicy(for: bench.id, former, options)
+            let late = try #require(formerPolicy.store)
+            let isLateStored = await late(cache)
+            #expect(!isLateStored)
+            #expect(folder.names == names)
+            // It has begun before the pairing.
+            let clients = BondedClients()
+            clients.storing(for: former)
+            #expect(!clients.isFormer(former))
+            clients.storing(for: newer)
+            #expect(clients.isFormer(former) && !clients.isFormer(newer))
+            try GATTCacheDirectory(folder.path).save(cache, for: bench.id, former) { clients.isFormer(former) }
+            #expect(folder.names == names)
+            clients.remove(bench.id)
+            #expect(clients.isFormer(newer))
+            let policy = await central.cachePolicy(for: bench.id, newer, options)
+            let current = try #require(policy.store)
+            let isCurrentStored = await current(cache)
+            #expect(isCurrentStored)
+            #expect(folder.names == names)
+        }
+    }
+
+    @Test func theCacheOfABondIsForgottenWithIt() async throws {
+        try await VirtualTime.run { time in
+            let folder = try Folder()
+            try folder.write("", to: "notes")
+            let bench = try await Self.bench(time)
+            let central = Self.central(bench, folder)
+            let paired = try await central.connect(bench.id, options)
+            try await paired.pair()
+            await paired.disconnect()
+            let bonded = try await central.connect(bench.id, options)
+            try await bonded.discover(level: .full)
+            await bonded.disconnect()
+            #expect(folder.names.count == 2)
+            try await central.forgetBond(with: bench.id)
+            #expect(folder.names == ["notes"])
+        }
+    }
+
+    /// What the memory holds is written to the disk by the next link.
+    @Test func aCacheThatCouldNotBeWrittenIsWrittenOnTheNextLink() async throws {
+        try await VirtualTime.run { time in
+            let folder = try Folder()
+            let bench = try await Self.bench(time)
+            let central = Self.central(bench, folder)
+            let paired = try await central.connect(bench.id, options)
+            try await paired.pair()
+            await paired.disconnect()
+            try folder.remove()
+            let first = try await central.connect(bench.id, options)
+            let database = try await first.discover(level: .full)
+            await first.disconnect()
+            try folder.make()
+            let second = try await central.connect(bench.id, options)
+            #expect(await second.database == database)
+            await second.disconnect()
+            #expect(folder.names.count == 1)
+            // Once is enough.
+            try folder.remove()
+            try folder.make()
+            let third = try await central.connect(bench.id, options)
+            #expect(await third.database == database)
+            await third.disconnect()
+            #expect(folder.names.isEmpty)
+        }
+    }
+
     @Test func whatWasDiscoveredBeforeThePairingIsKnownOnThatLinkAlone() async throws {
         try await VirtualTime.run { time in
             let folder = try Folder()
@@ -289,6 +389,165 @@ import Testing
             }
             #expect(await bench.device.pairingCount == 1)
             await peripheral.disconnect()
+        }
+    }
+
+    // MARK: Caches that are wrong
+
+    private static let announcer = VirtualService(0x1801, [VirtualCharacteristic(0x2A05, .indicate)])
+
+    /// A device without a Database Hash, whose cache is believed on demand.
+    private static func bench(_ time: VirtualTime, _ services: [VirtualService]) async throws -> SecurityBench {
+        try await SecurityBench(time) { device in
+            device.services = [.genericAccess(name: "Lock", appearance: 0)] + services + device.services
+        }
+    }
+
+    /// The device has these services from now on, as another device at its address would.
+    private func change(_ bench: SecurityBench, to services: [VirtualService]) async {
+        let changed = SecurityBench.described(VirtualSecurity()) { device in
+            device.services = [.genericAccess(name: "Lock", appearance: 0)] + services + device.services
+        }
+        await bench.device.changeServices(to: changed, isAnnounced: false)
+    }
+
+    private var trusting: ConnectOptions {
+        var options = options
+        options.validation = .whenPossible
+        return options
+    }
+
+    /// G26: the handle was looked up in the cache, and the value comes after that was dropped.
+    @Test(.row("G26"), arguments: [false, true])
+    func aReadThatIsUnderWayDuringAPairingIsRepeated(knowsOneService: Bool) async throws {
+        try await VirtualTime.run { time in
+            let folder = try Folder()
+            let eight = VirtualCharacteristic(0xFFE1, .read, value: [8])
+            let nine = VirtualCharacteristic(0xFFE2, .read, value: [9])
+            let bench = try await Self.bench(time, [VirtualService(0xFFE0, [eight, nine])])
+            let central = Self.central(bench, folder)
+            let first = try await central.connect(bench.id, options)
+            let former = try await first.discover(services: knowsOneService ? [0xFFE0] : nil, level: .full)
+            await first.disconnect()
+            let stale = try #require(former.characteristics.first { $0.uuid == 0xFFE1 }).valueHandle
+            await change(bench, to: [VirtualService(0xFFE0, [nine, eight])])
+            let peripheral = try await central.connect(bench.id, trusting)
+            let known = await peripheral.database
+            #expect(known?.characteristics(0xFFE1).map(\.valueHandle) == [stale])
+            let request: [UInt8] = [0x0A, UInt8(truncatingIfNeeded: stale), UInt8(truncatingIfNeeded: stale >> 8)]
+            await bench.device.behave { pdu, respond in
+                guard pdu != request else { return [] }
+                return respond(pdu).map { (delay: .zero, pdu: $0) }
+            }
+            async let value = peripheral.read(0xFFE1)
+            await time.settle()
+            try await peripheral.pair()
+            #expect(await peripheral.database == nil)
+            // What is at the former handle now.
+            await bench.device.send(raw: [0x0B, 9])
+            #expect(try await value == [8])
+            await peripheral.disconnect()
+        }
+    }
+
+    /// With an observer they are enabled at once, because its task may send no further request.
+    @Test(arguments: [false, true])
+    func announcementsAreEnabledWhereTheyAreAfterAPairing(isObserved: Bool) async throws {
+        try await VirtualTime.run { time in
+            let folder = try Folder()
+            let other = VirtualService(0xFFE0, [VirtualCharacteristic(0xFFE1, .indicate)])
+            let bench = try await Self.bench(time, [Self.announcer, other])
+            let central = Self.central(bench, folder)
+            let first = try await central.connect(bench.id, options)
+            let former = try await first.discover(level: .full)
+            await first.disconnect()
+            await change(bench, to: [other, Self.announcer])
+            let peripheral = try await central.connect(bench.id, trusting)
+            #expect(await peripheral.database == former)
+            let changes = try await isObserved ? peripheral.serviceChanges() : nil
+            #expect(try await peripheral.read(0xFFF2) == [8])
+            try await time.clock.sleep(for: .seconds(1))
+            #expect(await bench.device.isSubscribed(to: 0xFFE1), "the cache says so")
+            try await peripheral.pair()
+            if !isObserved {
+                try await peripheral.discover(level: .full)
+                #expect(try await peripheral.read(0xFFF2) == [8])
+            }
+            try await time.clock.sleep(for: .seconds(1))
+            #expect(await bench.device.isSubscribed(to: 0x2A05))
+            await peripheral.disconnect()
+            withExtendedLifetime(changes) {}
+        }
+    }
+
+    // MARK: Links that are encrypted later
+
+    /// G26: the cache of links in clear is no better on a link that was in clear before. What the program gives is its
+    /// own decision.
+    @Test(.row("G26"), arguments: [false, true])
+    func aCacheOfLinksInClearIsDroppedWhenTheBondEncryptsTheLink(isGiven: Bool) async throws {
+        try await VirtualTime.run { time in
+            let folder = try Folder()
+            let bench = try await Self.bench(time)
+            let central = Self.central(bench, folder)
+            let stranger = try await central.connect(bench.id, options)
+            let database = try await stranger.discover(level: .full)
+            let cache = try await stranger.cache()
+            await stranger.disconnect()
+            let paired = try await central.connect(bench.id, options)
+            try await paired.pair()
+            await paired.disconnect()
+            var inClear = options
+            inClear.security = .none
+            if isGiven { inClear.cache = try #require(cache) }
+            let peripheral = try await central.connect(bench.id, inClear)
+            #expect(await peripheral.security == .none)
+            #expect(await peripheral.database == database)
+            await bench.device.requestSecurity()
+            try await time.clock.sleep(for: .seconds(2))
+            #expect(await peripheral.security.isEncrypted)
+            #expect(await peripheral.database == (isGiven ? database : nil))
+            try await peripheral.discover(level: .full)
+            await peripheral.disconnect()
+            let bonded = try await central.connect(bench.id, options)
+            #expect(await bonded.database == (isGiven ? nil : database), "found on the encrypted link")
+            await bonded.disconnect()
+        }
+    }
+
+    @Test func aCallThatRaisesTheSecurityContinuesWithoutTheCache() async throws {
+        try await VirtualTime.run { time in
+            let folder = try Folder()
+            let bench = try await Self.bench(time)
+            let device = bench.device
+            let link = Lock<Peripheral?>(nil)
+            let central = SecurityBench.central(
+                bench.radio, bench.bonds,
+                change: { configuration in
+                    configuration.cacheDirectory = folder.path
+                    configuration.raiseSecurity = { _ in
+                        await device.requestSecurity()
+                        guard let peripheral = link.withLock({ $0 }) else { return false }
+                        for _ in 0..<1_000 {
+                            if await peripheral.security.isEncrypted { return true }
+                            try? await time.clock.sleep(for: .milliseconds(1))
+                        }
+                        return false
+                    }
+                })
+            let database = try await discoverInClear(central, bench)
+            let paired = try await central.connect(bench.id, options)
+            try await paired.pair()
+            await paired.disconnect()
+            var inClear = options
+            inClear.security = .none
+            let peripheral = try await central.connect(bench.id, inClear)
+            link.withLock { $0 = peripheral }
+            #expect(await peripheral.database == database)
+            #expect(try await peripheral.read(0xFFF1) == [7])
+            #expect(await peripheral.database == nil, "it was read by its type, without the cache")
+            await peripheral.disconnect()
+            link.withLock { $0 = nil }
         }
     }
 

@@ -11,6 +11,7 @@
 // - Keeps what was there before, until the change can be reported.
 // - Forgets everything if a response of the peer contradicts it; also once in five seconds.
 // - Decides which calls may be retried after a change of the database, by their `RetryRule`.
+// - Drops what is from an earlier link when a bond gives a reason to doubt it.
 // - Decides what is worth storing.
 //
 // Invariants
@@ -127,7 +128,8 @@ package struct DatabaseState: ~Copyable, Sendable {
     /// Changes that have not been reported yet, and what was known there before.
     private var unreported = HandleRanges()
     private var formerServices: [GATTService] = []
-    /// The number of changes of known services that the peer has announced.
+    /// The number of times that something known became doubtful: the peer announced a change of known services, or
+    /// what was found on an earlier link was dropped.
     package private(set) var changeCount: UInt64 = 0
     private var lastRediscovery: BootInstant?
     private var lastPurge: BootInstant?
@@ -439,12 +441,14 @@ extension DatabaseState {
 
     /// Drops what was found on an earlier link: a bond was made on this one.
     ///
-    /// What a caller holds of it is not contradicted by that. The hash is the one that the peer reported on this link.
+    /// What a caller holds of it is not contradicted by that. What a call has looked up in it is no longer confirmed.
+    /// The hash is the one that the peer reported on this link.
     ///
     /// - Returns: Whether there was anything.
     package mutating func dropEarlier() -> Bool {
         unchecked = nil
         guard isFromCache else { return false }
+        changeCount &+= 1
         database = nil
         coverage = .nothing
         stale = HandleRanges()
@@ -532,7 +536,7 @@ extension DatabaseState {
     }
 
     /// Returns whether `characteristic`, known when `changeCount` was `changes`, can be relied on: nothing has changed
-    /// since, or it is known to exist unchanged.
+    /// or been dropped since, or it is known to exist unchanged.
     package func confirms(_ characteristic: GATTCharacteristic, since changes: UInt64) -> Bool {
         changes == changeCount || confirms(characteristic)
     }

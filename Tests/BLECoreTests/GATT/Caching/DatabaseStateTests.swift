@@ -106,8 +106,11 @@ import Testing
         state.hashRead(.value(Self.hash))
         let held = try #require(Self.database().characteristics.first)
         #expect(state.hasFindings == true)
+        let changes = state.changeCount
         let isDropped = state.dropEarlier()
         #expect(isDropped)
+        // What a call that is under way has looked up before must not be relied on.
+        #expect(state.confirms(held, since: changes) == false)
         #expect(state.database == nil)
         #expect(state.coverage == .nothing)
         #expect(state.hasFindings == false)
@@ -117,8 +120,10 @@ import Testing
         try state.found(Self.database([0x1800]), services: nil, level: .full)
         #expect(state.cache?.databaseHash == Self.hash, "the hash was read on this link")
         // What was found on the link stays.
+        let changesSince = state.changeCount
         let isDroppedAgain = state.dropEarlier()
         #expect(!isDroppedAgain)
+        #expect(state.changeCount == changesSince)
         #expect(state.database == Self.database([0x1800]))
         // One that waits for the hash is never adopted.
         var waiting = DatabaseState(cache: Self.cache())
