@@ -227,8 +227,10 @@ final class PublishedServices: @unchecked Sendable {
                 isCommand: value.isCommand)
             let one = HandledWrite(handle: value.handle, handlers: found, request: request)
             // Several services may have the same UUID.
-            let index =
-                found.batch == nil ? nil : groups.firstIndex { $0.first?.handlers.service == found.service }
+            let index = groups.firstIndex { group in
+                guard let first = group.first?.handlers else { return false }
+                return first.batch != nil && found.batch != nil && first.service == found.service
+            }
             if let index { groups[index].append(one) } else { groups.append([one]) }
         }
         for group in groups {
