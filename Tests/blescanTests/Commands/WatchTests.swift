@@ -35,7 +35,9 @@ import Testing
         #expect(line(.csv).hasSuffix(",AA:BB:CC:DD:EE:FF,,,RSSI,read,,-49"))
     }
 
-    @Test(arguments: [(80, "RSSI  -61 dBm  min -61  mean -55  max -49  █▁"), (20, "RSSI  -61 dBm  █▁"), (12, "RSSI  -61")])
+    @Test(arguments: [
+        (80, "RSSI  -61 dBm  min -61  mean -55  max -49  █▁"), (20, "RSSI  -61 dBm  █▁"), (12, "RSSI  -61"),
+    ])
     func theSignalIsPlotted(_ width: Int, _ line: String) {
         var plots = PlotOutput(look: ScreenLook(isColoured: false, isUnicode: true), in: nil)
         _ = plots.line(ofRSSI: -49, label: "RSSI", in: width)
