@@ -52,9 +52,10 @@ man: ## Write the manual pages and completions, from the debug build
 	swift build --product blescan
 	@$(TOOLS)/write-manuals .build/debug/blescan
 
-lint: ## Check the format of all Swift, the syntax of all scripts, and that the mutations fit the sources
+lint: ## Check the format of all Swift, the syntax of all scripts, what each module imports, and that the mutations fit the sources
 	swift format lint --strict --parallel --recursive $(FORMATTED)
 	@$(TOOLS)/check-scripts
+	@$(TOOLS)/check-imports
 	@Tests/Mutations/run --check
 
 format: ## Format all Swift files

@@ -174,7 +174,8 @@ let package = Package(
         .testTarget(
             name: "BareBLETests",
             dependencies: [
-                "BareBLE", "BareBLECrypto", "BareBLETestKit", "BLECapture", "BLECore", "BLELinux", "TestSupport",
+                "BareBLE", "BareBLECrypto", "BareBLETestKit", "BLECapture", "BLECore", "BLELinux", "BLEProfiles",
+                "TestSupport", .product(name: "Logging", package: "swift-log"),
             ],
             swiftSettings: strict
         ),
@@ -190,7 +191,10 @@ let package = Package(
         ),
         .testTarget(
             name: "BareBLETestKitTests",
-            dependencies: ["BareBLE", "BareBLETestKit", "BLECore", "BLELinux", "TestSupport"],
+            dependencies: [
+                "BareBLE", "BareBLETestKit", "BLECore", "BLELinux", "TestSupport",
+                .product(name: "Logging", package: "swift-log"),
+            ],
             swiftSettings: strict
         ),
         // Programs in the manner of iOS, with the settings that such programs have.
@@ -232,7 +236,10 @@ let package = Package(
         ),
         .testTarget(
             name: "FaultTests",
-            dependencies: ["BareBLE", "BareBLETestKit", "BLECore", "BLELinux", "FaultySystem", "TestSupport"],
+            dependencies: [
+                "BareBLE", "BareBLETestKit", "BLECore", "BLELinux", "FaultySystem", "TestSupport",
+                .product(name: "Logging", package: "swift-log"),
+            ],
             swiftSettings: strict
         ),
         .testTarget(
