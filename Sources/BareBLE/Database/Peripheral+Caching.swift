@@ -18,6 +18,7 @@ extension Peripheral {
     /// one request whether the peer has changed. Only callers that store caches themselves need this;
     /// `Configuration.cacheDirectory` stores them automatically.
     ///
+    /// - Parameter timeout: The longest time for reading the hash; `nil` for 60 s.
     /// - Throws: `BLEError` with `.timedOut`, `.disconnected`, `.cancelled`. A peer that refuses to return its hash is
     ///   not an error.
     public func cache(timeout: Duration? = nil) async throws(BLEError) -> GATTCache? {

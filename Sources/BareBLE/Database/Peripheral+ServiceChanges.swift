@@ -52,6 +52,7 @@ extension Peripheral {
     /// of the peer, two or three requests to find the characteristic. Each call begins a sequence of its own, for one
     /// task. It ends with the link.
     ///
+    /// - Parameter timeout: The longest time for these requests; `nil` for 60 s.
     /// - Throws: `BLEError` with `.notSupported` for a peer that announces no changes, `.timedOut`, `.disconnected`,
     ///   `.cancelled`, and the errors of a refused subscription.
     public func serviceChanges(timeout: Duration? = nil) async throws(BLEError) -> ServiceChangeSequence {

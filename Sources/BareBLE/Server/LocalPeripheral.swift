@@ -232,6 +232,8 @@ extension LocalPeripheral {
     }
 
     /// Sends a value, encoded as the key's type, as `update(_:of:to:whenFull:timeout:)` does.
+    ///
+    /// - Throws: `BLEError` with the codes of that method.
     @discardableResult
     public func update<Value: GATTWritable>(
         _ value: Value, of key: CharacteristicKey<Value>, to targets: [ConnectedCentral.ID]? = nil,
@@ -372,6 +374,9 @@ extension LocalPeripheral {
     /// Returns the client side of the link to a central, to use the central's own services.
     /// It lives as long as the link.
     ///
+    /// - Parameters:
+    ///   - id: The central.
+    ///   - timeout: The longest time for the exchange of the MTU and the check of the cache; `nil` for 60 s.
     /// - Throws: `BLEError` with `.disconnected` if the central is not connected; `.timedOut`, `.cancelled`.
     public func peripheral(of id: ConnectedCentral.ID, timeout: Duration? = nil) async throws(BLEError) -> Peripheral {
         guard let peripheral = links[id]?.peripheral else {
