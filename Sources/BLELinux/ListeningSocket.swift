@@ -80,7 +80,8 @@ package enum ListeningAddress: Hashable, Sendable {
         case AF_BLUETOOTH:
             var name = sockaddr_l2()
             let size = UInt32(MemoryLayout<sockaddr_l2>.size)
-            // The kernel does not report of these that they listen (SO_ACCEPTCONN is 0), but those of links have a peer.
+            // The kernel does not report of these that they listen (SO_ACCEPTCONN is 0), but those of links have a
+            // peer.
             guard unsafe ble_peer_address(descriptor, &name, size) == -ENOTCONN else {
                 throw SystemCallError(call: "getpeername", errno: EPROTOTYPE)
             }
@@ -201,8 +202,8 @@ package struct ListeningSocket: ~Copyable, Sendable {
     /// - Parameters:
     ///   - psm: 0x0001 to 0x00FF; 0 to choose one.
     ///   - name: The name, which processes share.
-    ///   - nextHandle: Returns the links of the channels, in the order in which they were connected; `nil` for a channel
-    ///     without a link, which is closed.
+    ///   - nextHandle: Returns the links of the channels, in the order in which they were connected; `nil` for a
+    ///     channel without a link, which is closed.
     /// - Throws: `SystemCallError` as `channels(psm:of:receiveMTU:security:)` does.
     package static func standIn(
         psm: UInt16, named name: String, _ nextHandle: @escaping @Sendable () -> ConnectionHandle?

@@ -1,8 +1,8 @@
 /// A check whether Bluetooth and Wi-Fi use one antenna: while a controller listens without a break, the Wi-Fi beside it
 /// gets no time, and the reverse (row W50).
 ///
-/// The kernel does not report it. A controller that is built in, and a Wi-Fi radio that is built in too, are one chip on
-/// single-board computers and one card in laptops; what is plugged in has an antenna of its own.
+/// The kernel does not report it. A controller that is built in, and a Wi-Fi radio that is built in too, are one chip
+/// on single-board computers and one card in laptops; what is plugged in has an antenna of its own.
 package enum SharedAntenna {
     /// Returns a Boolean value that indicates whether the adapter likely shares its antenna with a Wi-Fi radio that is
     /// up.

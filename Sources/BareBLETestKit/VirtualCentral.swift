@@ -205,8 +205,8 @@ extension VirtualCentral {
     ///
     /// The program may close it at once: then `isOpen` becomes `false`, and there are no packets.
     ///
-    /// - Throws: `VirtualCentralError.noRadio`, `.notConnected`; `.channelRefused` if no program listens to that PSM, the
-    ///   link lacks the security that the listener demands, or 16 channels wait to be accepted; `.noSockets`.
+    /// - Throws: `VirtualCentralError.noRadio`, `.notConnected`; `.channelRefused` if no program listens to that PSM,
+    ///   the link lacks the security that the listener demands, or 16 channels wait to be accepted; `.noSockets`.
     public func openChannel(psm: UInt16) throws(VirtualCentralError) -> VirtualChannel {
         guard let radio else { throw .noRadio }
         guard link != nil else { throw .notConnected }

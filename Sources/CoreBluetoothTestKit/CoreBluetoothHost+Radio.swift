@@ -6,10 +6,10 @@ internal import Logging
 extension CoreBluetoothHost {
     /// Runs a closure whose managers use a virtual radio.
     ///
-    /// Managers that the closure creates, also in tasks that it begins with `async let`, in groups or by `Task { }`, use
-    /// the radio, and keep it for their lives. It takes precedence over the system of the process, so tests with radios
-    /// of their own run in parallel. A manager that is created in a block of a queue, on another thread or in a detached
-    /// task is not among them: `use(radio:settings:)` is for those.
+    /// Managers that the closure creates, also in tasks that it begins with `async let`, in groups or by `Task { }`,
+    /// use the radio, and keep it for their lives. It takes precedence over the system of the process, so tests with
+    /// radios of their own run in parallel. A manager that is created in a block of a queue, on another thread or in a
+    /// detached task is not among them: `use(radio:settings:)` is for those.
     ///
     ///     await VirtualTime.run { time in
     ///         let radio = VirtualRadio(time: time)

@@ -6,8 +6,8 @@ import CoreBluetooth
 import TestSupport
 import Testing
 
-/// Peers whose responses are late, come twice, or end a procedure in the middle: what a program on CoreBluetooth gets of
-/// them, with the number of the error.
+/// Peers whose responses are late, come twice, or end a procedure in the middle: what a program on CoreBluetooth gets
+/// of them, with the number of the error.
 @Suite(.timeLimit(.minutes(10))) struct HostileProcedureTests {
     private static let one = CBUUID(string: "FFF1")
     private static let two = CBUUID(string: "FFF2")
@@ -112,7 +112,8 @@ import Testing
         }
     }
 
-    /// The second part of a long value comes twice: at once, or while the next request is under way; once, or each time.
+    /// The second part of a long value comes twice: at once, or while the next request is under way; once, or each
+    /// time.
     @Test(.row("T32"), arguments: [Duration.zero, .milliseconds(5)], [true, false])
     func aPartOfAValueThatComesTwiceMakesItNoLonger(_ delay: Duration, _ isOnce: Bool) async throws {
         try await Bench.run { bench in

@@ -5,7 +5,8 @@ import BareBLETestKit
 import CoreBluetooth
 import Testing
 
-/// Calls that have no effect: each logs one line in the form of Apple's systems, nothing is reported, and nothing traps.
+/// Calls that have no effect: each logs one line in the form of Apple's systems, nothing is reported, and nothing
+/// traps.
 @Suite(.timeLimit(.minutes(10))) struct MisuseTests {
     private static let power = "can only accept this command while in the powered on state"
     private static let connection = "can only accept commands while in the connected state"

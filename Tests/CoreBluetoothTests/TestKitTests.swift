@@ -3,8 +3,8 @@ import ClientInSwift5
 import CoreBluetoothTestKit
 import Testing
 
-/// Tests of classes in the manner of iOS, as users write them: they import the product, and BareBLE for the UUIDs that a
-/// virtual phone reads and writes.
+/// Tests of classes in the manner of iOS, as users write them: they import the product, and BareBLE for the UUIDs that
+/// a virtual phone reads and writes.
 @Suite(.timeLimit(.minutes(10))) struct TestKitTests {
     /// The sample of the product's documentation.
     @Test func aClassFindsAndLosesAVirtualDevice() async {

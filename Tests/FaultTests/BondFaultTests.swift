@@ -136,7 +136,8 @@ import Testing
         }
     }
 
-    /// The file comes first: a bond without its key in the kernel would be of no use, and be there again after a restart.
+    /// The file comes first: a bond without its key in the kernel would be of no use, and be there again after a
+    /// restart.
     @Test("a bond that cannot be forgotten stays in force", .row("O24")) func forgettingOnAFullDisk() async throws {
         let folder = try Folder(inMemory: true)
         let store = try BondStore(directory: folder.path)

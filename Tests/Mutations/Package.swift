@@ -1,8 +1,9 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
-// The modules that keep bonds on the disk and give their keys to the kernel, and the tests of that, for `run`, which puts
-// faults into copies of them. The test kit and cryptography are left out: building them would take most of the time.
+// The modules that keep bonds on the disk and give their keys to the kernel, and the tests of that, for `run`, which
+// puts faults into copies of them. The test kit and cryptography are left out: building them would take most of the
+// time.
 let strict: [SwiftSetting] = [
     .strictMemorySafety(),
     .treatAllWarnings(as: .error),

@@ -80,7 +80,8 @@ import Testing
         #expect(outcome.failure == nil, "\(file): simulation --fixture \(folder)\(file)")
     }
 
-    /// However a controller says that it has the two links that it can have, four peers can be used, and no link is lost.
+    /// However a controller says that it has the two links that it can have, four peers can be used, and no link is
+    /// lost.
     @Test(arguments: reactions)
     func peersBeyondTheLimitOfAControllerHaveTheirTurns(reaction: String) async throws {
         let peers = (0..<4).map { "peer honest\nat \($0 * 100) step \($0) session \($0) 0 0 limit 0" }

@@ -128,8 +128,8 @@ extension Adapter {
         if case .suspectedLink = recovery.reason, links.hasLinks { throw .linksInUse(links.linkCount) }
     }
 
-    /// Switches the adapter off by `HCIDEVDOWN`, not by Set Powered of the management interface: that one fails where the
-    /// controller does not respond, and takes the advertisements of other programs away (decision 11).
+    /// Switches the adapter off by `HCIDEVDOWN`, not by Set Powered of the management interface: that one fails where
+    /// the controller does not respond, and takes the advertisements of other programs away (decision 11).
     private func cyclePower(_ adapter: ControllerInfo) async throws(RecoveryFailure) {
         if system.isBlocked(adapter.name) { throw .blocked }
         let system = system

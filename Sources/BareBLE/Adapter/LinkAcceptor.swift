@@ -84,8 +84,8 @@ final class LinkAcceptor {
 
     /// The controller has reported a link.
     func began(_ complete: LEConnectionComplete) {
-        // The socket of an earlier link with this handle, which ended before its connect claimed it. The kernel hands on
-        // the new one later.
+        // The socket of an earlier link with this handle, which ended before its connect claimed it. The kernel hands
+        // on the new one later.
         drop(complete.handle)
         if complete.isCentral { initiated.insert(complete.handle) } else { initiated.remove(complete.handle) }
     }

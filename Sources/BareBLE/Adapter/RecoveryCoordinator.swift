@@ -98,8 +98,8 @@ final class RecoveryCoordinator: @unchecked Sendable {
         return true
     }
 
-    /// Returns a Boolean value that indicates whether an adapter that could not be switched on is to be tried again now;
-    /// once.
+    /// Returns a Boolean value that indicates whether an adapter that could not be switched on is to be tried again
+    /// now; once.
     func takePowerUpDeadline(_ now: BootInstant) -> Bool {
         guard let deadline = powerUpDeadline, deadline <= now else { return false }
         powerUpDeadline = nil

@@ -12,8 +12,8 @@ extension Peripheral {
     /// peripheral does. If the call throws, no channel is left open on this side.
     ///
     /// - Throws: `BLEError` with `.notSupported` for a link without a radio, `.refusedByPeer` if the peer does not
-    ///   offer the PSM, has no resources, or closes the channel as soon as it is open, `.insufficientSecurity`, `.invalidArgument`, `.timedOut`, `.disconnected`,
-    ///   `.cancelled`.
+    ///   offer the PSM, has no resources, or closes the channel as soon as it is open, `.insufficientSecurity`,
+    ///   `.invalidArgument`, `.timedOut`, `.disconnected`, `.cancelled`.
     ///
     /// Spec: LE credit based connection, Core Vol 3 Part A, 4.22.
     public func openChannel(

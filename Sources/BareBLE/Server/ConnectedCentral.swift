@@ -132,6 +132,6 @@ extension LocalPeripheral {
 /// this iterator.
 public typealias LocalPeripheralEventSequence = BLESequence<LocalPeripheral.Event>
 
-/// Elements that report that there may be room for an update again: one at once, and one each time that a central's queue
-/// has room after it was full.
+/// Elements that report that there may be room for an update again: one at once, and one each time that a central's
+/// queue has room after it was full.
 public typealias ReadyToUpdateSequence = BLESequence<Void>

@@ -320,8 +320,8 @@ extension LocalPeripheral {
     /// - Throws: `BLEError` with `.notPermitted` without CAP_NET_RAW, or with ``Advertisement/BackEnd/management``
     ///   without CAP_NET_ADMIN; `.invalidArgument` for data that does not fit, with the number of bytes, for an
     ///   interval or a PHY that is not permitted, and after `stop()`; `.notSupported` for what the controller or the
-    ///   kernel cannot do; `.busy` if there are as many advertisements as it can have, if the controller does not begin one
-    ///   beside the links that are up, or if its only advertiser is in use by the other back end; `.noAdapter`,
+    ///   kernel cannot do; `.busy` if there are as many advertisements as it can have, if the controller does not begin
+    ///   one beside the links that are up, or if its only advertiser is in use by the other back end; `.noAdapter`,
     ///   `.adapterDown`, `.blocked`, `.unsupported`, `.timedOut`, `.cancelled`, and the codes of `acceptCentrals()`.
     public func advertise(_ advertisement: Advertisement) async throws(BLEError) -> Advertisement.Lease {
         let operation = "advertise"

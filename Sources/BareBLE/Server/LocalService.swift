@@ -171,14 +171,15 @@ public struct LocalValue: Sendable {
     /// A long value that closures provide and take by pieces, with the limits of time of `handled(read:write:)`.
     ///
     /// - Parameters:
-    ///   - read: Returns the piece that begins at `LocalValue.ReadRequest.offset`, for each response. A response carries
-    ///     `ConnectedCentral.mtu - 1` bytes; what is more is not sent. A central takes a piece of fewer bytes for the
-    ///     end of the value, and may read the pieces in any order, or some of them alone. For an offset beyond the end
-    ///     of the value, throw `ATTRefusal` with `.invalidOffset`; for one beyond 512, the greatest length, the library
-    ///     refuses by itself. A piece that would make the value longer than that is refused with Unlikely Error (0x0E).
-    ///   - write: Takes a piece that begins at `LocalValue.WriteRequest.offset`. Pieces that a central prepares come when
-    ///     it has them executed, those that follow on each other as one. What was taken before a piece that is refused
-    ///     stays, unless the service has a `LocalService.batchHandler`.
+    ///   - read: Returns the piece that begins at `LocalValue.ReadRequest.offset`, for each response. A response
+    ///     carries `ConnectedCentral.mtu - 1` bytes; what is more is not sent. A central takes a piece of fewer bytes
+    ///     for the end of the value, and may read the pieces in any order, or some of them alone. For an offset beyond
+    ///     the end of the value, throw `ATTRefusal` with `.invalidOffset`; for one beyond 512, the greatest length, the
+    ///     library refuses by itself. A piece that would make the value longer than that is refused with Unlikely Error
+    ///     (0x0E).
+    ///   - write: Takes a piece that begins at `LocalValue.WriteRequest.offset`. Pieces that a central prepares come
+    ///     when it has them executed, those that follow on each other as one. What was taken before a piece that is
+    ///     refused stays, unless the service has a `LocalService.batchHandler`.
     ///
     /// Spec: ATT_READ_BLOB_REQ and ATT_PREPARE_WRITE_REQ, Core Vol 3 Part F, 3.4.4.5 and 3.4.6.1.
     public static func pieces(read: ReadHandler? = nil, write: WriteHandler? = nil) -> LocalValue {
@@ -198,8 +199,8 @@ extension LocalValue {
     public struct ReadRequest: Sendable {
         /// The central.
         public let central: ConnectedCentral
-        /// The first byte that the central wants. A handler returns the whole value all the same, unless the value is one
-        /// of `LocalValue.pieces(read:write:)`.
+        /// The first byte that the central wants. A handler returns the whole value all the same, unless the value is
+        /// one of `LocalValue.pieces(read:write:)`.
         public let offset: Int
     }
 

@@ -86,7 +86,8 @@ final class PublishedServices: @unchecked Sendable {
         _ service: LocalService, at declaration: PublishedService.ID
     ) {
         guard case .handled(let read, let write, _) = value.content else { return }
-        // A request of a descriptor names its characteristic: together they would be taken for writes of the same value.
+        // A request of a descriptor names its characteristic: together they would be taken for writes of the same
+        // value.
         let batch = handle == characteristic.id ? service.batchHandler : nil
         handlers[handle] = Handlers(
             service: declaration, characteristic: characteristic, read: read, write: write, batch: batch)

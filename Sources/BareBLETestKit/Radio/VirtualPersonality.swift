@@ -80,8 +80,8 @@ public struct VirtualPersonality: Hashable, Sendable {
         /// Of the packets that a peer sends, the last of each group of this many comes 12 ms late, after those that
         /// follow it.
         case reordersEvery(Int)
-        /// Of the packets that this side sends within 10 ms, those beyond this number are lost: the controller announces
-        /// more buffers than it has.
+        /// Of the packets that this side sends within 10 ms, those beyond this number are lost: the controller
+        /// announces more buffers than it has.
         case sentBeyond(Int)
     }
 

@@ -194,8 +194,8 @@ open class CBPeripheral: CBPeer, @unchecked Sendable {
 
     /// Reads the whole value of a characteristic, also a long one.
     ///
-    /// If the device refuses it because its services have changed (Database Out Of Sync), they are discovered again, and
-    /// the read is repeated once, unless the handle belongs to something else by now: then it fails with
+    /// If the device refuses it because its services have changed (Database Out Of Sync), they are discovered again,
+    /// and the read is repeated once, unless the handle belongs to something else by now: then it fails with
     /// `CBError.invalidHandle`.
     open func readValue(for characteristic: CBCharacteristic) {
         guard let remote = remote(of: characteristic) else { return }

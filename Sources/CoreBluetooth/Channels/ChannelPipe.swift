@@ -6,8 +6,8 @@
 //   no room.
 // - Each direction ends once, with or without an error, after the bytes that came before.
 // - The end of the channel ends both directions.
-// - A channel whose streams are closed sends what was written as long as the peer takes a packet every 2 s, for a minute
-//   at most: neither a slow peer nor a silent one keeps the descriptor for good.
+// - A channel whose streams are closed sends what was written as long as the peer takes a packet every 2 s, for a
+//   minute at most: neither a slow peer nor a silent one keeps the descriptor for good.
 
 internal import BLELinux
 internal import BareBLE
@@ -186,8 +186,8 @@ final class ChannelPipe: Sendable {
         return count
     }
 
-    /// Closes one stream. The channel closes with the second one, after what was written has been sent, or when the peer
-    /// has taken nothing for 2 s.
+    /// Closes one stream. The channel closes with the second one, after what was written has been sent, or when the
+    /// peer has taken nothing for 2 s.
     func close(_ side: Side) {
         let isLast = state.withLock { state in
             state.openStreams.remove(side)

@@ -114,8 +114,8 @@ extension CBKeyValueObservable {
     /// - Parameters:
     ///   - keyPath: The property.
     ///   - options: What the handler receives.
-    ///   - changeHandler: Called on the queue or the thread that changes the property. Calls of different threads have no
-    ///     order: read the property where its present value matters.
+    ///   - changeHandler: Called on the queue or the thread that changes the property. Calls of different threads have
+    ///     no order: read the property where its present value matters.
     /// - Returns: The observation. It ends when its last reference goes away.
     public func observe<Value>(
         _ keyPath: KeyPath<Self, Value>, options: NSKeyValueObservingOptions = [],

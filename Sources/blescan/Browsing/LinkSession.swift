@@ -1,8 +1,8 @@
 // Carries out what a user wants on one link, and reports what has happened.
 //
 // Duties: discovery; the first read of all readable values, in the order of their handles, between which the user's
-// operations run; operations; the values of subscriptions as they come; the signal strength, where there is a radio; the
-// end of all subscriptions.
+// operations run; operations; the values of subscriptions as they come; the signal strength, where there is a radio;
+// the end of all subscriptions.
 //
 // Invariants:
 // - Every operation has one event: its result or its failure. For operations in progress at the end of the link, that

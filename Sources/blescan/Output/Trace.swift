@@ -6,8 +6,8 @@ import BareBLE
 /// Prints ATT packets as they cross the link: `<` for sent, `>` for received, the bytes, the time of day, and the
 /// decoded packet.
 ///
-/// What follows the bytes is a comment, so the lines are a dialogue that `blescan replay` reads. A line with the date is
-/// above the first packet of each day, as there.
+/// What follows the bytes is a comment, so the lines are a dialogue that `blescan replay` reads. A line with the date
+/// is above the first packet of each day, as there.
 final class Trace: Sendable {
     private struct State {
         var printer = PacketPrinter()

@@ -38,8 +38,8 @@ struct ValuePlot: Sendable {
 
     /// Returns the text followed by the row, in this number of columns at most.
     ///
-    /// Where there is no room for everything, first the row becomes shorter, then the mean goes, then the extremes, then
-    /// the row.
+    /// Where there is no room for everything, first the row becomes shorter, then the mean goes, then the extremes,
+    /// then the row.
     func line(_ text: String, in width: Int, _ look: ScreenLook) -> StyledText {
         let text = ScreenText.width(text) > width ? (text.wrapped(to: width).first ?? "") : text
         var line = StyledText(text)

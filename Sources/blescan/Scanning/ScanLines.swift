@@ -42,8 +42,8 @@ struct ScanLines {
     /// Creates the lines of a scan.
     ///
     /// - Parameters:
-    ///   - leavesOutRepetitions: Whether a plain or CSV line is left out that differs from the last one about its device
-    ///     in time, event and RSSI alone. In objects everything is new that was.
+    ///   - leavesOutRepetitions: Whether a plain or CSV line is left out that differs from the last one about its
+    ///     device in time, event and RSSI alone. In objects everything is new that was.
     ///   - comparesRSSI: Whether a CSV line with another RSSI is no repetition.
     ///   - onlySensors: Whether a report without a measurement has no line.
     ///   - look: How plain lines look.

@@ -82,9 +82,9 @@ enum ScreenKey: Hashable, Sendable {
 
 // Parses the bytes that a terminal sends. A key is one byte, a character of several, or a sequence that begins with
 // Escape; each may arrive in pieces. The Escape key itself looks like the beginning of a sequence: it is one if
-// nothing follows within `escapeTimeout`, which the owner reports by `timePassed`. A slow link may deliver the rest of a
-// sequence after that: for `lateTimeout` a bracket belongs to the Escape before if a known sequence goes on from it. If
-// not, it is a key, late by what has shown that.
+// nothing follows within `escapeTimeout`, which the owner reports by `timePassed`. A slow link may deliver the rest of
+// a sequence after that: for `lateTimeout` a bracket belongs to the Escape before if a known sequence goes on from it.
+// If not, it is a key, late by what has shown that.
 
 /// Reads keys.
 struct ScreenKeyReader: Sendable {

@@ -21,8 +21,8 @@ struct SelfTestScreen {
 
     /// Returns the verdict and the remarks.
     ///
-    /// - Parameter name: The adapter as its user calls it, which may be the name of a file that somebody else has named;
-    ///   `nil` for the kernel's name.
+    /// - Parameter name: The adapter as its user calls it, which may be the name of a file that somebody else has
+    ///   named; `nil` for the kernel's name.
     func lines(of report: SelfTestReport, named name: String? = nil) -> [String] {
         let remarks = report.remarks
         let verdict =

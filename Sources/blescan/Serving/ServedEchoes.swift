@@ -23,8 +23,8 @@ final class ServedEchoes: Sendable {
 
     /// Adds the value that a characteristic has after a request.
     ///
-    /// - Throws: `ATTRefusal` with Insufficient Resources if there is no room: the central writes faster than values are
-    ///   sent.
+    /// - Throws: `ATTRefusal` with Insufficient Resources if there is no room: the central writes faster than values
+    ///   are sent.
     func add(
         _ value: [UInt8], of request: LocalValue.WriteRequest, to target: BluetoothUUID
     ) throws(ATTRefusal) {

@@ -72,8 +72,8 @@ import Testing
         #expect(masked.peer?.description == "40:00:00:00:00:01/random")
     }
 
-    /// The identifiers of beacons, trackers and accessories, each laid out by its own documentation. What remains is the
-    /// number of each, in the order of appearance; powers and states stay.
+    /// The identifiers of beacons, trackers and accessories, each laid out by its own documentation. What remains is
+    /// the number of each, in the order of appearance; powers and states stay.
     @Test(arguments: [
         // Apple's Proximity Beacon Specification: UUID, major, minor, power; and a truncated one.
         (

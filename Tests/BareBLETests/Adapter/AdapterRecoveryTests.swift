@@ -92,8 +92,8 @@ import Testing
         }
     }
 
-    /// The management interface would not switch off a controller that does not respond, would take the advertisements of
-    /// other programs away, and keep an adapter under management that was not: decision 11. It switches on what this
+    /// The management interface would not switch off a controller that does not respond, would take the advertisements
+    /// of other programs away, and keep an adapter under management that was not: decision 11. It switches on what this
     /// program manages.
     @Test(.row("W29"), arguments: [false, true])
     func thePowerStepSwitchesOffWithoutTheManagementInterface(isManaged: Bool) async throws {

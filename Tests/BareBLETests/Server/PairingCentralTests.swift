@@ -578,8 +578,8 @@ import Testing
         }
     }
 
-    /// A link that a bonded central has made serves a connect once the key of the bond encrypts it, and not with another
-    /// key: anybody may use the address.
+    /// A link that a bonded central has made serves a connect once the key of the bond encrypts it, and not with
+    /// another key: anybody may use the address.
     @Test(.row("P18")) func aConnectDoesNotUseTheLinkOfABondedCentralWithoutItsKey() async throws {
         try await PairingBench.run { bench in
             var options = CentralPairingOptions(agent: PairingAgent(show: { _, _ in }), acceptsUnconfirmed: true)

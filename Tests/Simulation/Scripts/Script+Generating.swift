@@ -178,8 +178,8 @@ extension Script {
         }
     }
 
-    /// Limits of links, where nothing but the controller's limit takes a link away, and no bonds: the kernel makes links
-    /// for these, beyond any limit.
+    /// Limits of links, where nothing but the controller's limit takes a link away, and no bonds: the kernel makes
+    /// links for these, beyond any limit.
     private mutating func addLinkLimits() {
         var numbers = Numbers(seed: seed, .linkLimits)
         guard security.isEmpty else { return }

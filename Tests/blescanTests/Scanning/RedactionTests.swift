@@ -103,7 +103,8 @@ import Testing
         #expect(outcome.output.contains("0000000100020003c5"))
     }
 
-    // Beacons and Tile trackers have identifiers, Microsoft's beacons names; Govee's models, Inkbird's and ThermoPro's are recognized by them.
+    // Beacons and Tile trackers have identifiers, Microsoft's beacons names; Govee's models, Inkbird's and ThermoPro's
+    // are recognized by them.
     @Test func valuesStayAsTheyWere() throws {
         var redaction = AdvertisementRedaction()
         for known in try Fixtures.meanings(by: "")

@@ -73,8 +73,8 @@ import Testing
             ])
     }
 
-    /// A battery, a signal strength and the time since the start are no measurements: beacons send them. Of the telemetry
-    /// of Eddystone, only the second has a temperature.
+    /// A battery, a signal strength and the time since the start are no measurements: beacons send them. Of the
+    /// telemetry of Eddystone, only the second has a temperature.
     @Test(arguments: [
         ("1816cdfd8818072240342d5801041701ca0002016107027227", true), ("12161a1884535638c1a4a00a7412730b47060e", true),
         ("020106", false), ("02010603030d180f18", false), ("020a04", false), ("0303aafe0916aafe10ee03616200", false),

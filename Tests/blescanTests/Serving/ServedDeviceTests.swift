@@ -72,8 +72,8 @@ import Testing
         #expect(AdvertisingData(payload.scanResponse).appearance == nil)
     }
 
-    /// The flags take 3 bytes, the lists of services 4 or 8 and 18, and the Appearance 4. So it takes room from the name
-    /// in the scan response only where there are more services.
+    /// The flags take 3 bytes, the lists of services 4 or 8 and 18, and the Appearance 4. So it takes room from the
+    /// name in the scan response only where there are more services.
     @Test(arguments: [(false, 29, true), (false, 60, true), (true, 25, true), (true, 26, false), (true, 60, false)])
     func theAppearanceTakesNothingFromTheName(_ hasMoreServices: Bool, _ length: Int, _ hasAppearance: Bool) throws {
         var device = ServedDevice(.lock)

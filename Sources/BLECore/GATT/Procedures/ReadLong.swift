@@ -5,8 +5,8 @@
 /// errors that peers use for it: Invalid Offset, and Attribute Not Long for a value of exactly one packet. An endless
 /// value is cut off at 512 bytes.
 ///
-/// Where the beginning came in the response of another request, which has less room, Attribute Not Long does not say that
-/// nothing is left: such a peer reads no parts of a value that fits a Read Response. It is then read as a whole.
+/// Where the beginning came in the response of another request, which has less room, Attribute Not Long does not say
+/// that nothing is left: such a peer reads no parts of a value that fits a Read Response. It is then read as a whole.
 ///
 /// A Read Blob Response does not contain its offset, so a duplicate of one is taken for the next part. If a whole part
 /// equals the one before, it is requested once more at the end: a peer that is one response behind sends another one

@@ -9,8 +9,8 @@ public import BLECore
 //   device's name are then not recognized.
 // - In manufacturer and service data, the fields that hold an address or a name in a known format are masked, and so
 //   are the bytes of the device's own address or name at any position.
-// - The lasting identifiers of beacons, trackers and accessories become numbers in fields of the same size, the same for
-//   the same identifier. Those in an unknown format stay.
+// - The lasting identifiers of beacons, trackers and accessories become numbers in fields of the same size, the same
+//   for the same identifier. Those in an unknown format stay.
 
 /// Removes from advertisements what identifies devices and their owners, so that they can be logged, sent or published.
 ///

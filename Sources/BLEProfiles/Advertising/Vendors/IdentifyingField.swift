@@ -1,11 +1,11 @@
 internal import BLECore
 
-// The positions of addresses, names and lasting identifiers in the formats of manufacturers and services. The layouts are described at the
-// formats themselves; the text here only lists the fields that identify the device.
+// The positions of addresses, names and lasting identifiers in the formats of manufacturers and services. The layouts
+// are described at the formats themselves; the text here only lists the fields that identify the device.
 //
 // A format that is decoded leniently is masked leniently: the fields are found by the bytes that announce them, also in
-// data that the decoder would refuse. Identifiers that change every few minutes, such as those of Eddystone-EID, are not
-// listed.
+// data that the decoder would refuse. Identifiers that change every few minutes, such as those of Eddystone-EID, are
+// not listed.
 
 /// A part of manufacturer or service data that identifies the device or its owner.
 package enum IdentifyingField: Hashable, Sendable {

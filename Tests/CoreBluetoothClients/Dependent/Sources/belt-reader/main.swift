@@ -1,8 +1,8 @@
 // The names and the comments are those of programs, not of a library.
 // swift-format-ignore-file: AlwaysUseLowerCamelCase, AllPublicDeclarationsHaveDocumentation, NeverForceUnwrap
 
-// Reads a heart-rate belt, as for macOS: a line for each step, three values, and the end. Without an adapter that is on,
-// it ends at once.
+// Reads a heart-rate belt, as for macOS: a line for each step, three values, and the end. Without an adapter that is
+// on, it ends at once.
 
 import CoreBluetooth
 
