@@ -395,8 +395,8 @@ extension LinkTable {
         }
     }
 
-    /// Returns a Boolean value that indicates whether the peer of the last link with a handle waits in vain for a
-    /// response, because its request came ahead of the link, and the kernel has dropped it.
+    /// Returns a Boolean value that indicates whether the peer of the last link with a handle waits for a response that
+    /// never comes, because its request came ahead of the link, and the kernel has dropped it.
     ///
     /// - Parameter isEncrypted: Whether the link is encrypted next, which is what a Security Request asks for.
     package func hasLostRequest(on handle: ConnectionHandle, isEncrypted: Bool = false) -> Bool {

@@ -4,7 +4,7 @@
 ///     adapter: flag 1, address 6
 ///     peers 2, each:
 ///       peer | policy 1 (0 never; 1 back-off: initial 8, longest 8, jitter 8 (IEEE 754), attempts 4 (FFFFFFFF: any number); 2 custom)
-///       proven after 8 | ready time-out 8 | time-out 8 | MTU 2 (0: none) | parameters: flag 1, 4 x 2
+///       back-off reset after 8 | ready time-out 8 | time-out 8 | MTU 2 (0: none) | parameters: flag 1, 4 x 2
 ///       validation 1 | observes 1 | subscriptions 2, each: UUID, service UUID (length 0: any), index 2 (FFFF: none), indications 1
 ///     scan: flag 1, and if it is 1 what `ScanSettings+Bytes.swift` says
 ///     times of recovery: number 1, each 8; left out where there are none, as in files of versions that knew none
@@ -55,8 +55,8 @@ extension RestorationState {
             guard let address = reader.u48() else { throw .state(at: reader.offset, .tooShort) }
             adapter = BluetoothAddress(rawValue: address)
         }
-        for _ in 0..<(try reader.stateCount("number of peers")) { peers.append(try reader.wantedPeer()) }
-        if try reader.storedFlag("scan", in: Self.form) { scan = try reader.wantedScan() }
+        for _ in 0..<(try reader.stateCount("number of peers")) { peers.append(try reader.persistedPeer()) }
+        if try reader.storedFlag("scan", in: Self.form) { scan = try reader.persistedScan() }
         if reader.offset < end { recoveryTimes = try reader.recoveryTimes() }
         guard reader.offset == end else { throw .state(at: reader.offset, .trailingBytes(end - reader.offset)) }
     }
@@ -181,31 +181,31 @@ extension ByteReader {
     }
 
     @_lifetime(self: copy self)
-    fileprivate mutating func wantedPeer() throws(MalformedPacket) -> RestorationState.Peer {
+    fileprivate mutating func persistedPeer() throws(MalformedPacket) -> RestorationState.Peer {
         let start = offset
         guard let peer = try storedPeer(in: RestorationState.form) else {
-            throw .state(at: start, .invalidField("wanted peer"))
+            throw .state(at: start, .invalidField("persisted peer"))
         }
-        var wanted = RestorationState.Peer(peer, reconnect: try reconnect())
-        wanted.resetBackoffAfter = try someDuration("proven after")
-        wanted.readyTimeout = try stateDuration("ready time-out")
-        wanted.timeout = try stateDuration("time-out")
+        var persisted = RestorationState.Peer(peer, reconnect: try reconnect())
+        persisted.resetBackoffAfter = try someDuration("back-off reset")
+        persisted.readyTimeout = try stateDuration("ready time-out")
+        persisted.timeout = try stateDuration("time-out")
         guard let mtu = u16() else { throw .state(at: offset, .tooShort) }
-        wanted.mtu = mtu == 0 ? nil : Int(mtu)
-        if try storedFlag("parameters", in: RestorationState.form) { wanted.parameters = try parameters() }
+        persisted.mtu = mtu == 0 ? nil : Int(mtu)
+        if try storedFlag("parameters", in: RestorationState.form) { persisted.parameters = try parameters() }
         guard let code = u8() else { throw .state(at: offset, .tooShort) }
         guard let validation = GATTCache.Validation(code: code) else {
             throw .state(at: offset, .invalidField("validation"))
         }
-        wanted.validation = validation
+        persisted.validation = validation
         guard let flags = u8() else { throw .state(at: offset, .tooShort) }
         guard flags <= Layout.observes | Layout.requiresBond else { throw .state(at: offset, .invalidField("flags")) }
-        wanted.observesServiceChanges = flags & Layout.observes != 0
-        wanted.requiresBond = flags & Layout.requiresBond != 0
+        persisted.observesServiceChanges = flags & Layout.observes != 0
+        persisted.requiresBond = flags & Layout.requiresBond != 0
         for _ in 0..<(try stateCount("number of subscriptions")) {
-            wanted.subscriptions.append(try wantedSubscription())
+            persisted.subscriptions.append(try persistedSubscription())
         }
-        return wanted
+        return persisted
     }
 
     @_lifetime(self: copy self)
@@ -243,7 +243,7 @@ extension ByteReader {
     }
 
     @_lifetime(self: copy self)
-    private mutating func wantedSubscription() throws(MalformedPacket) -> RestorationState.Subscription {
+    private mutating func persistedSubscription() throws(MalformedPacket) -> RestorationState.Subscription {
         let start = offset
         guard let uuid = try storedUUID("characteristic", in: RestorationState.form) else {
             throw .state(at: start, .invalidField("characteristic"))

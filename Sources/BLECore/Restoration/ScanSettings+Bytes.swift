@@ -78,7 +78,7 @@ extension ByteWriter {
 
 extension ByteReader {
     @_lifetime(self: copy self)
-    mutating func wantedScan() throws(MalformedPacket) -> RestorationState.Scan {
+    mutating func persistedScan() throws(MalformedPacket) -> RestorationState.Scan {
         let start = offset
         let isActive = try storedFlag("active", in: RestorationState.form)
         guard let interval = u16(), let window = u16(), let phys = u8(), let kind = u8() else {

@@ -130,8 +130,8 @@ extension Central {
 
     /// Returns the devices that match a scan of the restoration state, as `scan(_:_:lostAfter:duration:capacity:)`
     /// does; the scan stays in that state.
-    public nonisolated func scan(_ wanted: RestorationState.Scan) -> ScanSequence {
-        scan(wanted.settings.filter, wanted.settings, lostAfter: wanted.lostAfter).lasting()
+    public nonisolated func scan(_ persisted: RestorationState.Scan) -> ScanSequence {
+        scan(persisted.settings.filter, persisted.settings, lostAfter: persisted.lostAfter).lasting()
     }
 }
 
@@ -141,7 +141,7 @@ extension Central {
     /// Adds a session to the restoration state, and records its changes from now on.
     func keep(_ session: Session, with peer: PeerID, _ subscriptions: [RestorationState.Subscription]) {
         guard let keeper = persistence.keeper else { return noticeNothingIsKept() }
-        keeper.assumeIsolated { $0.want(RestorationState.Peer(peer, session.options, subscriptions)) }
+        keeper.assumeIsolated { $0.add(RestorationState.Peer(peer, session.options, subscriptions)) }
     }
 
     /// Records the adapter in use, once it is known.
@@ -156,7 +156,7 @@ extension Central {
             noticeNothingIsKept()
             return nil
         }
-        keeper.assumeIsolated { $0.want(scan) }
+        keeper.assumeIsolated { $0.add(scan) }
         return LastingScan(scan, keeper)
     }
 
@@ -178,12 +178,14 @@ extension RestorationState.Peer {
 }
 
 extension Session.Options {
-    init(_ wanted: RestorationState.Peer) {
+    init(_ persisted: RestorationState.Peer) {
         self.init(
             connect: ConnectOptions(
-                timeout: wanted.timeout, mtu: wanted.mtu, parameters: wanted.parameters, validation: wanted.validation,
-                observesServiceChanges: wanted.observesServiceChanges,
-                security: wanted.requiresBond ? .bonded : .asBonded),
-            reconnect: wanted.reconnect, resetBackoffAfter: wanted.resetBackoffAfter, readyTimeout: wanted.readyTimeout)
+                timeout: persisted.timeout, mtu: persisted.mtu, parameters: persisted.parameters,
+                validation: persisted.validation,
+                observesServiceChanges: persisted.observesServiceChanges,
+                security: persisted.requiresBond ? .bonded : .asBonded),
+            reconnect: persisted.reconnect, resetBackoffAfter: persisted.resetBackoffAfter,
+            readyTimeout: persisted.readyTimeout)
     }
 }

@@ -58,12 +58,12 @@ extension Central {
             for name in handed.damaged.keys.sorted() { await remove(name, from: store, &course) }
         }
         let plans = state.peers.map { ($0, handlers($0)) }
-        for (wanted, handlers) in plans {
+        for (persisted, handlers) in plans {
             if let handlers {
-                let link = handed.take(wanted.peer)
-                restoration.peers.append(await restore(wanted, handlers, link, holding, &course))
+                let link = handed.take(persisted.peer)
+                restoration.peers.append(await restore(persisted, handlers, link, holding, &course))
             } else {
-                forget(wanted.peer)
+                forget(persisted.peer)
             }
         }
         restoration.links = course.unused

@@ -35,26 +35,26 @@ struct SessionRecord {
     /// Keeps a subscription: at its beginning, and on each link, where more may be known of it.
     mutating func keep(_ number: UInt64, _ subscription: StandingSubscription, on link: Peripheral?) {
         guard let keeper, let peer, let reference = subscription.reference,
-            let wanted = Self.persisted(reference, subscription.options, on: link)
+            let persisted = Self.persisted(reference, subscription.options, on: link)
         else { return }
         if let before = kept[number] {
             // Only a database shows which one of several it is.
-            guard wanted != before, wanted.index != nil else { return }
+            guard persisted != before, persisted.index != nil else { return }
             forget(number)
         }
-        kept[number] = wanted
-        keeper.assumeIsolated { $0.want(wanted, of: peer) }
+        kept[number] = persisted
+        keeper.assumeIsolated { $0.add(persisted, of: peer) }
     }
 
-    /// A subscription is not wanted any more, whatever it ended by, unless another one for the same values is.
+    /// Removes a subscription from the restoration state, whatever it ended by, unless there is another one for the
+    /// same values.
     mutating func forget(_ number: UInt64) {
-        guard let wanted = kept.removeValue(forKey: number), let keeper, let peer, !kept.values.contains(wanted) else {
-            return
-        }
-        keeper.assumeIsolated { $0.forget(wanted, of: peer) }
+        guard let persisted = kept.removeValue(forKey: number), let keeper, let peer, !kept.values.contains(persisted)
+        else { return }
+        keeper.assumeIsolated { $0.forget(persisted, of: peer) }
     }
 
-    /// A subscription has ended, and stays wanted.
+    /// A subscription has ended, and stays in the restoration state.
     mutating func release(_ number: UInt64) {
         kept[number] = nil
     }

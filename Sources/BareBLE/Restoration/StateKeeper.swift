@@ -192,7 +192,7 @@ package actor StateKeeper {
 
 extension StateKeeper {
     /// Adds a peer, or replaces its entry.
-    package func want(_ peer: RestorationState.Peer) {
+    package func add(_ peer: RestorationState.Peer) {
         change { state in
             if let index = state.peers.firstIndex(where: { $0.peer == peer.peer }) {
                 state.peers[index] = peer
@@ -213,7 +213,7 @@ extension StateKeeper {
         }
     }
 
-    func want(_ subscription: RestorationState.Subscription, of peer: PeerID) {
+    func add(_ subscription: RestorationState.Subscription, of peer: PeerID) {
         change { state in
             guard let index = state.peers.firstIndex(where: { $0.peer == peer }),
                 !state.peers[index].subscriptions.contains(subscription)
@@ -230,7 +230,7 @@ extension StateKeeper {
     }
 
     /// Adds a scan, for one more iterator.
-    func want(_ scan: RestorationState.Scan) {
+    func add(_ scan: RestorationState.Scan) {
         lastingScans.append(scan)
         change { $0.scan = scan }
     }

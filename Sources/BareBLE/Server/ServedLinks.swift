@@ -5,7 +5,7 @@ internal import Logging
 // The links that a local peripheral serves: those that centrals have made, and those that this program has made.
 //
 // Duties
-// - Gives each link a `LinkServer`, whose questions it has the application answer.
+// - Gives each link a `LinkServer`, and runs the handlers of the application for its requests.
 // - Reports what happens at a link, in order: connected, subscribed, written, unsubscribed, disconnected.
 // - Passes to a server what its bonded central has configured on earlier links, and has changes of that recorded.
 // - Makes place for a newcomer: ends the link that the same central had before, and one that may go if there are too

@@ -63,10 +63,10 @@ extension Central {
 
     /// Returns a restored session; if a link was handed over, it begins with that link.
     func session(
-        with wanted: RestorationState.Peer, _ handlers: Session.Handlers, continuingWith link: Peripheral?
+        with persisted: RestorationState.Peer, _ handlers: Session.Handlers, continuingWith link: Peripheral?
     ) throws(BLEError) -> Session {
         try session(
-            with: wanted.peer, Session.Options(wanted), handlers, beginningWith: link, wanted.subscriptions)
+            with: persisted.peer, Session.Options(persisted), handlers, beginningWith: link, persisted.subscriptions)
     }
 
     private func session(

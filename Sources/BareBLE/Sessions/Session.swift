@@ -385,11 +385,11 @@ extension Session {
 
     /// Subscribes as a stored subscription says.
     func subscribe(
-        to wanted: RestorationState.Subscription, _ holding: SubscribeOptions
+        to persisted: RestorationState.Subscription, _ holding: SubscribeOptions
     ) -> SessionValueSequence<ReceivedValue> {
         var options = holding
-        options.preferred = wanted.prefersIndications ? .indications : .notifications
-        let reference = CharacteristicReference.uuid(wanted.uuid, service: wanted.service, index: wanted.index)
+        options.preferred = persisted.prefersIndications ? .indications : .notifications
+        let reference = CharacteristicReference.uuid(persisted.uuid, service: persisted.service, index: persisted.index)
         return subscribe(to: reference, options)
     }
 

@@ -58,7 +58,7 @@ import Testing
         }
     }
 
-    @Test func aScanIsWantedUntilItIsStopped() async throws {
+    @Test func aScanStaysInTheStateUntilItIsStopped() async throws {
         try await VirtualTime.run { time in
             let bench = try RestorationBench(time)
             _ = try await bench.add(.battery)
@@ -198,7 +198,7 @@ import Testing
     }
 
     /// A link that is given away is wanted at the next start, as the session is.
-    @Test func aSessionThatGaveItsLinkAwayStaysWanted() async throws {
+    @Test func aSessionThatGaveItsLinkAwayStaysInTheState() async throws {
         try await VirtualTime.run { time in
             let bench = try RestorationBench(time)
             let (_, peer) = try await bench.add(RestorationBench.sensor)

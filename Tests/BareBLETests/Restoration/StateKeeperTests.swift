@@ -189,12 +189,12 @@ import Testing
     }
 
     private func change(_ keeper: isolated StateKeeper, adding peers: [PeerID]) {
-        for peer in peers { keeper.want(RestorationState.Peer(peer)) }
+        for peer in peers { keeper.add(RestorationState.Peer(peer)) }
     }
 
     /// Both at once: else the disk may have failed before anybody waits for it.
-    private func want(_ peer: PeerID, _ keeper: isolated StateKeeper) async throws {
-        keeper.want(RestorationState.Peer(peer))
+    private func add(_ peer: PeerID, _ keeper: isolated StateKeeper) async throws {
+        keeper.add(RestorationState.Peer(peer))
         try await keeper.flush()
     }
 
@@ -203,7 +203,7 @@ import Testing
             let disk = Disk()
             disk.failures.withLock { $0 = Array(repeating: .diskFull, count: 4) }
             let keeper = keeper(disk, time)
-            await #expect(throws: error(.diskFull)) { try await want(peers[0], keeper) }
+            await #expect(throws: error(.diskFull)) { try await add(peers[0], keeper) }
             // 10, 20 and 40 s.
             for (pause, failures) in [(9, 1), (2, 2), (18, 2), (2, 3), (38, 3), (2, 4)] {
                 try await time.clock.sleep(for: .seconds(pause))
@@ -211,7 +211,7 @@ import Testing
             }
             #expect(await keeper.status.failure?.hint == "Wait.")
             // A change does not wait for the pause.
-            await keeper.want(RestorationState.Peer(peers[1]))
+            await keeper.add(RestorationState.Peer(peers[1]))
             try await keeper.flush()
             #expect(disk.written.withLock(\.self) == [2])
             #expect(await keeper.status.failure == nil)
@@ -224,7 +224,7 @@ import Testing
             let disk = Disk()
             disk.failures.withLock { $0 = [.diskFull] }
             var keeper: StateKeeper? = keeper(disk, time)
-            await #expect(throws: error(.diskFull)) { try await want(peers[0], #require(keeper)) }
+            await #expect(throws: error(.diskFull)) { try await add(peers[0], #require(keeper)) }
             await keeper?.freeze()
             await keeper?.forget(peers[0])
             try await keeper?.flush()
@@ -252,7 +252,7 @@ import Testing
             } letGo: {
                 isFree.withLock { $0 = true }
             }
-            await keeper.want(RestorationState.Peer(peers[0]))
+            await keeper.add(RestorationState.Peer(peers[0]))
             while !disk.isAsked, !Task.isCancelled { await Task.yield() }
             // Else time would stand as long as the disk works.
             time.loop.release()
@@ -273,7 +273,7 @@ import Testing
             let disk = Disk()
             disk.failures.withLock { $0 = [.diskFull] }
             var keeper: StateKeeper? = keeper(disk, time)
-            await #expect(throws: error(.diskFull)) { try await want(peers[0], #require(keeper)) }
+            await #expect(throws: error(.diskFull)) { try await add(peers[0], #require(keeper)) }
             #expect(time.loop.timerCount == 1)
             keeper = nil
             await time.settle()

@@ -58,7 +58,7 @@ final class SocketPeer: Sendable {
         }
     }
 
-    /// Carries packets until one side hangs up, and then hangs up on both.
+    /// Carries packets until one side disconnects, and then closes both.
     private static func carry(_ from: Int32, _ to: Int32) {
         var packet = [UInt8](repeating: 0, count: 1024)
         while case let count = recv(from, &packet, packet.count, 0), count > 0 {
