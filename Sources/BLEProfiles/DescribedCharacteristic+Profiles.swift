@@ -58,4 +58,46 @@ extension DescribedCharacteristic {
         Self(.ozoneConcentration, unit: "kg/m³"), Self(.particulateMatter1, unit: "kg/m³"),
         Self(.particulateMatter25, unit: "kg/m³"), Self(.particulateMatter10, unit: "kg/m³"),
     ]
+
+    /// The lists of the sports profiles.
+    private static let sports: [[Self]] = [cycling, cyclingPower, fitnessMachine, running]
+
+    private static let cycling: [Self] = [
+        Self(.cscMeasurement), Self(.cscFeature), Self(.sensorLocation), Self(.scControlPointResponse),
+    ]
+
+    private static let cyclingPower: [Self] = [
+        Self(.cyclingPowerMeasurement), Self(.cyclingPowerVector), Self(.cyclingPowerFeature),
+        Self(.cyclingPowerControlPointResponse),
+    ]
+
+    private static let fitnessMachine: [Self] = [
+        Self(.fitnessMachineFeature), Self(.treadmillData), Self(.crossTrainerData), Self(.rowerData),
+        Self(.indoorBikeData), Self(.trainingStatus), Self(.supportedSpeedRange), Self(.supportedInclinationRange),
+        Self(.supportedResistanceLevelRange), Self(.supportedHeartRateRange), Self(.supportedPowerRange),
+        Self(.fitnessMachineControlPointResponse), Self(.fitnessMachineStatus),
+    ]
+
+    private static let running: [Self] = [Self(.rscMeasurement), Self(.rscFeature)]
+
+    /// The lists of the health profiles.
+    private static let health: [[Self]] = [bloodPressure, glucose, pulseOximeter, weightScale]
+
+    private static let bloodPressure: [Self] = [
+        Self(.bloodPressureMeasurement), Self(.intermediateCuffPressure), Self(.bloodPressureFeature),
+    ]
+
+    private static let glucose: [Self] = [
+        Self(.glucoseMeasurement), Self(.glucoseMeasurementContext), Self(.glucoseFeature),
+        Self(.recordAccessControlPointResponse),
+    ]
+
+    private static let pulseOximeter: [Self] = [
+        Self(.plxSpotCheckMeasurement), Self(.plxContinuousMeasurement), Self(.plxFeatures),
+    ]
+
+    private static let weightScale: [Self] = [
+        Self(.weightMeasurement), Self(.weightScaleFeature), Self(.bodyCompositionMeasurement),
+        Self(.bodyCompositionFeature),
+    ]
 }
