@@ -86,6 +86,14 @@ extension Central {
         get async { await adapter.name }
     }
 
+    /// A Boolean value that indicates whether a scan of this central has begun and has not ended: one that a task
+    /// iterates, that of a monitor, or one by which a connect looks for its peer.
+    ///
+    /// It stays `true` while the radio makes way for a connect, and while the adapter is down or away.
+    public var isScanning: Bool {
+        get async { await adapter.runningScans > 0 }
+    }
+
     /// Returns the latest data of a device that a current or earlier scan has heard, by the address that it advertises
     /// with or by its identity; `nil` for a device that has been silent for long.
     public func scanResult(of peer: PeerID) async -> ScanResult? { await adapter.scanResult(of: peer) }

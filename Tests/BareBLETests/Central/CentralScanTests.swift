@@ -37,6 +37,19 @@ import Testing
         #expect(await bench.sent == setUp + [.leSetScanEnable])
     }
 
+    @Test func theCentralScansUntilItsLastScanHasEnded() async throws {
+        let bench = try await AdapterBench()
+        let central = Central(adapter: bench.adapter)
+        #expect(await !central.isScanning)
+        let first = try await central.monitor()
+        let second = try await central.monitor()
+        #expect(await central.isScanning)
+        await first.stop()
+        #expect(await central.isScanning)
+        await second.stop()
+        #expect(await !central.isScanning)
+    }
+
     @Test func reportsComeInTheirOrder() async throws {
         let bench = try await AdapterBench()
         let central = Central(adapter: bench.adapter)
