@@ -89,7 +89,7 @@ public struct AttributeServer: Sendable {
             case .store, .configured, .wrote, .dropped, .notified, .finish, .readyToUpdate: break
             }
         }
-        // A written value comes back after the response to the write.
+        // A written value comes back, and its replies come, after the response to the write.
         for echo in echoes {
             guard let handle = handle(of: echo.uuid), let packet = send(echo.value, of: handle) else { continue }
             packets.append(packet)

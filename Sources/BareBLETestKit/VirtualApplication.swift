@@ -63,14 +63,16 @@ struct VirtualApplication: Sendable {
         switch characteristics[written.handle]?.onWrite {
         case .refuse(let code)?: code
         case .call(let decide)?: decide(value(of: written))
-        case .echo?, nil: nil
+        case .echo?, .reply?, nil: nil
         }
     }
 
     private mutating func accept(_ written: GATTServer.WrittenValue, _ echoes: inout [Echo]) {
         let value = value(of: written)
-        if case .echo(let uuid)? = characteristics[written.handle]?.onWrite {
-            echoes.append(Echo(uuid: uuid, value: value))
+        switch characteristics[written.handle]?.onWrite {
+        case .echo(let uuid)?: echoes.append(Echo(uuid: uuid, value: value))
+        case .reply(let uuid, let values)?: for reply in values(value) { echoes.append(Echo(uuid: uuid, value: reply)) }
+        case .refuse?, .call?, nil: break
         }
         // The server stores the values that it reads from the database.
         if database[written.handle]?.reading != .stored { database.setValue(value, of: written.handle) }

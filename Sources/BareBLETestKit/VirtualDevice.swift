@@ -125,6 +125,10 @@ public enum WriteAction: Sendable {
     case echo(BluetoothUUID)
     /// Calls the closure; an error rejects the write.
     case call(@Sendable ([UInt8]) -> ATTErrorCode?)
+    /// Sends the values that the closure returns for the written one, in their order, from the first characteristic
+    /// with this UUID, if the client has subscribed to it. They follow the response to the write, as those of a control
+    /// point do.
+    case reply(BluetoothUUID, @Sendable ([UInt8]) -> [[UInt8]])
 }
 
 /// A series of values that a characteristic sends once a client has subscribed.

@@ -142,6 +142,22 @@ struct AttributeServerTests {
         #expect(server.send(long, of: 7)?.count == 23)
     }
 
+    @Test("replies follow the response to a write in their order, for a client that has subscribed")
+    func replies() throws {
+        let characteristics = [
+            VirtualCharacteristic(0xFFF1, .write, onWrite: .reply(0xFFF2) { value in value.map { [$0, 0] } }),
+            VirtualCharacteristic(0xFFF2, [.notify, .indicate]),
+        ]
+        var server = AttributeServer(VirtualDevice(name: "", services: [VirtualService(0xFFF0, characteristics)]))
+        #expect(try exchange(&server, "1203000708") == ["13"])
+        #expect(try exchange(&server, "1206000100") == ["13"])
+        #expect(try exchange(&server, "1203000708") == ["13", "1b05000700", "1b05000800"])
+        #expect(try exchange(&server, "1206000200") == ["13"])
+        #expect(try exchange(&server, "1203000708") == ["13", "1d05000700"])
+        #expect(try exchange(&server, "1e") == ["1d05000800"])
+        #expect(try exchange(&server, "1e") == [])
+    }
+
     @Test("A client has what it configured as long as the link, and the counters continue")
     func configurationsEndWithTheLinkAndCountersContinue() throws {
         var server = AttributeServer(Self.device)

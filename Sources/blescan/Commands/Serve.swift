@@ -212,18 +212,20 @@ struct Serve: AsyncParsableCommand {
         }.value
     }
 
-    /// Prints what is written to characteristics that send it back, and sends it back, until the task is cancelled.
+    /// Prints what is written to characteristics that send something back, and sends that, until the task is cancelled.
     private func sendBack(_ echoes: ServedEchoes, from local: LocalPeripheral) async {
         for await echo in echoes.entries {
             let central = echo.central
             line(.written, central, Attribute(echo.characteristic), value: echo.value)
-            // A packet has room for the beginning of a long value (Core Vol 3 Part F, 3.4.7.1).
-            let value = Array(echo.value.prefix(central.maximumUpdateLength))
-            // A central that has not subscribed gets nothing, and one that takes nothing does not delay the others.
-            let isSent = try? await local.tryUpdate(
-                value, of: .uuid(echo.target, service: nil, index: 0), to: [central.id])
-            if isSent == false {
+            for reply in echo.replies {
+                // A packet has room for the beginning of a long value (Core Vol 3 Part F, 3.4.7.1).
+                let value = Array(reply.prefix(central.maximumUpdateLength))
+                // A central that has not subscribed gets nothing, and one that takes nothing does not delay the others.
+                let isSent = try? await local.tryUpdate(
+                    value, of: .uuid(echo.target, service: nil, index: 0), to: [central.id])
+                guard isSent == false else { continue }
                 Console.warn("\(central.name.printable) takes no values now; what it has written is not sent back")
+                break
             }
         }
     }

@@ -20,7 +20,7 @@ struct ServedDevice: Sendable {
     var plans: [Plan] = []
     /// The characteristics whose values the device itself takes: no event reports their writes.
     private(set) var takingWrites: Set<BluetoothUUID> = []
-    /// What is written to characteristics that send it back.
+    /// What is written to characteristics that send it, or replies to it, back.
     let echoes = ServedEchoes()
 
     /// A virtual device; its plans repeat.
@@ -203,8 +203,11 @@ extension ServedDevice {
                         let start = last.withLock(\.self).prefix(request.offset)
                         guard start.count == request.offset else { throw ATTRefusal(.invalidOffset) }
                         let value = Array(start) + request.value
-                        try echoes.add(value, of: request, to: target)
+                        try echoes.add(value, of: request, sending: [value], from: target)
                         last.withLock { $0 = value }
+                    case .reply(let target, let replies)?:
+                        try echoes.add(
+                            request.value, of: request, sending: replies(request.value), from: target)
                     case nil: break
                     }
                 })
@@ -233,7 +236,9 @@ extension VirtualCharacteristic {
 
     /// Whether a rule of the device alone takes what is written.
     fileprivate var takesWrites: Bool {
-        if case .echo? = onWrite { return false }
-        return !isStored
+        switch onWrite {
+        case .echo?, .reply?: false
+        case .refuse?, .call?, nil: !isStored
+        }
     }
 }

@@ -1,15 +1,17 @@
 import BLECore
 import BareBLE
 
-/// The values that centrals write to characteristics of a virtual device that send them back, in the order of the
-/// writes.
+/// The values that centrals write to characteristics of a virtual device that send them back, or send replies, in the
+/// order of the writes.
 final class ServedEchoes: Sendable {
-    /// A value, and what sends it back.
+    /// A value, and what is sent for it.
     struct Entry: Sendable {
         let central: ConnectedCentral
         let characteristic: PublishedCharacteristic
         let value: [UInt8]
-        /// The first characteristic with this UUID sends it.
+        /// The values to send, in their order.
+        let replies: [[UInt8]]
+        /// The first characteristic with this UUID sends them.
         let target: BluetoothUUID
     }
 
@@ -26,10 +28,11 @@ final class ServedEchoes: Sendable {
     /// - Throws: `ATTRefusal` with Insufficient Resources if there is no room: the central writes faster than values
     ///   are sent.
     func add(
-        _ value: [UInt8], of request: LocalValue.WriteRequest, to target: BluetoothUUID
+        _ value: [UInt8], of request: LocalValue.WriteRequest, sending replies: [[UInt8]], from target: BluetoothUUID
     ) throws(ATTRefusal) {
         let entry = Entry(
-            central: request.central, characteristic: request.characteristic, value: value, target: target)
+            central: request.central, characteristic: request.characteristic, value: value, replies: replies,
+            target: target)
         if case .dropped = continuation.yield(entry) { throw ATTRefusal(.insufficientResources) }
     }
 }
