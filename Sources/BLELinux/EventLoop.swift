@@ -66,6 +66,8 @@ package final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable
 
     /// The number of batches of jobs that run before the descriptors have their turn.
     private static let batchesPerTurn = 1_024
+    /// The number of packets that the owner of a descriptor reads at one wake-up, before the loop serves others.
+    package static var packetsPerTurn: Int { 64 }
 
     /// The loop for all users without their own; its thread starts with the first `start()`.
     package static let shared = EventLoop()

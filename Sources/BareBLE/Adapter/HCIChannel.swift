@@ -62,8 +62,6 @@ final class HCIChannel {
     /// Whether this process may send commands.
     private(set) var mayCommand = false
 
-    static let packetsPerTurn = 64
-
     init(trace: (@Sendable (TracedHCIPacket) -> Void)?, now: @escaping @Sendable () -> BootInstant) {
         self.trace = trace
         self.now = now
@@ -167,7 +165,7 @@ final class HCIChannel {
     ///
     /// While `body` runs, `arrival` is that of its event.
     func readCommands(_ body: ([Event]) -> Void) {
-        for _ in 0..<Self.packetsPerTurn {
+        for _ in 0..<EventLoop.packetsPerTurn {
             guard let input = sockets?.commands.receive(into: &inbound), let event = event(input) else { return }
             switch event {
             case .lost: return body([event])
@@ -191,7 +189,7 @@ final class HCIChannel {
 
     /// Reads what waits at the socket for LE events: reports, and the beginnings and updates of links.
     func readReports(_ body: (Event) -> Void) {
-        for _ in 0..<Self.packetsPerTurn {
+        for _ in 0..<EventLoop.packetsPerTurn {
             guard let input = sockets?.reports.receive(into: &inbound), let event = event(input) else { return }
             body(event)
             if case .lost = event { return }

@@ -37,8 +37,6 @@ public actor L2CAPChannel {
 
     /// The number of packets that may wait for room.
     private static let senderLimit = 64
-    /// The number of packets that one wake-up may read before the loop serves its other descriptors.
-    private static let packetsPerTurn = 64
     /// The time that a closing channel waits for the peer to take what was sent.
     private static let closeTimeout: Duration = .seconds(2)
     /// The time that the link has to report its end after a channel has reported its own.
@@ -181,7 +179,7 @@ extension L2CAPChannel {
     }
 
     private func readable() {
-        for _ in 0..<Self.packetsPerTurn {
+        for _ in 0..<EventLoop.packetsPerTurn {
             guard isEnding || isClosing || received.count < capacity else { return pauseReading() }
             guard readOne() else { return }
         }

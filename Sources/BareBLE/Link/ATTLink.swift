@@ -58,9 +58,7 @@ final class ATTLink {
         let isCollected: Bool
     }
 
-    /// The number of packets that one wake-up may read before the loop serves its other descriptors.
-    private static let packetsPerTurn = 64
-    /// The maximum number of such turns before deadlines are checked.
+    /// The maximum number of turns of reading before deadlines are checked.
     private static let turnsBeforeTheTime = 16
 
     private let name: String
@@ -233,7 +231,7 @@ extension ATTLink {
     private func readUp(_ report: Report) -> [GATTClient.Action]? {
         var hasRead = false
         // The kernel buffers no more than this; a peer that sends faster than it is read is not waited for.
-        for _ in 0..<Self.packetsPerTurn * Self.turnsBeforeTheTime {
+        for _ in 0..<EventLoop.packetsPerTurn * Self.turnsBeforeTheTime {
             guard let input = socket?.receive(into: &inbound, isAwaited: false) else { return [] }
             if case .wouldBlock = input { break }
             if !hasRead { client.hold() }
@@ -296,7 +294,7 @@ extension ATTLink {
     private func readPackets(
         pastResponses: Bool = false, _ report: Report, ahead: (ArrivalTime?) -> Void = { _ in }
     ) -> Bool {
-        for _ in 0..<Self.packetsPerTurn {
+        for _ in 0..<EventLoop.packetsPerTurn {
             guard !isEnding, let input = socket?.receive(into: &inbound) else { return false }
             switch input {
             case .packet(let count, _):

@@ -67,8 +67,6 @@ final class ManagementChannel {
     /// The index of the adapter; `nil` while it is away.
     private(set) var adapter: UInt16?
 
-    static let packetsPerTurn = 64
-
     /// Creates a channel that is closed.
     init(now: @escaping @Sendable () -> BootInstant) {
         self.now = now
@@ -179,7 +177,7 @@ final class ManagementChannel {
 
     /// Reads what waits at the socket.
     func read(_ body: ([Event]) -> Void) {
-        for _ in 0..<Self.packetsPerTurn {
+        for _ in 0..<EventLoop.packetsPerTurn {
             switch socket?.receive() {
             case nil, .wouldBlock?:
                 return
