@@ -23,8 +23,7 @@ extension Check {
                 (.dataLengthExtension, "long packets"), (.addressResolution, "address resolution"),
             ]
             var parts = names.filter { features.contains($0.0) }.map(\.1)
-            let log = ControllerLog(facts.kernelMessages ?? [], adapter: adapter.name)
-            if log.isOlderIntel, let coded = parts.firstIndex(of: "coded PHY") {
+            if hasDefectiveCodedPHY(adapter, facts), let coded = parts.firstIndex(of: "coded PHY") {
                 parts[coded] += " (which the kernel's driver takes for broken on this controller)"
             }
             if parts.isEmpty { parts = ["only what Bluetooth 4.0 has"] }
