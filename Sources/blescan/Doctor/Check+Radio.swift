@@ -115,7 +115,9 @@ extension Check {
                 return [
                     .warn(
                         "silence", "no advertisement in \(time)", adapter: adapter.name,
-                        remedy: "wake a device near it and look longer: sudo blescan doctor --for 20s")
+                        remedy:
+                            "wake a device near it and look longer: sudo blescan doctor --for 20s; if it still hears none, "
+                            + "it may be deaf, or masked by another program: sudo blescan doctor --fix cycle")
                 ]
             }
             let text =
