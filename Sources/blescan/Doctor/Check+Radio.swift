@@ -117,7 +117,8 @@ extension Check {
                         "silence", "no advertisement in \(time)", adapter: adapter.name,
                         remedy:
                             "wake a device near it and look longer: sudo blescan doctor --for 20s; if it still hears none, "
-                            + "it may be deaf, or masked by another program: sudo blescan doctor --fix cycle")
+                            + "it may be deaf, or masked by another program: sudo blescan doctor -i \(adapter.name) --fix cycle"
+                    )
                 ]
             }
             let text =
