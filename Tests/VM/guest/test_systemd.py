@@ -163,10 +163,14 @@ def what_the_packaged_service_needs_not_it_cannot_do():
 
 @test
 def the_packaged_helper_takes_a_step_under_systemd():
-    """Started by its socket, with the restrictions of its own unit. Only root's group may connect, as the package comes."""
-    program = Path("/usr/sbin/bareble-recover")
+    """By hand, and started by its socket, with the restrictions of its own unit. Only root's group may connect, as the package comes."""
+    program, folder = Path("/usr/sbin/bareble-recover"), HELPER_SOCKET.parent
     shutil.copy(RECOVER, program)
     program.chmod(0o755)
+    shutil.rmtree(folder, ignore_errors=True)
+    by_hand = subprocess.run(["sh", "-c", f"umask 077; exec {program} power hci0"], capture_output=True, text=True, timeout=PATIENCE)
+    same((by_hand.returncode, by_hand.stdout), (0, "hci0: power is done; the adapter is on\n"), f"by hand: {by_hand.stderr}")
+    same(folder.stat().st_mode & 0o777, 0o755, "who may reach the socket in the folder of the records")
     information = bytearray(92)
     with socket.socket(31, socket.SOCK_RAW, 1) as raw:
         fcntl.ioctl(raw, HCI_INFORMATION, information)
@@ -187,7 +191,7 @@ def the_packaged_helper_takes_a_step_under_systemd():
                 client.send(request.encode())
                 same(client.recv(600).decode(), response, f"the response to {request}, {[said(f.stem) for f in OUTPUT.glob('bareble-*.err')]}")
         manager.ask("stop", name)
-    records = sorted(path.name for path in HELPER_SOCKET.parent.glob("recover-*"))
+    records = sorted(path.name for path in folder.glob("recover-*"))
     same(records, [f"recover-{address.replace(':', '')}{end}" for end in ("", ".lock")], "the records of steps")
 
 
