@@ -139,7 +139,8 @@ import Glibc
             if count > 0 { throw .linksOfOthers(count) }
         }
         let folder = unsafe getenv("RUNTIME_DIRECTORY").map { unsafe String(cString: $0) } ?? "/run/bareble"
-        unsafe mkdir(folder, 0o755)
+        // The socket for daemons may come into it later, whatever may be created by default.
+        if unsafe mkdir(folder, 0o755) == 0 { unsafe chmod(folder, 0o755) }
         let record = try RecoveryRecord(of: adapter.address, in: folder)
         // Between taking something away and giving it back, an end would leave the adapter without it.
         var signals = sigset_t()

@@ -211,7 +211,7 @@ def embedded():
 def linkage():
     for product in "sample-daemon", "corebluetooth-scanner":
         yield [*DEBUG, "--product", product], {}
-    for product in "sample-daemon", "blescan":
+    for product in "sample-daemon", "blescan", "bareble-recover":
         yield [*RELEASE, product], {}
     yield ["Tests/Tools/check-linkage"], {}
 

@@ -219,9 +219,9 @@ final class ScanCoordinator {
             counts.disturbances += 1
             notify(.disturbed)
             return []
-        case .stalled(let count, _):
+        case .stalled(let count, let time):
             counts.stalls += 1
-            notify(.stalled(count: count))
+            notify(.stalled(count: count, after: time))
             return []
         case .unable(let failure, let pause):
             counts.failedStarts += 1

@@ -34,9 +34,9 @@ package enum ScanNotice: Hashable, Sendable {
     case disturbed
     /// The scan was re-armed.
     case resumed
-    /// No report with data came for 90 s, or 30 s where much was heard before, so many times in a row; the scan is
-    /// re-armed each time, unless nothing is to be done.
-    case stalled(count: Int)
+    /// No report with data came for this time, 90 s or 30 s where much was heard before, so many times in a row; the
+    /// scan is re-armed each time, unless nothing is to be done.
+    case stalled(count: Int, after: Duration)
     /// The scan could not be armed; it is retried after the pause.
     case retrying(HCICommandFailure?, after: Duration)
 }

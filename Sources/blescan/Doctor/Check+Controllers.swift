@@ -216,6 +216,15 @@ extension Check {
                 : "   (one that no other device has, at each start)")
     }
 
+    // MARK: - A coded PHY that does not work (W13)
+
+    /// Returns whether the kernel's driver takes the coded PHY of an adapter for broken: the identifiers of its device
+    /// show that, or for a controller of Intel the name of its firmware.
+    static func hasDefectiveCodedPHY(_ adapter: AdapterFacts, _ facts: SystemFacts) -> Bool {
+        facts.codedPHYDefects.contains(adapter.name)
+            || ControllerLog(facts.kernelMessages ?? [], adapter: adapter.name).isOlderIntel
+    }
+
     // MARK: - USB autosuspend (W61)
 
     /// Returns the remark about an adapter that the kernel may suspend, if any.

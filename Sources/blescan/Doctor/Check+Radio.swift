@@ -23,8 +23,7 @@ extension Check {
                 (.dataLengthExtension, "long packets"), (.addressResolution, "address resolution"),
             ]
             var parts = names.filter { features.contains($0.0) }.map(\.1)
-            let log = ControllerLog(facts.kernelMessages ?? [], adapter: adapter.name)
-            if log.isOlderIntel, let coded = parts.firstIndex(of: "coded PHY") {
+            if hasDefectiveCodedPHY(adapter, facts), let coded = parts.firstIndex(of: "coded PHY") {
                 parts[coded] += " (which the kernel's driver takes for broken on this controller)"
             }
             if parts.isEmpty { parts = ["only what Bluetooth 4.0 has"] }
@@ -116,7 +115,10 @@ extension Check {
                 return [
                     .warn(
                         "silence", "no advertisement in \(time)", adapter: adapter.name,
-                        remedy: "wake a device near it and look longer: sudo blescan doctor --for 20s")
+                        remedy:
+                            "wake a device near it and look longer: sudo blescan doctor --for 20s; if it still hears none, "
+                            + "it may be deaf, or masked by another program: sudo blescan doctor -i \(adapter.name) --fix cycle"
+                    )
                 ]
             }
             let text =

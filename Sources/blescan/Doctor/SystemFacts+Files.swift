@@ -45,6 +45,7 @@ extension SystemFacts {
         let adapters = root + "/sys/class/bluetooth"
         for name in SystemFiles.names(in: adapters) {
             usbDevices[name] = USBDevice(adapter: "\(adapters)/\(name)")
+            if CodedPHYDefect.isKnown(of: name, root: root) { codedPHYDefects.insert(name) }
         }
         // It ends with a zero byte.
         board = SystemFiles.text(root + "/proc/device-tree/model").map { String($0.prefix { $0 != "\0" }) }

@@ -34,6 +34,8 @@ struct SystemFacts: Hashable, Sendable {
     var kernelMessages: [String]?
     /// The USB devices of the adapters on USB, by the name of the adapter; those without readable files are missing.
     var usbDevices: [String: USBDevice] = [:]
+    /// The adapters whose coded PHY the kernel's driver takes for broken, as the identifiers of their devices show.
+    var codedPHYDefects: Set<String> = []
     /// The board's name in the device tree, such as `Raspberry Pi 4 Model B Rev 1.1`; `nil` on machines without one.
     var board: String?
     var radio = RadioFacts()

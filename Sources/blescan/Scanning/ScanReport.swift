@@ -153,10 +153,10 @@ actor ScanReport {
 
     private func take(_ notice: ScanNotice) {
         switch notice {
-        case .stalled(let count):
+        case .stalled(let count, let time):
             restarts += 1
             let again = count > 1 ? ", for the \(count). time in a row" : ""
-            note("\(adapter) has heard nothing for 90 s; the scan was started again\(again)")
+            note("\(adapter) has heard nothing for \(time.components.seconds) s; the scan was started again\(again)")
         case .retrying(_, let pause):
             report("retrying", "\(adapter) could not resume the scan; the next attempt follows in \(pause)")
         case .adapterLost, .adapterBack, .disturbed, .resumed: break

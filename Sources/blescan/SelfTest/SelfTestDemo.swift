@@ -75,6 +75,7 @@ extension SelfTestMachine {
                         index: adapter.index, name: adapter.name, address: adapter.address.description,
                         isUp: adapter.isUp, isRunning: adapter.isRunning, bus: "virtual")
                 }
+                facts.codedPHYDefects = Set(facts.radio.adapters.map(\.name).filter { system.hasDefectiveCodedPHY($0) })
                 facts.radio.openers = []
                 return facts
             },

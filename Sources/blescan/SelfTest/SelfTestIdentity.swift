@@ -147,7 +147,7 @@ struct SelfTestCapabilities: Hashable, Sendable {
     /// The responses to the queries that it lists.
     var replies: [HCIOpcode: SelfTestChannel.Reply] = [:]
     /// Whether the driver does not use the coded PHY that it announces.
-    var isOlderIntel = false
+    var hasDefectiveCodedPHY = false
 
     func judged() -> SelfTestJudgement {
         guard let features, let commands else {
@@ -189,7 +189,7 @@ struct SelfTestCapabilities: Hashable, Sendable {
             case .notSent, .gone: judgement.remark("\(query.opcode) could not be sent")
             }
         }
-        if isOlderIntel, features.contains(.coded) { judgement.quirk("W13") }
+        if hasDefectiveCodedPHY, features.contains(.coded) { judgement.quirk("W13") }
         return judgement
     }
 
@@ -238,7 +238,7 @@ extension SelfTestRunner {
             measured.replies[query.opcode] = try await access.ask(
                 HCICommandPacket(opcode: query.opcode, parameters: []))
         }
-        measured.isOlderIntel = ControllerLog(facts.kernelMessages ?? [], adapter: adapter.name).isOlderIntel
+        measured.hasDefectiveCodedPHY = Check.hasDefectiveCodedPHY(adapter, facts)
         controller.reported(measured.features, measured.commands)
         report.capabilities = measured.capabilities
         if measured.features != nil {

@@ -114,7 +114,7 @@ import Testing
         #expect(await bench.sent.last == .leCreateConnectionCancel)
     }
 
-    @Test func aLinkThatFailsToBeEstablishedIsTriedAgain() async throws {
+    @Test(.row("W41")) func aLinkThatFailsToBeEstablishedIsTriedAgain() async throws {
         let bench = try await AdapterBench()
         await reachable(bench)
         await bench.controller.set {
@@ -127,7 +127,7 @@ import Testing
     }
 
     /// Both events wait, and the end may be read first: no socket is to be had for a link that is gone.
-    @Test func aLinkThatEndsAtOnceIsRetried() async throws {
+    @Test(.row("W41")) func aLinkThatEndsAtOnceIsRetried() async throws {
         try await VirtualTime.run { time in
             let bench = try await AdapterBench(loop: time.loop)
             await reachable(bench)

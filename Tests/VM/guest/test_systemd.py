@@ -1,4 +1,4 @@
-"""Kernel tests of the packaged service (Docs/packaging/blescan.service) under this machine's systemd.
+"""Kernel tests of the packaged units (Docs/packaging) under this machine's systemd: the service, and the helper for recovery with its socket.
 
 systemd is the first process of a namespace here, with the unmodified packaged unit and empty targets around it.
 confined.py attempts in its place what the service must not do: the same unit with another program.
@@ -14,6 +14,7 @@ from harness import *
 
 ROOT = Path(__file__).resolve().parents[3]
 UNIT = ROOT / "Docs" / "packaging" / "blescan.service"
+RECOVER, HELPER_SOCKET = os.environ["BAREBLE_RECOVER"], Path("/run/bareble/recover.socket")
 UNITS = Path("/run/vm/units")
 OUTPUT = Path("/run/vm/service")
 PLAIN = f"[Service]\nStandardOutput=append:{OUTPUT}/%n.out\nStandardError=append:{OUTPUT}/%n.err\n"  # no journal here
@@ -53,10 +54,13 @@ class ServiceManager:
     def ask(self, *command):
         return self.run("systemctl", *command)
 
-    def start(self, name, text):
+    def add(self, name, text):
         (UNITS / name).write_text(text)
         (UNITS / f"{name}.d").mkdir(exist_ok=True)
         (UNITS / f"{name}.d" / "output.conf").write_text(PLAIN)
+
+    def start(self, name, text):
+        self.add(name, text)
         self.ask("daemon-reload")
         return self.ask("start", name)
 
@@ -155,6 +159,40 @@ def what_the_packaged_service_needs_not_it_cannot_do():
         same(found["processes"], [], "processes that it sees")
         same(int(found["rights"]["CapBnd"], 16), RAW | ADMIN, "rights that it could ever have")
         return f"{len(found['attempts']) - len(done)} attempts refused"
+
+
+@test
+def the_packaged_helper_takes_a_step_under_systemd():
+    """By hand, and started by its socket, with the restrictions of its own unit. Only root's group may connect, as the package comes."""
+    program, folder = Path("/usr/sbin/bareble-recover"), HELPER_SOCKET.parent
+    shutil.copy(RECOVER, program)
+    program.chmod(0o755)
+    shutil.rmtree(folder, ignore_errors=True)
+    by_hand = subprocess.run(["sh", "-c", f"umask 077; exec {program} power hci0"], capture_output=True, text=True, timeout=PATIENCE)
+    same((by_hand.returncode, by_hand.stdout), (0, "hci0: power is done; the adapter is on\n"), f"by hand: {by_hand.stderr}")
+    same(folder.stat().st_mode & 0o777, 0o755, "who may reach the socket in the folder of the records")
+    information = bytearray(92)
+    with socket.socket(31, socket.SOCK_RAW, 1) as raw:
+        fcntl.ioctl(raw, HCI_INFORMATION, information)
+    address = ":".join(f"{byte:02X}" for byte in reversed(information[10:16]))
+    with ServiceManager() as manager:
+        name = "bareble-recover.socket"
+        manager.add("bareble-recover@.service", UNIT.with_name("bareble-recover@.service").read_text())
+        (UNITS / name).write_text(UNIT.with_name(name).read_text())
+        manager.ask("daemon-reload")
+        manager.ask("start", name)
+        until(HELPER_SOCKET.is_socket, f"there is no socket: {manager.show(name, 'ActiveState', 'Result')}")
+        status = HELPER_SOCKET.stat()
+        same((status.st_uid, status.st_gid, status.st_mode & 0o777), (0, 0, 0o660), "who may connect")
+        for request, response in (f"power {address}", "done"), ("power 02:00:00:00:00:99", "gone"):
+            with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as client:
+                client.settimeout(PATIENCE)
+                client.connect(str(HELPER_SOCKET))
+                client.send(request.encode())
+                same(client.recv(600).decode(), response, f"the response to {request}, {[said(f.stem) for f in OUTPUT.glob('bareble-*.err')]}")
+        manager.ask("stop", name)
+    records = sorted(path.name for path in folder.glob("recover-*"))
+    same(records, [f"recover-{address.replace(':', '')}{end}" for end in ("", ".lock")], "the records of steps")
 
 
 if __name__ == "__main__":

@@ -102,6 +102,23 @@ import Testing
         #expect(unknown.output.contains("masked-reports"))
     }
 
+    /// The kernel's messages from the set-up of an adapter are soon gone; the identifiers of its device stay.
+    @Test(
+        .row("W13"),
+        arguments: [
+            ("usb:v8087p0029d0001dcE0dsc01dp01icE0isc01ip01in00", true),
+            ("usb:v8087p0032d0000dcE0dsc01dp01icE0isc01ip01in00", false),
+        ]) func aCodedPHYThatDoesNotWorkIsNamedByTheDevice(_ modalias: String, _ isDefective: Bool) async throws
+    {
+        let machine = try FakeMachine()
+        try machine.usb("hci0", "8087:0029", control: "on", status: "active")
+        let interface = "sys/devices/pci0000:00/0000:00:14.0/usb1/1-hci0/1-hci0:1.0"
+        try machine.write(interface + "/modalias", modalias + "\n")
+        let outcome = try await machine.doctor()
+        let remark = "coded PHY (which the kernel's driver takes for broken on this controller)"
+        #expect(outcome.output.contains(remark) == isDefective)
+    }
+
     /// Only the kernel can have begun a scan with legacy commands where no program has a raw socket.
     @Test func aScannerWithLegacyCommandsIsNotTheKernel() async throws {
         let name = "a kernel that scans with legacy commands where extended ones are listed"

@@ -6,10 +6,15 @@ enum BuiltProgram {
     /// The program is in the build's folder, next to the test bundle; `BAREBLE_BLESCAN` names another one.
     static let url: URL = {
         if let path = ProcessInfo.processInfo.environment["BAREBLE_BLESCAN"] { return URL(filePath: path) }
-        let places = CommandLine.arguments.filter { $0.hasSuffix(".xctest") } + CommandLine.arguments.prefix(1)
-        let candidates = places.map { URL(filePath: $0).deletingLastPathComponent().appending(path: "blescan") }
-        return candidates.first { FileManager.default.isExecutableFile(atPath: $0.path) } ?? URL(filePath: "blescan")
+        return program("blescan")
     }()
+
+    /// A program of the package, in the build's folder.
+    static func program(_ name: String) -> URL {
+        let places = CommandLine.arguments.filter { $0.hasSuffix(".xctest") } + CommandLine.arguments.prefix(1)
+        let candidates = places.map { URL(filePath: $0).deletingLastPathComponent().appending(path: name) }
+        return candidates.first { FileManager.default.isExecutableFile(atPath: $0.path) } ?? URL(filePath: name)
+    }
 
     /// Runs it to its end.
     static func run(

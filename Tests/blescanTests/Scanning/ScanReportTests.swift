@@ -91,6 +91,25 @@ import Testing
         #expect(notes.all.first == "hci0 has heard nothing for 90 s; the scan was started again")
     }
 
+    /// Where much was heard in the last minutes, silence is noticed sooner.
+    @Test func theTimeOfASilenceIsNamed() async throws {
+        let (reader, notes) = (Reader(), Notes())
+        try await VirtualTime.run { time in
+            let radio = VirtualRadio(time: time)
+            let belt = await radio.add(.heartRate)
+            let central = Central(radio: radio)
+            let report = report(central, to: LineOutput(reader.writing), notes)
+            let leaving = time.task {
+                try await time.clock.sleep(for: .seconds(700))
+                await radio.remove(belt)
+            }
+            _ = try await report.run(
+                central.scan(.any, .balanced, duration: .seconds(755)), each: .device, heartbeat: nil)
+            try await leaving.value
+        }
+        #expect(notes.all == ["hci0 has heard nothing for 30 s; the scan was started again"])
+    }
+
     @Test func theHeartCountsWhatIsHeard() async throws {
         let (reader, notes) = (Reader(), Notes())
         try await VirtualTime.run { time in

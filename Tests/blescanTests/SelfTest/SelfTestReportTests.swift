@@ -1,5 +1,6 @@
 import BLECore
 import Foundation
+import TestSupport
 import Testing
 
 @testable import blescan
@@ -65,6 +66,18 @@ import Testing
         #expect((check["values"] as? [String: Any])?["reports"] as? Int == 3)
         #expect(text.contains(#""statuses":{"0x200c":[0,null]}"#))
         #expect(text.contains(#"{"id":"W18","confidence":"observed","workaround":"#))
+    }
+
+    /// A row that only the self-test can see is not one that the doctor names.
+    @Test func everyRowOfACheckHasAdviceOfItsOwn() throws {
+        let folder = "blescan/SelfTest/"
+        let checks = try RepositoryFiles.sources(of: ["blescan"]).filter { source in
+            source.path.hasPrefix(folder) && source.path != folder + "SelfTestQuirk.swift"
+        }
+        let rows = Set(checks.flatMap { check in check.text.matches(of: /"(W\d\d)"/).map { String($0.output.1) } })
+        #expect(rows.isSuperset(of: ["W01", "W23", "W46"]))
+        let unknown = SelfTestQuirk("W00").workaround
+        for row in rows.sorted() { #expect(SelfTestQuirk(row).workaround != unknown, "\(row)") }
     }
 
     @Test func aRedactedReportContainsNoNamesOrAddresses() {

@@ -50,7 +50,7 @@ import Testing
         "wcn3990": (.remark, ["S03": ["W06"], "S05": ["W04"], "S12": ["W05"]]),
         "bcm43438": (.remark, ["S12": ["W38"]]), "raspberryPiGoneDeaf": (.unfit, ["S07": ["W29"]]),
         "rtl8761buGoneDeaf": (.unfit, ["S07": ["W29"]]), "rtl8723bu": (.unfit, ["S07": ["W32"]]),
-        "intelAX200": (.fit, [:]), "intelAX201": (.fit, [:]), "intelAX210": (.fit, [:]),
+        "intelAX200": (.fit, ["S03": ["W13"]]), "intelAX201": (.fit, ["S03": ["W13"]]), "intelAX210": (.fit, [:]),
         "bcm4378": (.remark, ["S07": ["W18"]]),
         "zephyrUSB": (.fit, [:]),
     ]
