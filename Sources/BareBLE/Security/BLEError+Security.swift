@@ -306,6 +306,13 @@ extension BLEError {
                 : "Forget the bond and pair again.")
     }
 
+    /// A task has removed the bond with a peer while that paired.
+    init(forgottenInItsPairing peer: PeerID) {
+        self.init(
+            .bondNotStored, subject: "\(peer)", during: "pair",
+            because: "the bond was forgotten while it was being made", hint: "Pair again.")
+    }
+
     /// The peer does not accept the key of its bond.
     init(bondRejectedBy peer: PeerID, during operation: String, _ status: HCIStatus? = nil) {
         self.init(

@@ -340,13 +340,17 @@ import Testing
         }
     }
 
-    /// Between the end of Pair Device and the disk.
-    @Test func aBondThatIsForgottenAtTheEndOfItsPairingIsNotStored() async throws {
+    /// Between the end of Pair Device and the disk. Of a device with private addresses, the application knows the one on
+    /// the air.
+    @Test(arguments: [false, true]) func aBondThatIsForgottenAtTheEndOfItsPairingIsNotStored(
+        isPrivate: Bool
+    ) async throws {
         try await VirtualTime.run { time in
-            let bench = try await SecurityBench(time)
+            let bench = try await SecurityBench(time, isPrivate: isPrivate)
             let (program, forgetting) = (Lock<Central?>(nil), Lock<Task<Void, any Error>?>(nil))
             var configuration = Configuration()
             configuration.security = SecurityConfiguration(bonds: bench.bonds)
+            configuration.addressHash = { $0.hash }
             let central = Central(configuration, radio: bench.radio) { system in
                 let security = system.security
                 system.security = { descriptor throws(SystemCallError) in
@@ -367,6 +371,58 @@ import Testing
             #expect(try await central.bonds().isEmpty)
             #expect(await bench.radio.longTermKeys().isEmpty)
             await link.disconnect()
+        }
+    }
+
+    /// After the last look at what was forgotten, and before the disk.
+    @Test func aBondThatIsForgottenWhileItWaitsForTheDiskIsNotKept() async throws {
+        try await VirtualTime.run { time in
+            let (adapter, peer) = (Lock<Adapter?>(nil), Lock<PeerID?>(nil))
+            let bench = try await SecurityBench(
+                time,
+                configure: { security in
+                    // It is asked for the time right before the bond is stored.
+                    security.timeOfDay = {
+                        if let adapter = adapter.withLock({ $0.take() }), let peer = peer.withLock({ $0.take() }) {
+                            adapter.assumeIsolated { $0.assumeForgotten(peer) }
+                        }
+                        return 1
+                    }
+                })
+            let link = try await bench.central.connect(bench.id)
+            let used = await bench.central.adapter
+            adapter.withLock { $0 = used }
+            peer.withLock { $0 = bench.id }
+            await #expect(throws: error(.bondNotStored)) { try await link.pair() }
+            #expect(try await bench.central.bonds().isEmpty)
+            #expect(await bench.radio.longTermKeys().isEmpty)
+            await link.disconnect()
+            try await bench.pair()
+            #expect(try await bench.central.bonds().map(\.peer) == [bench.id])
+        }
+    }
+
+    /// By its application, also after the last look at what was forgotten.
+    @Test func aBondThatIsForgottenWhileItsCentralPairsIsNotKept() async throws {
+        let adapter = Lock<Adapter?>(nil)
+        let configure: @Sendable (inout Configuration) -> Void = { configuration in
+            configuration.security?.timeOfDay = {
+                if let adapter = adapter.withLock({ $0.take() }) {
+                    adapter.assumeIsolated { $0.assumePairingCentralIsForgotten() }
+                }
+                return 1
+            }
+        }
+        try await PairingBench.run(maximumCentrals: 16, configure) { bench in
+            try await bench.local.allowPairing(.justWorks)
+            let phone = try await bench.connect()
+            let used = await bench.central.adapter
+            adapter.withLock { $0 = used }
+            try await bench.pair(phone)
+            #expect(await bench.failures().map(\.code) == [.bondNotStored])
+            #expect(await bench.paired().isEmpty)
+            #expect(try await bench.central.bonds().isEmpty)
+            #expect(await bench.radio.longTermKeys().isEmpty)
         }
     }
 
@@ -521,5 +577,13 @@ import Testing
             #expect(read == state)
             #expect(read.peers.first.map { Session.Options($0).connect.security } == .bonded)
         }
+    }
+}
+
+extension Adapter {
+    fileprivate func assumeForgotten(_ peer: PeerID) { security.pairing.forget(peer) }
+
+    fileprivate func assumePairingCentralIsForgotten() {
+        if let peer = security.centrals.pairing?.link.peer { security.centrals.forget(peer) }
     }
 }
