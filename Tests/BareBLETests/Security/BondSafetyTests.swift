@@ -340,6 +340,35 @@ import Testing
         }
     }
 
+    /// One of the lost bonds may be the device's, whose address another one may use.
+    @Test func afterBondsWereDamagedNoPeerIsPairedOnDemand() async throws {
+        try await VirtualTime.run { time in
+            let folder = try Folder()
+            let name = "\(VirtualRadio.address(of: 0))".filter { $0 != ":" } + ".bonds"
+            let isWritten = FileManager.default.createFile(
+                atPath: "\(folder.path)/\(name)", contents: Data("no bonds".utf8),
+                attributes: [.posixPermissions: 0o600])
+            #expect(isWritten)
+            let bench = try await SecurityBench(
+                time, bonds: try BondStore(directory: folder.path), configure: { $0.onDemand = PairingOptions() })
+            let link = try await bench.central.connect(bench.id)
+            for _ in 1...2 {
+                do {
+                    _ = try await link.read(0xFFF1)
+                    Issue.record("it is protected")
+                } catch let failure as BLEError {
+                    #expect(failure.code == .insufficientSecurity)
+                    #expect(failure.hint?.contains("stored bonds were damaged") == true)
+                }
+            }
+            #expect(await bench.device.pairingCount == 0)
+            // A person has decided.
+            try await link.pair()
+            #expect(try await link.read(0xFFF1) == [7])
+            await link.disconnect()
+        }
+    }
+
     /// Between the end of Pair Device and the disk. Of a device with private addresses, the application knows the one on
     /// the air.
     @Test(arguments: [false, true]) func aBondThatIsForgottenAtTheEndOfItsPairingIsNotStored(
