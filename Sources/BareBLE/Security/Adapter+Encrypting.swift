@@ -338,17 +338,25 @@ extension Adapter {
         return ConnectTarget(peer: identity, address: address, isBonded: true, means: means, required: required)
     }
 
-    /// Refuses a private address where nothing can tell whether it is a bonded peer's: its link would be in clear.
+    /// Refuses a private address that may be a bonded peer's, where nothing can tell whose it is: its link would be in
+    /// clear.
     private func checkIsStranger(
         _ address: PeerID, _ demand: ConnectOptions.SecurityDemand
     ) throws(BLEError) {
-        guard demand != .none, address.kind == .resolvablePrivate, security.addressHash == nil,
+        guard demand != .none, address.kind == .resolvablePrivate,
             bonds.records.contains(where: { $0.resolvingKey != nil })
         else { return }
+        if security.addressHash == nil {
+            throw BLEError(
+                .notSupported, subject: "\(address)", during: "connect",
+                because: "that may be the private address of a bonded device, and this program cannot resolve it",
+                hint: "Set `Configuration.addressHash` to `{ $0.hash }`, with `import BareBLECrypto`.")
+        }
+        guard scan.isAmbiguous(address) else { return }
         throw BLEError(
-            .notSupported, subject: "\(address)", during: "connect",
-            because: "that may be the private address of a bonded device, and this program cannot resolve it",
-            hint: "Set `Configuration.addressHash` to `{ $0.hash }`, with `import BareBLECrypto`.")
+            .notBonded, subject: "\(address)", during: "connect",
+            because: "several bonded devices have the key of this private address, so that its bond is not known",
+            hint: "Forget all but one of those whose `Bond.resolvesPrivateAddresses` is false.")
     }
 
     /// Listens for a bonded peer that may use private addresses, unless it was heard a moment ago.

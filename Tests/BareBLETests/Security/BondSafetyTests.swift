@@ -340,6 +340,27 @@ import Testing
         }
     }
 
+    /// Its link would be in clear, whichever of the two it is.
+    @Test(.row("S08")) func anAddressThatTwoBondedDevicesMayHaveIsNotConnectedTo() async throws {
+        try await VirtualTime.run { time in
+            let bench = try await SecurityBench(time, isPrivate: true)
+            try await bench.pair()
+            let store = try bench.bonds.open(adapter: VirtualRadio.address(of: 0))
+            let records = try store.load().records
+            let bonded = try #require(records.first)
+            _ = try store.save(
+                RecordedBonds.numbered(1).with(identityKey: bonded.identityKey), isForStorage: true)
+            let address = try #require(await bench.radio.rotateAddress(of: bench.device))
+            let requests = await bench.device.requestCount
+            let central = SecurityBench.central(bench.radio, bench.bonds)
+            let refused = await #expect(throws: BLEError.self) { _ = try await central.connect(address) }
+            #expect(refused?.code == .notBonded)
+            #expect(refused?.reason.contains("several bonded devices") == true)
+            #expect(await bench.device.requestCount == requests)
+            #expect(await !bench.device.isConnected)
+        }
+    }
+
     /// One of the lost bonds may be the device's, whose address another one may use.
     @Test func afterBondsWereDamagedNoPeerIsPairedOnDemand() async throws {
         try await VirtualTime.run { time in
