@@ -74,6 +74,7 @@ extension Adapter {
             security: { descriptor in self.assumeIsolated { $0.linkSecurity(of: link, descriptor) } },
             bond: { self.assumeIsolated { $0.bond(of: link) } },
             isPeerBonded: { self.assumeIsolated { $0.isBonded(with: link.peer) } },
+            bondDamage: { self.assumeIsolated { $0.security.bonds.damage } },
             missingBond: { subject, operation in
                 self.assumeIsolated { $0.missingBondError(of: link, subject, during: operation) }
             },

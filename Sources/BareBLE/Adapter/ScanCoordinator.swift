@@ -317,6 +317,9 @@ final class ScanCoordinator {
     /// Returns the identity of the device that uses a private address; `nil` for every other address.
     func identity(of peer: PeerID) -> PeerID? { resolver.identity(of: peer) }
 
+    /// Whether more than one bonded device could have made a private address.
+    func isAmbiguous(_ address: PeerID) -> Bool { resolver.resolution(of: address) == .ambiguous }
+
     /// Returns the address that a device was heard with last, by its identity or by that address; `nil` for one that no
     /// scan has heard, or not for long.
     func addressOnAir(of peer: PeerID) -> PeerID? { table.newest(of: peer)?.peer }

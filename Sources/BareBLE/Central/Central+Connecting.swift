@@ -16,7 +16,8 @@ extension Central {
     /// - Throws: `BLEError` with `.timedOut` if the peer was not heard, `.connectFailed`, `.busy` (it is already
     ///   connected, or has a session), `.bondRejected` (a bonded peer does not accept the key), `.notBonded`,
     ///   `.keyTooShort`, `.adapterShared` (another program removes the keys of bonds from the kernel, or is not allowed
-    ///   by `SecurityConfiguration.sharing`), `.adapterMismatch` (the bond is for other hardware), `.lowEnergyOff`,
+    ///   by `SecurityConfiguration.sharing`), `.adapterMismatch` (the bond is for other hardware), `.notSupported`
+    ///   (a private address that may be a bonded peer's, without `Configuration.addressHash`), `.lowEnergyOff`,
     ///   `.noAdapter`, `.adapterDown`, `.blocked`, `.unsupported`, `.invalidArgument`, `.cancelled`, and the codes of
     ///   `Peripheral.pair(_:)` if the options demand that. After an error the attempt is over: the peer is not
     ///   connected later.

@@ -107,7 +107,9 @@ public struct Configuration: Sendable {
     /// Spec: Database Hash, Core Vol 3 Part G, 7.3.1.
     public var databaseHash: (@Sendable (_ message: DatabaseHashMessage) -> [UInt8])?
     /// Computes the hash by which a bonded device is recognized under the private addresses that it uses; `nil`
-    /// recognizes only devices that advertise with their identity address.
+    /// recognizes only devices that advertise with their identity address. Where a bond has an identity resolving key,
+    /// connects to resolvable private addresses fail with `.notSupported` then, because a link to the bonded device
+    /// would be in clear, unless they demand `ConnectOptions.SecurityDemand.none`.
     ///
     /// With `import BareBLECrypto` it is `{ $0.hash }`. It is computed once for each new address that a scan hears and
     /// each bond with an identity resolving key, on the event loop, so it must return quickly.

@@ -51,6 +51,8 @@ package struct LinkControls: Sendable {
     let bond: @Sendable () -> BondID?
     /// Whether there is a bond with the peer, also where it is not used on the link. To be called on the loop.
     let isPeerBonded: @Sendable () -> Bool
+    /// Why bonds could not be read, if some could not: the peer may have had one. To be called on the loop.
+    let bondDamage: @Sendable () -> BLEError?
     /// Returns the error for an operation that needs a bond with the peer where none is used on the link, by the names
     /// of the peer and of the operation. To be called on the loop.
     let missingBond: @Sendable (String, String) -> BLEError

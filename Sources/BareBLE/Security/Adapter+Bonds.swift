@@ -88,6 +88,7 @@ extension Adapter {
         try await readBonds(during: operation)
         let identity = identity(of: peer) ?? peer
         security.pairing.forget(identity)
+        security.centrals.forget(identity)
         try await bonds.forget(identity, during: operation)
         _ = coordinator.takeRejection(by: identity)
         // The bond is gone, whatever follows.

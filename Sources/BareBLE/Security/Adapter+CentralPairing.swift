@@ -222,6 +222,10 @@ extension Adapter {
         if let link = centrals.pairing?.link, isConnected(outcome.identity, besides: link) {
             return perform(coordinator.centralIdentityIsConnected())
         }
+        if centrals.isForgotten(outcome.identity) {
+            centrals.stored(BLEError(forgottenInItsPairing: outcome.identity))
+            return perform(coordinator.centralStored(false))
+        }
         let record = BondRecord(outcome, name: nil, bondedAt: configuration.timeOfDay())
         // Not the bond of any identity that the central may claim.
         let replaced = client.hasBond ? identity(of: client.peer) ?? client.peer : nil
@@ -237,6 +241,11 @@ extension Adapter {
     private func store(_ record: BondRecord, replacing replaced: PeerID?) async {
         do throws(BLEError) {
             let stored = try await bonds.save(record, replacing: replaced, during: "store the bond")
+            // It may have been forgotten before it had its turn at the disk.
+            if centrals.isForgotten(stored.identity) {
+                try await bonds.forget(stored.identity, during: Self.forgetting)
+                throw BLEError(forgottenInItsPairing: stored.identity)
+            }
             if let address { security.report(.bonded(Bond(stored, adapter: address))) }
             perform(coordinator.centralStored(true))
         } catch {

@@ -303,13 +303,15 @@ extension Adapter {
     /// - Throws: `BLEError` with `.notBonded` where a bond is demanded, and for one whose key cannot be used;
     ///   `.adapterMismatch` for one that is for other hardware; `.adapterShared` where the adapter is not to be shared;
     ///   `.keyTooShort` for a bond whose key is too short by now; `.notPermitted` where its key may not be used;
-    ///   `.pairingFailed` for a bond that is weaker than a pairing would have to be.
+    ///   `.pairingFailed` for a bond that is weaker than a pairing would have to be; `.notSupported` for a private
+    ///   address that may be a bonded peer's and cannot be resolved.
     func target(_ address: PeerID, _ demand: ConnectOptions.SecurityDemand) throws(BLEError) -> ConnectTarget {
         let identity = identity(of: address) ?? address
         guard let configuration = bonds.configuration, let record = bonds.record(of: identity) else {
             if demand == .bonded {
                 throw missingBondError("\(address)", during: "connect")
             }
+            try checkIsStranger(address, demand)
             return ConnectTarget(peer: address, address: address, isBonded: false, means: nil, required: nil)
         }
         let means = encryptionMeans
@@ -334,6 +336,27 @@ extension Adapter {
         }
         let required = RequiredEncryption(record, minimumKeySize: configuration.minimumKeySize)
         return ConnectTarget(peer: identity, address: address, isBonded: true, means: means, required: required)
+    }
+
+    /// Refuses a private address that may be a bonded peer's, where nothing can tell whose it is: its link would be in
+    /// clear.
+    private func checkIsStranger(
+        _ address: PeerID, _ demand: ConnectOptions.SecurityDemand
+    ) throws(BLEError) {
+        guard demand != .none, address.kind == .resolvablePrivate,
+            bonds.records.contains(where: { $0.resolvingKey != nil })
+        else { return }
+        if security.addressHash == nil {
+            throw BLEError(
+                .notSupported, subject: "\(address)", during: "connect",
+                because: "that may be the private address of a bonded device, and this program cannot resolve it",
+                hint: "Set `Configuration.addressHash` to `{ $0.hash }`, with `import BareBLECrypto`.")
+        }
+        guard scan.isAmbiguous(address) else { return }
+        throw BLEError(
+            .notBonded, subject: "\(address)", during: "connect",
+            because: "several bonded devices have the key of this private address, so that its bond is not known",
+            hint: "Forget all but one of those whose `Bond.resolvesPrivateAddresses` is false.")
     }
 
     /// Listens for a bonded peer that may use private addresses, unless it was heard a moment ago.

@@ -230,9 +230,7 @@ extension Adapter {
             return perform(coordinator.stored(false))
         }
         if security.pairing.isForgotten(outcome.identity) {
-            let reason = BLEError(
-                .bondNotStored, subject: "\(outcome.identity)", during: "pair",
-                because: "the bond was forgotten while it was being made", hint: "Pair again.")
+            let reason = BLEError(forgottenInItsPairing: outcome.identity)
             _ = security.pairing.stored(.failure(reason), for: context.waiter)
             return perform(coordinator.stored(false))
         }
@@ -247,6 +245,11 @@ extension Adapter {
     private func store(_ record: BondRecord, replacing replaced: PeerID?, for waiter: UInt64) async {
         do throws(BLEError) {
             let stored = try await bonds.save(record, replacing: replaced, during: "store the bond")
+            // It may have been forgotten before it had its turn at the disk.
+            if security.pairing.isForgotten(stored.identity) {
+                try await bonds.forget(stored.identity, during: Self.forgetting)
+                throw BLEError(forgottenInItsPairing: stored.identity)
+            }
             if let address { security.report(.bonded(Bond(stored, adapter: address))) }
             guard security.pairing.stored(.success(stored), for: waiter) else { return }
             perform(coordinator.stored(true))

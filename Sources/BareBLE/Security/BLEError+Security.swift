@@ -306,6 +306,21 @@ extension BLEError {
                 : "Forget the bond and pair again.")
     }
 
+    /// A task has removed the bond with a peer while that paired.
+    init(forgottenInItsPairing peer: PeerID) {
+        self.init(
+            .bondNotStored, subject: "\(peer)", during: "pair",
+            because: "the bond was forgotten while it was being made", hint: "Pair again.")
+    }
+
+    /// No peer is paired for a call that it refuses, because bonds were damaged.
+    init(notPairedOnDemandAfter damage: BLEError) {
+        self.init(
+            .unusableState, subject: damage.subject, during: "pair",
+            because: "stored bonds were damaged, and the device may have had one of them",
+            hint: "If it is the right device, call `Peripheral.pair`, or run `blescan pair`.")
+    }
+
     /// The peer does not accept the key of its bond.
     init(bondRejectedBy peer: PeerID, during operation: String, _ status: HCIStatus? = nil) {
         self.init(

@@ -66,6 +66,8 @@ final class BondedDevices: @unchecked Sendable {
     private var omissions: Set<BondRules.KeyLists.Omission> = []
     private var signers = BondSigners()
     private let acceptedSignatures = AcceptedSignatures()
+    /// Why bonds of this run could not be read, if some could not: peers without a bond may have had one.
+    private(set) var damage: BLEError?
     /// Called after the records have changed.
     private var changeHandler: (@Sendable () -> Void)?
 
@@ -353,6 +355,7 @@ final class BondedDevices: @unchecked Sendable {
         } else if case .opening = state {
             state = .closed
         }
+        if let found = outcome.contents?.damage { damage = found }
         if let contents = outcome.contents, contents.records != stored { use(contents.records) }
         isWorking = false
         workers.resumeAll()

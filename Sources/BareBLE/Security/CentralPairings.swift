@@ -8,6 +8,7 @@ internal import BLECore
 // - While a central pairs, its link has no bond: an earlier one is not the one whose key is being made. A link on which
 //   a pairing has failed has none until it ends: the link may be encrypted with a key that belongs to no bond.
 // - A pairing keeps the options that it began with.
+// - A bond that is forgotten while its central pairs is not stored afterwards.
 
 /// A central on a served link.
 struct ServedCentral: Sendable {
@@ -48,6 +49,8 @@ final class CentralPairings {
     private var refusals: Set<Refusal> = []
     /// Why the bond of the pairing that runs was not stored.
     private var storeFailure: BLEError?
+    /// The peers whose bonds were forgotten since that pairing began.
+    private var forgotten: Set<PeerID> = []
 
     /// Serves the centrals of an owner.
     func begin(for owner: ObjectIdentifier, _ host: Host) {
@@ -75,11 +78,26 @@ final class CentralPairings {
 
     /// A central begins to pair, or is asked about again; returns the options of its pairing.
     func begin(_ central: ServedCentral) -> CentralPairingOptions? {
-        if current == nil, let options { current = (central, options) }
+        if current == nil, let options {
+            current = (central, options)
+            forgotten = []
+        }
         return current?.options
     }
 
     func stored(_ failure: BLEError) { storeFailure = failure }
+
+    /// The bond with a peer is about to be forgotten.
+    func forget(_ identity: PeerID) {
+        if current != nil { forgotten.insert(identity) }
+    }
+
+    /// Whether the bond that a central makes was forgotten since it began to pair: by its identity, or by the address
+    /// of its link.
+    func isForgotten(_ identity: PeerID) -> Bool {
+        guard let link = current?.central.link else { return false }
+        return forgotten.contains(identity) || forgotten.contains(link.peer)
+    }
 
     /// Ends the pairing that runs; returns its central and options, and why its bond was not stored.
     ///

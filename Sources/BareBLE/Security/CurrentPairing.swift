@@ -75,8 +75,12 @@ final class CurrentPairing {
     /// The bond with a peer is about to be forgotten.
     func forget(_ identity: PeerID) { forgotten.insert(identity) }
 
-    /// Whether the bond with a peer was forgotten since the pairing began.
-    func isForgotten(_ identity: PeerID) -> Bool { forgotten.contains(identity) }
+    /// Whether the bond with a peer was forgotten since the pairing began: by its identity, or by the address of the
+    /// link, which is all that is known of a new peer with private addresses.
+    func isForgotten(_ identity: PeerID) -> Bool {
+        if let context, forgotten.contains(context.peer) || forgotten.contains(context.identity) { return true }
+        return forgotten.contains(identity)
+    }
 
     /// The disk has stored the bond of a task's pairing, or has not; `false` if that pairing has ended.
     func stored(_ result: Result<BondRecord, BLEError>, for waiter: UInt64) -> Bool {

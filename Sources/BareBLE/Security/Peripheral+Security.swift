@@ -6,6 +6,7 @@ internal import BLELinux
 // Invariants
 // - A link that has been encrypted ends when it no longer is, before another packet is delivered.
 // - Pairing on demand happens once on a link for each level that the peer requires. Then calls fail, with the reason.
+//   It does not happen in a run whose bonds were damaged.
 
 /// The security of a link, as its peripheral follows it.
 final class LinkProtection {
@@ -158,6 +159,11 @@ extension Peripheral {
         else { return false }
         let isBonded = controls?.bond() != nil
         guard !isBonded, !security.isEncrypted else { return false }
+        if let damage = controls?.bondDamage() {
+            // One of the lost bonds may be the peer's, whose address another device may use.
+            protection.failed(request.level, BLEError(notPairedOnDemandAfter: damage))
+            return false
+        }
         let pairing = Task(executorPreference: loop) { () async -> BLEError? in
             do throws(BLEError) {
                 try await self.pair(options)

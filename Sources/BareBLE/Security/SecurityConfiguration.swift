@@ -29,6 +29,7 @@ public struct SecurityConfiguration: Sendable {
     /// It happens once on a link for each level that the peer requires, and never for a peer that is bonded: its calls
     /// fail with `BLEError.Code.insufficientSecurity`, because a better key needs a new pairing. Where the peer or a
     /// user refuses the pairing, the call fails with `.pairingRefused`; after a wrong passkey with `.wrongPasskey`.
+    /// Nor does it happen in a run that has found stored bonds damaged: the peer may have had one of them.
     public var onDemand: PairingOptions?
     /// The length of the shortest key that is accepted, 7 to 16 bytes.
     public var minimumKeySize = 16

@@ -60,6 +60,7 @@ import Testing
         do {
             var configuration = Configuration()
             configuration.security = SecurityConfiguration(bonds: try BondStore(directory: "/var/lib/door"))
+            configuration.addressHash = { $0.hash }
             let central = Central(configuration)
             try await central.ready(powerOn: true)
             let agent = PairingAgent(

@@ -340,6 +340,56 @@ import Testing
         }
     }
 
+    /// Its link would be in clear, whichever of the two it is.
+    @Test(.row("S08")) func anAddressThatTwoBondedDevicesMayHaveIsNotConnectedTo() async throws {
+        try await VirtualTime.run { time in
+            let bench = try await SecurityBench(time, isPrivate: true)
+            try await bench.pair()
+            let store = try bench.bonds.open(adapter: VirtualRadio.address(of: 0))
+            let records = try store.load().records
+            let bonded = try #require(records.first)
+            _ = try store.save(
+                RecordedBonds.numbered(1).with(identityKey: bonded.identityKey), isForStorage: true)
+            let address = try #require(await bench.radio.rotateAddress(of: bench.device))
+            let requests = await bench.device.requestCount
+            let central = SecurityBench.central(bench.radio, bench.bonds)
+            let refused = await #expect(throws: BLEError.self) { _ = try await central.connect(address) }
+            #expect(refused?.code == .notBonded)
+            #expect(refused?.reason.contains("several bonded devices") == true)
+            #expect(await bench.device.requestCount == requests)
+            #expect(await !bench.device.isConnected)
+        }
+    }
+
+    /// One of the lost bonds may be the device's, whose address another one may use.
+    @Test func afterBondsWereDamagedNoPeerIsPairedOnDemand() async throws {
+        try await VirtualTime.run { time in
+            let folder = try Folder()
+            let name = "\(VirtualRadio.address(of: 0))".filter { $0 != ":" } + ".bonds"
+            let isWritten = FileManager.default.createFile(
+                atPath: "\(folder.path)/\(name)", contents: Data("no bonds".utf8),
+                attributes: [.posixPermissions: 0o600])
+            #expect(isWritten)
+            let bench = try await SecurityBench(
+                time, bonds: try BondStore(directory: folder.path), configure: { $0.onDemand = PairingOptions() })
+            let link = try await bench.central.connect(bench.id)
+            for _ in 1...2 {
+                do {
+                    _ = try await link.read(0xFFF1)
+                    Issue.record("it is protected")
+                } catch let failure as BLEError {
+                    #expect(failure.code == .insufficientSecurity)
+                    #expect(failure.hint?.contains("stored bonds were damaged") == true)
+                }
+            }
+            #expect(await bench.device.pairingCount == 0)
+            // A person has decided.
+            try await link.pair()
+            #expect(try await link.read(0xFFF1) == [7])
+            await link.disconnect()
+        }
+    }
+
     /// Between the end of Pair Device and the disk.
     @Test func aBondThatIsForgottenAtTheEndOfItsPairingIsNotStored() async throws {
         try await VirtualTime.run { time in
@@ -367,6 +417,61 @@ import Testing
             #expect(try await central.bonds().isEmpty)
             #expect(await bench.radio.longTermKeys().isEmpty)
             await link.disconnect()
+        }
+    }
+
+    /// After the last look at what was forgotten, and before the disk. Of a new device with private addresses, the
+    /// application knows the one on the air.
+    @Test(arguments: [false, true]) func aBondThatIsForgottenWhileItWaitsForTheDiskIsNotKept(
+        isPrivate: Bool
+    ) async throws {
+        try await VirtualTime.run { time in
+            let (adapter, peer) = (Lock<Adapter?>(nil), Lock<PeerID?>(nil))
+            let bench = try await SecurityBench(
+                time, isPrivate: isPrivate,
+                configure: { security in
+                    // It is asked for the time right before the bond is stored.
+                    security.timeOfDay = {
+                        if let adapter = adapter.withLock({ $0.take() }), let peer = peer.withLock({ $0.take() }) {
+                            adapter.assumeIsolated { $0.assumeForgotten(peer) }
+                        }
+                        return 1
+                    }
+                })
+            let link = try await bench.central.connect(bench.id)
+            let used = await bench.central.adapter
+            adapter.withLock { $0 = used }
+            peer.withLock { $0 = bench.id }
+            await #expect(throws: error(.bondNotStored)) { try await link.pair() }
+            #expect(try await bench.central.bonds().isEmpty)
+            #expect(await bench.radio.longTermKeys().isEmpty)
+            await link.disconnect()
+            let bond = try await bench.pair()
+            #expect(try await bench.central.bonds().map(\.peer) == [bond.peer])
+        }
+    }
+
+    /// By its application, also after the last look at what was forgotten.
+    @Test func aBondThatIsForgottenWhileItsCentralPairsIsNotKept() async throws {
+        let adapter = Lock<Adapter?>(nil)
+        let configure: @Sendable (inout Configuration) -> Void = { configuration in
+            configuration.security?.timeOfDay = {
+                if let adapter = adapter.withLock({ $0.take() }) {
+                    adapter.assumeIsolated { $0.assumePairingCentralIsForgotten() }
+                }
+                return 1
+            }
+        }
+        try await PairingBench.run(maximumCentrals: 16, configure) { bench in
+            try await bench.local.allowPairing(.justWorks)
+            let phone = try await bench.connect()
+            let used = await bench.central.adapter
+            adapter.withLock { $0 = used }
+            try await bench.pair(phone)
+            #expect(await bench.failures().map(\.code) == [.bondNotStored])
+            #expect(await bench.paired().isEmpty)
+            #expect(try await bench.central.bonds().isEmpty)
+            #expect(await bench.radio.longTermKeys().isEmpty)
         }
     }
 
@@ -521,5 +626,13 @@ import Testing
             #expect(read == state)
             #expect(read.peers.first.map { Session.Options($0).connect.security } == .bonded)
         }
+    }
+}
+
+extension Adapter {
+    fileprivate func assumeForgotten(_ peer: PeerID) { security.pairing.forget(peer) }
+
+    fileprivate func assumePairingCentralIsForgotten() {
+        if let peer = security.centrals.pairing?.link.peer { security.centrals.forget(peer) }
     }
 }

@@ -30,6 +30,22 @@ import Testing
         }
     }
 
+    /// Its link would be in clear, and nothing would show that.
+    @Test(.row("S01")) func aPrivateAddressThatCannotBeResolvedIsNotTakenForAStrangers() async throws {
+        try await VirtualTime.run { time in
+            let bench = try await SecurityBench(time, isPrivate: true)
+            try await bench.pair()
+            let address = try #require(await bench.radio.rotateAddress(of: bench.device))
+            let requests = await bench.device.requestCount
+            let central = SecurityBench.central(bench.radio, bench.bonds, change: { $0.addressHash = nil })
+            let refused = await #expect(throws: BLEError.self) { _ = try await central.connect(address) }
+            #expect(refused?.code == .notSupported)
+            #expect(refused?.hint?.contains("addressHash") == true)
+            #expect(await bench.device.requestCount == requests)
+            #expect(await !bench.device.isConnected)
+        }
+    }
+
     /// Without CAP_NET_RAW the kernel connects: from 6.19 on to the identity of a bonded peer, which is not on air.
     @Test(.row("S11"), arguments: [true, false]) func theErrorOfTheKernelsConnectNamesPrivateAddresses(
         _ isPrivate: Bool
