@@ -159,7 +159,8 @@ final class ServedLinks: @unchecked Sendable {
 
     /// The services in `handles` have changed.
     func databaseChanged(_ handles: ClosedRange<AttributeHandle>) {
-        records.databaseChanged(handles, services.database, connected: peersInUse)
+        // The records first: a link whose central is proven stores its own after that.
+        records.databaseChanged(handles, services.database)
         for link in inOrder { link.server.databaseChanged(handles) }
     }
 
