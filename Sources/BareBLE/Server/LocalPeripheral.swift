@@ -142,9 +142,10 @@ extension LocalPeripheral {
     /// Services have the same handles in each run of a program that publishes the same ones in the same order.
     ///
     /// - Throws: `BLEError` with `.invalidArgument` for a service that cannot be: one of the two that are there in any
-    ///   case (0x1800, 0x1801), a descriptor that the library adds itself, a value of more than 512 bytes, a fixed
-    ///   value that is writable, an include of a service that is not published, or more attributes than there are
-    ///   handles; `.busy` if the central has another local peripheral.
+    ///   case (0x1800, 0x1801), a descriptor that the library adds itself, a characteristic or descriptor with the UUID
+    ///   of a declaration, a characteristic with that of a descriptor, a value of more than 512 bytes, a fixed value that
+    ///   is writable, an include of a service that is not published, or more attributes than there are handles; `.busy`
+    ///   if the central has another local peripheral.
     @discardableResult
     public func publish(_ service: LocalService) throws(BLEError) -> PublishedService {
         let operation = "publish \(service.uuid)"

@@ -90,6 +90,9 @@ struct Serve: AsyncParsableCommand {
 
     func validate() throws {
         if socket == "" { throw ValidationError("--socket takes the path of a socket.") }
+        if let name, name.utf8.count > ServerDatabase.longestName {
+            throw ValidationError("--name takes \(ServerDatabase.longestName) bytes at most.")
+        }
         if socket != nil, adapter != nil { throw ValidationError("--socket needs no --adapter.") }
         if socket != nil, usesBonds {
             throw ValidationError("a central on a socket cannot pair: leave out --socket, or --pairing and --bonds.")

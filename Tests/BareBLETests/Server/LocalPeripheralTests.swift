@@ -701,6 +701,7 @@ import Testing
                     ]),
                 LocalService(
                     0xFFF0, [LocalCharacteristic(0xFFF1, .read, value: .stored([UInt8](repeating: 0, count: 513)))]),
+                LocalService(0xFFF0, [LocalCharacteristic(0x2803, .read, value: .stored([0]))]),
             ]
             for service in services {
                 let error = await #expect(throws: BLEError.self) { try await bench.local.publish(service) }

@@ -69,6 +69,13 @@ import Testing
         #expect(try store("--bonds", "/b", "--adapter", "hci2") == nil)
     }
 
+    @Test func aNameThatNoCentralCouldReadWholeIsRefused() throws {
+        _ = try Serve.parse(["demo:battery", "--name", String(repeating: "n", count: 248)])
+        #expect(throws: (any Error).self) {
+            try Serve.parse(["demo:battery", "--name", String(repeating: "n", count: 249)])
+        }
+    }
+
     /// The next value of a plan comes after an interval, however many have subscribed.
     @Test func eachSubscriberReceivesEachValue() async throws {
         try await VirtualTime.run { time in
