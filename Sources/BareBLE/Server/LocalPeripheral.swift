@@ -513,13 +513,20 @@ extension LocalPeripheral {
 
     /// Takes all advertisements off air, ends all links that centrals have made, and accepts no others. Sequences of
     /// events end after the last of them.
+    ///
+    /// All links end at the same time: a controller that does not respond delays the call by 2 s for all of them.
     public func stop() async {
         links.close()
         await central.stopUsing(self)
         for advertised in advertisements { await advertised.lease?.stop() }
         await acceptor.end()
         _ = cleanUp.dismiss()
-        for link in links.inbound { await link.peripheral.disconnect() }
+        // Concurrently: each may have to wait for a controller that does not respond.
+        await withTaskGroup(of: Void.self) { group in
+            for link in links.inbound {
+                group.addTask(executorPreference: central.loop) { await link.peripheral.disconnect() }
+            }
+        }
         handOver.drop()
         await handOver.finishRecords()
         serverEvents.finish()
