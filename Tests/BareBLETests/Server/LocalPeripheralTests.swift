@@ -687,6 +687,36 @@ import Testing
         }
     }
 
+    @Test func theApplicationAuthorizesReadsWritesAndSubscriptionsApart() async throws {
+        try await ServerBench.run { bench in
+            let asked = Lock<[String]>([])
+            var settings = LocalPeripheral.Settings(name: "Bench")
+            settings.authorize = { request in
+                let access = request.isSubscription ? "subscribe" : request.isWrite ? "write" : "read"
+                asked.withLock { $0.append("\(access) \(request.characteristic.uuid)") }
+                return access != "write"
+            }
+            let local = LocalPeripheral(settings, on: bench.central)
+            let access = AttributeAccess(AccessRequirement(.open, isAuthorized: true))
+            let value = LocalCharacteristic(0xFFF1, [.read, .write, .notify], value: .stored([7]), access: access)
+            let service = try await local.publish(LocalService(0xFFF0, [value]))
+            let handle = try #require(service.characteristics.first).id
+            let (ours, theirs) = try LinkSocket.pair()
+            let central = RawCentral(
+                id: try await local.attach(descriptor: ours), socket: LinkSocket(adopting: theirs), time: bench.time)
+            #expect(await central.request([0x0A] + handle.bytes) == [0x0B, 7])
+            let refusal: [UInt8] = [0x01, 0x12] + handle.bytes + [0x08]
+            #expect(await central.request([0x12] + handle.bytes + [8]) == refusal)
+            #expect(try await local.value(of: 0xFFF1) == [7])
+            await central.configure(handle, 1)
+            #expect(try await local.update([9], of: 0xFFF1).sentCount == 1)
+            let notification: [UInt8] = [0x1B] + handle.bytes + [9]
+            #expect(await central.receive() == notification)
+            #expect(asked.withLock { $0 } == ["read fff1", "write fff1", "subscribe fff1"])
+            await local.stop()
+        }
+    }
+
     @Test func whatCannotBePublishedIsRefused() async throws {
         try await ServerBench.run { bench in
             let services = [
