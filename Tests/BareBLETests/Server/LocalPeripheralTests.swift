@@ -687,6 +687,31 @@ import Testing
         }
     }
 
+    @Test func commandsAreExecutedInTheirOrderThoughTheFirstIsAuthorizedBefore() async throws {
+        try await ServerBench.run { bench in
+            let taken = Lock<[BluetoothUUID]>([])
+            func handled(_ uuid: BluetoothUUID, _ write: AccessRequirement) -> LocalCharacteristic {
+                LocalCharacteristic(
+                    uuid, .writeWithoutResponse,
+                    value: .handled(write: { _ in taken.withLock { $0.append(uuid) } }),
+                    access: AttributeAccess(write: write))
+            }
+            var settings = LocalPeripheral.Settings(name: "Bench")
+            settings.authorize = { _ in true }
+            let local = LocalPeripheral(settings, on: bench.central)
+            let authorized = AccessRequirement(.open, isAuthorized: true)
+            let service = try await local.publish(
+                LocalService(0xFFF0, [handled(0xFFF1, authorized), handled(0xFFF2, .open)]))
+            let (ours, theirs) = try LinkSocket.pair()
+            let central = RawCentral(
+                id: try await local.attach(descriptor: ours), socket: LinkSocket(adopting: theirs), time: bench.time)
+            for characteristic in service.characteristics { central.send([0x52] + characteristic.id.bytes + [1]) }
+            #expect(await central.receive() == nil)
+            #expect(taken.withLock { $0 } == [0xFFF1, 0xFFF2])
+            await local.stop()
+        }
+    }
+
     @Test func theApplicationAuthorizesReadsWritesAndSubscriptionsApart() async throws {
         try await ServerBench.run { bench in
             let asked = Lock<[String]>([])
