@@ -4,6 +4,7 @@ import BLELinux
 import BareBLE
 import BareBLETestKit
 import Foundation
+import Glibc
 import Testing
 
 @testable import blescan
@@ -101,6 +102,39 @@ import Testing
                 while values.count < 6 { values += try await phone.nextValue().bytes }
                 #expect(values == [1, 2, 1, 2, 1, 2] || values == [2, 1, 2, 1, 2, 1])
             }
+            try await serving.value
+        }
+    }
+
+    /// Such as a pager that shows its first page. A line has more than 100 bytes, and the pipe holds 64 KiB.
+    @Test func aReaderThatHasStoppedHoldsUpNoCentral() async throws {
+        var ends: [Int32] = [-1, -1]
+        _ = unsafe pipe(&ends)
+        let (reading, writing) = (ends[0], ends[1])
+        defer {
+            close(reading)
+            close(writing)
+        }
+        try await VirtualTime.run { time in
+            let radio = VirtualRadio(time: time)
+            let lines = ["service fff0", "characteristic fff1 notify"].map { Array($0.utf8) }
+            let device = try ServedDevice(declaration: lines, file: "device.txt")
+            let command = try Serve.parse(["device.txt", "--for", "2h", "--json"])
+            let central = Central(radio: radio)
+            let output = LineOutput(writing)
+            let serving = time.task {
+                try await command.serve(
+                    device, on: central, ServedRequests(), keepingSubscriptionsIn: nil, printingTo: output)
+            }
+            let phone = await radio.addCentral()
+            try await phone.connect()
+            let handle = try await phone.characteristic(0xFFF1).value + 1
+            let head: [UInt8] = [0x12, UInt8(truncatingIfNeeded: handle), UInt8(truncatingIfNeeded: handle >> 8)]
+            for _ in 0..<1_000 {
+                #expect(try await phone.request(head + [1, 0]) == [0x13])
+                #expect(try await phone.request(head + [0, 0]) == [0x13])
+            }
+            // It ends though the reader has taken nothing.
             try await serving.value
         }
     }
