@@ -68,6 +68,8 @@ public actor LocalPeripheral {
         /// The store of what bonded centrals have configured, from `restore(from:)` on; `nil` for the
         /// `Configuration.stateStore` of the central, without which that is kept until the end of the program.
         public var store: StateStore?
+        /// Called on the event loop with each stored value that a central has written, before the event.
+        package var onWritten: (@Sendable (ConnectedCentral.ID, AttributeHandle, [UInt8]) -> Void)?
 
         /// Creates settings.
         public init(name: String = "BareBLE", appearance: UInt16 = 0) {

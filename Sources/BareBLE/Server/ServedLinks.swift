@@ -354,7 +354,10 @@ extension ServedLinks {
             links[number]?.updateBond()
             if let bond = links[number]?.lastBond { records.store(record, of: bond, connected: peersInUse) }
         case .overdue(let handle): services.handlerIsOverdue(handle, link.peripheral.log)
-        case .ready, .configured, .wrote, .dropped:
+        case .wrote(let handle):
+            settings.onWritten?(link.id, handle, services.database[handle]?.value ?? [])
+            events.report(event, in: services, by: snapshot(of: link))
+        case .ready, .configured, .dropped:
             events.report(event, in: services, by: snapshot(of: link))
         }
     }

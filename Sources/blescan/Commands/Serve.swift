@@ -183,6 +183,8 @@ struct Serve: AsyncParsableCommand {
         defer { lines.finish() }
         var settings = LocalPeripheral.Settings(name: name ?? device.name, appearance: device.appearance)
         settings.store = store
+        let writes = ServedWrites()
+        settings.onWritten = { central, handle, value in writes.add(value, by: central, to: handle) }
         let local = LocalPeripheral(settings, on: central)
         if store != nil { try await restore(local) }
         for service in device.services { try await local.publish(service) }
@@ -205,7 +207,7 @@ struct Serve: AsyncParsableCommand {
         let limit = duration?.duration
         await withTaskGroup(of: Void.self) { group in
             // They end by cancellation alone.
-            group.addTask { try? await report(events, of: local, to: lines) }
+            group.addTask { try? await report(events, writes, of: local, to: lines) }
             group.addTask { await report(requests, to: device, of: local, printingTo: lines) }
             group.addTask { await sendBack(device.echoes, from: local, printingTo: lines) }
             for plan in device.plans { group.addTask { await send(plan, from: local, central.clock) } }
@@ -273,7 +275,7 @@ struct Serve: AsyncParsableCommand {
 
 extension Serve {
     private func report(
-        _ events: LocalPeripheralEventSequence, of local: LocalPeripheral, to lines: ServedLines
+        _ events: LocalPeripheralEventSequence, _ writes: ServedWrites, of local: LocalPeripheral, to lines: ServedLines
     ) async throws {
         for try await event in events {
             switch event {
@@ -284,13 +286,16 @@ extension Serve {
             case .unsubscribed(let central, let characteristic):
                 line(.unsubscribed, central, Attribute(characteristic), to: lines)
             case .written(let central, let characteristic):
-                let value = try? await local.value(of: .handle(characteristic.id))
+                var value = writes.take(by: central.id, to: characteristic.id)
+                if value == nil { value = try? await local.value(of: .handle(characteristic.id)) }
                 line(.written, central, Attribute(characteristic), value: value, to: lines)
             case .writeDropped(let central, let characteristic):
                 line(.writeDropped, central, Attribute(characteristic), to: lines)
             case .paired(let central, let bond): line(.paired, central, bond: bond, to: lines)
             case .pairingFailed(let central, let error): line(.pairingFailed, central, reason: "\(error)", to: lines)
-            case .dropped(let count): Console.warn("\(count.counted("event")) came faster than they were printed")
+            case .dropped(let count):
+                writes.removeAll()
+                Console.warn("\(count.counted("event")) came faster than they were printed")
             }
         }
     }

@@ -139,6 +139,40 @@ import Testing
         }
     }
 
+    /// The database has the last one by the time that the first is printed.
+    @Test func eachValueOfABurstOfCommandsIsPrinted() async throws {
+        var ends: [Int32] = [-1, -1]
+        _ = unsafe pipe(&ends)
+        let (reading, writing) = (ends[0], ends[1])
+        defer {
+            close(reading)
+            close(writing)
+        }
+        try await VirtualTime.run { time in
+            let radio = VirtualRadio(time: time)
+            let lines = ["service fff0", "characteristic fff1 write-without-response"].map { Array($0.utf8) }
+            let device = try ServedDevice(declaration: lines, file: "device.txt")
+            let command = try Serve.parse(["device.txt", "--for", "60s", "--json"])
+            let central = Central(radio: radio)
+            let output = LineOutput(writing)
+            let serving = time.task {
+                try await command.serve(
+                    device, on: central, ServedRequests(), keepingSubscriptionsIn: nil, printingTo: output)
+            }
+            let phone = await radio.addCentral()
+            try await phone.connect()
+            let handle = try await phone.characteristic(0xFFF1).value
+            for value in 1...5 as ClosedRange<UInt8> { await phone.command([value], at: handle) }
+            try await serving.value
+        }
+        let printed = FileHandle(fileDescriptor: reading).availableData
+        let objects = try printed.split(separator: 0x0A).map {
+            try JSONSerialization.jsonObject(with: Data($0)) as? [String: Any]
+        }
+        let written = objects.filter { $0?["event"] as? String == "written" }
+        #expect(written.map { $0?["hex"] as? String } == ["01", "02", "03", "04", "05"])
+    }
+
     /// The value of 2A01 is that of the virtual device: Heart Rate Belt.
     @Test func aVirtualDeviceHasItsAppearance() async throws {
         try await VirtualTime.run { time in
