@@ -223,6 +223,48 @@ import Testing
         }
     }
 
+    /// The central connects again after each. Of the links one is up.
+    @Test func aHandlerThatNeverEndsIsNotCalledWithoutEnd() async throws {
+        try await ServerBench.run { bench in
+            let held = Lock<[CheckedContinuation<Void, Never>]>([])
+            let stuck = LocalValue.handled { _ in
+                await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
+                    held.withLock { $0.append(continuation) }
+                }
+                return [1]
+            }
+            let other = LocalValue.handled { _ in [2] }
+            try await bench.local.publish(
+                LocalService(
+                    0xFFF0,
+                    [
+                        LocalCharacteristic(0xFFF1, .read, value: stuck),
+                        LocalCharacteristic(0xFFF2, .read, value: other),
+                    ]))
+            let handle = await bench.handle(0xFFF1)
+            let request: [UInt8] = [0x0A] + handle.bytes
+            let refusal: [UInt8] = [0x01, 0x0A] + handle.bytes + [0x11]
+            var refused = 0
+            for _ in 0..<100 {
+                let central = try await bench.raw()
+                central.send(request)
+                if await central.receive() == refusal { refused += 1 }
+                await bench.local.disconnect(central.id)
+            }
+            #expect(held.withLock { $0.count } == 65 && refused == 35)
+            let central = try await bench.raw()
+            let otherRequest: [UInt8] = [0x0A] + (await bench.handle(0xFFF2)).bytes
+            #expect(await central.request(otherRequest) == [0x0B, 2])
+            for continuation in held.withLock({ $0 }) { continuation.resume() }
+            await bench.time.settle()
+            central.send(request)
+            #expect(await central.receive() == nil)
+            #expect(held.withLock { $0.count } == 66, "there is room again")
+            held.withLock { $0.last }?.resume()
+            #expect(await central.receive() == [0x0B, 1])
+        }
+    }
+
     private struct Broken: Error {}
 
     @Test func aHandlerThatDoesNotWorkIsLogged() async throws {
