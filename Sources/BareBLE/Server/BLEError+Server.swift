@@ -12,6 +12,8 @@ extension BLEError {
                 ("the library publishes \(uuid) itself", "Set its values in `LocalPeripheral.Settings`.")
             case .reservedDescriptor(let uuid):
                 ("the library adds the descriptor \(uuid) itself, as the properties require", "Leave it out.")
+            case .reservedType(let uuid):
+                ("\(uuid) is the type of a declaration or of a descriptor", "Use a UUID of your own.")
             case .valueTooLong(let uuid):
                 ("the value of \(uuid) has more than \(ATTLimits.valueLength) bytes", nil)
             case .fixedValueWritable(let uuid):

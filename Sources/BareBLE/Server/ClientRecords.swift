@@ -81,15 +81,10 @@ final class ClientRecords: @unchecked Sendable {
         change { $0.begin(with: database.outline, checksum: database.checksum) }
     }
 
-    /// The services have changed. Those centrals that are connected learn of it on their links.
-    func databaseChanged(
-        _ handles: ClosedRange<AttributeHandle>, _ database: ServerDatabase, connected: Set<PeerID>
-    ) {
+    /// The services have changed. Links to be notified store what becomes of it afterwards.
+    func databaseChanged(_ handles: ClosedRange<AttributeHandle>, _ database: ServerDatabase) {
         guard hasBegun else { return }
-        change {
-            $0.databaseChanged(
-                handles, checksum: database.checksum, outline: database.outline, connected: connected)
-        }
+        change { $0.databaseChanged(handles, checksum: database.checksum, outline: database.outline) }
     }
 
     // MARK: Centrals

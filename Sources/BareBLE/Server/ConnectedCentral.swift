@@ -41,6 +41,9 @@ extension LocalPeripheral {
         public let characteristic: PublishedCharacteristic
         /// A Boolean value that indicates whether the central wants to write.
         public let isWrite: Bool
+        /// A Boolean value that indicates whether it wants to write the client configuration: to subscribe, or to end
+        /// its subscription.
+        public let isSubscription: Bool
     }
 
     /// The treatment of a central whose queue has no room for an update: its radio takes fewer values than are sent.

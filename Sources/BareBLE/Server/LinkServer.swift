@@ -243,14 +243,17 @@ extension LinkServer {
 // MARK: - The machine's actions
 
 extension LinkServer {
-    private func perform(_ actions: [GATTServer.Action]) {
+    /// - Parameter isContinuation: Whether a question continues the packet whose result is known now: it comes before
+    ///   those of later packets.
+    private func perform(_ actions: [GATTServer.Action], isContinuation: Bool = false) {
         var actions = actions
         while !actions.isEmpty {
             var next: [GATTServer.Action] = []
             for action in actions {
                 switch action {
                 case .ask(let token, let question, let deadline):
-                    questions.append(Asked(token: token, question: question, deadline: deadline))
+                    let asked = Asked(token: token, question: question, deadline: deadline)
+                    questions.insert(asked, at: isContinuation ? 0 : questions.count)
                 case .store(let record): report?(.store(record))
                 case .configured(let handle, let configuration, let isRestored):
                     // Indications instead of notifications are the same subscription.
@@ -334,7 +337,8 @@ extension LinkServer {
         guard let running, running.asked.token == token else { return }
         self.running = nil
         lastHeard = loop.now()
-        perform(services.serve { machine.finished(token, result, in: &$0, at: loop.now()) })
+        perform(
+            services.serve { machine.finished(token, result, in: &$0, at: loop.now()) }, isContinuation: true)
     }
 }
 

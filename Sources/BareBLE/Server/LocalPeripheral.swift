@@ -68,6 +68,8 @@ public actor LocalPeripheral {
         /// The store of what bonded centrals have configured, from `restore(from:)` on; `nil` for the
         /// `Configuration.stateStore` of the central, without which that is kept until the end of the program.
         public var store: StateStore?
+        /// Called on the event loop with each stored value that a central has written, before the event.
+        package var onWritten: (@Sendable (ConnectedCentral.ID, AttributeHandle, [UInt8]) -> Void)?
 
         /// Creates settings.
         public init(name: String = "BareBLE", appearance: UInt16 = 0) {
@@ -142,9 +144,10 @@ extension LocalPeripheral {
     /// Services have the same handles in each run of a program that publishes the same ones in the same order.
     ///
     /// - Throws: `BLEError` with `.invalidArgument` for a service that cannot be: one of the two that are there in any
-    ///   case (0x1800, 0x1801), a descriptor that the library adds itself, a value of more than 512 bytes, a fixed
-    ///   value that is writable, an include of a service that is not published, or more attributes than there are
-    ///   handles; `.busy` if the central has another local peripheral.
+    ///   case (0x1800, 0x1801), a descriptor that the library adds itself, a characteristic or descriptor with the UUID
+    ///   of a declaration, a characteristic with that of a descriptor, a value of more than 512 bytes, a fixed value that
+    ///   is writable, an include of a service that is not published, or more attributes than there are handles; `.busy`
+    ///   if the central has another local peripheral.
     @discardableResult
     public func publish(_ service: LocalService) throws(BLEError) -> PublishedService {
         let operation = "publish \(service.uuid)"
@@ -517,13 +520,20 @@ extension LocalPeripheral {
 
     /// Takes all advertisements off air, ends all links that centrals have made, and accepts no others. Sequences of
     /// events end after the last of them.
+    ///
+    /// All links end at the same time: a controller that does not respond delays the call by 2 s for all of them.
     public func stop() async {
         links.close()
         await central.stopUsing(self)
         for advertised in advertisements { await advertised.lease?.stop() }
         await acceptor.end()
         _ = cleanUp.dismiss()
-        for link in links.inbound { await link.peripheral.disconnect() }
+        // Concurrently: each may have to wait for a controller that does not respond.
+        await withTaskGroup(of: Void.self) { group in
+            for link in links.inbound {
+                group.addTask(executorPreference: central.loop) { await link.peripheral.disconnect() }
+            }
+        }
         handOver.drop()
         await handOver.finishRecords()
         serverEvents.finish()

@@ -161,9 +161,10 @@ public struct LocalValue: Sendable {
     /// They run on the event loop, one at a time for each central, so they must await and not block. A closure that
     /// throws `ATTRefusal` has the request refused with its code, any other error with Unlikely Error (0x0E), and so
     /// has one that returns more than 512 bytes. A central waits 30 s for a response: after 20 s the request is refused
-    /// with that code, and the closure's task is cancelled. A request that reads several values, or that
-    /// `LocalPeripheral.Settings.authorize` decides about first, has these 20 s for all. What fails without an
-    /// `ATTRefusal` is logged.
+    /// with that code, and the closure's task is cancelled, as it is when the link ends. A closure must end then: while
+    /// 64 more of an attribute run than there are links, its requests are refused with Insufficient Resources (0x11). A
+    /// request that reads several values, or that `LocalPeripheral.Settings.authorize` decides about first, has these
+    /// 20 s for all. What fails without an `ATTRefusal` is logged.
     public static func handled(read: ReadHandler? = nil, write: WriteHandler? = nil) -> LocalValue {
         LocalValue(content: .handled(read: read, write: write, isReadInParts: false))
     }

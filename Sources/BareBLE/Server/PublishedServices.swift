@@ -205,8 +205,9 @@ final class PublishedServices: @unchecked Sendable {
             guard let authorize, let characteristic = characteristic(at: handle) else {
                 return .rejected(.insufficientAuthorization, handle: handle)
             }
+            let isSubscription = if case .clientConfiguration? = database[handle]?.role { isWrite } else { false }
             let request = LocalPeripheral.AuthorizationRequest(
-                central: central, characteristic: characteristic, isWrite: isWrite)
+                central: central, characteristic: characteristic, isWrite: isWrite, isSubscription: isSubscription)
             return await authorize(request) ? .accepted : .rejected(.insufficientAuthorization, handle: handle)
         case .verify:
             // The owner of the bonds verifies signatures.

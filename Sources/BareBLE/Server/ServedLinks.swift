@@ -78,7 +78,12 @@ final class ServedLinks: @unchecked Sendable {
     /// The links that make place for others, until they have ended.
     private var leaving: Set<UInt64> = []
     private var lastNumber: UInt64 = 0
+    /// The handlers of the application that run, by the handles of the attributes.
+    private var running: [AttributeHandle: Int] = [:]
     private(set) var isClosed = false
+
+    /// The number of handlers of an attribute that may run beyond one for each link.
+    static let abandonedLimit = 64
 
     init(
         _ settings: LocalPeripheral.Settings, on central: Central, services: PublishedServices, records: ClientRecords,
@@ -159,7 +164,8 @@ final class ServedLinks: @unchecked Sendable {
 
     /// The services in `handles` have changed.
     func databaseChanged(_ handles: ClosedRange<AttributeHandle>) {
-        records.databaseChanged(handles, services.database, connected: peersInUse)
+        // The records first: a link whose central is proven stores its own after that.
+        records.databaseChanged(handles, services.database)
         for link in inOrder { link.server.databaseChanged(handles) }
     }
 
@@ -353,7 +359,10 @@ extension ServedLinks {
             links[number]?.updateBond()
             if let bond = links[number]?.lastBond { records.store(record, of: bond, connected: peersInUse) }
         case .overdue(let handle): services.handlerIsOverdue(handle, link.peripheral.log)
-        case .ready, .configured, .wrote, .dropped:
+        case .wrote(let handle):
+            settings.onWritten?(link.id, handle, services.database[handle]?.value ?? [])
+            events.report(event, in: services, by: snapshot(of: link))
+        case .ready, .configured, .dropped:
             events.report(event, in: services, by: snapshot(of: link))
         }
     }
@@ -364,6 +373,15 @@ extension ServedLinks {
             let isRight = await link.peripheral.controls?.accept(command, central.configuration.writeSignature) ?? false
             return isRight ? .accepted : .rejected(.insufficientAuthentication)
         }
+        let handle = question.handle
+        let count = running[handle, default: 0]
+        // A handler that does not end when it is cancelled goes on after its link, and the next link may have it called
+        // again.
+        guard count < links.count + Self.abandonedLimit else {
+            return .rejected(.insufficientResources, handle: handle)
+        }
+        running[handle] = count + 1
+        defer { running[handle] = running[handle].flatMap { $0 > 1 ? $0 - 1 : nil } }
         return await services.perform(
             question, from: snapshot(of: link), authorize: settings.authorize, log: link.peripheral.log)
     }

@@ -90,6 +90,9 @@ struct Serve: AsyncParsableCommand {
 
     func validate() throws {
         if socket == "" { throw ValidationError("--socket takes the path of a socket.") }
+        if let name, name.utf8.count > ServerDatabase.longestName {
+            throw ValidationError("--name takes \(ServerDatabase.longestName) bytes at most.")
+        }
         if socket != nil, adapter != nil { throw ValidationError("--socket needs no --adapter.") }
         if socket != nil, usesBonds {
             throw ValidationError("a central on a socket cannot pair: leave out --socket, or --pairing and --bonds.")
@@ -173,15 +176,22 @@ struct Serve: AsyncParsableCommand {
 
     func serve(
         _ device: ServedDevice, on central: Central, _ requests: ServedRequests,
-        keepingSubscriptionsIn store: StateStore?
+        keepingSubscriptionsIn store: StateStore?, printingTo output: LineOutput = LineOutput()
     ) async throws {
+        let lines = ServedLines(to: output)
+        let printing = Task { await lines.write() }
+        defer { lines.finish() }
         var settings = LocalPeripheral.Settings(name: name ?? device.name, appearance: device.appearance)
         settings.store = store
+        let writes = ServedWrites()
+        settings.onWritten = { central, handle, value in writes.add(value, by: central, to: handle) }
         let local = LocalPeripheral(settings, on: central)
         if store != nil { try await restore(local) }
         for service in device.services { try await local.publish(service) }
         let events = local.events
-        if let pairing { try await local.allowPairing(pairing.options(note: { line(.passkey, "\($0)", passkey: $1) })) }
+        if let pairing {
+            try await local.allowPairing(pairing.options(note: { line(.passkey, "\($0)", passkey: $1, to: lines) }))
+        }
         let lease: Advertisement.Lease?
         if let socket {
             try await local.acceptCentrals(atSocket: socket)
@@ -197,9 +207,9 @@ struct Serve: AsyncParsableCommand {
         let limit = duration?.duration
         await withTaskGroup(of: Void.self) { group in
             // They end by cancellation alone.
-            group.addTask { try? await report(events, of: local) }
-            group.addTask { await report(requests, to: device, of: local) }
-            group.addTask { await sendBack(device.echoes, from: local) }
+            group.addTask { try? await report(events, writes, of: local, to: lines) }
+            group.addTask { await report(requests, to: device, of: local, printingTo: lines) }
+            group.addTask { await sendBack(device.echoes, from: local, printingTo: lines) }
             for plan in device.plans { group.addTask { await send(plan, from: local, central.clock) } }
             // ^C ends it.
             try? await central.clock.sleep(for: limit ?? .seconds(1_000_000_000))
@@ -210,13 +220,17 @@ struct Serve: AsyncParsableCommand {
             await lease?.stop()
             await local.stop()
         }.value
+        lines.finish()
+        await printing.value
     }
 
     /// Prints what is written to characteristics that send something back, and sends that, until the task is cancelled.
-    private func sendBack(_ echoes: ServedEchoes, from local: LocalPeripheral) async {
+    private func sendBack(
+        _ echoes: ServedEchoes, from local: LocalPeripheral, printingTo lines: ServedLines
+    ) async {
         for await echo in echoes.entries {
             let central = echo.central
-            line(.written, central, Attribute(echo.characteristic), value: echo.value)
+            line(.written, central, Attribute(echo.characteristic), value: echo.value, to: lines)
             for reply in echo.replies {
                 // A packet has room for the beginning of a long value (Core Vol 3 Part F, 3.4.7.1).
                 let value = Array(reply.prefix(central.maximumUpdateLength))
@@ -262,26 +276,36 @@ struct Serve: AsyncParsableCommand {
 // MARK: - Output
 
 extension Serve {
-    private func report(_ events: LocalPeripheralEventSequence, of local: LocalPeripheral) async throws {
+    private func report(
+        _ events: LocalPeripheralEventSequence, _ writes: ServedWrites, of local: LocalPeripheral, to lines: ServedLines
+    ) async throws {
         for try await event in events {
             switch event {
-            case .connected(let central): line(.connected, central)
-            case .disconnected(let central, let reason): line(.disconnected, central, reason: "\(reason)")
-            case .subscribed(let central, let characteristic, _): line(.subscribed, central, Attribute(characteristic))
-            case .unsubscribed(let central, let characteristic): line(.unsubscribed, central, Attribute(characteristic))
+            case .connected(let central): line(.connected, central, to: lines)
+            case .disconnected(let central, let reason): line(.disconnected, central, reason: "\(reason)", to: lines)
+            case .subscribed(let central, let characteristic, _):
+                line(.subscribed, central, Attribute(characteristic), to: lines)
+            case .unsubscribed(let central, let characteristic):
+                line(.unsubscribed, central, Attribute(characteristic), to: lines)
             case .written(let central, let characteristic):
-                let value = try? await local.value(of: .handle(characteristic.id))
-                line(.written, central, Attribute(characteristic), value: value)
-            case .writeDropped(let central, let characteristic): line(.writeDropped, central, Attribute(characteristic))
-            case .paired(let central, let bond): line(.paired, central, bond: bond)
-            case .pairingFailed(let central, let error): line(.pairingFailed, central, reason: "\(error)")
-            case .dropped(let count): Console.warn("\(count.counted("event")) came faster than they were printed")
+                var value = writes.take(by: central.id, to: characteristic.id)
+                if value == nil { value = try? await local.value(of: .handle(characteristic.id)) }
+                line(.written, central, Attribute(characteristic), value: value, to: lines)
+            case .writeDropped(let central, let characteristic):
+                line(.writeDropped, central, Attribute(characteristic), to: lines)
+            case .paired(let central, let bond): line(.paired, central, bond: bond, to: lines)
+            case .pairingFailed(let central, let error): line(.pairingFailed, central, reason: "\(error)", to: lines)
+            case .dropped(let count):
+                writes.removeAll()
+                Console.warn("\(count.counted("event")) came faster than they were printed")
             }
         }
     }
 
     /// Prints the requests that the events do not report: reads, refusals, and writes that the device itself takes.
-    private func report(_ requests: ServedRequests, to device: ServedDevice, of local: LocalPeripheral) async {
+    private func report(
+        _ requests: ServedRequests, to device: ServedDevice, of local: LocalPeripheral, printingTo lines: ServedLines
+    ) async {
         for await entry in requests.entries {
             let request = entry.request
             let central = await local.centrals.first { $0.name == entry.link }
@@ -289,12 +313,12 @@ extension Serve {
             let attribute = Attribute(handle: request.handle, type: await local.attributeType(of: request.handle))
             switch request.outcome {
             case .read(let value, let offset):
-                line(.read, name, attribute, value: value, offset: offset == 0 ? nil : offset)
-            case .readRefused(let code): line(.readRefused, name, attribute, refusal: code)
-            case .writeRefused(let code): line(.writeRefused, name, attribute, refusal: code)
+                line(.read, name, attribute, value: value, offset: offset == 0 ? nil : offset, to: lines)
+            case .readRefused(let code): line(.readRefused, name, attribute, refusal: code, to: lines)
+            case .writeRefused(let code): line(.writeRefused, name, attribute, refusal: code, to: lines)
             case .written(let value):
                 guard let type = attribute.type, device.takingWrites.contains(type) else { continue }
-                line(.written, name, attribute, value: value)
+                line(.written, name, attribute, value: value, to: lines)
             }
             let dropped = requests.takeDropped()
             if dropped > 0 { Console.warn("\(dropped.counted("request")) came faster than they were printed") }
@@ -343,14 +367,15 @@ extension Serve {
 
     private func line(
         _ event: Event, _ central: ConnectedCentral, _ attribute: Attribute? = nil, value: [UInt8]? = nil,
-        reason: String? = nil, bond: Bond? = nil
+        reason: String? = nil, bond: Bond? = nil, to lines: ServedLines
     ) {
-        line(event, central.label, attribute, value: value, reason: reason, bond: bond)
+        line(event, central.label, attribute, value: value, reason: reason, bond: bond, to: lines)
     }
 
     private func line(
         _ event: Event, _ central: String, _ attribute: Attribute? = nil, value: [UInt8]? = nil, offset: Int? = nil,
-        reason: String? = nil, refusal: ATTErrorCode? = nil, bond: Bond? = nil, passkey: Passkey? = nil
+        reason: String? = nil, refusal: ATTErrorCode? = nil, bond: Bond? = nil, passkey: Passkey? = nil,
+        to lines: ServedLines
     ) {
         let name = attribute?.type.flatMap(AssignedNumbers.label(ofAttribute:))
         let reason = reason ?? refusal.map { $0.name.lowercased() }
@@ -365,7 +390,7 @@ extension Serve {
                 "authenticated": bond.map { .bool($0.isAuthenticated) }, "keySize": bond.map { .integer($0.keySize) },
                 "passkey": passkey.map { .string("\($0)") },
             ])
-            return Console.out(object.bytes)
+            return lines.add(object.bytes)
         }
         var line = StyledText()
         func add(_ text: String, _ style: ScreenStyle = []) {
@@ -384,7 +409,7 @@ extension Serve {
         if let value { add(value.isEmpty ? "(empty)" : Hex.encode(value), .green) }
         if let passkey { add("\(passkey)", .bold) }
         if let text = reason ?? bond?.words { add(text) }
-        Console.out(line.painted(color.look))
+        lines.add(Array(Console.spelled(line.painted(color.look)).utf8))
     }
 }
 

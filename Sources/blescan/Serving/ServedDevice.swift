@@ -75,6 +75,9 @@ struct ServedDevice: Sendable {
         case "name":
             guard words.count > 1 else { throw BadValue(description: "`name` takes the device's name.") }
             name = words.dropFirst().joined(separator: " ")
+            guard name.utf8.count <= ServerDatabase.longestName else {
+                throw BadValue(description: "a name has \(ServerDatabase.longestName) bytes at most.")
+            }
         case "service":
             guard words.count == 2 else { throw BadValue(description: "`service` takes one UUID or name.") }
             let uuid = try Self.uuid(words[1], such: "180f", "battery", named: AssignedNumbers.service(named:))
@@ -111,6 +114,10 @@ struct ServedDevice: Sendable {
                         "\(String(name).printable) is none of read, write, write-without-response, notify, indicate, "
                         + "encrypted and authenticated.")
             }
+        }
+        guard !properties.isEmpty else {
+            throw BadValue(
+                description: "the properties say how centrals use a characteristic: read, write, notify, or several.")
         }
         var value: [UInt8] = []
         if words.count > 2 {

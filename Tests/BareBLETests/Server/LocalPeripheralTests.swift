@@ -223,6 +223,48 @@ import Testing
         }
     }
 
+    /// The central connects again after each. Of the links one is up.
+    @Test func aHandlerThatNeverEndsIsNotCalledWithoutEnd() async throws {
+        try await ServerBench.run { bench in
+            let held = Lock<[CheckedContinuation<Void, Never>]>([])
+            let stuck = LocalValue.handled { _ in
+                await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
+                    held.withLock { $0.append(continuation) }
+                }
+                return [1]
+            }
+            let other = LocalValue.handled { _ in [2] }
+            try await bench.local.publish(
+                LocalService(
+                    0xFFF0,
+                    [
+                        LocalCharacteristic(0xFFF1, .read, value: stuck),
+                        LocalCharacteristic(0xFFF2, .read, value: other),
+                    ]))
+            let handle = await bench.handle(0xFFF1)
+            let request: [UInt8] = [0x0A] + handle.bytes
+            let refusal: [UInt8] = [0x01, 0x0A] + handle.bytes + [0x11]
+            var refused = 0
+            for _ in 0..<100 {
+                let central = try await bench.raw()
+                central.send(request)
+                if await central.receive() == refusal { refused += 1 }
+                await bench.local.disconnect(central.id)
+            }
+            #expect(held.withLock { $0.count } == 65 && refused == 35)
+            let central = try await bench.raw()
+            let otherRequest: [UInt8] = [0x0A] + (await bench.handle(0xFFF2)).bytes
+            #expect(await central.request(otherRequest) == [0x0B, 2])
+            for continuation in held.withLock({ $0 }) { continuation.resume() }
+            await bench.time.settle()
+            central.send(request)
+            #expect(await central.receive() == nil)
+            #expect(held.withLock { $0.count } == 66, "there is room again")
+            held.withLock { $0.last }?.resume()
+            #expect(await central.receive() == [0x0B, 1])
+        }
+    }
+
     private struct Broken: Error {}
 
     @Test func aHandlerThatDoesNotWorkIsLogged() async throws {
@@ -687,6 +729,61 @@ import Testing
         }
     }
 
+    @Test func commandsAreExecutedInTheirOrderThoughTheFirstIsAuthorizedBefore() async throws {
+        try await ServerBench.run { bench in
+            let taken = Lock<[BluetoothUUID]>([])
+            func handled(_ uuid: BluetoothUUID, _ write: AccessRequirement) -> LocalCharacteristic {
+                LocalCharacteristic(
+                    uuid, .writeWithoutResponse,
+                    value: .handled(write: { _ in taken.withLock { $0.append(uuid) } }),
+                    access: AttributeAccess(write: write))
+            }
+            var settings = LocalPeripheral.Settings(name: "Bench")
+            settings.authorize = { _ in true }
+            let local = LocalPeripheral(settings, on: bench.central)
+            let authorized = AccessRequirement(.open, isAuthorized: true)
+            let service = try await local.publish(
+                LocalService(0xFFF0, [handled(0xFFF1, authorized), handled(0xFFF2, .open)]))
+            let (ours, theirs) = try LinkSocket.pair()
+            let central = RawCentral(
+                id: try await local.attach(descriptor: ours), socket: LinkSocket(adopting: theirs), time: bench.time)
+            for characteristic in service.characteristics { central.send([0x52] + characteristic.id.bytes + [1]) }
+            #expect(await central.receive() == nil)
+            #expect(taken.withLock { $0 } == [0xFFF1, 0xFFF2])
+            await local.stop()
+        }
+    }
+
+    @Test func theApplicationAuthorizesReadsWritesAndSubscriptionsApart() async throws {
+        try await ServerBench.run { bench in
+            let asked = Lock<[String]>([])
+            var settings = LocalPeripheral.Settings(name: "Bench")
+            settings.authorize = { request in
+                let access = request.isSubscription ? "subscribe" : request.isWrite ? "write" : "read"
+                asked.withLock { $0.append("\(access) \(request.characteristic.uuid)") }
+                return access != "write"
+            }
+            let local = LocalPeripheral(settings, on: bench.central)
+            let access = AttributeAccess(AccessRequirement(.open, isAuthorized: true))
+            let value = LocalCharacteristic(0xFFF1, [.read, .write, .notify], value: .stored([7]), access: access)
+            let service = try await local.publish(LocalService(0xFFF0, [value]))
+            let handle = try #require(service.characteristics.first).id
+            let (ours, theirs) = try LinkSocket.pair()
+            let central = RawCentral(
+                id: try await local.attach(descriptor: ours), socket: LinkSocket(adopting: theirs), time: bench.time)
+            #expect(await central.request([0x0A] + handle.bytes) == [0x0B, 7])
+            let refusal: [UInt8] = [0x01, 0x12] + handle.bytes + [0x08]
+            #expect(await central.request([0x12] + handle.bytes + [8]) == refusal)
+            #expect(try await local.value(of: 0xFFF1) == [7])
+            await central.configure(handle, 1)
+            #expect(try await local.update([9], of: 0xFFF1).sentCount == 1)
+            let notification: [UInt8] = [0x1B] + handle.bytes + [9]
+            #expect(await central.receive() == notification)
+            #expect(asked.withLock { $0 } == ["read fff1", "write fff1", "subscribe fff1"])
+            await local.stop()
+        }
+    }
+
     @Test func whatCannotBePublishedIsRefused() async throws {
         try await ServerBench.run { bench in
             let services = [
@@ -701,6 +798,7 @@ import Testing
                     ]),
                 LocalService(
                     0xFFF0, [LocalCharacteristic(0xFFF1, .read, value: .stored([UInt8](repeating: 0, count: 513)))]),
+                LocalService(0xFFF0, [LocalCharacteristic(0x2803, .read, value: .stored([0]))]),
             ]
             for service in services {
                 let error = await #expect(throws: BLEError.self) { try await bench.local.publish(service) }

@@ -264,6 +264,31 @@ import Testing
         }
     }
 
+    /// Anybody may use the address of a central: a link without the key of the bond has learned nothing for it.
+    @Test func aBondedCentralIsNotifiedOfChangesDuringALinkThatItHasNotEncrypted() async throws {
+        try await PairingBench.run { bench in
+            try await bench.local.allowPairing(.justWorks)
+            let phone = try await bench.connect()
+            try await bench.pair(phone)
+            // Service Changed is at 8.
+            _ = try await phone.request([0x12, 9, 0, 2, 0])
+            try await bench.sleep(.seconds(10))
+            try await bench.disconnect(phone)
+
+            try await bench.reconnect(phone)
+            let first = try await bench.local.publish(LocalService(0xFFE0, []))
+            try await bench.disconnect(phone)
+            let second = try await bench.local.publish(LocalService(0xFFE1, []))
+
+            try await bench.reconnect(phone)
+            #expect(await phone.unreadValues.isEmpty)
+            await bench.radio.encrypt(phone)
+            let change = try await phone.nextValue()
+            #expect(change.handle == 8 && change.isIndication)
+            #expect(change.bytes == first.handles.lowerBound.bytes + second.handles.upperBound.bytes)
+        }
+    }
+
     @Test func aRequestCountsAsEncryptedFromTheBeginningOfTheEncryptionOn() async throws {
         try await PairingBench.run { bench in
             try await bench.local.allowPairing(.justWorks)

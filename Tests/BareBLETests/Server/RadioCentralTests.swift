@@ -186,6 +186,21 @@ import Testing
         }
     }
 
+    /// Each disconnect waits 2 s for the response.
+    @Test func theEndOfAllLinksWaitsOnceForASilentController() async throws {
+        try await RadioBench.run { bench in
+            for _ in 0..<5 { _ = try await bench.connect() }
+            #expect(await bench.local.centrals.count == 5)
+            await bench.advertising.stop()
+            await bench.radio.silence(true)
+            let begin = bench.loop.now()
+            await bench.local.stop()
+            #expect(bench.loop.now() - begin < .seconds(4))
+            #expect(await bench.local.centrals.isEmpty)
+            await bench.radio.silence(false)
+        }
+    }
+
     /// Links go to the program that has begun to listen last.
     @Test func whatIsSuspendedWhileItBeginsAcceptsNoLinks() async throws {
         try await VirtualTime.run { time in

@@ -4,6 +4,7 @@ import BLELinux
 import BareBLE
 import BareBLETestKit
 import Foundation
+import Glibc
 import Testing
 
 @testable import blescan
@@ -69,6 +70,13 @@ import Testing
         #expect(try store("--bonds", "/b", "--adapter", "hci2") == nil)
     }
 
+    @Test func aNameThatNoCentralCouldReadWholeIsRefused() throws {
+        _ = try Serve.parse(["demo:battery", "--name", String(repeating: "n", count: 248)])
+        #expect(throws: (any Error).self) {
+            try Serve.parse(["demo:battery", "--name", String(repeating: "n", count: 249)])
+        }
+    }
+
     /// The next value of a plan comes after an interval, however many have subscribed.
     @Test func eachSubscriberReceivesEachValue() async throws {
         try await VirtualTime.run { time in
@@ -96,6 +104,73 @@ import Testing
             }
             try await serving.value
         }
+    }
+
+    /// Such as a pager that shows its first page. A line has more than 100 bytes, and the pipe holds 64 KiB.
+    @Test func aReaderThatHasStoppedHoldsUpNoCentral() async throws {
+        var ends: [Int32] = [-1, -1]
+        _ = unsafe pipe(&ends)
+        let (reading, writing) = (ends[0], ends[1])
+        defer {
+            close(reading)
+            close(writing)
+        }
+        try await VirtualTime.run { time in
+            let radio = VirtualRadio(time: time)
+            let lines = ["service fff0", "characteristic fff1 notify"].map { Array($0.utf8) }
+            let device = try ServedDevice(declaration: lines, file: "device.txt")
+            let command = try Serve.parse(["device.txt", "--for", "2h", "--json"])
+            let central = Central(radio: radio)
+            let output = LineOutput(writing)
+            let serving = time.task {
+                try await command.serve(
+                    device, on: central, ServedRequests(), keepingSubscriptionsIn: nil, printingTo: output)
+            }
+            let phone = await radio.addCentral()
+            try await phone.connect()
+            let handle = try await phone.characteristic(0xFFF1).value + 1
+            let head: [UInt8] = [0x12, UInt8(truncatingIfNeeded: handle), UInt8(truncatingIfNeeded: handle >> 8)]
+            for _ in 0..<1_000 {
+                #expect(try await phone.request(head + [1, 0]) == [0x13])
+                #expect(try await phone.request(head + [0, 0]) == [0x13])
+            }
+            // It ends though the reader has taken nothing.
+            try await serving.value
+        }
+    }
+
+    /// The database has the last one by the time that the first is printed.
+    @Test func eachValueOfABurstOfCommandsIsPrinted() async throws {
+        var ends: [Int32] = [-1, -1]
+        _ = unsafe pipe(&ends)
+        let (reading, writing) = (ends[0], ends[1])
+        defer {
+            close(reading)
+            close(writing)
+        }
+        try await VirtualTime.run { time in
+            let radio = VirtualRadio(time: time)
+            let lines = ["service fff0", "characteristic fff1 write-without-response"].map { Array($0.utf8) }
+            let device = try ServedDevice(declaration: lines, file: "device.txt")
+            let command = try Serve.parse(["device.txt", "--for", "60s", "--json"])
+            let central = Central(radio: radio)
+            let output = LineOutput(writing)
+            let serving = time.task {
+                try await command.serve(
+                    device, on: central, ServedRequests(), keepingSubscriptionsIn: nil, printingTo: output)
+            }
+            let phone = await radio.addCentral()
+            try await phone.connect()
+            let handle = try await phone.characteristic(0xFFF1).value
+            for value in 1...5 as ClosedRange<UInt8> { await phone.command([value], at: handle) }
+            try await serving.value
+        }
+        let printed = FileHandle(fileDescriptor: reading).availableData
+        let objects = try printed.split(separator: 0x0A).map {
+            try JSONSerialization.jsonObject(with: Data($0)) as? [String: Any]
+        }
+        let written = objects.filter { $0?["event"] as? String == "written" }
+        #expect(written.map { $0?["hex"] as? String } == ["01", "02", "03", "04", "05"])
     }
 
     /// The value of 2A01 is that of the virtual device: Heart Rate Belt.

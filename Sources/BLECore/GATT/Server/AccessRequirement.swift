@@ -104,6 +104,9 @@ public struct AttributeAccess: Hashable, Sendable {
     /// The requirement for every way to write the value.
     public var write: AccessRequirement
     /// The requirement for enabling notifications and indications, and for sending them.
+    ///
+    /// The application authorizes the subscription, and not each value. It is not asked again when the subscription of
+    /// a bonded client is in force again on a later link.
     public var subscribe: AccessRequirement
 
     /// Creates requirements; what is left out is open.

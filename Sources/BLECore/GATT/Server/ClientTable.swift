@@ -1,7 +1,7 @@
 // What bonded clients have configured in the local services, between their links and between runs of the program.
 //
-// Responsibilities: keep one record for each bond, in a bounded number; record the changes of services for the clients
-// that are away; the form in which all of it is stored.
+// Responsibilities: keep one record for each bond, in a bounded number; record the changes of services for all clients,
+// until those that are connected store what they have learned; the form in which all of it is stored.
 //
 // Invariants:
 // - A record is that of one bond. A client that has paired again has none until it stores one.
@@ -56,19 +56,19 @@ package struct ClientTable: Hashable, Sendable {
         clients.append(clients.remove(at: index))
     }
 
-    /// Records a change of the services for the clients that are away.
+    /// Records a change of the services for all clients.
+    ///
+    /// That includes those that are connected: a client that does not encrypt its link with the key of its bond does
+    /// not learn of the change there, and anybody may use its address. What a client that does confirms is stored next.
     ///
     /// - Parameters:
     ///   - handles: The handles that are affected.
     ///   - checksum: The checksum of the database from now on.
     ///   - outline: The services from now on.
-    ///   - connected: The clients that learn of the change on their links.
     package mutating func databaseChanged(
-        _ handles: ClosedRange<AttributeHandle>, checksum: UInt32, outline: ServerOutline, connected: Set<PeerID> = []
+        _ handles: ClosedRange<AttributeHandle>, checksum: UInt32, outline: ServerOutline
     ) {
-        for index in clients.indices where !connected.contains(clients[index].peer) {
-            clients[index].record.databaseChanged(handles, checksum: checksum)
-        }
+        for index in clients.indices { clients[index].record.databaseChanged(handles, checksum: checksum) }
         self.outline = outline
     }
 

@@ -108,6 +108,9 @@ package struct ServerDatabase: Sendable {
         case reservedService(BluetoothUUID)
         /// The database adds this descriptor itself, or does not support it.
         case reservedDescriptor(BluetoothUUID)
+        /// The type of a characteristic's value, or of a descriptor, is that of a declaration, or of another descriptor
+        /// by which clients find their way.
+        case reservedType(BluetoothUUID)
         /// A value is longer than 512 bytes.
         case valueTooLong(BluetoothUUID)
         /// A fixed value would be writable.
@@ -336,6 +339,11 @@ package struct ServerDatabase: Sendable {
     private static func check(_ service: ServiceDefinition) throws(Failure) {
         if service.uuid == 0x1800 || service.uuid == 0x1801 { throw .reservedService(service.uuid) }
         for characteristic in service.characteristics {
+            switch characteristic.uuid {
+            case 0x2800, 0x2801, 0x2802, 0x2803, 0x2900, 0x2901, 0x2902, 0x2903, 0x2904, 0x2905:
+                throw .reservedType(characteristic.uuid)
+            default: break
+            }
             try check(
                 characteristic.value, of: characteristic.uuid,
                 isWritable: !characteristic.properties.isDisjoint(
@@ -343,6 +351,7 @@ package struct ServerDatabase: Sendable {
             for descriptor in characteristic.descriptors {
                 switch descriptor.uuid {
                 case 0x2900, 0x2902, 0x2903: throw .reservedDescriptor(descriptor.uuid)
+                case 0x2800, 0x2801, 0x2802, 0x2803: throw .reservedType(descriptor.uuid)
                 default: try check(descriptor.value, of: descriptor.uuid, isWritable: descriptor.isWritable)
                 }
             }

@@ -194,14 +194,17 @@ import Testing
         #expect(record.configurations == [9: .indications, 17: .notifications] && !record.isAware)
     }
 
-    @Test("a change while the program runs is recorded for those that are away")
-    func aChangeIsRecordedForAbsentClients() throws {
+    @Test("each change while the program runs is recorded for every client that does not store another record")
+    func aChangeIsRecordedForEachClient() throws {
         let database = try Self.database([Self.heart])
         var table = Self.sample
-        table.databaseChanged(
-            14...17, checksum: database.checksum, outline: database.outline, connected: [Self.first])
-        #expect(table.record(of: Self.first, bond: 3) == Self.record())
-        #expect(table.record(of: Self.second, bond: 7)?.pendingChange == 14...21)
+        table.databaseChanged(14...17, checksum: 1, outline: Self.outline)
+        // This one has confirmed the change on its link.
+        table.store(Self.record { $0.checksum = 1 }, of: Self.first, bond: 3)
+        table.databaseChanged(30...33, checksum: database.checksum, outline: database.outline)
+        let first = try #require(table.record(of: Self.first, bond: 3))
+        #expect(first.pendingChange == 30...33 && !first.isAware && first.checksum == database.checksum)
+        #expect(table.record(of: Self.second, bond: 7)?.pendingChange == 14...33)
         #expect(table.record(of: Self.second, bond: 7)?.configurations == [9: .indications])
         #expect(table.begin(with: database.outline, checksum: database.checksum) == nil)
     }

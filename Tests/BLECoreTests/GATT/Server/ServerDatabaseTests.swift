@@ -101,6 +101,33 @@ import Testing
         #expect(failure([described]) == .reservedDescriptor(0x2902))
     }
 
+    /// Clients take such an attribute for what its type says, at the wrong place.
+    @Test(
+        "No value has the type of a declaration or descriptor, and no descriptor that of a declaration",
+        arguments: [0x2800, 0x2801, 0x2802, 0x2803, 0x2900, 0x2901, 0x2902, 0x2903, 0x2904, 0x2905] as [UInt16])
+    func typesOfDeclarationsAndDescriptorsAreRefused(_ type: UInt16) {
+        func failure(_ characteristic: CharacteristicDefinition) -> ServerDatabase.Failure? {
+            var database = ServerDatabase(name: "", appearance: 0)
+            do throws(ServerDatabase.Failure) {
+                _ = try database.publish([ServiceDefinition(0xFFF0, [characteristic])])
+                return nil
+            } catch {
+                return error
+            }
+        }
+        let uuid = BluetoothUUID(type)
+        #expect(failure(CharacteristicDefinition(uuid, .read, value: .stored([0]))) == .reservedType(uuid))
+        var described = CharacteristicDefinition(0xFFF1, .read, value: .stored([0]))
+        described.descriptors = [DescriptorDefinition(uuid, value: .stored([0]))]
+        let expected: ServerDatabase.Failure? =
+            switch type {
+            case 0x2800...0x2803: .reservedType(uuid)
+            case 0x2900, 0x2902, 0x2903: .reservedDescriptor(uuid)
+            default: nil
+            }
+        #expect(failure(described) == expected)
+    }
+
     @Test("All handles can be used")
     func lastHandle() throws {
         var database = ServerDatabase(name: "", appearance: 0)
