@@ -152,7 +152,7 @@ struct Talk: AsyncParsableCommand {
         if isInteractive { Console.note("connected to \(peer); `help` explains the operations, `quit` ends") }
         let hangUp = isInteractive ? await Interrupt.watchHangUp() : nil
         defer { hangUp?.cancel() }
-        let mark = "\(peer)> "
+        let mark = "\(peer)> ".printable
         let names = Completions.names(of: database.characteristics.map(\.uuid))
         let prompt = Prompt.begin(PromptLine(mark, operations: TalkOperation.names, attributes: names))
         defer { prompt?.end() }

@@ -50,7 +50,7 @@ struct FixtureOutput {
         }
         guard json else {
             let peer = link.peer.map { " with \($0)" } ?? ""
-            return Console.out("\(file)  \(link.packetCount.counted("packet"))\(peer)")
+            return Console.out("\(file)  \(link.packetCount.counted("packet"))\(peer)".printable)
         }
         Console.out(
             JSONLine.object([
