@@ -142,7 +142,7 @@ extension Peripheral {
         switch result {
         case .success(let outcome): unexpected(outcome, in: context)
         case .failure(.linkLost): endError(during: context.operation)
-        case .failure(let failure): BLEError(failure, subject: name, during: context.operation)
+        case .failure(let failure): error(failure, during: context.operation)
         }
     }
 }

@@ -86,6 +86,23 @@ extension Peripheral {
         return "Nothing has come from the device on this link. \(controls.silenceHint())"
     }
 
+    /// What the peer of this link has sent that is no response, as a hint where the expected one does not come; `nil` if
+    /// there was nothing of the kind. Values, and the requests of a peer that is a client too, are regular.
+    var strayHint: String? {
+        let statistics = link.statistics
+        let count = statistics.peerCommandsIgnored &+ statistics.unexplainedResponses &+ statistics.emptyPackets
+        guard count > 0 else { return nil }
+        let packets = count == 1 ? "1 packet that is no response" : "\(count) packets that are no responses"
+        return "On this link the peer has sent \(packets): it may not be an ATT server; `--trace` shows what it sends."
+    }
+
+    /// Returns the error for an operation that has failed, and not by the end of the link.
+    func error(_ failure: OperationFailure, during operation: String) -> BLEError {
+        let error = BLEError(failure, subject: name, during: operation)
+        guard case .timedOut = failure, let hint = error.hint, let strayHint else { return error }
+        return error.hinting("\(hint) \(strayHint)")
+    }
+
     /// Ends the link: pending calls fail, then the subscriptions and channels end, then the tasks that wait for the end
     /// resume.
     ///

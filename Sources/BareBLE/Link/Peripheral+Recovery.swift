@@ -123,7 +123,7 @@ extension Peripheral {
         case .failure(.linkLost):
             throw endError(during: context.operation)
         case .failure(let failure):
-            throw BLEError(failure, subject: name, during: context.operation)
+            throw error(failure, during: context.operation)
         }
     }
 

@@ -140,11 +140,11 @@ extension Peripheral {
             try await validateCache(in: context)
             peerDatabase.databaseDidChange()
         } catch {
-            let silence = silenceHint.map { " \($0)" } ?? ""
+            let remark = (silenceHint ?? strayHint).map { " \($0)" } ?? ""
             await disconnect()
             guard error.code == .timedOut, error.origin == .peer else { throw error }
             throw error.hinting(
-                "The device may be busy, or may not run an ATT server; try again, or allow more time.\(silence)")
+                "The device may be busy, or may not run an ATT server; try again, or allow more time.\(remark)")
         }
     }
 

@@ -202,8 +202,8 @@ extension BrowseScreen {
                 isConfirmed
                     ? "wrote \(count.counted("byte")) to \(attribute)"
                     : "sent \(count.counted("byte")) to \(attribute), no response expected")
-        case .subscribed(let handle): subscriptionChanged(handle, true)
-        case .unsubscribed(let handle): subscriptionChanged(handle, false)
+        case .subscribed(let handle): subscriptionChanged(handle, true, at: now)
+        case .unsubscribed(let handle): subscriptionChanged(handle, false, at: now)
         case .failed(let handle, let failure):
             values[handle]?.isBusy = false
             notice = .failed(failure)
@@ -212,6 +212,8 @@ extension BrowseScreen {
             typed = nil
             for handle in values.keys {
                 values[handle]?.isBusy = false
+                // The peer keeps the configuration only of a client with a bond.
+                if values[handle]?.isSubscribed == true { configured(handle, nil, at: now) }
                 values[handle]?.isSubscribed = false
             }
             notice = failure.map { .failed($0) } ?? .done("disconnected; c connects again")
@@ -252,11 +254,32 @@ extension BrowseScreen {
         selected = selected ?? handle
     }
 
-    private mutating func subscriptionChanged(_ handle: AttributeHandle, _ isSubscribed: Bool) {
+    private mutating func subscriptionChanged(_ handle: AttributeHandle, _ isSubscribed: Bool, at now: BootInstant) {
+        configured(handle, isSubscribed, at: now)
         values[handle, default: Value()].isSubscribed = isSubscribed
         values[handle]?.isBusy = false
         let attribute = CharacteristicReference.handle(handle)
         notice = .done(isSubscribed ? "subscribed to \(attribute); s unsubscribes" : "unsubscribed from \(attribute)")
+    }
+}
+
+extension BrowseScreen {
+    /// A characteristic's Client Characteristic Configuration was written (Core Vol 3 Part G, 3.3.3.3), or is not known
+    /// any longer. The library prefers notifications where the peer has both.
+    private mutating func configured(_ handle: AttributeHandle, _ isSubscribed: Bool?, at now: BootInstant) {
+        guard let characteristic = database.characteristic(valueHandle: handle),
+            let descriptor = database.descriptors(of: characteristic).first(where: { $0.uuid == 0x2902 })
+        else { return }
+        if case .refused? = values[descriptor.handle]?.reading { return }
+        var bytes: [UInt8]?
+        switch isSubscribed {
+        case true?: bytes = characteristic.properties.contains(.notify) ? [1, 0] : [2, 0]
+        // The library subscribes to Service Changed for itself, and may go on.
+        case false?: bytes = characteristic.uuid == 0x2A05 ? nil : [0, 0]
+        case nil: bytes = nil
+        }
+        values[descriptor.handle, default: Value()].reading = bytes.map { AttributeTree.Reading.value($0) }
+        values[descriptor.handle]?.changed = now
     }
 }
 

@@ -124,7 +124,8 @@ actor LinkSession {
             guard error.code != .disconnected, error.code != .cancelled else { return }
             let attribute = try? AttributeArgument(argument: CharacteristicReference.handle(handle).description)
             let advised = await attribute?.advised(error, peripheral, subscribing: subscribing) ?? error
-            report(.failed(handle, Failure(advised.named(as: peer))))
+            let isBonded = await peripheral.security.bond != nil
+            report(.failed(handle, Failure(advised.advised(peer, isBonded: isBonded))))
         }
     }
 

@@ -90,9 +90,10 @@ struct Talk: AsyncParsableCommand {
 
     /// Returns the operations of the arguments or of the file; `nil` for those of standard input.
     private func operations() throws -> [TalkOperation]? {
-        guard let lines = try lines() else { return nil }
+        if let file, file != "-" { return try OperationFile(file).operations() }
+        guard !operation.isEmpty else { return nil }
         do {
-            return try lines.compactMap { line throws(Failure) in try TalkOperation(line) }
+            return try operation.compactMap { line throws(Failure) in try TalkOperation(line) }
         } catch let failure as Failure {
             // One operation whose words the shell has taken apart.
             let joined = operation.joined(separator: " ")
@@ -103,12 +104,6 @@ struct Talk: AsyncParsableCommand {
                 message: failure.message,
                 hint: "Put each operation in quotes: `blescan talk … \(TalkWords.quoted(joined))`.", status: .usage)
         }
-    }
-
-    /// Returns the lines of the arguments or of the file; `nil` for those of standard input.
-    private func lines() throws -> [String]? {
-        if let file, file != "-" { return try OperationFile(file).lines }
-        return operation.isEmpty ? nil : operation
     }
 
     /// Performs the operations until the link ends.
@@ -152,11 +147,12 @@ struct Talk: AsyncParsableCommand {
         if isInteractive { Console.note("connected to \(peer); `help` explains the operations, `quit` ends") }
         let hangUp = isInteractive ? await Interrupt.watchHangUp() : nil
         defer { hangUp?.cancel() }
-        let mark = "\(peer)> "
+        let mark = "\(peer)> ".printable
         let names = Completions.names(of: database.characteristics.map(\.uuid))
         let prompt = Prompt.begin(PromptLine(mark, operations: TalkOperation.names, attributes: names))
         defer { prompt?.end() }
         let input = LineInput()
+        var number = 0
         while true {
             let line: String?
             if let prompt {
@@ -167,13 +163,11 @@ struct Talk: AsyncParsableCommand {
                 if isInteractive, line == nil { _ = Console.write([0x0A], to: STDERR_FILENO) }
             }
             guard let line else { break }
+            number += 1
             do {
-                guard let operation = try TalkOperation(line) else { continue }
-                if operation.readsStandardInput {
-                    throw Failure(
-                        message: "standard input has the operations, and cannot be the value of one",
-                        hint: "Name a file, or give the operations as arguments.", status: .usage)
-                }
+                // Who types a line knows which one it is.
+                let parsed = try isInteractive ? Self.parsed(line) : Self.parsed(line, at: "line \(number)")
+                guard let operation = parsed else { continue }
                 guard try await session.perform(operation) else { return }
             } catch {
                 guard isInteractive, !Task.isCancelled, Failure.isOfOneOperation(error) else { throw error }
@@ -182,17 +176,59 @@ struct Talk: AsyncParsableCommand {
         }
         try Task.checkCancellation()
     }
+
+    /// Parses a line of standard input; `nil` for an empty one and a comment.
+    private static func parsed(_ line: String) throws(Failure) -> TalkOperation? {
+        guard let operation = try TalkOperation(line) else { return nil }
+        guard operation.readsStandardInput else { return operation }
+        throw Failure(
+            message: "standard input has the operations, and cannot be the value of one",
+            hint: "Name a file, or give the operations as arguments.", status: .usage)
+    }
+
+    /// Does the same for a line that nobody types, whose place is named by a failure.
+    private static func parsed(_ line: String, at place: String) throws(Failure) -> TalkOperation? {
+        do throws(Failure) {
+            return try parsed(line)
+        } catch {
+            throw error.at(place)
+        }
+    }
+}
+
+extension Failure {
+    /// Returns the same failure, with the place of the line that it concerns.
+    fileprivate func at(_ place: String) -> Failure {
+        Failure(message: "\(place): \(message)", hint: hint, status: status)
+    }
 }
 
 /// The lines of a file of operations.
 private struct OperationFile {
-    let lines: [String]
+    private let path: String
+    private let lines: [String]
+
+    /// Returns the operations.
+    ///
+    /// - Throws: `Failure` for an invalid line, with its number.
+    func operations() throws(Failure) -> [TalkOperation] {
+        var operations: [TalkOperation] = []
+        for (index, line) in lines.enumerated() {
+            do throws(Failure) {
+                if let operation = try TalkOperation(line) { operations.append(operation) }
+            } catch {
+                throw error.at("\(path), line \(index + 1)")
+            }
+        }
+        return operations
+    }
 
     init(_ path: String) throws {
         var input = try InputLines(path: path, advice: "Check the path.")
         var lines: [String] = []
         while let line = input.next() { lines.append(String(decoding: line, as: UTF8.self)) }
         if let failure = input.failure { throw failure }
+        self.path = path
         self.lines = lines
     }
 }

@@ -8,11 +8,16 @@ extension Failure {
     /// The system cannot open, read or create the file at `path`, which the user has named; `verb` is the failed
     /// action.
     init(cannot verb: String, _ path: String, for use: FileUse, errno: Int32, advice: String = "Check the path.") {
-        let isForbidden = errno == EACCES || errno == EPERM
         let reason = unsafe String(cString: strerror(errno))
-        self.init(
-            message: "cannot \(verb) \(path): \(reason)", hint: isForbidden ? Self.permission(for: use) : advice,
-            status: isForbidden ? .notPermitted : .usage)
+        let message = "cannot \(verb) \(path): \(reason)"
+        switch errno {
+        case EACCES, EPERM:
+            self.init(message: message, hint: Self.permission(for: use), status: .notPermitted)
+        case ENOSPC where use == .writing, EDQUOT where use == .writing, EFBIG where use == .writing:
+            self.init(message: message, hint: "Make room there, or name a file on another disk.", status: .linkLost)
+        default:
+            self.init(message: message, hint: advice, status: .usage)
+        }
     }
 
     private static func permission(for use: FileUse) -> String {

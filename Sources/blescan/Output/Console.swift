@@ -68,17 +68,23 @@ enum Console {
     }()
 
     /// Returns a message with the name of the program, which is in this style.
-    static func titled(_ message: String, _ style: ScreenStyle) -> String {
+    static func titled(_ message: String, _ style: ScreenStyle) -> StyledText {
         var line = StyledText("blescan:", style)
         line.add(" " + message)
-        return line.painted(messageLook)
+        return line
     }
 
-    /// Writes a message for users.
+    /// Writes a message for users. A path or a name in it cannot control the terminal.
     static func note(_ line: String) {
+        note(StyledText(line))
+    }
+
+    /// The same for a line with styles.
+    static func note(_ line: StyledText) {
         guard Interrupt.status == nil, !Terminal.deferring(line) else { return }
         let isOnTerminal = isatty(STDERR_FILENO) == 1
-        let text = Array((isASCIIWanted && isOnTerminal ? line.ascii : line).utf8) + [0x0A]
+        let painted = line.painted(messageLook)
+        let text = Array((isASCIIWanted && isOnTerminal ? painted.ascii : painted).utf8) + [0x0A]
         Prompt.hidden {
             progress.makingRoom { _ = write(isOnTerminal ? plotLine.above(text) : text, to: STDERR_FILENO) }
         }
@@ -88,14 +94,14 @@ enum Console {
     static func warn(_ message: String) {
         note(
             isJSONWanted
-                ? JSONLine.object(["v": 1, "warning": .string(message)]).text : titled(message.printable, .warning))
+                ? StyledText(JSONLine.object(["v": 1, "warning": .string(message)]).text) : titled(message, .warning))
     }
 
     /// Reports a failure that does not end the command.
     static func warn(_ failure: Failure) {
         guard isJSONWanted else {
             warn(failure.message)
-            if let hint = failure.hint { note("hint: \(hint.printable)") }
+            if let hint = failure.hint { note("hint: \(hint)") }
             return
         }
         note(
@@ -160,6 +166,8 @@ enum Console {
 extension StringProtocol {
     /// The text with everything escaped that could control a terminal: control characters and marks of direction.
     var printable: String {
+        // Nearly all text is plain.
+        if utf8.allSatisfy({ (0x20..<0x7F).contains($0) }) { return String(self) }
         var result = ""
         for scalar in unicodeScalars {
             if scalar.isUnprintable {

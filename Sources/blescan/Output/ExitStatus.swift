@@ -237,9 +237,8 @@ extension Console {
                     "status": .integer(Int(failure.status.rawValue)),
                 ]).text)
         } else {
-            // A script may have passed on a device's name.
-            note(titled(message.printable, .failure))
-            if let hint = failure.hint { note("hint: \(hint.printable)") }
+            note(titled(message, .failure))
+            if let hint = failure.hint { note("hint: \(hint)") }
         }
     }
 

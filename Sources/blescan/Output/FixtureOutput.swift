@@ -32,8 +32,16 @@ struct FixtureOutput {
     }
 
     private func write(_ dialogue: Dialogue, to file: String) throws(Failure) {
+        let bytes = Array(dialogue.text.utf8)
         do throws(SystemCallError) {
-            try AppendedFile(file, isReplacing: false).append(Array(dialogue.text.utf8))
+            let appended = try AppendedFile(file, isReplacing: false)
+            do throws(SystemCallError) {
+                try appended.append(bytes)
+            } catch {
+                // A part of a dialogue is none, and would only prevent the next attempt.
+                appended.remove(ifAtMost: bytes.count)
+                throw error
+            }
         } catch {
             guard error.errno != EEXIST else {
                 throw Failure(
@@ -50,7 +58,7 @@ struct FixtureOutput {
         }
         guard json else {
             let peer = link.peer.map { " with \($0)" } ?? ""
-            return Console.out("\(file)  \(link.packetCount.counted("packet"))\(peer)")
+            return Console.out("\(file)  \(link.packetCount.counted("packet"))\(peer)".printable)
         }
         Console.out(
             JSONLine.object([

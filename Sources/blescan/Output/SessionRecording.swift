@@ -18,7 +18,8 @@ struct SessionRecording {
     /// The length of a btsnoop file without packets.
     private static let headerLength = 16
 
-    private let recorder: Recorder
+    /// `nil` if nobody has read the pipe from the beginning.
+    private let recorder: Recorder?
 
     /// Runs `body` with the requested file, if any, and completes that.
     ///
@@ -28,6 +29,8 @@ struct SessionRecording {
         _ options: RecordingOptions, goesOn: Bool = false, _ body: (SessionRecording?) async throws -> Value
     ) async throws -> Value {
         let recording = try options.record.map { try SessionRecording($0, goesOn: goesOn) }
+        // The recording has ended the command before it began.
+        if Interrupt.status != nil { throw CancellationError() }
         do {
             let value = try await body(recording)
             await recording?.finish()
@@ -42,24 +45,40 @@ struct SessionRecording {
     /// Creates the file at `path`, which must not exist unless it is a FIFO; `-` is standard output.
     private init(_ path: String, goesOn: Bool) throws(Failure) {
         let target = try Self.target(path)
+        var made: Recorder?
         do throws(RecorderError) {
-            recorder = try Recorder(capture: target, dialogue: nil, isReplacing: false) { failure in
-                if case .pipe = target, case .cannotWrite(_, EPIPE) = failure {
+            made = try Recorder(capture: target, dialogue: nil, isReplacing: false) { failure in
+                if Self.isEndOfReader(failure, of: target) {
                     // A command that is over has its own status.
                     if Self.isFinishing.withLock(\.self) { return }
-                    // As for results: the reader has what it needs.
-                    guard goesOn else { return Interrupt.end(.done) }
-                    return Console.warn(
-                        "nobody reads \(path == "-" ? "standard output" : path) any more: the recording ends here, and the "
-                            + "command goes on")
+                    return Self.readerHasGone(path, goesOn: goesOn)
                 }
                 Self.broken.withLock { $0 = true }
                 let rest = path != "-" && Self.isEmpty(path) ? "Nothing was recorded." : "What is in it can be read."
                 Console.warn(Self.failure(failure, rest))
             }
         } catch {
-            throw Self.failure(error, "Nothing was recorded, and nothing was sent.")
+            // The first bytes are written here. A reader that has gone before them is one that goes away later.
+            guard Self.isEndOfReader(error, of: target) else {
+                throw Self.failure(error, "Nothing was recorded, and nothing was sent.")
+            }
+            Self.readerHasGone(path, goesOn: goesOn)
         }
+        recorder = made
+    }
+
+    /// Returns whether the reader of a pipe has gone away.
+    private static func isEndOfReader(_ error: RecorderError, of target: Recorder.Target) -> Bool {
+        guard case .pipe = target, case .cannotWrite(_, EPIPE) = error else { return false }
+        return true
+    }
+
+    private static func readerHasGone(_ path: String, goesOn: Bool) {
+        // As for results: the reader has what it needs.
+        guard goesOn else { return Interrupt.end(.done) }
+        Console.warn(
+            "nobody reads \(path == "-" ? "standard output" : path) any more: the recording ends here, and the "
+                + "command goes on")
     }
 
     private static func target(_ path: String) throws(Failure) -> Recorder.Target {
@@ -79,14 +98,14 @@ struct SessionRecording {
 
     /// Records the links of centrals that are made with `configuration`.
     func attach(to configuration: inout Configuration) {
-        recorder.attach(to: &configuration)
+        recorder?.attach(to: &configuration)
     }
 
     /// Returns when the file is complete.
     private func finish(removingEmpty: Bool = false) async {
         Self.isFinishing.withLock { $0 = true }
         // A failure was reported when it occurred.
-        try? await recorder.finish(removingEmpty: removingEmpty)
+        try? await recorder?.finish(removingEmpty: removingEmpty)
     }
 
     /// Returns whether there is no packet to read; a device stores none.

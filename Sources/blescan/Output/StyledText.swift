@@ -15,9 +15,10 @@ struct StyledText: Hashable, Sendable {
         add(text, style)
     }
 
-    /// Adds a text. Only printable text may be added: nothing is escaped here.
+    /// Adds a text. What could control a terminal is escaped: paths, names and values come from elsewhere.
     mutating func add(_ text: String, _ style: ScreenStyle = []) {
         guard !text.isEmpty else { return }
+        let text = text.printable
         pieces.append(Piece(text: text, style: style))
         width += ScreenText.width(text)
     }

@@ -27,10 +27,13 @@ extension BLEError {
         switch code {
         case .insufficientSecurity where requiredSecurity != .authorization:
             guard let advice = peer.pairingAdvice else {
-                guard case .demo = peer else { return error }
-                return error.with(
-                    hint: "The peer requires a paired or encrypted link, and of the virtual devices only demo:lock "
-                        + "pairs.")
+                let obstacle =
+                    if case .demo = peer {
+                        "and of the virtual devices only demo:lock pairs"
+                    } else {
+                        "and a link on a socket cannot be either"
+                    }
+                return error.with(hint: "The peer requires a paired or encrypted link, \(obstacle).")
             }
             guard isBonded, case .address = peer else {
                 return error.with(hint: "The peer requires a paired or encrypted link: \(advice).")

@@ -15,7 +15,7 @@ enum TerminalLine {
         Console.progress.end()
         // What was typed before the question is no reply to it.
         tcflush(STDIN_FILENO, TCIFLUSH)
-        _ = Console.write(Array(prompt.utf8), to: STDERR_FILENO)
+        _ = Console.write(Array(prompt.printable.utf8), to: STDERR_FILENO)
         let line = await read()
         if line == nil { _ = Console.write([0x0A], to: STDERR_FILENO) }
         return line

@@ -7,7 +7,7 @@
 // - A frame has exactly as many lines as the screen has rows, none is wider than the screen, and nothing in it can
 //   control a terminal: every text passes `ScreenLine.add`.
 // - Rows change places at most every `sortPause`, and then only those whose strength has really changed. A new one is
-//   last until then.
+//   last until then, except in the first `sortPause`: nobody reads a row yet, and a short recording has no other.
 // - A row fades after `fadesAfter` without a packet and is removed after `goesAfter`, unless it is shown in detail.
 //
 // The time is that of the scan results. The owner of the value shows it, see `LiveScreen`; `ScanView` draws its frames.
@@ -83,6 +83,10 @@ struct ScanScreen: Sendable {
     private(set) var reportCount = 0
     private(set) var rate = ReportsPerSecond()
     private var lastSort: BootInstant?
+    /// The time of the first report.
+    private var firstReport: BootInstant?
+    /// Whether rows were added since the last sorting.
+    private var hasNewRows = false
     /// The first report of a recording, and whether the user can go back in it; `nil` for what is on air.
     private var recording: (start: BootInstant, canGoBack: Bool)?
 
@@ -123,9 +127,11 @@ struct ScanScreen: Sendable {
     mutating func take(_ scanResult: ScanResult) {
         reportCount += 1
         rate.count(at: scanResult.lastSeen)
+        firstReport = firstReport ?? scanResult.lastSeen
         if live.devices[scanResult.id]?.take(scanResult) == nil {
             live.devices[scanResult.id] = ScreenRow(scanResult)
             live.sequence.append(scanResult.id)
+            hasNewRows = true
         }
     }
 
@@ -144,13 +150,15 @@ struct ScanScreen: Sendable {
     mutating func timePassed(at now: BootInstant) {
         let gone = live.devices.filter { $0.value.silence(at: now) >= Self.goesAfter && !isOpen($0.key) }
         if !gone.isEmpty { forget { gone[$0] != nil } }
-        if let lastSort, now - lastSort < Self.sortPause { return }
+        let isBeginning = firstReport.map { now - $0 < Self.sortPause } ?? false
+        if let lastSort, now - lastSort < Self.sortPause, !(isBeginning && hasNewRows) { return }
         sort(at: now)
     }
 
     /// Sorts the rows now.
     mutating func sort(at now: BootInstant) {
         lastSort = now
+        hasNewRows = false
         live.sort(order, isReversed, at: now)
         if let since = frozen?.since { frozen?.contents.sort(order, isReversed, at: since) }
     }

@@ -16,14 +16,14 @@ enum Terminal {
     private static let saved = Lock<termios?>(nil)
     private static let isRegistered = Lock(false)
     /// The messages for users in the meantime.
-    private static let notes = Lock<(deferred: [String], moreCount: Int)>(([], 0))
+    private static let notes = Lock<(deferred: [StyledText], moreCount: Int)>(([], 0))
     private static let mostNotes = 16
 
     /// Whether a screen uses the terminal.
     static var isTaken: Bool { saved.withLock { $0 != nil } }
 
     /// Defers a message for users until the terminal is restored; returns `false` if no screen uses it.
-    static func deferring(_ note: String) -> Bool {
+    static func deferring(_ note: StyledText) -> Bool {
         guard isTaken else { return false }
         notes.withLock { notes in
             if notes.deferred.count < mostNotes { notes.deferred.append(note) } else { notes.moreCount += 1 }

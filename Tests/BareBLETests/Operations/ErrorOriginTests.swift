@@ -36,6 +36,38 @@ import Testing
         #expect(peer.descriptor == far)
     }
 
+    /// Undefined opcodes with the command flag, which get no response (Core Vol 3 Part F, 3.3).
+    @Test func aPeerThatSendsOtherPacketsInPlaceOfAResponse() async throws {
+        try await VirtualTime.run { time in
+            let peripheral = VirtualPeripheral(.battery, time: time)
+            let device = try await Central(time: time).attach(descriptor: peripheral.connect())
+            await peripheral.stopResponding()
+            await peripheral.send(raw: [0xFF, 0xFE, 0xFD])
+            let read = await failure { _ = try await device.read(.handle(2), timeout: .seconds(5)) }
+            #expect(read?.code == .timedOut && read?.origin == .peer)
+            #expect(read?.hint?.contains("still up") == true)
+            #expect(read?.hint?.contains("the peer has sent 1 packet that is no response") == true)
+            await peripheral.send(raw: [0x6A])
+            let second = await failure { _ = try await device.read(.handle(2), timeout: .seconds(5)) }
+            #expect(second?.hint?.contains("the peer has sent 2 packets that are no responses") == true)
+            await device.disconnect()
+        }
+    }
+
+    @Test func aPeerThatSendsOtherPacketsFromTheStart() async throws {
+        try await VirtualTime.run { time in
+            let (near, far) = try LinkSocket.pair()
+            var peer = LinkSocket(adopting: far)
+            let outcome = peer.send([0xFF, 0xFE, 0xFD])
+            #expect(outcome == .sent)
+            let options = ConnectOptions(timeout: .seconds(5))
+            let connect = await failure { _ = try await Central(time: time).attach(descriptor: near, options) }
+            #expect(connect?.code == .timedOut && connect?.origin == .peer)
+            #expect(connect?.hint?.contains("the peer has sent 1 packet that is no response") == true)
+            #expect(peer.descriptor == far)
+        }
+    }
+
     @Test func aPeerThatIsNotHeardAndAnAdapterThatIsSilent() async throws {
         try await VirtualTime.run { time in
             let bench = try await AdapterBench(loop: time.loop)

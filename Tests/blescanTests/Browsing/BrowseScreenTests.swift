@@ -258,6 +258,21 @@ struct Browsed {
         #expect(!browsed.text().contains("●"))
     }
 
+    @Test func aSubscriptionIsSeenInItsDescriptor() {
+        var browsed = Browsed.connected(columns: 120, rows: 50)
+        let row = { (browsed: inout Browsed) in browsed.lines().first { $0.contains("client configuration") } ?? "" }
+        #expect(row(&browsed).hasSuffix("off"))
+        browsed.take(.subscribed(0x0006))
+        #expect(row(&browsed).hasSuffix("notifications on"))
+        // Read by the user.
+        browsed.take(.value(0x0007, [1, 0], .read), .unsubscribed(0x0006))
+        #expect(row(&browsed).hasSuffix("off"))
+        browsed.take(.subscribed(0x0006), .ended(nil))
+        #expect(row(&browsed).hasSuffix("2902"), "it is not known any longer")
+        browsed.take(.subscribed(0x000E))
+        #expect(browsed.text().contains("read not permitted"), "what cannot be read is still reported")
+    }
+
     @Test(arguments: [
         ("05a0", "05a0", Peripheral.WriteKind.withResponse), ("05:a0", "05a0", .withResponse),
         ("--text 'a b'", "612062", .withResponse),

@@ -121,6 +121,32 @@ import Testing
         await device.disconnect()
     }
 
+    /// The advice is that of `read`; over a socket nothing pairs.
+    @Test(
+        arguments: [
+            (.demo("long-value"), "only demo:lock pairs"), (.unix("/tmp/belt"), "a link on a socket cannot be either"),
+            (
+                .address(BluetoothAddress(rawValue: 0xC35A_190B_7E21), .random),
+                "`blescan pair C3:5A:19:0B:7E:21/random`"
+            ),
+        ] as [(PeerArgument, String)])
+    func aRefusalForLackOfSecurityNamesWhatPairs(_ peer: PeerArgument, _ advice: String) async throws {
+        let virtual = VirtualPeripheral(.longValue)
+        let device = try await Central().attach(descriptor: try await virtual.connect(), name: "peer")
+        let database = try await device.discover()
+        let handle = try #require(database.characteristics.first { $0.uuid == 0xFFF2 }).valueHandle
+        let failures = Lock<[Failure]>([])
+        let session = LinkSession(device, of: peer, timeout: .seconds(20)) { event in
+            if case .failed(_, let failure) = event { failures.withLock { $0.append(failure) } }
+        }
+        await session.perform(.read(handle))
+        try await waited(for: "the refusal") { failures.withLock { !$0.isEmpty } }
+        let hint = failures.withLock { $0.first?.hint ?? "" }
+        #expect(hint.hasPrefix("The peer requires a paired or encrypted link") && hint.contains(advice), "\(hint)")
+        await session.end()
+        await device.disconnect()
+    }
+
     /// A controller knows the strength after some packets of the link.
     @Test func aSignalThatIsNotKnownYetIsMeasuredAgain() async throws {
         let radio = VirtualRadio()

@@ -86,6 +86,17 @@ import Testing
         #expect(replayed.output.contains("Read By Group Type Response"))
     }
 
+    /// The reader of the recording was gone before its first byte.
+    @Test func aCommandThatChangesADeviceGoesOnWithoutAReader() async throws {
+        let outcome = try await BuiltProgram.run(
+            ["write", "demo:uart", "0x0008", "--hex", "05a0", "--record", "-"], output: .closedPipe)
+        #expect(outcome.status == 0)
+        #expect(
+            outcome.errors.hasPrefix(
+                "blescan: nobody reads standard output any more: the recording ends here, and the command goes on\n"))
+        #expect(outcome.errors.contains("wrote"))
+    }
+
     @Test(arguments: [SIGINT, SIGTERM, SIGKILL]) func whatEndsTheProgramLeavesAFile(_ signal: Int32) async throws {
         let folder = try TestFolder()
         let program = try RunningProgram(["notify", "demo:heart-rate", "2a37", "--record", folder["visit.btsnoop"]])

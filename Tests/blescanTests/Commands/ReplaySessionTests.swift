@@ -62,6 +62,25 @@ struct ReplaySessionTests {
         #expect(again.errors.contains("already exists, and --as-fixture never overwrites"))
     }
 
+    /// A limit of the process simulates a full disk: no byte can be written, or only a part of the dialogue.
+    @Test("A fixture for which there is no room leaves no file, and can be written later", arguments: [0, 1])
+    func fullDisk(_ limit: Int) async throws {
+        let folder = try TestFolder()
+        let command = "ulimit -f \(limit); exec \"$0\" replay \"$1\" --as-fixture \"$2\""
+        let program = try RunningProgram(
+            ["-c", command, BuiltProgram.url.path, Self.recording, folder["three"]], of: URL(filePath: "/bin/bash"))
+        let outcome = try await program.outcome()
+        #expect(outcome.status == 74)
+        #expect(
+            outcome.errors
+                == "blescan: cannot write \(folder["three"]).dialogue: File too large\n"
+                + "hint: Make room there, or name a file on another disk.\n")
+        #expect(outcome.output.isEmpty)
+        #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path).isEmpty)
+        let again = try await BuiltProgram.run(["replay", Self.recording, "--as-fixture", folder["three"]])
+        #expect(again.status == 0)
+    }
+
     @Test("A fixture of a recording that is cut off is written with a warning")
     func cutOff() async throws {
         let folder = try TestFolder()

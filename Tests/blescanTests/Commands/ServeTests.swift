@@ -35,6 +35,22 @@ import Testing
         }
     }
 
+    @Test(arguments: [[], ["--json"]])
+    func aNameOrAPathCannotControlTheTerminal(_ options: [String]) async throws {
+        let folder = try TestFolder()
+        try "name \u{1B}[31mEVIL\nservice 180f\n".write(
+            toFile: folder["device.txt"], atomically: true, encoding: .utf8)
+        let devices = [[folder["device.txt"]], ["demo:battery", "--name", "\u{1B}[31mEVIL"]]
+        for device in devices {
+            let outcome = try await BuiltProgram.run(
+                ["serve"] + device + ["--socket", folder["s\u{1B}[2J"], "--for", "1ms"] + options)
+            #expect(outcome.status == 0)
+            #expect(
+                outcome.errors
+                    == #"serving \u{1b}[31mEVIL on unix:\#(folder.path)/s\u{1b}[2J; ^C ends it"# + "\n")
+        }
+    }
+
     /// A symbolic link is not followed.
     @Test func whereTheFileCannotBeWrittenOnlyTheSubscriptionsAreLost() async throws {
         let folder = try TestFolder()

@@ -94,6 +94,14 @@ import Testing
         #expect(line.painted(ScreenLook(isColoured: false, isUnicode: true)) == "green")
         #expect(line.painted(ScreenLook(isColoured: true, isUnicode: true)) == "\u{1B}[32mgreen\u{1B}[0m")
     }
+
+    /// A path or a name may contain any character.
+    @Test func textInALineCannotControlTheTerminal() {
+        var line = StyledText("unix:/tmp/\u{1B}[2J")
+        line.add("\u{9B}31m\u{202E}é", .bold)
+        #expect(line.plain == #"unix:/tmp/\u{1b}[2J\u{9b}31m\u{202e}é"#)
+        #expect(line.width == line.plain.count)
+    }
 }
 
 @Suite struct WrappingTests {

@@ -88,7 +88,7 @@ import Testing
 
     @Test(arguments: [
         ["explore", "demo:heart-rate"], ["notify", "demo:heart-rate", "2a37", "--json"],
-        ["read", "demo:battery", "2a19"], ["--help"],
+        ["read", "demo:battery", "2a19"], ["--help"], ["read", "demo:battery", "2a19", "--record", "-"],
     ])
     func aClosedPipeEndsQuietly(_ command: [String]) async throws {
         let outcome = try await BuiltProgram.run(command, output: .closedPipe)

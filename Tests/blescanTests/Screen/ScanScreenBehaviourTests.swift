@@ -61,6 +61,22 @@ import Testing
         #expect(air.order().first == "Loud")
     }
 
+    /// A recording of a second has no other time for its order.
+    @Test func newcomersFindTheirPlaceAtTheBeginning() {
+        let air = Air()
+        air.hear(Self.middle, -65, Air.named("middle"))
+        air.pass(.milliseconds(100))
+        air.hear(Self.near, -50, Air.named("Near"))
+        air.pass(.milliseconds(100))
+        #expect(air.order() == ["Near", "middle"])
+        air.hear(Self.far, -80, Air.named("Far"))
+        for _ in 0..<20 { air.hear(Self.middle, -40, Air.named("middle")) }
+        air.pass(.milliseconds(100))
+        for _ in 0..<20 { air.hear(Self.far, -30, Air.named("Far")) }
+        air.pass(.milliseconds(100))
+        #expect(air.order() == ["middle", "Near", "Far"], "only a new row sorts the others")
+    }
+
     @Test func theOrderCanBeChanged() {
         let air = Self.three()
         air.press(.character("s"))

@@ -110,6 +110,21 @@ import Testing
         #expect(outcome.output.isEmpty)
     }
 
+    /// Comments and empty lines are counted, as editors do.
+    @Test(arguments: [[], ["--json"]]) func anInvalidLineHasItsNumber(_ options: [String]) async throws {
+        let text = "# the name\n\nread 2a00\nreed 2a00\n"
+        let message = options.isEmpty ? "blescan: PLACE: there is" : #""error":"PLACE: there is"#
+        func expected(_ place: String) -> String { message.replacingOccurrences(of: "PLACE", with: place) }
+        let piped = try await BuiltProgram.run(["talk", "demo:uart"] + options, input: text)
+        #expect(piped.status == 64 && piped.errors.contains(expected("line 4")), "\(piped.errors)")
+        let folder = try TestFolder()
+        try text.write(toFile: folder["operations"], atomically: true, encoding: .utf8)
+        let read = try await BuiltProgram.run(["talk", "demo:uart", "--file", folder["operations"]] + options)
+        #expect(
+            read.status == 64 && read.errors.contains(expected(folder["operations"] + ", line 4")), "\(read.errors)")
+        #expect(read.output.isEmpty, "it is found before the first operation")
+    }
+
     /// The values of a service do not depend on one another.
     @Test func whatCanBeReadOfAServiceIsShown() async throws {
         let service = "9d5a0001-3c7e-4b1f-8a26-e4710c95b3d8"
