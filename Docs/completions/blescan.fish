@@ -417,3 +417,4 @@ complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_option
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan selftest" version' -l 'version' -d 'Show the version.'
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan selftest" h help' -s 'h' -l 'help' -d 'Show help information.'
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan help" version' -l 'version' -d 'Show the version.'
+complete -c 'blescan' -n '__blescan_should_offer_completions_for_positional "blescan help" -eq 1' -fa 'scan explore browse read write notify watch talk serve advertise pair forget bonds decode replay doctor selftest'
