@@ -92,7 +92,7 @@ extension BLEError {
 
     private static func clause(_ failure: GATTFailure) -> String {
         let text = failure.description
-        return text.hasSuffix(".") ? String(text.dropLast()) : text
+        return text.prefix(1).lowercased() + (text.hasSuffix(".") ? text.dropFirst().dropLast() : text.dropFirst())
     }
 }
 
