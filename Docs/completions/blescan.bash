@@ -523,6 +523,7 @@ _blescan_notify() {
         return
         ;;
     '--after')
+        __blescan_add_completions -W "$(__blescan_custom_complete ---completion notify -- --after "${COMP_CWORD}" "$(__blescan_cursor_index_in_current_word)")"
         return
         ;;
     '--format')
@@ -724,6 +725,14 @@ _blescan_serve() {
         ;;
     '--color')
         __blescan_add_completions -W 'auto'$'\n''always'$'\n''never'
+        return
+        ;;
+    esac
+
+    # Offer positional completions
+    case "${positional_number}" in
+    1)
+        __blescan_add_completions -W "$(__blescan_custom_complete ---completion serve -- positional@0 "${COMP_CWORD}" "$(__blescan_cursor_index_in_current_word)")"
         return
         ;;
     esac
