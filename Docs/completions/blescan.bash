@@ -523,6 +523,7 @@ _blescan_notify() {
         return
         ;;
     '--after')
+        __blescan_add_completions -W "$(__blescan_custom_complete ---completion notify -- --after "${COMP_CWORD}" "$(__blescan_cursor_index_in_current_word)")"
         return
         ;;
     '--format')
@@ -724,6 +725,14 @@ _blescan_serve() {
         ;;
     '--color')
         __blescan_add_completions -W 'auto'$'\n''always'$'\n''never'
+        return
+        ;;
+    esac
+
+    # Offer positional completions
+    case "${positional_number}" in
+    1)
+        __blescan_add_completions -W "$(__blescan_custom_complete ---completion serve -- positional@0 "${COMP_CWORD}" "$(__blescan_cursor_index_in_current_word)")"
         return
         ;;
     esac
@@ -1069,6 +1078,9 @@ _blescan_help() {
     repeating_options=()
     non_repeating_options=()
     __blescan_offer_flags_options -1
+
+    # Offer the commands
+    [[ "${positional_number}" -ne 1 ]] || __blescan_add_completions -W 'scan'$'\n''explore'$'\n''browse'$'\n''read'$'\n''write'$'\n''notify'$'\n''watch'$'\n''talk'$'\n''serve'$'\n''advertise'$'\n''pair'$'\n''forget'$'\n''bonds'$'\n''decode'$'\n''replay'$'\n''doctor'$'\n''selftest'
 }
 
 _blescan_whole_words() {
@@ -1105,8 +1117,8 @@ _blescan_whole_words() {
     if [[ "${COMP_WORDBREAKS}" = *:* && -n "${start}" ]]; then
         COMPREPLY=("${COMPREPLY[@]#"${start}"}")
     fi
-    # More follows a colon.
-    [[ "${#COMPREPLY[@]}" -eq 1 && "${COMPREPLY[0]}" = *: ]] && compopt -o nospace 2> /dev/null
+    # More follows a colon, a slash or an equals sign.
+    [[ "${#COMPREPLY[@]}" -eq 1 && "${COMPREPLY[0]}" = *[:/=] ]] && compopt -o nospace 2> /dev/null
     return 0
 }
 

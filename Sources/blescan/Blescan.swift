@@ -33,6 +33,9 @@ struct Blescan: AsyncParsableCommand {
             may advertise any name: to pair, and to forget, give the address. Virtual
             devices are not on air, and are not found.
 
+            Without a command, blescan scans. With a peer in its place, it explores
+            that: `blescan demo:battery` is `blescan explore demo:battery`.
+
             A value is named by its UUID (2a19), by its handle (0x0022), or by the
             Bluetooth SIG's name for it in lower case with dashes (battery-level); a
             part of a name, such as `level`, lists the names that contain it.

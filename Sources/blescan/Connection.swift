@@ -169,7 +169,8 @@ enum Connection {
                     return value
                 } catch {
                     await peripheral.disconnect()
-                    throw error
+                    guard let failure = error as? BLEError else { throw error }
+                    throw failure.afterDisconnect
                 }
             }
         }
@@ -198,8 +199,10 @@ enum Connection {
             let cache = file.load()
             return (file, cache, validation)
         case .consulted:
-            return (nil, file.load(), .required)
+            return (nil, file.consult(), .required)
         case .unneeded:
+            // A mistake in its name is reported in any case.
+            _ = file.consult()
             return (nil, nil, .required)
         }
     }

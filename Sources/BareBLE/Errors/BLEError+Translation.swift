@@ -92,7 +92,7 @@ extension BLEError {
 
     private static func clause(_ failure: GATTFailure) -> String {
         let text = failure.description
-        return text.hasSuffix(".") ? String(text.dropLast()) : text
+        return text.prefix(1).lowercased() + (text.hasSuffix(".") ? text.dropFirst().dropLast() : text.dropFirst())
     }
 }
 
@@ -109,7 +109,7 @@ extension BLEError {
             case ENOTSOCK:
                 (.connectFailed, "it is not a socket", "Name the socket on which an ATT server listens.")
             case ECONNREFUSED:
-                (.connectFailed, "there is no listener", "Start the server first, and check that the path is a socket.")
+                (.connectFailed, "there is no listener", "Start the server of this socket, and try again.")
             case EPROTOTYPE:
                 (.connectFailed, "it is not a SEQPACKET socket", "An ATT server has one, where each packet is one PDU.")
             case EACCES, EPERM:

@@ -56,7 +56,7 @@ actor LinkSession {
         }
         guard let reason = await peripheral.disconnected() else { return }
         throw BLEError(
-            .disconnected, subject: peripheral.name, during: "go on", because: "the link has ended: \(reason)",
+            .disconnected, subject: peripheral.name, during: "keep the link", because: "\(reason)",
             hint: "c connects again.")
     }
 

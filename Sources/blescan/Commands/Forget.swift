@@ -58,7 +58,9 @@ struct Forget: AsyncParsableCommand {
             let owner = adapter.map { "\($0.selector.description) has" } ?? "there is"
             throw Failure(
                 message: "\(owner) no bond with \(peer) in \(directory.path)",
-                hint: "A bond belongs to the address of one adapter: `blescan bonds` lists those of all.",
+                hint: peer.isInTheAir
+                    ? "A bond belongs to the address of one adapter: `blescan bonds` lists those of all."
+                    : "A bond with a virtual device ends with the command that makes it.",
                 status: .notFound)
         }
         for target in targets {

@@ -22,6 +22,9 @@ struct Notify: AsyncParsableCommand {
             Where several attributes are named, each line says which one its value is
             of. One that cannot be subscribed to ends the command before any value
             is printed.
+
+            A subscription waits for values as long as it takes, also for the number of
+            --count: --for limits that. --timeout is for the steps before.
             """)
 
     @OptionGroup var target: PeerOptions
@@ -38,6 +41,7 @@ struct Notify: AsyncParsableCommand {
         help: ArgumentHelp(
             "Once subscribed, write these bytes, which make the peer respond. May be given several times.",
             valueName: "attribute=bytes"),
+        completion: Completions.written,
         transform: AfterArgument.init(argument:))
     var after: [AfterArgument] = []
 

@@ -104,7 +104,7 @@ struct Read: AsyncParsableCommand {
         }
         return found.compactMap { result in
             guard case .failure(let error) = result else { return nil }
-            return error
+            return error.afterDisconnect
         }
     }
 

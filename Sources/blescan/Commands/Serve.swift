@@ -21,9 +21,15 @@ struct Serve: AsyncParsableCommand {
 
               name Thermometer
               service 1809
-                characteristic 2a1c indicate
                 characteristic 2a1d read = 02
                 characteristic fff1 read,write,encrypted = 00 01   # needs a bond
+
+            Without a name it is BareBLE. Properties are read, write,
+            write-without-response, notify and indicate; encrypted and authenticated
+            are what a link needs. Centrals may subscribe to the values of a
+            declaration, but none is sent. That, descriptors, values of a fixed length
+            and checks of what is written take a program in Swift: see the article
+            PeripheralRole of the module BareBLE.
 
             The command advertises and accepts the links that centrals make, until ^C.
             It prints a line for each link, each read, write and subscription, and each
@@ -40,7 +46,7 @@ struct Serve: AsyncParsableCommand {
             bluetoothd if it takes them.
             """)
 
-    @Argument(help: "What to serve: demo:NAME, or a file with a declaration.")
+    @Argument(help: "What to serve: demo:NAME, or a file with a declaration.", completion: Completions.served)
     var device: String
 
     @Option(
@@ -64,7 +70,7 @@ struct Serve: AsyncParsableCommand {
 
     @OptionGroup var bonds: BondOptions
 
-    @Option(help: ArgumentHelp("The device's name.", valueName: "text"))
+    @Option(help: ArgumentHelp("The device's name, in place of its own.", valueName: "text"))
     var name: String?
 
     @Flag(

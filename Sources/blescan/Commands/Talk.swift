@@ -136,8 +136,8 @@ struct Talk: AsyncParsableCommand {
                 throw error
             } catch {}
             throw BLEError(
-                .disconnected, subject: peer.description, during: "go on",
-                because: reason.map { "the link has ended: \($0)" } ?? "the link has ended", hint: "Connect again.")
+                .disconnected, subject: peer.description, during: "keep the link",
+                because: reason.map { "\($0)" } ?? "it has ended", hint: "Connect again.")
         }
     }
 

@@ -4,11 +4,14 @@ extension Check {
         guard let connection = facts.connection else {
             return [.skip("connect", "connection to a device: name one with --connect ADDRESS")]
         }
+        // Masked names are of devices on air.
+        let isInTheAir = (try? PeerArgument(argument: connection.peer))?.isInTheAir ?? true
+        let explore = "\(isInTheAir ? "sudo " : "")blescan explore \(connection.peer) --trace"
         if let failure = connection.failure {
             return [
                 .fail(
                     "connect-failed", failure,
-                    remedy: "see the lines above; then: sudo blescan explore \(connection.peer) --trace",
+                    remedy: "see the lines above; then: \(explore)",
                     status: connection.status)
             ]
         }

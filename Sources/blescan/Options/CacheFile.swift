@@ -1,4 +1,5 @@
 import BLECore
+import BLELinux
 import BareBLE
 
 /// The file of `--cache`. A problem with it is reported once and is not a failure of the command, and a file that is
@@ -22,6 +23,26 @@ struct CacheFile: Sendable {
             hasWarned = true
         }
         return loaded
+    }
+
+    /// Returns the same for a command that does not write the file: a directory that does not exist, which writing
+    /// would report, is reported here.
+    mutating func consult() -> GATTCache? {
+        let cache = load()
+        if cache == nil, !hasWarned, !SystemFiles.isFolder(folder) {
+            let error = BLEError(
+                .system, subject: file.path, during: "load the cache", because: "its directory does not exist",
+                hint: "Create the directory first.")
+            Console.warn(error.description)
+            hasWarned = true
+        }
+        return cache
+    }
+
+    /// The path of the directory that contains the file.
+    private var folder: String {
+        guard let end = file.path.lastIndex(of: "/") else { return "." }
+        return String(file.path[...end])
     }
 
     /// Writes what is known of the peer, unless the file already contains that or more.

@@ -154,7 +154,9 @@ struct CommandWords {
     private func unknown(_ option: String) -> Failure {
         let names = (command.arguments ?? []).flatMap { $0.names ?? [] }.filter { $0.kind == "long" }.map(\.name)
         let word = String(option.drop { $0 == "-" })
-        let synonyms = Self.synonyms[word].map { [$0] } ?? []
+        // The time of doctor is that of its scan alone.
+        let isTaken = command.commandName == Doctor._commandName && Self.synonyms[word] == "for"
+        let synonyms = isTaken ? [] : Self.synonyms[word].map { [$0] } ?? []
         let near = (synonyms.contains { names.contains($0) } ? synonyms : NearNames.slips(word, in: names))
             .map { "--" + $0 }
         let hint = near.isEmpty ? "`\(help)` lists the options." : "Did you mean \(NearNames.list(near))?"

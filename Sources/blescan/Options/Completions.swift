@@ -1,5 +1,6 @@
 import ArgumentParser
 import BLECore
+import BLELinux
 import BareBLE
 import BareBLETestKit
 
@@ -42,6 +43,14 @@ enum Completions {
         attributes(words, word) + (Self.peer(in: words)?.isInTheAir == false ? [] : matching(word, ["rssi"]))
     }
 
+    /// The same, each before the equals sign and the bytes to write.
+    static let written = CompletionKind.custom { words, _, word in
+        word.contains("=") ? [] : attributes(words, word).map { $0 + "=" }
+    }
+
+    /// What can be served: virtual devices, and files.
+    static let served = CompletionKind.custom { _, _, word in matching(word, virtualPeers) + files(word) }
+
     private static func attributes(_ words: [String], _ word: String) -> [String] {
         guard let known = characteristics(of: words) else {
             // Without a letter there are too many.
@@ -82,7 +91,25 @@ enum Completions {
         return words.firstIndex(of: option).flatMap { words.dropFirst($0 + 1).first }
     }
 
-    private static var knownPeers: [String] { VirtualDevice.presets.map { "demo:" + $0.name } + bondedDevices }
+    private static var knownPeers: [String] { virtualPeers + bondedDevices }
+
+    private static var virtualPeers: [String] { VirtualDevice.presets.map { "demo:" + $0.name } }
+
+    /// Returns the paths that begin with `word`, those of directories with a slash. bash expands what it is offered, so
+    /// paths with characters that have a meaning in a shell are left out.
+    private static func files(_ word: String) -> [String] {
+        let folder = word.lastIndex(of: "/").map { String(word[...$0]) } ?? ""
+        let start = String(word.dropFirst(folder.count))
+        let names = SystemFiles.names(in: folder.isEmpty ? "." : folder).filter { name in
+            name.hasPrefix(start) && (start.hasPrefix(".") || !name.hasPrefix("."))
+        }
+        let paths = names.map { name in
+            SystemFiles.isFolder(folder + name) ? folder + name + "/" : folder + name
+        }
+        return paths.filter { path in
+            path.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber || "._-+,@%/".contains($0)) }
+        }
+    }
 
     private static var bondedDevices: [String] {
         // A user without bonds has no directory, which is no error.

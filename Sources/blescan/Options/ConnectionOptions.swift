@@ -11,7 +11,7 @@ struct ConnectionOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
             "Cache the peer's attributes in this file, valid while its Database Hash is unchanged; without a hash, only "
-                + "explore uses it.",
+                + "explore uses it. read uses it for handles and services, and never writes it.",
             valueName: "file"), completion: .file())
     var cache: String?
 

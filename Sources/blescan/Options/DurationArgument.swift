@@ -3,8 +3,28 @@ struct DurationArgument: Hashable, Sendable, CustomStringConvertible {
     let duration: Duration
     let description: String
 
-    /// The time for users: a bare number with its unit.
-    var words: String { Double(description) == nil ? description : description + " s" }
+    /// The time for users, such as 1 min 30 s: a bare number has its unit, and a space is before each.
+    var words: String {
+        if Double(description) != nil { return description + " s" }
+        var parts: [String] = []
+        var rest = description[...]
+        while !rest.isEmpty {
+            let number = rest.prefix { !$0.isLetter }
+            let unit = rest.dropFirst(number.count).prefix { $0.isLetter }
+            guard !number.isEmpty, !unit.isEmpty else { return description }
+            parts.append("\(number) \(Self.symbol(of: String(unit)))")
+            rest = rest.dropFirst(number.count + unit.count)
+        }
+        return parts.joined(separator: " ")
+    }
+
+    private static func symbol(of unit: String) -> String {
+        switch unit {
+        case "m": "min"
+        case "sec": "s"
+        default: unit
+        }
+    }
 
     private static let year: Double = 31_536_000
     private static let units: [(names: [String], seconds: Double)] = [

@@ -14,7 +14,8 @@ struct LinkOptions: ParsableArguments {
     @Option(
         name: [.long, .customShort("t")], parsing: .unconditional,
         help: ArgumentHelp(
-            "Timeout of each step: connect, pair, discovery, every value: 10s, 500ms, 1m30s; a bare number is seconds.",
+            "Timeout of each step: connect, pair, discovery, a read, a write; not of values that the peer sends by itself: 10s, "
+                + "500ms, 1m30s; a bare number is seconds.",
             valueName: "time"),
         transform: DurationArgument.init(argument:))
     var timeout: DurationArgument?

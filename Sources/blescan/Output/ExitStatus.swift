@@ -122,9 +122,9 @@ extension Blescan {
         } catch is CancellationError {
             end(Failure(message: "interrupted", status: .interrupted))
         } catch let error as BLEError {
-            end(Failure(error), code: error.code, attError: error.attError)
+            end(Failure(error.ofEndedCommand), code: error.code, attError: error.attError)
         } catch let error as FailureAfterOthers {
-            end(Failure(error), code: error.last.code, attError: error.last.attError)
+            end(Failure(error.ofEndedCommand), code: error.last.code, attError: error.last.attError)
         } catch let error as Failure {
             end(error)
         } catch {
@@ -258,6 +258,11 @@ extension Console {
 struct FailureAfterOthers: Error {
     let last: BLEError
     let status: ExitStatus
+
+    /// The same failures of a command that has ended, and its link with it.
+    var ofEndedCommand: FailureAfterOthers {
+        FailureAfterOthers(last: last.afterDisconnect.ofEndedCommand, status: status)
+    }
 
     /// Reports all of these failures but the last one, and throws that with the status of the first. An interruption
     /// keeps its own status.

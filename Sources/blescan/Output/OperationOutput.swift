@@ -25,7 +25,8 @@ struct OperationOutput: Sendable {
 
     /// Returns the line about a value that was read; `label` is in front of it.
     ///
-    /// - Parameter isTimed: Whether it says when, because there are others about the same value.
+    /// - Parameter isTimed: Whether a line for users says when, because there are others about the same value; tables
+    ///   and objects always do.
     func line(
         ofReading value: [UInt8], at handle: AttributeHandle, _ uuid: BluetoothUUID?, label: String?,
         isTimed: Bool = false
@@ -34,7 +35,7 @@ struct OperationOutput: Sendable {
         if form == .csv { return csv(value, at: handle, uuid, event: "read", meaning) }
         guard isJSON else { return plain(isTimed ? Timestamp.localNow() : nil, label, value, meaning) }
         return JSONLine.object([
-            "v": 1, "t": isTimed ? .string(Timestamp.now()) : nil, "operation": operation("read"),
+            "v": 1, "t": .string(Timestamp.now()), "operation": operation("read"),
             "peer": .string(peer), "handle": .integer(Int(handle)),
             "uuid": uuid.map { .string($0.description) }, "name": name(uuid), "hex": .string(Hex.encode(value)),
             "value": meaning?.json,

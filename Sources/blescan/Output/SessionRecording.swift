@@ -117,6 +117,9 @@ struct SessionRecording {
     /// Returns the message for `error`, with `rest` about what was recorded before.
     private static func failure(_ error: RecorderError, _ rest: String) -> Failure {
         switch error {
+        case .cannotCreate(let path, EEXIST) where SystemFiles.isFolder(path):
+            Failure(
+                message: "\(path) is a directory", hint: "Name a new file, such as one in it.", status: .usage)
         case .cannotCreate(let path, EEXIST):
             Failure(
                 message: "\(path) already exists, and --record never overwrites",

@@ -95,8 +95,15 @@ struct BondDirectory: Sendable {
     /// - Throws: `BLEError`; `Failure` if the command line names a directory that does not exist.
     func stored() throws -> [StoredBonds] {
         guard exists else {
-            if isNamed { throw Failure(message: "\(path): no such directory", status: .usage) }
-            return []
+            guard isNamed else { return [] }
+            if SystemFiles.isOther(thanSocket: path) {
+                throw Failure(
+                    message: "\(path) is not a directory", hint: "Name the directory that has the files of the bonds.",
+                    status: .usage)
+            }
+            throw Failure(
+                message: "\(path): no such directory", hint: "`blescan pair` with the same --bonds creates it.",
+                status: .usage)
         }
         CoreDumps.exclude()
         return try BondStore(directory: path).all()

@@ -19,8 +19,8 @@ import Testing
     private func read(_ peer: PeerID) async throws {
         let central = Central()
         // in: README.md
-        let level = try await central.withConnection(peer) { device in
-            try await device.read(0x2A19)
+        let level = try await central.withConnection(peer) { connection in
+            try await connection.read(0x2A19)
         }
         print("battery: \(level.first ?? 0) %")
         // out

@@ -133,7 +133,7 @@ struct Browsed {
         browsed.take(
             .ended(
                 Failure(
-                    message: "could not go on (C3:5A:19:0B:7E:21/random): the link has ended: the peer ended the link",
+                    message: "could not keep the link (C3:5A:19:0B:7E:21/random): the peer ended the link",
                     hint: "c connects again.", status: .linkLost)))
         add("lost", &browsed)
         try Golden.expect(text, matches: "browse-\(columns).txt")

@@ -92,7 +92,7 @@ struct BrowseTerminalTests {
         try await terminal.shows("64 %")
         await peripheral.disconnect()
         try await terminal.shows("the reason") {
-            $0.contains("disconnected") && $0.contains("the link has ended") && $0.contains("64 %")
+            $0.contains("disconnected") && $0.contains("could not keep the link") && $0.contains("64 %")
         }
         try await terminal.keys("q")
         try await left(terminal)

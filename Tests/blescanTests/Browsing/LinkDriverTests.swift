@@ -91,7 +91,7 @@ import Testing
         await link.peripheral.withLock(\.self)?.disconnect()
         try await link.happened("the end") { event in
             guard case .ended(let failure?) = event else { return false }
-            return failure.message.contains("the link has ended")
+            return failure.message.contains("could not keep the link")
         }
         // And again.
         let before = link.all.count

@@ -108,7 +108,7 @@ import Testing
         let outcome = try await BuiltProgram.run(["read", "unix:\(peer.path)"] + arguments + ["--json"])
         #expect(outcome.status == 0)
         let object = try #require(try outcome.objects().first)
-        #expect(outcome.output.hasPrefix(#"{"v":1,"peer":""#))
+        #expect(outcome.output.hasPrefix(#"{"v":1,"t":""#))
         #expect(object["hex"] as? String == hex)
         #expect(object["uuid"] as? String == arguments.first)
         #expect(object["value"] as? Int == (arguments.first == "2a19" ? 100 : nil))

@@ -116,6 +116,29 @@ import Testing
         #expect(again.output.contains(" 9 attributes"))
     }
 
+    /// A read of a type needs no database, and so neither uses nor writes the file; a mistake in its name is reported.
+    @Test func aReadThatNeedsNoCacheReportsAnUnusableOne() async throws {
+        defer { removeFile() }
+        let read = ["read", "demo:battery", "2a19", "--cache"]
+        let unneeded = try await BuiltProgram.run(read + [file])
+        #expect(unneeded.status == 0 && unneeded.errors.isEmpty, "\(unneeded.errors)")
+        #expect(!FileManager.default.fileExists(atPath: file))
+        let nowhere = try await BuiltProgram.run(read + ["/nowhere/cache"])
+        #expect(nowhere.status == 0 && nowhere.output == unneeded.output)
+        #expect(
+            nowhere.errors
+                == "blescan: could not load the cache (/nowhere/cache): its directory does not exist. Create the "
+                + "directory first.\n")
+        try Data("a diary".utf8).write(to: URL(filePath: file))
+        let diary = try await BuiltProgram.run(read + [file])
+        #expect(diary.status == 0 && diary.output == unneeded.output)
+        #expect(
+            diary.errors
+                == "blescan: could not load the cache (\(file)): it is not a cache. Name another file, or remove this "
+                + "one.\n")
+        #expect(try Data(contentsOf: URL(filePath: file)) == Data("a diary".utf8))
+    }
+
     @Test func theFileOfAnotherPeerIsLeftAlone() async throws {
         defer { removeFile() }
         let first = try await BuiltProgram.run(["explore", "demo:battery", "--no-read", "--cache", file])

@@ -43,6 +43,17 @@ import Testing
         try Golden.expect(session, matches: "pair.txt")
     }
 
+    @Test func aFileIsNoDirectoryOfBonds() async throws {
+        let folder = try TestFolder()
+        try Data("a diary".utf8).write(to: URL(filePath: folder["diary"]))
+        let outcome = try await BuiltProgram.run(["bonds", "--bonds", folder["diary"]])
+        #expect(outcome.status == 64)
+        #expect(outcome.errors.hasPrefix("blescan: \(folder["diary"]) is not a directory\nhint: "), "\(outcome.errors)")
+        let lock = try await BuiltProgram.run(["forget", "demo:lock"], environment: ["HOME": folder["home"]])
+        #expect(lock.status == 1)
+        #expect(lock.errors.contains("hint: A bond with a virtual device ends with the command"), "\(lock.errors)")
+    }
+
     /// The virtual device of the next command has other keys, and would reject the bond.
     @Test func aBondWithAVirtualDeviceEndsWithTheCommand() async throws {
         let folder = try TestFolder()

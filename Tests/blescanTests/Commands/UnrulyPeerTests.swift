@@ -30,7 +30,17 @@ import Testing
         let outcome = try await run(command, peer, ["--timeout", "300ms"])
         expectParagraph(outcome, status: 75, peer: peer)
         #expect(outcome.errors.contains("the peer did not respond in time"))
-        #expect(outcome.errors.contains("allow more time"))
+        #expect(outcome.errors.contains("allow more time. --timeout sets the time.\n"))
+    }
+
+    /// The link ends with the command, in the middle of an operation too.
+    @Test(arguments: [["read", "PEER", "2a19"], ["write", "PEER", "0x0003", "--u8", "1"]])
+    func theHintOfATimeoutIsAboutACommandThatHasEnded(_ command: [String]) async throws {
+        let peer = try SocketPeer { $0.first == 0x02 ? .answer([0x03, 0x17, 0x00]) : .silence }
+        let outcome = try await run(command, peer, ["--timeout", "300ms"])
+        #expect(outcome.status == 75)
+        #expect(outcome.errors.hasSuffix("hint: Try again, or allow more time. --timeout sets the time.\n"))
+        #expect(!outcome.errors.contains("still up"), "\(outcome.errors)")
     }
 
     @Test(arguments: commands) func aPeerThatDisconnectsEndsTheCommandWith74(_ command: [String]) async throws {

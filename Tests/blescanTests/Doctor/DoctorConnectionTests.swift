@@ -54,6 +54,20 @@ import Testing
         #expect(outcome.status == 64)
         let finding = try #require(try outcome.objects().first { $0["id"] as? String == "connect-failed" })
         #expect((finding["text"] as? String)?.contains("there is no such socket") == true)
+        #expect(
+            (finding["remedy"] as? String)?.hasSuffix("then: blescan explore unix:/nowhere/peer.sock --trace") == true)
+    }
+
+    /// A socket and a virtual device take no rights.
+    @Test(arguments: [
+        ("C6:55:44:33:22:11/random", "sudo blescan explore C6:55:44:33:22:11/random --trace"),
+        ("demo:lock", "blescan explore demo:lock --trace"),
+    ])
+    func theAdviceTakesRightsForARadioAlone(_ peer: String, _ command: String) {
+        var facts = SystemFacts()
+        facts.connection = ConnectionFacts(peer: peer)
+        facts.connection?.failure = "it failed"
+        #expect(Check.connection(facts).first?.remedy == "see the lines above; then: \(command)")
     }
 
     /// The worst failure decides the exit status.

@@ -22,6 +22,10 @@ import Testing
         #expect(try failure("replay", "--for")?.hint == "`blescan replay --help` lists the options.")
     }
 
+    @Test func theTimeOfDoctorIsThatOfItsScanAlone() throws {
+        #expect(try failure("doctor", "--timeout", "5")?.hint == "`blescan doctor --help` lists the options.")
+    }
+
     @Test func valuesOfOptionsAreNotOptions() throws {
         #expect(try failure("write", "demo:uart", "0x0008", "--text", "--tea") == nil)
         #expect(try failure("scan", "--min-rssi", "-70", "--count", "-1") == nil)

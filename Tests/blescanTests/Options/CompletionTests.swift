@@ -61,6 +61,31 @@ import Testing
         #expect(names.count > 2 && names.contains("nordic-led-state"), "the assigned names")
     }
 
+    @Test func whatCanBeServedIsOffered() async throws {
+        let folder = try TestFolder()
+        for name in ["lamp.txt", "lantern", ".lamp", "$(lamp)", "belt.txt"] {
+            try Data().write(to: URL(filePath: folder[name]))
+        }
+        try FileManager.default.createDirectory(atPath: folder["lamps"], withIntermediateDirectories: false)
+        func served(_ word: String) async throws -> [String] {
+            try await offered(
+                ["---completion", "serve", "--", "positional@0", "2", "\(word.count)", "blescan", "serve", word])
+        }
+        #expect(try await served("demo:h") == ["demo:heart-rate"])
+        #expect(try await served(folder["la"]) == [folder["lamp.txt"], folder["lamps"] + "/", folder["lantern"]])
+        #expect(try await served(folder[".l"]) == [folder[".lamp"]])
+        #expect(try await served(folder["$"]).isEmpty, "a shell would evaluate it")
+    }
+
+    @Test func whatIsWrittenAfterASubscriptionIsOffered() async throws {
+        let words = ["blescan", "notify", "demo:uart", "nordic-uart-tx", "--after"]
+        func written(_ word: String) async throws -> [String] {
+            try await offered(["---completion", "notify", "--", "--after", "5", "\(word.count)"] + words + [word])
+        }
+        #expect(try await written("nordic-uart-r") == ["nordic-uart-rx="])
+        #expect(try await written("nordic-uart-rx=6").isEmpty)
+    }
+
     @Test func testedAdaptersAreOffered() async throws {
         let words = ["blescan", "selftest", "--adapter", "demo:bcm"]
         let offered = try await offered(["---completion", "selftest", "--", "--adapter", "3", "8"] + words)
@@ -89,6 +114,11 @@ import Testing
         ("blescan explore service:heart-r", "blescan explore service:heart-rate"),
         ("blescan explore --adapter hci0 demo:b", "blescan explore --adapter hci0 demo:battery"),
         ("blescan scan --service heart-r", "blescan scan --service heart-rate"),
+        ("blescan serve demo:h", "blescan serve demo:heart-rate"), ("blescan help sel", "blescan help selftest"),
+        (
+            "blescan notify demo:uart nordic-uart-tx --after nordic-uart-r",
+            "blescan notify demo:uart nordic-uart-tx --after nordic-uart-rx="
+        ),
     ])
     func bashCompletesWordsWithColons(_ typed: String, _ completed: String) async throws {
         let script = Fixtures.folder.deletingLastPathComponent().appending(path: "Docs/completions/blescan.bash")

@@ -16,7 +16,10 @@ import Testing
         #expect(argument.description == text)
     }
 
-    @Test(arguments: [("1", "1 s"), ("0.5", "0.5 s"), ("500ms", "500ms"), ("1m30s", "1m30s")])
+    @Test(arguments: [
+        ("1", "1 s"), ("0.5", "0.5 s"), ("1s", "1 s"), ("500ms", "500 ms"), ("1m30sec", "1 min 30 s"),
+        ("1.5h", "1.5 h"),
+    ])
     func messagesHaveTheUnit(_ text: String, _ words: String) throws {
         #expect(try DurationArgument(argument: text).words == words)
     }

@@ -201,7 +201,7 @@ import Testing
         try await terminal.shown("> ")
         await peripheral.disconnect()
         #expect(try await program.outcome().status == 74)
-        try await terminal.shown("the link has ended")
+        try await terminal.shown("could not keep the link")
     }
 
     /// A mistake in a later argument is found before there is a link.
