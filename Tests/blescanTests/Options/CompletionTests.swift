@@ -117,7 +117,7 @@ import Testing
         ("blescan serve demo:h", "blescan serve demo:heart-rate"), ("blescan help sel", "blescan help selftest"),
         (
             "blescan notify demo:uart nordic-uart-tx --after nordic-uart-r",
-            "blescan notify demo:uart nordic-uart-tx --after nordic-uart-rx="
+            "blescan notify demo:uart nordic-uart-tx --after nordic-uart-rx"
         ),
     ])
     func bashCompletesWordsWithColons(_ typed: String, _ completed: String) async throws {
