@@ -407,7 +407,9 @@ import Testing
             .insufficientSecurity, during: "read", because: "refused", attError: .insufficientAuthorization)
         #expect(unauthorized.advised(peer) == unauthorized && unauthorized.advised(peer).hint == nil)
         let socket = try PeerArgument(argument: "unix:/nowhere")
-        #expect(refused.advised(socket).hint == nil)
+        #expect(
+            refused.advised(socket).hint
+                == "The peer requires a paired or encrypted link, and a link on a socket cannot be either.")
     }
 
     /// The state directory of the user, or the usual one.
