@@ -122,8 +122,13 @@ import Testing
         }
     }
 
-    /// Such as a pager that shows its first page. A line has more than 100 bytes, and the pipe holds 64 KiB.
-    @Test func aReaderThatHasStoppedHoldsUpNoCentral() async throws {
+    /// Serves one characteristic for a time, with lines for a pipe that nobody reads, to a central that has connected.
+    ///
+    /// - Returns: What the pipe holds then.
+    private static func linesThatNobodyReads(
+        _ characteristic: String, for duration: String,
+        _ body: @escaping @Sendable (VirtualCentral, AttributeHandle) async throws -> Void
+    ) async throws -> Data {
         var ends: [Int32] = [-1, -1]
         _ = unsafe pipe(&ends)
         let (reading, writing) = (ends[0], ends[1])
@@ -133,9 +138,9 @@ import Testing
         }
         try await VirtualTime.run { time in
             let radio = VirtualRadio(time: time)
-            let lines = ["service fff0", "characteristic fff1 notify"].map { Array($0.utf8) }
+            let lines = ["service fff0", "characteristic \(characteristic)"].map { Array($0.utf8) }
             let device = try ServedDevice(declaration: lines, file: "device.txt")
-            let command = try Serve.parse(["device.txt", "--for", "2h", "--json"])
+            let command = try Serve.parse(["device.txt", "--for", duration, "--json"])
             let central = Central(radio: radio)
             let output = LineOutput(writing)
             let serving = time.task {
@@ -144,44 +149,32 @@ import Testing
             }
             let phone = await radio.addCentral()
             try await phone.connect()
-            let handle = try await phone.characteristic(0xFFF1).value + 1
-            let head: [UInt8] = [0x12, UInt8(truncatingIfNeeded: handle), UInt8(truncatingIfNeeded: handle >> 8)]
-            for _ in 0..<1_000 {
-                #expect(try await phone.request(head + [1, 0]) == [0x13])
-                #expect(try await phone.request(head + [0, 0]) == [0x13])
-            }
+            try await body(phone, try await phone.characteristic(0xFFF1).value)
             // It ends though the reader has taken nothing.
             try await serving.value
+        }
+        return FileHandle(fileDescriptor: reading).availableData
+    }
+
+    /// Such as a pager that shows its first page. A line has more than 100 bytes, and the pipe holds 64 KiB.
+    @Test func aReaderThatHasStoppedHoldsUpNoCentral() async throws {
+        _ = try await Self.linesThatNobodyReads("fff1 notify", for: "2h") { phone, value in
+            let handle = value + 1
+            let head: [UInt8] = [0x12, UInt8(truncatingIfNeeded: handle), UInt8(truncatingIfNeeded: handle >> 8)]
+            for _ in 0..<1_000 {
+                let responses = [
+                    try await phone.request(head + [1, 0]), try await phone.request(head + [0, 0]),
+                ]
+                #expect(responses == [[0x13], [0x13]])
+            }
         }
     }
 
     /// The database has the last one by the time that the first is printed.
     @Test func eachValueOfABurstOfCommandsIsPrinted() async throws {
-        var ends: [Int32] = [-1, -1]
-        _ = unsafe pipe(&ends)
-        let (reading, writing) = (ends[0], ends[1])
-        defer {
-            close(reading)
-            close(writing)
-        }
-        try await VirtualTime.run { time in
-            let radio = VirtualRadio(time: time)
-            let lines = ["service fff0", "characteristic fff1 write-without-response"].map { Array($0.utf8) }
-            let device = try ServedDevice(declaration: lines, file: "device.txt")
-            let command = try Serve.parse(["device.txt", "--for", "60s", "--json"])
-            let central = Central(radio: radio)
-            let output = LineOutput(writing)
-            let serving = time.task {
-                try await command.serve(
-                    device, on: central, ServedRequests(), keepingSubscriptionsIn: nil, printingTo: output)
-            }
-            let phone = await radio.addCentral()
-            try await phone.connect()
-            let handle = try await phone.characteristic(0xFFF1).value
+        let printed = try await Self.linesThatNobodyReads("fff1 write-without-response", for: "60s") { phone, handle in
             for value in 1...5 as ClosedRange<UInt8> { await phone.command([value], at: handle) }
-            try await serving.value
         }
-        let printed = FileHandle(fileDescriptor: reading).availableData
         let objects = try printed.split(separator: 0x0A).map {
             try JSONSerialization.jsonObject(with: Data($0)) as? [String: Any]
         }
