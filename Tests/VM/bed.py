@@ -39,6 +39,8 @@ HERE = Path(__file__).resolve().parent
 BOOTS = 3  # of one command, when the guest's kernel dies or the emulator stands still
 STANDSTILL = 180  # seconds without a thousandth of them on a processor, which an idle guest needs many times over
 SILENCE = 400  # seconds without a line in the kernel's log, which gets one every 5 s of the guest's time
+HUNG = 240  # seconds in which nothing wakes up a task of the guest's kernel, after which that kernel panics
+FATAL = r"the kernel is at fault|blocked for more than|BUG:|Oops|Kernel panic"  # what the log of a dead kernel begins with
 ALSO_IN_MEMORY = ("/etc/passwd", "/etc/group", "/etc/nsswitch.conf", "/usr/bin/dbus-daemon")  # where they are
 # Kernels without counted instructions: 6.1 does not boot with them, and 7.2 stalls for up to minutes, because the emulator then runs the
 # processors in turns and one waits in a loop for a lock that the other holds.
@@ -95,6 +97,13 @@ def build_boot_image(kernel):
         file.write(b"".join(parts))
     fresh.rename(image)
     return image
+
+
+def causes(text):
+    """The first lines of a kernel's log that say why it died, or what it was waiting for."""
+    lines = [line for line in text.splitlines() if not re.search(r"\]  \? |\bR[A-Z0-9]{1,2}: ", line)]
+    first = next((number for number, line in enumerate(lines) if re.search(FATAL, line)), len(lines) - 5)
+    return "\n".join(lines[max(first, 0):first + 24])
 
 
 class Standstill(Exception):
@@ -225,7 +234,10 @@ class Bed:
                         break
                 except Standstill as standstill:
                     status, what = None, standstill
-                print(f"bed.py: {what}, time {attempt + 1} of {BOOTS}", file=sys.stderr)
+                text = kernel_log.read_text(errors="replace")
+                print(f"bed.py: {what}, time {attempt + 1} of {BOOTS}\n{causes(text)}", file=sys.stderr)
+                # The next boot writes another one.
+                kernel_log.with_suffix(f".died-{attempt + 1}.log").write_text(text)
                 told.update(names)
             radio_log = exchange / "radio.log"
             if log and radio_log.exists():
@@ -278,7 +290,8 @@ class Bed:
             "-machine", "pc", "-cpu", "max", "-smp", "2", "-m", "1536",
             "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", "-nic", "none",
             "-kernel", self.kernel / "vmlinuz", "-initrd", self.image,
-            "-append", "console=ttyS0 loglevel=6 panic=-1 mitigations=off random.trust_cpu=on tsc=reliable cryptomgr.notests",
+            "-append", "console=ttyS0 loglevel=6 panic=-1 mitigations=off random.trust_cpu=on tsc=reliable cryptomgr.notests "
+            f"sysctl.kernel.hung_task_timeout_secs={HUNG} sysctl.kernel.hung_task_panic=1",
             "-chardev", f"file,id=log,path={kernel_log}", "-device", "isa-serial,chardev=log",
             "-device", "virtio-serial-pci", "-chardev", "file,id=out,path=/dev/stdout",
             "-device", "virtserialport,chardev=out,name=out", "-device", "virtio-rng-pci",

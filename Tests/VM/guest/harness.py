@@ -9,10 +9,10 @@ ok NAME: why`.
 import contextlib
 import ctypes
 import errno
-import faulthandler
 import fcntl
 import json
 import os
+import re
 import shlex
 import signal
 import socket
@@ -31,6 +31,7 @@ PULSE, SECOND, LIGHTHOUSE = "D1:00:00:00:00:01/random", "00:1A:7D:5E:C0:02/publi
 NOBODY = "DE:AD:BE:EF:00:01/random"
 PLAIN_USER, CAPABILITY = 65534, "net_raw"
 PATIENCE = 300  # seconds after which a hanging program is ended; the guest is slow, and the host may be busy
+UNKILLABLE = 120  # seconds after which a program that was killed must have ended
 WAIT = int(os.environ.get("VM_WAIT", "120"))  # seconds that a test waits for an expected event; no test passes or fails by the time that it took
 STUCK = 480 + 2 * int(os.environ.get("VM_CYCLES", "100"))  # seconds after which a test does not end any more
 ENOUGH = 6  # failed tests, after which the rest of a module is left
@@ -101,7 +102,7 @@ class Program:
             for pair in ((self.child.stdout, self.lines), (self.child.stderr, self.errors))]
         for reader in self.readers:
             reader.start()
-        self.timer = threading.Timer(timeout, self.child.kill)
+        self.timer = threading.Timer(timeout, self.end_for_certain)
         # The tests may end before it.
         self.timer.daemon = True
         self.timer.start()
@@ -137,6 +138,15 @@ class Program:
         return self.wait_for(
             lambda lines: all(any(address in line for line in lines) for address in addresses), f"a line of {addresses}")
 
+    def end_for_certain(self):
+        """Kills the program. No program outlives that by a fault of its own: if this one does, the kernel has one."""
+        self.child.kill()
+        end = time.monotonic() + UNKILLABLE
+        while self.child.returncode is None and state_of(self.child.pid) not in ("", "Z"):
+            if time.monotonic() > end:
+                end_the_guest(f"{self.command} was killed {UNKILLABLE} s ago and is there: {where(self.child.pid)}")
+            time.sleep(1)
+
     def finish(self):
         status = self.child.wait()
         self.timer.cancel()
@@ -149,13 +159,47 @@ class Program:
         """Ends what a failed test has left: it would keep the adapter, and the next tests would wait for that."""
         for program in cls.launched:
             program.timer.cancel()
-            program.child.kill()
+            program.end_for_certain()
             program.child.wait()
         cls.launched.clear()
 
     def interrupt(self):
         self.child.send_signal(2)
         return self.finish()
+
+
+def state_of(process):
+    """Returns the state of a process as proc(5) abbreviates it; empty if there is none."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return ""
+
+
+def where(process):
+    """Returns the functions of the kernel in which the threads of a process wait."""
+    found = []
+    for stack in Path(f"/proc/{process}/task").glob("*/stack"):
+        with contextlib.suppress(OSError):
+            found.append(" < ".join(re.findall(r"\] (\w+)", stack.read_text())[:12]))
+    return "; ".join(sorted(set(found))) or "unknown"
+
+
+def end_the_guest(why):
+    """Makes the guest's kernel panic, as it does by itself after a fault that it finds: the bed boots another one."""
+    Path("/dev/kmsg").write_text(f"<2>the kernel is at fault: {why}\n"[:900])
+    Path("/proc/sysrq-trigger").write_text("c")
+
+
+def end_what_is_stuck(name, thread):
+    """Reports a test that does not end, and ends the module."""
+    stack = " < ".join(
+        f"{Path(frame.filename).name}:{frame.lineno} {frame.name}"
+        for frame in reversed(traceback.extract_stack(sys._current_frames()[thread.ident])))
+    programs = "; ".join(
+        f"{program.command} waits in {where(program.child.pid)}" for program in Program.launched if program.child.returncode is None)
+    print(f"not ok {name}: it has not ended after {STUCK} s; it is at {stack}; its programs: {programs or 'none'}", flush=True)
+    os._exit(1)
 
 
 def blescan(*arguments, **more):
@@ -497,8 +541,10 @@ def main(before=lambda: None):
         began = time.monotonic()
         log.lines()
         Program.launched.clear()
-        # Without an end, the stack shows where the test stands, and the next group of tests begins.
-        faulthandler.dump_traceback_later(STUCK, exit=True, file=sys.stdout)
+        # The report shows where the test stands, and the next module begins.
+        stuck = threading.Timer(STUCK, end_what_is_stuck, (name, threading.main_thread()))
+        stuck.daemon = True
+        stuck.start()
         try:
             if adapters()[:1] == ["hci0"]:
                 control(HCI_UP)
@@ -513,5 +559,6 @@ def main(before=lambda: None):
             kernel = f" [the kernel, at {time.monotonic():.1f} s: {'; '.join(said[-8:])}]" if said else ""
             print(f"not ok {name}{rows}: {' '.join(why.split())}{kernel}", flush=True)
             Program.end_all()
-    faulthandler.cancel_dump_traceback_later()
+        finally:
+            stuck.cancel()
     sys.exit(1 if failed else 0)
