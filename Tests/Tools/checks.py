@@ -53,7 +53,7 @@ LIMIT = ["timeout", "--kill-after=30", "100m"]
 # suite that cannot run is a skipped one; the line "SKIPPED: suite: why" beside it is shown, not counted.
 SWIFT_TEST = re.compile(r"^\S+ +Test (?!run |case )(?:.+?) (passed(?= after \d)|failed(?= after \d)|skipped(?=$|[.:]))")
 PLAIN_TEST = re.compile(r"^(ok|not ok|skipped) (.+)$")
-WORTH_SHOWING = re.compile(r"^\s*(?:\x1b\[\d+m)?(✘|not ok |skipped )|SKIPPED: |(: |^)(error|fatal error): |Sanitizer|Fatal error", re.I)
+WORTH_SHOWING = re.compile(r"^\s*(?:\x1b\[\d+m)?(✘|not ok |skipped |bed\.py: )|SKIPPED: |(: |^)(error|fatal error): |Sanitizer|Fatal error", re.I)
 
 
 # Modules whose tests need nothing but processors: values and machines, and the rest of the library in virtual time or with limits that only

@@ -40,7 +40,8 @@ BOOTS = 3  # of one command, when the guest's kernel dies or the emulator stands
 STANDSTILL = 180  # seconds without a thousandth of them on a processor, which an idle guest needs many times over
 SILENCE = 400  # seconds without a line in the kernel's log, which gets one every 5 s of the guest's time
 HUNG = 240  # seconds in which nothing wakes up a task of the guest's kernel, after which that kernel panics
-FATAL = r"the kernel is at fault|blocked for more than|BUG:|Oops|Kernel panic"  # what the log of a dead kernel begins with
+FATAL = r"is at fault:|blocked for more than|BUG:|Oops|Kernel panic"  # what the log of a dead kernel begins with
+NOT_A_CAUSE = r"\]  \? |\bR[A-Z0-9]{1,2}: |\] (Code|CPU|Hardware name|Kernel Offset): "
 ALSO_IN_MEMORY = ("/etc/passwd", "/etc/group", "/etc/nsswitch.conf", "/usr/bin/dbus-daemon")  # where they are
 # Kernels without counted instructions: 6.1 does not boot with them, and 7.2 stalls for up to minutes, because the emulator then runs the
 # processors in turns and one waits in a loop for a lock that the other holds.
@@ -100,10 +101,12 @@ def build_boot_image(kernel):
 
 
 def causes(text):
-    """The first lines of a kernel's log that say why it died, or what it was waiting for."""
-    lines = [line for line in text.splitlines() if not re.search(r"\]  \? |\bR[A-Z0-9]{1,2}: ", line)]
+    """The lines of a kernel's log that say why it died, or what it was waiting for."""
+    lines = [line for line in text.splitlines() if not re.search(NOT_A_CAUSE, line)]
     first = next((number for number, line in enumerate(lines) if re.search(FATAL, line)), len(lines) - 5)
-    return "\n".join(lines[max(first, 0):first + 24])
+    found = lines[max(first, 0):first + 24]
+    last = next((number for number, line in enumerate(found) if "Trigger a crash" in line), len(found))
+    return [f"bed.py:   {line}" for line in found[:last]]
 
 
 class Standstill(Exception):
@@ -219,6 +222,8 @@ class Bed:
             # Under emulation a kernel now and then dies of itself, as often while it boots as later: nothing in the guest can have
             # killed it without a fault of its own. More seldom the emulator itself stops. Repetitions of the next boot are not reported twice.
             told = set()
+            for earlier in kernel_log.parent.glob(f"{kernel_log.stem}.died-*.log"):
+                earlier.unlink()
             for attempt in range(BOOTS):
                 names = []
 
@@ -235,7 +240,7 @@ class Bed:
                 except Standstill as standstill:
                     status, what = None, standstill
                 text = kernel_log.read_text(errors="replace")
-                print(f"bed.py: {what}, time {attempt + 1} of {BOOTS}\n{causes(text)}", file=sys.stderr)
+                print(f"bed.py: {what}, time {attempt + 1} of {BOOTS}", *causes(text), sep="\n", file=sys.stderr)
                 # The next boot writes another one.
                 kernel_log.with_suffix(f".died-{attempt + 1}.log").write_text(text)
                 told.update(names)
