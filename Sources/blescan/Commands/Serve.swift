@@ -189,8 +189,6 @@ struct Serve: AsyncParsableCommand {
         defer { lines.finish() }
         var settings = LocalPeripheral.Settings(name: name ?? device.name, appearance: device.appearance)
         settings.store = store
-        let writes = ServedWrites()
-        settings.onWritten = { central, handle, value in writes.add(value, by: central, to: handle) }
         let local = LocalPeripheral(settings, on: central)
         if store != nil { try await restore(local) }
         for service in device.services { try await local.publish(service) }
@@ -213,7 +211,7 @@ struct Serve: AsyncParsableCommand {
         let limit = duration?.duration
         await withTaskGroup(of: Void.self) { group in
             // They end by cancellation alone.
-            group.addTask { try? await report(events, writes, of: local, to: lines) }
+            group.addTask { try? await report(events, to: lines) }
             group.addTask { await report(requests, to: device, of: local, printingTo: lines) }
             group.addTask { await sendBack(device.echoes, from: local, printingTo: lines) }
             for plan in device.plans { group.addTask { await send(plan, from: local, central.clock) } }
@@ -282,9 +280,7 @@ struct Serve: AsyncParsableCommand {
 // MARK: - Output
 
 extension Serve {
-    private func report(
-        _ events: LocalPeripheralEventSequence, _ writes: ServedWrites, of local: LocalPeripheral, to lines: ServedLines
-    ) async throws {
+    private func report(_ events: LocalPeripheralEventSequence, to lines: ServedLines) async throws {
         for try await event in events {
             switch event {
             case .connected(let central): line(.connected, central, to: lines)
@@ -293,16 +289,13 @@ extension Serve {
                 line(.subscribed, central, Attribute(characteristic), to: lines)
             case .unsubscribed(let central, let characteristic):
                 line(.unsubscribed, central, Attribute(characteristic), to: lines)
-            case .written(let central, let characteristic):
-                var value = writes.take(by: central.id, to: characteristic.id)
-                if value == nil { value = try? await local.value(of: .handle(characteristic.id)) }
-                line(.written, central, Attribute(characteristic), value: value, to: lines)
+            case .written(let written):
+                line(.written, written.central, Attribute(written), value: written.value, to: lines)
             case .writeDropped(let central, let characteristic):
                 line(.writeDropped, central, Attribute(characteristic), to: lines)
             case .paired(let central, let bond): line(.paired, central, bond: bond, to: lines)
             case .pairingFailed(let central, let error): line(.pairingFailed, central, reason: "\(error)", to: lines)
             case .dropped(let count):
-                writes.removeAll()
                 Console.warn("\(count.counted("event")) came faster than they were printed")
             }
         }
@@ -368,6 +361,10 @@ extension Serve {
 
         init(_ characteristic: PublishedCharacteristic) {
             self.init(handle: characteristic.id, type: characteristic.uuid)
+        }
+
+        init(_ written: LocalPeripheral.WrittenValue) {
+            self.init(handle: written.handle, type: written.descriptor ?? written.characteristic.uuid)
         }
     }
 

@@ -35,8 +35,8 @@ import Testing
         let advertising = try await peripheral.advertise([
             .flags([.generalDiscoverable, .classicNotSupported]), .services([0xFFF0]), .localName("Lamp"),
         ])
-        for try await case .written in events {
-            try await peripheral.update(peripheral.value(of: 0xFFF1), of: 0xFFF1)
+        for try await case .written(let write) in events {
+            try await peripheral.update(write.value, of: 0xFFF1)
         }
         await advertising.stop()
         // out
@@ -49,8 +49,8 @@ import Testing
         try await peripheral.publish(LocalService(0xFFF0, [switches]))
         let events = peripheral.events
         try await peripheral.acceptCentrals(atSocket: "/tmp/lamp")
-        for try await case .written(let central, _) in events {
-            try await print(central.name, "wrote", peripheral.value(of: 0xFFF1))
+        for try await case .written(let write) in events {
+            print(write.central.name, "wrote", write.value)
         }
         // out
     }

@@ -227,8 +227,8 @@ extension GATTServer {
         /// The client has changed its configuration of the value at this handle, or its stored one is in force again;
         /// empty when it has unsubscribed, and when the link ends.
         case configured(AttributeHandle, GATTDescriptor.ClientConfiguration, isRestored: Bool)
-        /// The client has written a value that the database keeps.
-        case wrote(AttributeHandle)
+        /// The client has written an attribute that the database keeps, which has this value now.
+        case wrote(AttributeHandle, [UInt8])
         /// A Write Command was dropped, because too many are unfinished, or the application did not return in time.
         case dropped(AttributeHandle)
         /// A notification was written, or was dropped.
@@ -984,7 +984,7 @@ extension GATTServer {
             var value = Array(attribute.value.prefix(written.offset)) + written.value
             if attribute.isFixedLength { value += attribute.value.dropFirst(value.count) }
             database.setValue(value, of: attribute.handle)
-            actions.append(.wrote(attribute.handle))
+            actions.append(.wrote(attribute.handle, value))
         }
     }
 
