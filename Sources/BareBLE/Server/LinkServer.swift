@@ -184,6 +184,9 @@ extension LinkServer {
 
     /// The services in `handles` have changed.
     func databaseChanged(_ handles: ClosedRange<AttributeHandle>) {
+        // The machine does the same with those that wait for the kernel.
+        for update in pending where handles.contains(update.handle) { updateEnded(update.number, .notSubscribed) }
+        pending.removeAll { handles.contains($0.handle) }
         perform(machine.databaseChanged(handles, in: services.database, at: loop.now()))
     }
 

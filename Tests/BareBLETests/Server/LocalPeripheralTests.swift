@@ -561,6 +561,26 @@ import Testing
         }
     }
 
+    @Test func valuesThatWaitForRoomEndWithTheirService() async throws {
+        try await ServerBench.run { bench in
+            let service = try await bench.local.publish(bench.sensor)
+            let handle = await bench.handle(0xFFF1)
+            let slow = try await bench.raw()
+            let id = slow.id
+            await slow.configure(handle, 1)
+            let sent = try await fill(slow, bench)
+            // The first one waits for the kernel, and the second one for the first one.
+            let waiting = ([2, 3] as [UInt8]).map { value in
+                bench.time.task { try await bench.local.update([value], of: 0xFFF1).outcomes[id] }
+            }
+            await bench.time.settle()
+            try await bench.local.withdraw(service)
+            for task in waiting { #expect(try await task.value == .notSubscribed) }
+            for _ in 0..<sent { #expect(await slow.receive() == [0x1B] + handle.bytes + [1]) }
+            #expect(await slow.receive() == nil)
+        }
+    }
+
     @Test func severalValuesGoInOnePacketToACentralThatSupportsThat() async throws {
         try await ServerBench.run { bench in
             try await bench.local.publish(
