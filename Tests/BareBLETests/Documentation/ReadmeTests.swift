@@ -35,8 +35,8 @@ import Testing
         let advertising = try await peripheral.advertise([
             .flags([.generalDiscoverable, .classicNotSupported]), .services([0xFFF0]), .localName("Lamp"),
         ])
-        for try await case .written(let write) in events {
-            try await peripheral.update(write.value, of: 0xFFF1)
+        for try await case .written in events {
+            try await peripheral.update(peripheral.value(of: 0xFFF1), of: 0xFFF1)
         }
         await advertising.stop()
         // out
