@@ -158,7 +158,7 @@ private struct FuzzedServer: FuzzedRun {
                 if configuration.isEmpty { subscriptions.remove(handle) } else { subscriptions.insert(handle) }
             case .notified(let id, _), .finish(let id, _):
                 require(updates.remove(id.rawValue) != nil, "an update ends once")
-            case .wrote(let handle): require(handle != secretHandle, "what is protected is never written")
+            case .wrote(let handle, _): require(handle != secretHandle, "what is protected is never written")
             case .close: isClosed = true
             case .dropped, .readyToUpdate: break
             }

@@ -96,7 +96,7 @@ struct ServeTrial {
             LinkTrials.say("unsubscribed \(characteristic.uuid) \(central.name)")
         case .paired(_, let bond): LinkTrials.say("paired \(bond.peer)")
         case .pairingFailed(let central, let error): LinkTrials.say("pairing failed \(central.name): \(error)")
-        case .written(_, let characteristic): LinkTrials.say("written \(characteristic.uuid)")
+        case .written(let written): LinkTrials.say("written \(written.characteristic.uuid)")
         case .writeDropped: break
         case .dropped(let count): LinkTrials.say("missed \(count) events")
         }

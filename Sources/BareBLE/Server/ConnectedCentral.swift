@@ -46,6 +46,21 @@ extension LocalPeripheral {
         public let isSubscription: Bool
     }
 
+    /// A stored value as a central has written it.
+    public struct WrittenValue: Hashable, Sendable {
+        /// The central.
+        public let central: ConnectedCentral
+        /// The characteristic; of a descriptor, the one that it belongs to.
+        public let characteristic: PublishedCharacteristic
+        /// The UUID of the descriptor; `nil` if the value of the characteristic itself was written.
+        public let descriptor: BluetoothUUID?
+        /// The handle of the attribute that was written.
+        public let handle: AttributeHandle
+        /// The whole value of the attribute after the write, also if the central has written a part of it. Later writes
+        /// do not change it.
+        public let value: [UInt8]
+    }
+
     /// The treatment of a central whose queue has no room for an update: its radio takes fewer values than are sent.
     public enum WhenFull: Hashable, Sendable {
         /// The call waits; values are sent in the order of the calls. For a central for which 1,024 calls wait, it does
@@ -63,7 +78,8 @@ extension LocalPeripheral {
         case notified
         /// The central has confirmed the value, which was sent in an indication.
         case confirmed
-        /// The central has not subscribed, or ended its subscription before the value was sent.
+        /// The central has not subscribed, or its subscription ended before the value was sent, also because the service
+        /// was withdrawn.
         case notSubscribed
         /// There was no room; with ``LocalPeripheral/WhenFull/wait``, as many updates as may wait for room did so.
         case full
@@ -106,9 +122,9 @@ extension LocalPeripheral {
         case subscribed(ConnectedCentral, PublishedCharacteristic, isRestored: Bool)
         /// A central has ended its subscription, or the link has ended.
         case unsubscribed(ConnectedCentral, PublishedCharacteristic)
-        /// A central has written a stored value, or a descriptor of this characteristic with one; or, where
+        /// A central has written the stored value of a characteristic or descriptor; or, where
         /// `LocalPeripheral.Settings.isNameWritable` permits that, the Device Name (0x2A00).
-        case written(ConnectedCentral, PublishedCharacteristic)
+        case written(WrittenValue)
         /// A write without response was dropped, because the application did not handle it, or earlier ones, in time.
         case writeDropped(ConnectedCentral, PublishedCharacteristic)
         /// A central has paired; the bond is on the disk, and encrypts this link and each later one.

@@ -26,8 +26,8 @@ final class LinkServer: @unchecked Sendable {
         /// The client has subscribed to the value at this handle, or its stored subscription is in force again; empty
         /// when it has unsubscribed, and when the link ends.
         case configured(AttributeHandle, GATTDescriptor.ClientConfiguration, isRestored: Bool)
-        /// The client has written a value that the database keeps.
-        case wrote(AttributeHandle)
+        /// The client has written an attribute that the database keeps, which has this value now.
+        case wrote(AttributeHandle, [UInt8])
         /// A Write Command was dropped, because too many are unfinished.
         case dropped(AttributeHandle)
         /// The record of the client is to be stored.
@@ -184,6 +184,9 @@ extension LinkServer {
 
     /// The services in `handles` have changed.
     func databaseChanged(_ handles: ClosedRange<AttributeHandle>) {
+        // The machine does the same with those that wait for the kernel.
+        for update in pending where handles.contains(update.handle) { updateEnded(update.number, .notSubscribed) }
+        pending.removeAll { handles.contains($0.handle) }
         perform(machine.databaseChanged(handles, in: services.database, at: loop.now()))
     }
 
@@ -260,7 +263,7 @@ extension LinkServer {
                     let isChange =
                         configuration.isEmpty ? subscribed.remove(handle) != nil : subscribed.insert(handle).inserted
                     if isChange { report?(.configured(handle, configuration, isRestored: isRestored)) }
-                case .wrote(let handle): report?(.wrote(handle))
+                case .wrote(let handle, let value): report?(.wrote(handle, value))
                 case .dropped(let handle): report?(.dropped(handle))
                 case .notified(let id, let failure):
                     updateEnded(id.rawValue, failure.map { LocalPeripheral.UpdateOutcome($0) } ?? .notified)

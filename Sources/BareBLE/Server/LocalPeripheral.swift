@@ -44,9 +44,8 @@ public actor LocalPeripheral {
         public var appearance: UInt16
         /// A Boolean value that indicates whether centrals may write the name, at most 248 bytes.
         ///
-        /// A new name is a ``LocalPeripheral/Event/written(_:_:)`` of 0x2A00, whose value
-        /// ``LocalPeripheral/value(of:)`` returns. It is kept until the peripheral goes away, and not advertised by
-        /// itself.
+        /// A new name is a ``LocalPeripheral/Event/written(_:)`` of 0x2A00. It is kept until the peripheral goes away,
+        /// and not advertised by itself.
         public var isNameWritable = false
         /// The maximum number of links that others make. If a further central connects, the one that was not heard for
         /// the longest time is disconnected, among those whose links no bond encrypts; without such a one, the newcomer
@@ -68,8 +67,6 @@ public actor LocalPeripheral {
         /// The store of what bonded centrals have configured, from `restore(from:)` on; `nil` for the
         /// `Configuration.stateStore` of the central, without which that is kept until the end of the program.
         public var store: StateStore?
-        /// Called on the event loop with each stored value that a central has written, before the event.
-        package var onWritten: (@Sendable (ConnectedCentral.ID, AttributeHandle, [UInt8]) -> Void)?
 
         /// Creates settings.
         public init(name: String = "BareBLE", appearance: UInt16 = 0) {

@@ -359,10 +359,7 @@ extension ServedLinks {
             links[number]?.updateBond()
             if let bond = links[number]?.lastBond { records.store(record, of: bond, connected: peersInUse) }
         case .overdue(let handle): services.handlerIsOverdue(handle, link.peripheral.log)
-        case .wrote(let handle):
-            settings.onWritten?(link.id, handle, services.database[handle]?.value ?? [])
-            events.report(event, in: services, by: snapshot(of: link))
-        case .ready, .configured, .dropped:
+        case .ready, .configured, .wrote, .dropped:
             events.report(event, in: services, by: snapshot(of: link))
         }
     }

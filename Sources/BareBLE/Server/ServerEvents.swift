@@ -35,9 +35,14 @@ final class ServerEvents: Sendable {
                 configuration.isEmpty
                     ? .unsubscribed(central(), characteristic)
                     : .subscribed(central(), characteristic, isRestored: isRestored))
-        case .wrote(let handle):
+        case .wrote(let handle, let value):
             guard let characteristic = services.characteristic(at: handle) else { return }
-            broadcaster.report(.written(central(), characteristic))
+            let descriptor = handle == characteristic.id ? nil : services.database[handle]?.type
+            broadcaster.report(
+                .written(
+                    LocalPeripheral.WrittenValue(
+                        central: central(), characteristic: characteristic, descriptor: descriptor, handle: handle,
+                        value: value)))
         case .dropped(let handle):
             guard let characteristic = services.characteristic(at: handle) else { return }
             broadcaster.report(.writeDropped(central(), characteristic))

@@ -7,7 +7,8 @@ internal import Logging
 // Duties
 // - Restores, once: what bonded centrals have configured, from its file, and what the service manager has kept.
 // - Resumes the links of the run before when links of their kind are accepted, before newcomers are.
-// - Suspends: has each link settle, and hands over those that can be, with the sockets on which centrals wait.
+// - Suspends: has the links settle, all at the same time, and hands over those that can be, with the sockets on which
+//   centrals wait.
 //
 // Invariants
 // - Nothing is taken from the service manager before `restore`, and nothing twice.
@@ -21,6 +22,15 @@ internal import Logging
 final class ServerHandOver: @unchecked Sendable {
     /// The time for a request of a central to be finished before its link is handed over.
     private static let settlingTime: Duration = .seconds(5)
+
+    /// What has become of a link that was to be handed over.
+    private enum Outcome: Sendable {
+        case item(HandedServer.Item)
+        /// The link of this name has ended, for this reason.
+        case lost(String, BLEError)
+        /// The link had ended by itself.
+        case gone
+    }
 
     private let central: Central
     private let services: PublishedServices
@@ -133,19 +143,16 @@ final class ServerHandOver: @unchecked Sendable {
         let ids = links.inbound.map(\.id)
         for id in ids { links[id]?.server.stopUpdates() }
         await acceptor.endPairings()
-        for id in ids {
-            while let link = links[id], link.server.remains == nil, central.loop.now() < deadline {
-                await link.server.settle(until: deadline, isolation: isolation)
-            }
-            guard let link = links[id] else { continue }
-            if let identity = link.identity, await !central.adapter.mayHandOver(identity) {
-                lost[link.peripheral.name] = await end(link, Self.unprovenError(link.peripheral.name))
-                continue
-            }
-            do throws(BLEError) {
-                items.append(try item(of: link))
-            } catch {
-                lost[link.peripheral.name] = await end(link, error)
+        // Concurrently: a link that has to wait for another one may receive the next request meanwhile, which is then
+        // unfinished at the deadline. The order of what is stored is that of the links.
+        let outcomes = ids.map { id in
+            Task(executorPreference: central.loop) { await self.takeFromTable(id, until: deadline) }
+        }
+        for outcome in outcomes {
+            switch await outcome.value {
+            case .item(let item): items.append(item)
+            case .lost(let name, let error): lost[name] = error
+            case .gone: break
             }
         }
         await finishRecords(isolation: isolation)
@@ -158,6 +165,29 @@ final class ServerHandOver: @unchecked Sendable {
         await central.adapter.storeAcceptedCounters()
         await records.flush(until: central.loop.now() + Central.storageTime, isolation: isolation)
         records.close()
+    }
+
+    /// Takes a link to be handed over at the first moment at which nothing is unfinished; ends it if there is none until
+    /// the deadline, or if it cannot be handed over.
+    private func takeFromTable(_ id: ConnectedCentral.ID, until deadline: BootInstant) async -> Outcome {
+        while let link = links[id] {
+            let name = link.peripheral.name
+            if link.server.remains == nil, central.loop.now() < deadline {
+                await link.server.settle(until: deadline)
+                continue
+            }
+            if let identity = link.identity, await !central.adapter.mayHandOver(identity) {
+                return .lost(name, await end(link, Self.unprovenError(name)))
+            }
+            // A request may have come meanwhile.
+            if link.server.remains == nil, central.loop.now() < deadline { continue }
+            do throws(BLEError) {
+                return .item(try item(of: link))
+            } catch {
+                return .lost(name, await end(link, error))
+            }
+        }
+        return .gone
     }
 
     private func item(of link: ServedLink) throws(BLEError) -> HandedServer.Item {

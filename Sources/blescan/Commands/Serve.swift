@@ -114,16 +114,19 @@ struct Serve: AsyncParsableCommand {
         let served = try servedDevice()
         let command = self
         try await Interrupt.cancelling {
-            var configuration = try command.centralConfiguration()
-            let requests = ServedRequests()
-            requests.attach(to: &configuration)
-            let central = Central.ofCommand(configuration)
-            let store = try command.subscriptionStore(of: (try? Central.adapters()) ?? [])
-            if command.usesBonds, store == nil {
-                Console.warn("what centrals subscribe to is not kept for the next run: no adapter was found")
-            }
-            try await central.run {
-                try await command.serve(served, on: central, requests, keepingSubscriptionsIn: store)
+            try await ServedNotes.writing { notes in
+                var configuration = try command.centralConfiguration(tracingTo: notes)
+                let requests = ServedRequests()
+                requests.attach(to: &configuration)
+                let central = Central.ofCommand(configuration)
+                let store = try command.subscriptionStore(of: (try? Central.adapters()) ?? [])
+                if command.usesBonds, store == nil {
+                    notes.warn("what centrals subscribe to is not kept for the next run: no adapter was found")
+                }
+                try await central.run {
+                    try await command.serve(
+                        served, on: central, requests, keepingSubscriptionsIn: store, notingTo: notes)
+                }
             }
         }
     }
@@ -145,7 +148,7 @@ struct Serve: AsyncParsableCommand {
         return try ServedDevice(declaration: lines, file: device)
     }
 
-    private func centralConfiguration() throws -> Configuration {
+    func centralConfiguration(tracingTo notes: ServedNotes) throws -> Configuration {
         var configuration = Configuration()
         if usesBonds {
             configuration.security = SecurityConfiguration(bonds: try BondDirectory(bonds).store())
@@ -155,7 +158,7 @@ struct Serve: AsyncParsableCommand {
         configuration.adapter = adapter?.selector ?? .first
         configuration.databaseHash = { $0.hash }
         if trace {
-            let trace = Trace()
+            let trace = Trace(note: { notes.note($0) })
             configuration.trace = { trace.print($0) }
         }
         return configuration
@@ -170,33 +173,41 @@ struct Serve: AsyncParsableCommand {
     }
 
     /// Continues with what bonded centrals had subscribed to in the run before.
-    private func restore(_ local: LocalPeripheral) async throws {
+    private func restore(_ local: LocalPeripheral, notingTo notes: ServedNotes) async throws {
         do throws(BLEError) {
-            if let damage = try await local.restore().damage { Console.warn("\(damage)") }
+            if let damage = try await local.restore().damage { notes.warn("\(damage)") }
         } catch {
             // A directory that cannot be written still has bonds to use.
             guard error.code == .notPermitted else { throw error }
-            Console.warn("what centrals subscribe to is not kept for the next run: \(error)")
+            notes.warn("what centrals subscribe to is not kept for the next run: \(error)")
         }
     }
 
+    /// - Parameters:
+    ///   - device: What is served.
+    ///   - central: Where it is served.
+    ///   - requests: The requests of the central's links.
+    ///   - store: Where it is kept what bonded centrals subscribe to; `nil` for nowhere.
+    ///   - output: Where the results go.
+    ///   - notes: Where messages go. Their owner has them written.
     func serve(
         _ device: ServedDevice, on central: Central, _ requests: ServedRequests,
-        keepingSubscriptionsIn store: StateStore?, printingTo output: LineOutput = LineOutput()
+        keepingSubscriptionsIn store: StateStore?, printingTo output: LineOutput = LineOutput(),
+        notingTo notes: ServedNotes = ServedNotes()
     ) async throws {
-        let lines = ServedLines(to: output)
+        let lines = ServedLines(to: output, reportingTo: notes)
         let printing = Task { await lines.write() }
         defer { lines.finish() }
         var settings = LocalPeripheral.Settings(name: name ?? device.name, appearance: device.appearance)
         settings.store = store
-        let writes = ServedWrites()
-        settings.onWritten = { central, handle, value in writes.add(value, by: central, to: handle) }
         let local = LocalPeripheral(settings, on: central)
-        if store != nil { try await restore(local) }
+        if store != nil { try await restore(local, notingTo: notes) }
         for service in device.services { try await local.publish(service) }
         let events = local.events
         if let pairing {
-            try await local.allowPairing(pairing.options(note: { line(.passkey, "\($0)", passkey: $1, to: lines) }))
+            try await local.allowPairing(
+                pairing.options(
+                    message: { notes.note($0) }, passkey: { line(.passkey, "\($0)", passkey: $1, to: lines) }))
         }
         let lease: Advertisement.Lease?
         if let socket {
@@ -209,14 +220,14 @@ struct Serve: AsyncParsableCommand {
             lease = nil
         }
         let place = socket.map { "unix:" + $0 } ?? "the adapter"
-        Console.note("serving \(name ?? device.name) on \(place); ^C ends it")
+        notes.note("serving \(name ?? device.name) on \(place); ^C ends it")
         let limit = duration?.duration
         await withTaskGroup(of: Void.self) { group in
             // They end by cancellation alone.
-            group.addTask { try? await report(events, writes, of: local, to: lines) }
-            group.addTask { await report(requests, to: device, of: local, printingTo: lines) }
-            group.addTask { await sendBack(device.echoes, from: local, printingTo: lines) }
-            for plan in device.plans { group.addTask { await send(plan, from: local, central.clock) } }
+            group.addTask { try? await report(events, to: lines, notingTo: notes) }
+            group.addTask { await report(requests, to: device, of: local, printingTo: lines, notingTo: notes) }
+            group.addTask { await sendBack(device.echoes, from: local, printingTo: lines, notingTo: notes) }
+            for plan in device.plans { group.addTask { await send(plan, from: local, central.clock, notingTo: notes) } }
             // ^C ends it.
             try? await central.clock.sleep(for: limit ?? .seconds(1_000_000_000))
             group.cancelAll()
@@ -232,7 +243,8 @@ struct Serve: AsyncParsableCommand {
 
     /// Prints what is written to characteristics that send something back, and sends that, until the task is cancelled.
     private func sendBack(
-        _ echoes: ServedEchoes, from local: LocalPeripheral, printingTo lines: ServedLines
+        _ echoes: ServedEchoes, from local: LocalPeripheral, printingTo lines: ServedLines,
+        notingTo notes: ServedNotes
     ) async {
         for await echo in echoes.entries {
             let central = echo.central
@@ -244,14 +256,16 @@ struct Serve: AsyncParsableCommand {
                 let isSent = try? await local.tryUpdate(
                     value, of: .uuid(echo.target, service: nil, index: 0), to: [central.id])
                 guard isSent == false else { continue }
-                Console.warn("\(central.name.printable) takes no values now; what it has written is not sent back")
+                notes.warn("\(central.name.printable) takes no values now; what it has written is not sent back")
                 break
             }
         }
     }
 
     /// Sends the values of a plan while anybody has subscribed, until the task is cancelled.
-    private func send(_ plan: ServedDevice.Plan, from local: LocalPeripheral, _ clock: CentralClock) async {
+    private func send(
+        _ plan: ServedDevice.Plan, from local: LocalPeripheral, _ clock: CentralClock, notingTo notes: ServedNotes
+    ) async {
         let reference = CharacteristicReference.uuid(plan.characteristic, service: plan.service, index: 0)
         var next = 0
         var short: Set<ConnectedCentral.ID> = []
@@ -268,7 +282,7 @@ struct Serve: AsyncParsableCommand {
                             _ = try? await local.update(value, of: reference, to: [central.id], whenFull: .replace)
                         }
                     } else if short.insert(central.id).inserted {
-                        Console.warn(
+                        notes.warn(
                             "\(central.name.printable) can receive \(central.maximumUpdateLength.counted("byte")), and the values of "
                                 + "\(plan.characteristic) are longer: it has to exchange the MTU")
                     }
@@ -283,7 +297,7 @@ struct Serve: AsyncParsableCommand {
 
 extension Serve {
     private func report(
-        _ events: LocalPeripheralEventSequence, _ writes: ServedWrites, of local: LocalPeripheral, to lines: ServedLines
+        _ events: LocalPeripheralEventSequence, to lines: ServedLines, notingTo notes: ServedNotes
     ) async throws {
         for try await event in events {
             switch event {
@@ -293,24 +307,22 @@ extension Serve {
                 line(.subscribed, central, Attribute(characteristic), to: lines)
             case .unsubscribed(let central, let characteristic):
                 line(.unsubscribed, central, Attribute(characteristic), to: lines)
-            case .written(let central, let characteristic):
-                var value = writes.take(by: central.id, to: characteristic.id)
-                if value == nil { value = try? await local.value(of: .handle(characteristic.id)) }
-                line(.written, central, Attribute(characteristic), value: value, to: lines)
+            case .written(let written):
+                line(.written, written.central, Attribute(written), value: written.value, to: lines)
             case .writeDropped(let central, let characteristic):
                 line(.writeDropped, central, Attribute(characteristic), to: lines)
             case .paired(let central, let bond): line(.paired, central, bond: bond, to: lines)
             case .pairingFailed(let central, let error): line(.pairingFailed, central, reason: "\(error)", to: lines)
             case .dropped(let count):
-                writes.removeAll()
-                Console.warn("\(count.counted("event")) came faster than they were printed")
+                notes.warn("\(count.counted("event")) came faster than they were printed")
             }
         }
     }
 
     /// Prints the requests that the events do not report: reads, refusals, and writes that the device itself takes.
     private func report(
-        _ requests: ServedRequests, to device: ServedDevice, of local: LocalPeripheral, printingTo lines: ServedLines
+        _ requests: ServedRequests, to device: ServedDevice, of local: LocalPeripheral, printingTo lines: ServedLines,
+        notingTo notes: ServedNotes
     ) async {
         for await entry in requests.entries {
             let request = entry.request
@@ -327,7 +339,7 @@ extension Serve {
                 line(.written, name, attribute, value: value, to: lines)
             }
             let dropped = requests.takeDropped()
-            if dropped > 0 { Console.warn("\(dropped.counted("request")) came faster than they were printed") }
+            if dropped > 0 { notes.warn("\(dropped.counted("request")) came faster than they were printed") }
         }
     }
 
@@ -368,6 +380,10 @@ extension Serve {
 
         init(_ characteristic: PublishedCharacteristic) {
             self.init(handle: characteristic.id, type: characteristic.uuid)
+        }
+
+        init(_ written: LocalPeripheral.WrittenValue) {
+            self.init(handle: written.handle, type: written.descriptor ?? written.characteristic.uuid)
         }
     }
 

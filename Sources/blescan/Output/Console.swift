@@ -82,19 +82,26 @@ enum Console {
     /// The same for a line with styles.
     static func note(_ line: StyledText) {
         guard Interrupt.status == nil, !Terminal.deferring(line) else { return }
+        let text = messageBytes(line) + [0x0A]
         let isOnTerminal = isatty(STDERR_FILENO) == 1
-        let painted = line.painted(messageLook)
-        let text = Array((isASCIIWanted && isOnTerminal ? painted.ascii : painted).utf8) + [0x0A]
         Prompt.hidden {
             progress.makingRoom { _ = write(isOnTerminal ? plotLine.above(text) : text, to: STDERR_FILENO) }
         }
     }
 
+    /// Returns a message for users as standard error shows it, without the newline at its end.
+    static func messageBytes(_ line: StyledText) -> [UInt8] {
+        let painted = line.painted(messageLook)
+        return Array((isASCIIWanted && isatty(STDERR_FILENO) == 1 ? painted.ascii : painted).utf8)
+    }
+
     /// Reports something that is neither a result nor a fatal error; with `--json` as an object.
-    static func warn(_ message: String) {
-        note(
-            isJSONWanted
-                ? StyledText(JSONLine.object(["v": 1, "warning": .string(message)]).text) : titled(message, .warning))
+    static func warn(_ message: String) { note(warning(message)) }
+
+    /// Returns the line of a warning.
+    static func warning(_ message: String) -> StyledText {
+        isJSONWanted
+            ? StyledText(JSONLine.object(["v": 1, "warning": .string(message)]).text) : titled(message, .warning)
     }
 
     /// Reports a failure that does not end the command.

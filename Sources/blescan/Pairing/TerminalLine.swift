@@ -15,10 +15,21 @@ enum TerminalLine {
         Console.progress.end()
         // What was typed before the question is no reply to it.
         tcflush(STDIN_FILENO, TCIFLUSH)
-        _ = Console.write(Array(prompt.printable.utf8), to: STDERR_FILENO)
+        await show(Array(prompt.printable.utf8))
         let line = await read()
-        if line == nil { _ = Console.write([0x0A], to: STDERR_FILENO) }
+        if line == nil { await show([0x0A]) }
         return line
+    }
+
+    /// Writes to the terminal. One that is stopped delays this question, and not the thread that asks, which may be that
+    /// of the event loop.
+    private static func show(_ bytes: [UInt8]) async {
+        await withCheckedContinuation { continuation in
+            DispatchQueue.global().async {
+                _ = Console.write(bytes, to: STDERR_FILENO)
+                continuation.resume()
+            }
+        }
     }
 
     private static func read() async -> String? {

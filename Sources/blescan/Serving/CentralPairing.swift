@@ -13,14 +13,18 @@ enum CentralPairing: String, ExpressibleByArgument, CaseIterable, Sendable {
 
     /// Returns the options of the pairings.
     ///
-    /// - Parameter note: Prints a passkey that is to be entered at a central.
-    func options(note: @escaping @Sendable (PeerID, Passkey) -> Void) -> CentralPairingOptions {
+    /// - Parameters:
+    ///   - message: Prints a line for the user of the terminal.
+    ///   - passkey: Prints a passkey that is to be entered at a central.
+    func options(
+        message: @escaping @Sendable (String) -> Void, passkey: @escaping @Sendable (PeerID, Passkey) -> Void
+    ) -> CentralPairingOptions {
         switch self {
         case .justWorks: return .justWorks
         case .show:
-            return CentralPairingOptions(agent: PairingAgent(show: { note($0, $1) }), require: .legacyPasskey)
+            return CentralPairingOptions(agent: PairingAgent(show: { passkey($0, $1) }), require: .legacyPasskey)
         case .ask:
-            var agent = PairingRequest(passkey: nil).options.agent
+            var agent = PairingRequest(passkey: nil, note: message).options.agent
             agent.confirm = { peer in await Self.ask("Pair with \(peer), with nothing to compare? [y/n] ") }
             return CentralPairingOptions(
                 agent: agent,

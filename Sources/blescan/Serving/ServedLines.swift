@@ -1,21 +1,27 @@
 import BLELinux
 
-/// The lines that `serve` prints.
+/// Lines that `serve` prints to one of its streams.
 ///
-/// A reader that is slow, or has stopped, such as a pager, holds up no central: lines wait for it, in their order and in
-/// a bounded number, and further ones are counted.
+/// A reader that is slow, or has stopped, such as a pager, or a terminal after ^S, holds up no central: lines wait for
+/// it, in their order and in a bounded number, and further ones are counted.
 final class ServedLines: Sendable {
     /// The maximum number of lines that wait.
     static let limit = 1_024
 
     private let waiting: AsyncStream<[UInt8]>
     private let continuation: AsyncStream<[UInt8]>.Continuation
-    /// The number of lines that found no room, and were not reported yet.
+    /// The number of lines that were not written, and not reported yet.
     private let leftOut = Lock(0)
     private let output: LineOutput
+    private let notes: ServedNotes?
 
-    init(to output: LineOutput) {
+    /// - Parameters:
+    ///   - output: Where they go.
+    ///   - notes: Where it is reported that lines were not written; `nil` for messages, which report that among
+    ///     themselves.
+    init(to output: LineOutput, reportingTo notes: ServedNotes?) {
         self.output = output
+        self.notes = notes
         (waiting, continuation) = AsyncStream.makeStream(
             of: [UInt8].self, bufferingPolicy: .bufferingOldest(Self.limit))
     }
@@ -25,21 +31,26 @@ final class ServedLines: Sendable {
         if case .dropped = continuation.yield(line) { leftOut.withLock { $0 += 1 } }
     }
 
-    /// Writes the lines until `finish()`, or until they cannot be written, which ends the program.
+    /// Writes the lines until `finish()`, or until they cannot be written. That ends the program, unless they are
+    /// messages.
     func write() async {
         do {
+            var outcome = LineOutput.Outcome.written
             for await line in waiting {
-                switch try await output.write(line) {
-                case .written: break
-                case .closed: return Interrupt.end(.done)
-                case .givenUp: return
+                if case .written = outcome { outcome = try await output.write(line) }
+                switch outcome {
+                case .written: outcome = try await reportLeftOut()
+                case .closed:
+                    if notes != nil { Interrupt.end(.done) }
+                    return
+                case .givenUp: leftOut.withLock { $0 += 1 }
                 }
-                let count = takeLeftOut()
-                if count > 0 { Console.warn("\(count.counted("line")) came faster than they were printed") }
             }
+            _ = try await reportLeftOut()
         } catch {
+            guard let notes else { return }
             let message = (error as? Failure)?.message ?? "\(error)"
-            Console.note(Console.titled(message, .failure))
+            notes.note(Console.titled(message, .failure))
             Interrupt.end(.linkLost)
         }
     }
@@ -48,6 +59,17 @@ final class ServedLines: Sendable {
     func finish() {
         continuation.finish()
         output.giveUp()
+    }
+
+    private func reportLeftOut() async throws -> LineOutput.Outcome {
+        let count = takeLeftOut()
+        guard count > 0 else { return .written }
+        if let notes {
+            notes.warn("\(count.counted("line")) came faster than they were printed")
+            return .written
+        }
+        let warning = Console.warning("\(count.counted("message")) came faster than they were printed")
+        return try await output.write(Console.messageBytes(warning))
     }
 
     private func takeLeftOut() -> Int {

@@ -49,8 +49,8 @@ import Testing
         try await peripheral.publish(LocalService(0xFFF0, [switches]))
         let events = peripheral.events
         try await peripheral.acceptCentrals(atSocket: "/tmp/lamp")
-        for try await case .written(let central, _) in events {
-            try await print(central.name, "wrote", peripheral.value(of: 0xFFF1))
+        for try await case .written(let write) in events {
+            print(write.central.name, "wrote", write.value)
         }
         // out
     }

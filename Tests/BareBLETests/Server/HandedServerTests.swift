@@ -156,6 +156,45 @@ import Testing
         #expect(await manager.storedNames.isEmpty, "what is not taken over ends")
     }
 
+    /// The second link has a request unfinished at the end of the 5 s of the first one, unless it was handed over before.
+    @Test func aBusyLinkDelaysNoOther() async throws {
+        let clock = time.clock
+        func slow(_ uuid: BluetoothUUID, seconds: Int, _ value: UInt8) -> LocalCharacteristic {
+            LocalCharacteristic(
+                uuid, .read,
+                value: .handled { _ in
+                    try await clock.sleep(for: .seconds(seconds))
+                    return [value]
+                })
+        }
+        let service = LocalService(0xFFF0, [slow(0xFFF1, seconds: 9, 7), slow(0xFFF2, seconds: 2, 8)])
+        let (first, _) = try await start([service])
+        var raw: [RawCentral] = []
+        for name in ["busy", "quick", "idle"] {
+            let (ours, theirs) = try LinkSocket.pair()
+            let id = try await first.attach(descriptor: ours, name: name)
+            raw.append(RawCentral(id: id, socket: LinkSocket(adopting: theirs), time: time))
+        }
+        let (busy, quick) = (raw[0], raw[1])
+        let handles = await first.publishedServices.flatMap(\.characteristics).map(\.id.bytes)
+        busy.send([0x0A] + handles[0])
+        quick.send([0x0A] + handles[1])
+        await time.settle()
+        let store = store
+        let suspending = testTask { await first.suspend(handingOverTo: store) }
+        try await clock.sleep(for: .seconds(4))
+        #expect(await quick.receive() == [0x0B, 8])
+        quick.send([0x0A] + handles[1])
+        let lost = await suspending.value
+        #expect(lost.mapValues(\.code) == ["busy": .timedOut])
+        let (second, restoration) = try await start([service])
+        #expect(restoration.links.sorted() == ["idle", "quick"])
+        try await second.acceptCentrals(atSocket: path)
+        try await clock.sleep(for: .seconds(3))
+        #expect(await quick.receive() == [0x0B, 8], "the next run serves it")
+        await second.stop()
+    }
+
     @Test func whatTheManagerDoesNotTakeIsReturned() async throws {
         let (local, _) = try await start([sensor])
         try await local.acceptCentrals(atSocket: path)

@@ -349,9 +349,38 @@ import Testing
             await bench.local.stop()
             var written: [BluetoothUUID] = []
             for try await event in events {
-                if case .written(_, let characteristic) = event { written.append(characteristic.uuid) }
+                if case .written(let value) = event { written.append(value.characteristic.uuid) }
             }
             #expect(written == [0xFFF1])
+        }
+    }
+
+    @Test func eachWriteIsReportedWithTheValueThatItHasLeft() async throws {
+        try await ServerBench.run { bench in
+            try await bench.local.publish(
+                LocalService(
+                    0xFFF0,
+                    [
+                        LocalCharacteristic(
+                            0xFFF1, [.read, .write, .writeWithoutResponse],
+                            value: .stored([1, 2, 3], isFixedLength: true),
+                            descriptors: [LocalDescriptor(0xFFD1, value: .stored([]), isWritable: true)])
+                    ]))
+            let events = bench.local.events
+            let raw = try await bench.raw()
+            let handle = await bench.handle(0xFFF1)
+            // The commands are executed before the first event is looked at.
+            for value: UInt8 in 7...9 { raw.send([0x52] + handle.bytes + [value]) }
+            #expect(await raw.request([0x12] + (handle + 1).bytes + [5, 6]) == [0x13])
+            await bench.local.stop()
+            var written: [LocalPeripheral.WrittenValue] = []
+            for try await event in events {
+                if case .written(let value) = event { written.append(value) }
+            }
+            #expect(written.map(\.value) == [[7, 2, 3], [8, 2, 3], [9, 2, 3], [5, 6]])
+            #expect(written.map(\.handle) == [handle, handle, handle, handle + 1])
+            #expect(written.map(\.descriptor) == [nil, nil, nil, 0xFFD1])
+            #expect(written.allSatisfy { $0.characteristic.uuid == 0xFFF1 && $0.central.id == raw.id })
         }
     }
 
@@ -361,10 +390,12 @@ import Testing
             var events = bench.local.events.makeAsyncIterator()
             let name = Array("Kitchen".utf8)
             try await device.write(name, to: 0x2A00)
-            guard case .written(_, let characteristic)? = try await events.next() else {
+            guard case .written(let written)? = try await events.next() else {
                 Issue.record("not reported")
                 return
             }
+            let characteristic = written.characteristic
+            #expect(written.value == name && written.descriptor == nil)
             #expect(characteristic.uuid == 0x2A00 && characteristic.service == 0x1800)
             #expect(try await bench.local.value(of: 0x2A00) == name)
             #expect(try await bench.local.value(of: .handle(characteristic.id)) == name)
@@ -527,6 +558,26 @@ import Testing
             await bench.time.settle()
             await bench.local.disconnect(id)
             #expect(try await waiting.value.outcomes[id] == .disconnected)
+        }
+    }
+
+    @Test func valuesThatWaitForRoomEndWithTheirService() async throws {
+        try await ServerBench.run { bench in
+            let service = try await bench.local.publish(bench.sensor)
+            let handle = await bench.handle(0xFFF1)
+            let slow = try await bench.raw()
+            let id = slow.id
+            await slow.configure(handle, 1)
+            let sent = try await fill(slow, bench)
+            // The first one waits for the kernel, and the second one for the first one.
+            let waiting = ([2, 3] as [UInt8]).map { value in
+                bench.time.task { try await bench.local.update([value], of: 0xFFF1).outcomes[id] }
+            }
+            await bench.time.settle()
+            try await bench.local.withdraw(service)
+            for task in waiting { #expect(try await task.value == .notSubscribed) }
+            for _ in 0..<sent { #expect(await slow.receive() == [0x1B] + handle.bytes + [1]) }
+            #expect(await slow.receive() == nil)
         }
     }
 

@@ -135,7 +135,9 @@ struct ServerEventWatch {
         case .unsubscribed(let central, let characteristic):
             let was = subscriptions[central.id]?.remove(characteristic.id) != nil
             if !was, droppedEvents == 0 { return "unsubscribed without a subscription" }
-        case .written(let central, _), .writeDropped(let central, _):
+        case .written(let written):
+            if subscriptions[written.central.id] == nil, droppedEvents == 0 { return "a write without a link" }
+        case .writeDropped(let central, _):
             if subscriptions[central.id] == nil, droppedEvents == 0 { return "a write without a link" }
         case .paired, .pairingFailed: return "a pairing that nobody has allowed"
         case .dropped(let count): droppedEvents += count

@@ -122,57 +122,93 @@ import Testing
         }
     }
 
+    private enum Stream {
+        case results, messages
+    }
+
     /// Serves one characteristic for a time, with lines for a pipe that nobody reads, to a central that has connected.
     ///
+    /// - Parameters:
+    ///   - characteristic: Its declaration.
+    ///   - options: Those of the command.
+    ///   - stream: What goes to the pipe. The rest is not kept.
     /// - Returns: What the pipe holds then.
     private static func linesThatNobodyReads(
-        _ characteristic: String, for duration: String,
+        _ characteristic: String, _ options: [String], of stream: Stream = .results,
         _ body: @escaping @Sendable (VirtualCentral, AttributeHandle) async throws -> Void
     ) async throws -> Data {
         var ends: [Int32] = [-1, -1]
         _ = unsafe pipe(&ends)
         let (reading, writing) = (ends[0], ends[1])
+        let null = unsafe open("/dev/null", O_WRONLY | O_CLOEXEC)
         defer {
-            close(reading)
-            close(writing)
+            for descriptor in [reading, writing, null] { close(descriptor) }
         }
+        let (results, messages) = stream == .results ? (writing, null) : (null, writing)
         try await VirtualTime.run { time in
             let radio = VirtualRadio(time: time)
             let lines = ["service fff0", "characteristic \(characteristic)"].map { Array($0.utf8) }
             let device = try ServedDevice(declaration: lines, file: "device.txt")
-            let command = try Serve.parse(["device.txt", "--for", duration, "--json"])
-            let central = Central(radio: radio)
-            let output = LineOutput(writing)
+            let command = try Serve.parse(["device.txt", "--json"] + options)
+            let (output, notes) = (LineOutput(results), ServedNotes(to: LineOutput(messages)))
+            let central = Central(try command.centralConfiguration(tracingTo: notes), radio: radio)
+            let noting = Task { await notes.write() }
             let serving = time.task {
                 try await command.serve(
-                    device, on: central, ServedRequests(), keepingSubscriptionsIn: nil, printingTo: output)
+                    device, on: central, ServedRequests(), keepingSubscriptionsIn: nil, printingTo: output,
+                    notingTo: notes)
             }
             let phone = await radio.addCentral()
             try await phone.connect()
             try await body(phone, try await phone.characteristic(0xFFF1).value)
             // It ends though the reader has taken nothing.
             try await serving.value
+            notes.finish()
+            await noting.value
         }
-        return FileHandle(fileDescriptor: reading).availableData
+        _ = fcntl(reading, F_SETFL, O_NONBLOCK)
+        var printed = Data()
+        var buffer = [UInt8](repeating: 0, count: 65_536)
+        while case let count = unsafe read(reading, &buffer, buffer.count), count > 0 {
+            printed.append(contentsOf: buffer.prefix(count))
+        }
+        return printed
+    }
+
+    /// Has a central subscribe and end that, a thousand times.
+    private static func subscribeOften(_ phone: VirtualCentral, _ value: AttributeHandle) async throws {
+        let handle = value + 1
+        let head: [UInt8] = [0x12, UInt8(truncatingIfNeeded: handle), UInt8(truncatingIfNeeded: handle >> 8)]
+        for _ in 0..<1_000 {
+            let responses = [
+                try await phone.request(head + [1, 0]), try await phone.request(head + [0, 0]),
+            ]
+            #expect(responses == [[0x13], [0x13]])
+        }
     }
 
     /// Such as a pager that shows its first page. A line has more than 100 bytes, and the pipe holds 64 KiB.
     @Test func aReaderThatHasStoppedHoldsUpNoCentral() async throws {
-        _ = try await Self.linesThatNobodyReads("fff1 notify", for: "2h") { phone, value in
-            let handle = value + 1
-            let head: [UInt8] = [0x12, UInt8(truncatingIfNeeded: handle), UInt8(truncatingIfNeeded: handle >> 8)]
-            for _ in 0..<1_000 {
-                let responses = [
-                    try await phone.request(head + [1, 0]), try await phone.request(head + [0, 0]),
-                ]
-                #expect(responses == [[0x13], [0x13]])
-            }
+        _ = try await Self.linesThatNobodyReads("fff1 notify", ["--for", "2h"]) { phone, value in
+            try await Self.subscribeOften(phone, value)
         }
+    }
+
+    /// Such as a terminal after ^S. The lines of a request and its response have more than 100 bytes.
+    @Test func aReaderOfMessagesThatHasStoppedHoldsUpNoCentral() async throws {
+        let printed = try await Self.linesThatNobodyReads(
+            "fff1 notify", ["--for", "2h", "--trace"], of: .messages
+        ) { phone, value in
+            try await Self.subscribeOften(phone, value)
+        }
+        #expect(String(decoding: printed, as: UTF8.self).contains("Write Request (0x12)"))
     }
 
     /// The database has the last one by the time that the first is printed.
     @Test func eachValueOfABurstOfCommandsIsPrinted() async throws {
-        let printed = try await Self.linesThatNobodyReads("fff1 write-without-response", for: "60s") { phone, handle in
+        let printed = try await Self.linesThatNobodyReads(
+            "fff1 write-without-response", ["--for", "60s"]
+        ) { phone, handle in
             for value in 1...5 as ClosedRange<UInt8> { await phone.command([value], at: handle) }
         }
         let objects = try printed.split(separator: 0x0A).map {

@@ -9,6 +9,7 @@
 // - At most one request is open. A second one before the response has been sent closes the link.
 // - Security is checked when a packet is received, again after the application has returned, and again before a packet
 //   with a value is offered for sending. No order of events sends or accepts a value below the level of its attribute.
+// - A value that waits to be written goes with its attribute. None is sent at a handle that has changed meanwhile.
 // - Each question to the application has a token of its own. Late results, and those of another kind, are dropped.
 // - Every notification and every indication that is not cancelled, every subscription and every link ends exactly once.
 // - Memory is bounded by `Limits`, whatever the client sends.
@@ -56,6 +57,8 @@ package struct GATTServer: Sendable {
 
     private var outbox: [Packet] = []
     private var writing = Writing.ready
+    /// The handles of the services that have changed since the packet was offered.
+    private var changedSinceOffer: ClosedRange<AttributeHandle>?
     private var hasRefusedUpdate = false
     private var indication: Indication?
     private var waiting: [Indication] = []
@@ -227,8 +230,8 @@ extension GATTServer {
         /// The client has changed its configuration of the value at this handle, or its stored one is in force again;
         /// empty when it has unsubscribed, and when the link ends.
         case configured(AttributeHandle, GATTDescriptor.ClientConfiguration, isRestored: Bool)
-        /// The client has written a value that the database keeps.
-        case wrote(AttributeHandle)
+        /// The client has written an attribute that the database keeps, which has this value now.
+        case wrote(AttributeHandle, [UInt8])
         /// A Write Command was dropped, because too many are unfinished, or the application did not return in time.
         case dropped(AttributeHandle)
         /// A notification was written, or was dropped.
@@ -984,7 +987,7 @@ extension GATTServer {
             var value = Array(attribute.value.prefix(written.offset)) + written.value
             if attribute.isFixedLength { value += attribute.value.dropFirst(value.count) }
             database.setValue(value, of: attribute.handle)
-            actions.append(.wrote(attribute.handle))
+            actions.append(.wrote(attribute.handle, value))
         }
     }
 
@@ -1351,6 +1354,7 @@ extension GATTServer {
         var actions: [Action] = []
         guard !isClosed, case .offered = writing, !outbox.isEmpty else { return actions }
         writing = .ready
+        changedSinceOffer = nil
         let packet = outbox.removeFirst()
         switch packet.kind {
         case .response:
@@ -1372,6 +1376,9 @@ extension GATTServer {
     package mutating func writable(in database: ServerDatabase) -> [Action] {
         var actions: [Action] = []
         if case .blocked = writing { writing = .ready }
+        if case .ready = writing, changedSinceOffer != nil || !isInSync {
+            dropOvertaken(changedSinceOffer.take(), &actions)
+        }
         proceed(database, &actions)
         return actions
     }
@@ -1382,6 +1389,7 @@ extension GATTServer {
         var actions: [Action] = []
         guard !isClosed, case .offered = writing, !outbox.isEmpty else { return actions }
         writing = .ready
+        changedSinceOffer = nil
         let packet = outbox.removeFirst()
         if case .notification = packet.kind {
             finish(packet, .unsendable, &actions)
@@ -1418,6 +1426,7 @@ extension GATTServer {
         finishWaiting(.withdrawn, &actions) { handles.contains($0.handle) }
         dormant?.databaseChanged(handles, checksum: database.checksum)
         becomeUnaware()
+        dropOvertaken(handles, &actions)
         let isSubscribed =
             database.handle(of: ServiceChanged.uuid).map { !configuration(of: $0, in: database).isEmpty } ?? false
         if isAnnounced, isProven || isSubscribed { pendingChange = pendingChange.merged(with: handles) }
@@ -1431,6 +1440,59 @@ extension GATTServer {
         guard !isClosed else { return }
         awareness = .unaware
         prepared.databaseChanged()
+    }
+
+    /// Drops the values that wait to be written, and that a change of the services has overtaken: the client would take
+    /// those in `handles` for values of what it finds there later, and a client with robust caching receives none until
+    /// it knows of the change.
+    ///
+    /// A packet that is offered is the owner's until it reports how that ended.
+    ///
+    /// Spec: Core Vol 3 Part G, 2.5.2.1.
+    private mutating func dropOvertaken(_ handles: ClosedRange<AttributeHandle>?, _ actions: inout [Action]) {
+        var packets = outbox[...]
+        outbox = []
+        if case .offered = writing, let offered = packets.popFirst() {
+            outbox.append(offered)
+            changedSinceOffer = changedSinceOffer.merged(with: handles)
+        }
+        for packet in packets {
+            switch packet.kind {
+            case .response: outbox.append(packet)
+            case .notification:
+                var kept: [Update] = []
+                for update in packet.updates {
+                    if let failure = failure(of: update.value.handle, overtakenBy: handles) {
+                        actions.append(.notified(update.id, failure: failure))
+                    } else {
+                        kept.append(update)
+                    }
+                }
+                if let packet = Packet(kept) { outbox.append(packet) }
+            case .indication:
+                guard let indication, let failure = failure(of: indication, overtakenBy: handles) else {
+                    outbox.append(packet)
+                    continue
+                }
+                if let id = indication.id { actions.append(.finish(id, failure: failure)) }
+                pendingChange = pendingChange.merged(with: indication.change)
+                self.indication = nil
+            }
+        }
+    }
+
+    private func failure(
+        of handle: AttributeHandle, overtakenBy handles: ClosedRange<AttributeHandle>?
+    ) -> UpdateFailure? {
+        if let handles, handles.contains(handle) { return .withdrawn }
+        return isInSync ? nil : .outOfSync
+    }
+
+    private func failure(
+        of indication: Indication, overtakenBy handles: ClosedRange<AttributeHandle>?
+    ) -> UpdateFailure? {
+        let failure = failure(of: indication.handle, overtakenBy: handles)
+        return indication.isServiceChanged && failure == .outOfSync ? nil : failure
     }
 }
 
@@ -1484,7 +1546,10 @@ extension GATTServer {
         features |= record.features & Feature.known
         pendingChange = pendingChange.merged(with: record.pendingChange)
         if record.checksum != database.checksum { pendingChange = 1...AttributeHandle.max }
-        if !record.isAware || record.checksum != database.checksum { becomeUnaware() }
+        if !record.isAware || record.checksum != database.checksum {
+            becomeUnaware()
+            dropOvertaken(nil, &actions)
+        }
         for (handle, bits) in record.configurations.sorted(by: { $0.key < $1.key }) where !written.contains(handle) {
             guard case .clientConfiguration(let value, let permitted)? = database[handle]?.role else { continue }
             configure(handle, value, bits.intersection(permitted), isRestored: true, &actions)
@@ -1607,6 +1672,7 @@ extension GATTServer {
         prepared.removeAll()
         snapshot = nil
         outbox = []
+        changedSinceOffer = nil
         isClosed = true
     }
 }

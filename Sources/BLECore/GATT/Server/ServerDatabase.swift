@@ -253,7 +253,9 @@ package struct ServerDatabase: Sendable {
     /// Replaces the value at `handle`, as the application may do at any time. Values beyond 512 bytes are cut.
     package mutating func setValue(_ value: [UInt8], of handle: AttributeHandle) {
         guard let position = position(of: handle) else { return }
-        attributes[position].value = Array(value.prefix(ATTLimits.valueLength))
+        // A value that fits is not copied.
+        attributes[position].value =
+            value.count > ATTLimits.valueLength ? Array(value.prefix(ATTLimits.valueLength)) : value
     }
 
     /// Sets the Database Hash: 16 bytes, in the order in which they are sent. Until then, reads of it fail.

@@ -137,6 +137,106 @@ import Testing
         #expect(client.update([3], of: 16) == .notSubscribed)
     }
 
+    /// A client without robust caching that has subscribed to the values at 16 and 20, of two services.
+    private static func subscriber() throws -> ServedClient {
+        var client = try client(isRobust: false)
+        try publish(&client)
+        for request in ["1211000100", "1215000100"] { try client.send(request) }
+        client.events.removeAll()
+        return client
+    }
+
+    @Test("a notification that waits for room is dropped with its service, and no other one is")
+    func blockedNotifications() throws {
+        var client = try Self.subscriber()
+        client.hasRoom = false
+        #expect(client.update([7], of: 16, id: 1) == .notified)
+        try client.changeDatabase { try $0.withdraw(14) }
+        #expect(
+            client.takeEvents() == [
+                .configured(16, [], isRestored: false), .notified(.init(1), failure: .withdrawn),
+            ])
+        client.makeRoom()
+        #expect(client.takeSent().isEmpty)
+        client.hasRoom = false
+        #expect(client.update([8], of: 20, id: 2) == .notified)
+        try Self.publish(&client)
+        client.makeRoom()
+        #expect(client.takeSent() == ["1b140008"])
+        #expect(client.takeEvents() == [.notified(.init(2), failure: nil)])
+    }
+
+    @Test("of several values in a packet that waits for room, those of a withdrawn service are dropped")
+    func blockedMultipleNotification() throws {
+        var client = try Self.subscriber()
+        try client.send("120b0004")
+        client.events.removeAll()
+        client.hasRoom = false
+        let (outcomes, actions) = client.server.notify(
+            [(id: .init(1), handle: 16, value: [7]), (id: .init(2), handle: 20, value: [8])], in: client.database)
+        #expect(outcomes == [.notified, .notified])
+        client.perform(actions)
+        try client.changeDatabase { try $0.withdraw(14) }
+        client.makeRoom()
+        #expect(client.takeSent() == ["1b140008"])
+        #expect(
+            client.takeEvents() == [
+                .configured(16, [], isRestored: false), .notified(.init(1), failure: .withdrawn),
+                .notified(.init(2), failure: nil),
+            ])
+    }
+
+    @Test("an indication that waits for room is dropped with its service, and the change is indicated")
+    func blockedIndication() throws {
+        var client = try ServedClient([
+            ServiceDefinition(0xFFF0, [CharacteristicDefinition(0xFFF1, .indicate, value: .handled)])
+        ])
+        for request in ["1209000200", "1211000200"] { try client.send(request) }
+        client.events.removeAll()
+        client.hasRoom = false
+        #expect(client.update([1], of: 16, id: 1) == .indicated)
+        try client.changeDatabase { try $0.withdraw(14) }
+        #expect(
+            client.takeEvents() == [
+                .configured(16, [], isRestored: false), .finish(.init(1), failure: .withdrawn),
+            ])
+        client.makeRoom()
+        #expect(client.takeSent() == ["1d08000e001100"])
+        #expect(try client.send("1e").isEmpty)
+    }
+
+    @Test("values that wait for room are not sent to a client that does not know of a change")
+    func blockedOutOfSync() throws {
+        var client = try Self.client()
+        try client.send("1211000100")
+        client.events.removeAll()
+        client.hasRoom = false
+        #expect(client.update([2], of: 16, id: 1) == .notified)
+        try Self.publish(&client)
+        #expect(client.takeEvents() == [.notified(.init(1), failure: .outOfSync)])
+        client.makeRoom()
+        #expect(client.takeSent().isEmpty)
+    }
+
+    @Test("a change while a packet is offered drops it if there is no room, and not if it was written")
+    func changedWhileOffered() throws {
+        for isWritten in [false, true] {
+            var client = try Self.subscriber()
+            let (_, actions) = client.server.update([7], of: 16, id: .init(1), in: client.database)
+            #expect(actions == [.send([0x1B, 16, 0, 7])])
+            try client.changeDatabase { try $0.withdraw(14) }
+            #expect(client.takeEvents() == [.configured(16, [], isRestored: false)])
+            if isWritten {
+                client.perform(client.server.sent(in: client.database, at: client.now))
+            } else {
+                client.server.blocked()
+                client.makeRoom()
+            }
+            #expect(client.takeEvents() == [.notified(.init(1), failure: isWritten ? nil : .withdrawn)])
+            #expect(client.takeSent().isEmpty)
+        }
+    }
+
     @Test("a bonded client that was away hears of the change once it has encrypted, until it has confirmed")
     func changedWhileAway() throws {
         var client = try Self.client()

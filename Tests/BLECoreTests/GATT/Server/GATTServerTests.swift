@@ -181,7 +181,7 @@ import Testing
         var fixed = try Self.client(.write, .stored([1, 2, 3], isFixedLength: true))
         #expect(try fixed.send("12100009") == ["13"])
         #expect(fixed.database[16]?.value == [9, 2, 3])
-        #expect(fixed.takeEvents() == [.wrote(16)])
+        #expect(fixed.takeEvents() == [.wrote(16, [9, 2, 3])])
         var other = try Self.client(.write, .stored([1, 2, 3]))
         #expect(try other.send("12100009") == ["13"])
         #expect(other.database[16]?.value == [9])
@@ -199,7 +199,7 @@ import Testing
         #expect(client.database[3]?.value == Array("Test".utf8))
         #expect(client.takeEvents().isEmpty)
         #expect(try client.send("120300" + longest) == ["13"])
-        #expect(client.takeEvents() == [.wrote(3)])
+        #expect(client.takeEvents() == [.wrote(3, [UInt8](repeating: 0x41, count: 248))])
         for part in ["1603000000" + longest, "160300f80041"] { try client.send(part) }
         #expect(try client.send("1801") == ["011803000d"])
         #expect(client.database[3]?.value.count == 248)
@@ -240,7 +240,7 @@ import Testing
         #expect(client.takeEvents().isEmpty)
         #expect(try client.send("1801") == ["19"])
         #expect(values(client) == [[0xAA, 0xBB], [1, 0xCC], [2]])
-        #expect(client.takeEvents() == [.wrote(16), .wrote(18)])
+        #expect(client.takeEvents() == [.wrote(16, [0xAA, 0xBB]), .wrote(18, [1, 0xCC])])
     }
 
     @Test("the application gets the batch once, and its refusal leaves everything")
@@ -299,7 +299,7 @@ import Testing
         try client.send(packet(5))
         var record = ClientRecord(checksum: client.database.checksum)
         record.signCounter = 6
-        #expect(client.takeEvents() == [.store(record), .wrote(16)])
+        #expect(client.takeEvents() == [.store(record), .wrote(16, [9])])
         for counter: UInt8 in [5, 4] { try client.send(packet(counter)) }
         #expect(client.questions.count == 1 && client.takeEvents().isEmpty)
         client.decide = { if case .verify = $0 { .rejected(.insufficientAuthentication) } else { nil } }
