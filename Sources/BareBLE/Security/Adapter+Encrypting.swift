@@ -79,7 +79,7 @@ extension Adapter {
 
     /// How links to bonded peers become encrypted: by the kernel, unless it takes no keys from this process; `nil` if
     /// they cannot be.
-    private var encryptionMeans: EncryptionMeans? { coordinator.isManaged ? .kernel : mayCommand ? .command : nil }
+    var encryptionMeans: EncryptionMeans? { coordinator.isManaged ? .kernel : mayCommand ? .command : nil }
 
     /// Gives the kernel the keys of all bonds again: anybody may have emptied its lists unseen. While another peer is
     /// paired they are left as they are, and not waited for.
@@ -464,7 +464,7 @@ extension Adapter {
     func bond(of link: LinkIdentity) -> BondID? { bondRecord(of: link).map { BondID($0) } }
 
     /// The bond whose key encrypts a link if the link is encrypted.
-    private func bondRecord(of link: LinkIdentity) -> BondRecord? {
+    func bondRecord(of link: LinkIdentity) -> BondRecord? {
         if security.centrals.isUnproven(link) { return nil }
         let identity = identity(of: link.peer) ?? link.peer
         // While a new bond is being stored, the kernel has its key already, also for a next link of the same central.
