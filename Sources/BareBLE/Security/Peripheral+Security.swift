@@ -95,6 +95,12 @@ extension Peripheral {
             origin: .peer)
     }
 
+    /// Returns why a link that was not made for this demand may not be taken: as `securityError`, and for a private
+    /// address that may be a bonded peer's. A connect that makes its link has checked the address before.
+    func takingError(_ demand: ConnectOptions.SecurityDemand, during operation: String) -> BLEError? {
+        securityError(demand, during: operation) ?? controls?.strangerError(demand, operation)
+    }
+
     /// Follows the encryption of the link from its beginning.
     func watchEncryption() {
         guard let controls else { return }
