@@ -6,7 +6,7 @@ internal import BLELinux
 // Invariants
 // - A link that has been encrypted ends when it no longer is, before another packet is delivered.
 // - Pairing on demand happens once on a link for each level that the peer requires. Then calls fail, with the reason.
-//   It does not happen in a run whose bonds were damaged.
+//   It does not happen after bonds were damaged, until the file that they were moved to is removed.
 
 /// The security of a link, as its peripheral follows it.
 final class LinkProtection {

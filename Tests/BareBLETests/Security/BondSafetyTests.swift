@@ -452,6 +452,44 @@ import Testing
         }
     }
 
+    /// An earlier run has moved them there.
+    @Test(arguments: [true, false]) func bondsThatWereMovedAsideKeepLaterRunsFromPairingOnDemand(
+        _ isThere: Bool
+    ) async throws {
+        try await VirtualTime.run { time in
+            let folder = try Folder()
+            let name = "\(VirtualRadio.address(of: 0))".filter { $0 != ":" } + ".bonds"
+            if isThere {
+                let isWritten = FileManager.default.createFile(
+                    atPath: "\(folder.path)/\(name).damaged", contents: Data("no bonds".utf8),
+                    attributes: [.posixPermissions: 0o600])
+                #expect(isWritten)
+            }
+            let bench = try await SecurityBench(
+                time, bonds: try BondStore(directory: folder.path), configure: { $0.onDemand = PairingOptions() })
+            var events = bench.central.securityEvents.makeAsyncIterator()
+            let link = try await bench.central.connect(bench.id)
+            guard isThere else {
+                #expect(try await link.read(0xFFF1) == [7])
+                return await link.disconnect()
+            }
+            guard case .bondsDamaged(let damage)? = try await events.next() else {
+                Issue.record("no such event")
+                return
+            }
+            #expect(damage.code == .unusableState && damage.subject == "\(folder.path)/\(name)")
+            #expect(damage.hint?.contains("\(folder.path)/\(name).damaged") == true)
+            let refused = await #expect(throws: BLEError.self) { _ = try await link.read(0xFFF1) }
+            #expect(refused?.code == .insufficientSecurity)
+            #expect(await bench.device.pairingCount == 0)
+            // A person has decided about this device.
+            try await link.pair()
+            #expect(try await link.read(0xFFF1) == [7])
+            #expect(folder.names.contains(name + ".damaged"), "and about no other one")
+            await link.disconnect()
+        }
+    }
+
     /// Between the end of Pair Device and the disk.
     @Test func aBondThatIsForgottenAtTheEndOfItsPairingIsNotStored() async throws {
         try await VirtualTime.run { time in
