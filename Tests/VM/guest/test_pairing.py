@@ -29,6 +29,7 @@ DISCOVERY = {
     "ATT_READ_BY_GROUP_TYPE_REQUEST", "ATT_READ_BY_GROUP_TYPE_RESPONSE", "ATT_READ_BY_TYPE_REQUEST",
     "ATT_READ_BY_TYPE_RESPONSE", "ATT_FIND_INFORMATION_REQUEST", "ATT_FIND_INFORMATION_RESPONSE", "ATT_ERROR_RESPONSE",
 }
+ECHO = 0x80  # the PSM of the lock's channels
 IDENTITY, ASKS = "SMP_IDENTITY_INFORMATION_COMMAND", "SMP_SECURITY_REQUEST_COMMAND"
 
 
@@ -93,6 +94,24 @@ def a_bond_outlives_the_process_and_the_adapter():
         trial.connect()
         same(bytes.fromhex(trial.do(f"read {LOCK} {SEALED}")), b"encrypted", "the value after a replug")
         log.check_encrypted(links=2)
+
+
+@row("S01")
+@test
+def a_channel_to_a_bonded_lock_is_encrypted():
+    """G06: at the level of the bond, which the kernel has already; so there is no packet of the Security Manager."""
+    for io, *words in (NOTHING,), (DISPLAY, "enter", "reply=123456"):
+        forget_everything()
+        tell(io=io)
+        with beginning() as trial:
+            trial.connect()
+            trial.pair(*words)
+            trial.do(f"disconnect {LOCK}")
+            log = LockLog()
+            trial.connect()
+            same(trial.do(f"channel {LOCK} {ECHO}"), "0708", "the packet that comes back")
+            same([event["encrypted"] for event in log.all("opened")], [True], "channels")
+            log.check_encrypted()
 
 
 def try_all_methods(is_secure):
@@ -783,6 +802,8 @@ def use_without_privilege(is_secure):
         for _ in range(2):
             trial.connect()
             same(bytes.fromhex(trial.do(f"read {LOCK} {SEALED}")), b"encrypted", "the value")
+            # The kernel has no key: for a level it would pair.
+            same(trial.do(f"channel {LOCK} {ECHO}"), "0708", "the packet that comes back over a channel")
             trial.do(f"disconnect {LOCK}")
         log.check_encrypted(links=2)
         same(kernel_keys(), [], "keys of the kernel")
